@@ -1,0 +1,1 @@
+"""Measures attention layers: from sweep files to verdicts and pictures."""

@@ -1,0 +1,1 @@
+"""What the measurements say: statistics over rounds and processes, and comparisons of results."""

@@ -1,0 +1,1 @@
+"""What is to be measured: points, cases, grids and sweep files."""

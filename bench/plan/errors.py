@@ -1,0 +1,16 @@
+"""Requests that can't be carried out."""
+
+from collections.abc import Iterable
+
+
+class WrongRequest(ValueError):  # noqa: N818 - said to the user as it is
+    """A request that is wrong before anything runs: one line with the rule, what came and what could have come."""
+
+
+class NotComparable(WrongRequest):
+    """Two results that were not measured under the same conditions."""
+
+
+def unknown(what: str, name: object, expected: Iterable[str]) -> WrongRequest:
+    """Return the refusal of an unknown name, with the names that are known."""
+    return WrongRequest(f"unknown {what} {name!r}; expected one of {', '.join(expected)}")

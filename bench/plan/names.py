@@ -1,0 +1,51 @@
+"""The names that a plan may use, each with what it stands for.
+
+They are kept apart from `impls`, because planning and reading results import no torch.
+A test holds the two against each other.
+"""
+
+from importlib.metadata import entry_points
+
+LAYERS = {
+    "vit": "multi-head self-attention with output projection and a skip that adds the values",
+}
+
+IMPLEMENTATIONS = {
+    "eager": "the origin's spelling: two matrix products with a softmax between them",
+    "manual": "the articles' steps one by one, head by head",
+    "stepwise": "each step a labelled stage, for profiles",
+    "online": "softmax over blocks of keys, memory linear in tokens",
+    "sdpa": "scaled_dot_product_attention, PyTorch's choice of backend",
+    "compiled_eager": "torch.compile of eager",
+    "compiled_sdpa": "torch.compile of sdpa",
+    "mha": "torch.nn.MultiheadAttention with the layer's weights",
+}
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+MODES = {
+    "inference": "torch.inference_mode",
+    "forward": "the forward pass with its graph kept",
+    "train": "forward and backward",
+}
+
+ALLOCATORS = {
+    "retained": "freed memory stays with the process",
+    "system": "the C library's defaults",
+}
+
+TIMINGS = {
+    "host": "wall time, the device synchronised",
+    "device-cold": "CUDA events, L2 overwritten before each slot",
+    "device-hot": "CUDA events, L2 as the last call left it",
+}
+
+ENTRY_POINT_GROUP = "attention_bench.implementations"
+
+
+def is_implementation(name: str) -> bool:
+    """Return whether a name can stand for an implementation; `module:attribute` is judged when it is imported."""
+    module, colon, attribute = name.partition(":")
+    if colon:
+        return bool(module and attribute)
+    return name in IMPLEMENTATIONS or bool(entry_points(group=ENTRY_POINT_GROUP, name=name))

@@ -1,0 +1,1 @@
+"""What was measured, on disk: records, the journal, the table of results, and the machine it came from."""

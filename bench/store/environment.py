@@ -1,0 +1,66 @@
+"""The environment of a run: identity, state and context, as environment.json."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.plan.errors import WrongRequest
+
+ENVIRONMENT = "environment.json"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """`identity` decides whether two results can be compared, `state` warns, `context` is free."""
+
+    identity: dict[str, Any]
+    state: dict[str, Any]
+    context: dict[str, Any]
+
+    @property
+    def env_id(self) -> str:
+        """A short name of the identity: the same for the same machine and software."""
+        canonical = json.dumps(self.identity, sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    def device_name(self, device: str) -> str:
+        """Return the model name of a device of this machine, empty where it has none."""
+        names: dict[str, str] = {"cpu": self.identity["cpu"], **self.identity["gpus"]}
+        return names.get("cuda:0" if device == "cuda" else device, "")
+
+
+def save(environment: Environment, run: Path) -> None:
+    """Write environment.json of a new run; an existing one stays, because its rows came from there."""
+    path = run / ENVIRONMENT
+    content = {
+        "env_id": environment.env_id,
+        "identity": environment.identity,
+        "state": environment.state,
+        "context": environment.context,
+    }
+    if not path.exists():
+        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def load(run: Path) -> Environment | None:
+    """Return the environment of a run, None where the run has none; raises WrongRequest for a broken file."""
+    path = run / ENVIRONMENT
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return Environment(content["identity"], content["state"], content["context"])
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
+        raise WrongRequest(f"{path} is no environment of attention-bench") from None
+
+
+def differences(base: Environment, new: Environment) -> list[str]:
+    """Return what differs between two identities, one line each."""
+    keys = sorted({*base.identity, *new.identity})
+    return [
+        f"{key}: {base.identity.get(key)!r} against {new.identity.get(key)!r}"
+        for key in keys
+        if base.identity.get(key) != new.identity.get(key)
+    ]

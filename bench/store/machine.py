@@ -1,0 +1,92 @@
+"""What this machine is: its cores, its processor, the checkout that runs on it."""
+
+import hashlib
+import os
+import platform
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.store.environment import Environment
+
+WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
+
+
+def observe(torch_facts: dict[str, Any], sweep: str) -> Environment:
+    """Return this machine's environment, with what a worker found out through torch."""
+    identity = {
+        "cpu": cpu_model(),
+        "cpu_flags": cpu_flags(),
+        "cores": visible_cores(),
+        "physical_cores": physical_cores(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "wait_policy": {name: os.environ[name] for name in WAIT_POLICY_VARIABLES if name in os.environ},
+        **torch_facts,
+    }
+    state = {
+        "load_1min": os.getloadavg()[0],
+        "available_bytes": psutil.virtual_memory().available,
+    }
+    context = {
+        "host": socket.gethostname(),
+        "kernel": platform.release(),
+        "commit": commit(),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "sweep": sweep,
+    }
+    return Environment(identity, state, context)
+
+
+def visible_cores() -> int:
+    """Return the logical cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def physical_cores() -> int:
+    """Return the physical cores that this process may use."""
+    return min(psutil.cpu_count(logical=False) or 1, visible_cores())
+
+
+def default_threads() -> int:
+    """Return the physical cores less one, at least 1: one core stays free for the rest of the machine."""
+    return max(1, physical_cores() - 1)
+
+
+def commit() -> str:
+    """Return the checkout's commit, with `+` when the tree differs from it, empty outside a checkout."""
+    root = Path(__file__).parents[2]
+    command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
+    try:
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def cpu_model() -> str:
+    """Return the CPU's model name."""
+    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def cpu_flags() -> str:
+    """Return a short hash of the CPU's instruction flags, empty where the system doesn't list them."""
+    flags = " ".join(sorted(_cpuinfo().get("flags", "").split()))
+    return hashlib.sha256(flags.encode()).hexdigest()[:12] if flags else ""
+
+
+def _cpuinfo() -> dict[str, str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -1,0 +1,123 @@
+"""The table of results: one row per case, as results.csv."""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from bench.plan.case import CASE_COLUMNS
+from bench.plan.errors import WrongRequest
+from bench.store.record import check_schema
+
+RESULTS = "results.csv"
+
+TEXT: Final = "string"
+WHOLE: Final = "Int64"
+NUMBER: Final = "Float64"
+TRUTH: Final = "boolean"
+
+COLUMNS: dict[str, str] = {
+    # the case
+    **dict.fromkeys(CASE_COLUMNS, TEXT),
+    **dict.fromkeys(("batch", "num_tokens", "token_len", "channels", "num_heads", "threads"), WHOLE),
+    "qkv_bias": TRUTH,
+    # outcome
+    "status": TEXT,
+    "detail": TEXT,
+    # time
+    "latency_s": NUMBER,
+    "latency_low_s": NUMBER,
+    "latency_high_s": NUMBER,
+    "latency_min_s": NUMBER,
+    "rounds": WHOLE,
+    "processes": WHOLE,
+    "calls_per_timing": WHOLE,
+    "flagged_share": NUMBER,
+    "page_faults": NUMBER,
+    "settled": TRUTH,
+    # ratio to the baseline
+    "speedup": NUMBER,
+    "speedup_low": NUMBER,
+    "speedup_high": NUMBER,
+    "log_ratio_sd": NUMBER,
+    # memory
+    "peak_bytes": WHOLE,
+    "saved_bytes": WHOLE,
+    "reserved_bytes": WHOLE,
+    # compilation
+    "compile_cold_s": NUMBER,
+    "compile_warm_s": NUMBER,
+    "graphs": WHOLE,
+    # truth
+    "kernels": TEXT,
+    "error": NUMBER,
+    "tolerance": NUMBER,
+    # where
+    "env_id": TEXT,
+    "device_name": TEXT,
+    "torch_version": TEXT,
+    "commit": TEXT,
+    "started_at": TEXT,
+    "schema_version": WHOLE,
+}
+"""Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
+
+
+def save(table: pd.DataFrame, run: Path) -> None:
+    """Replace the run's results.csv by the table, at once or not at all."""
+    temporary = run / f".{RESULTS}.{os.getpid()}"
+    table.to_csv(temporary, index=False)
+    temporary.replace(run / RESULTS)
+
+
+def load(path: str | Path) -> pd.DataFrame:
+    """Return the results of a run folder or of a results file, one row per case, typed as COLUMNS says.
+
+    Raises WrongRequest for a path that holds no results, no rows, or those of a newer suite.
+    """
+    file = Path(path)
+    file = file / RESULTS if file.is_dir() else file
+    try:
+        raw = pd.read_csv(file, dtype=str, keep_default_na=False, na_values=[""])
+    except FileNotFoundError:
+        raise WrongRequest(f"{file} does not exist; expected a run folder or a {RESULTS}") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise WrongRequest(f"{file} is no results file: {str(error).strip().splitlines()[0]}") from None
+    except OSError as error:
+        raise WrongRequest(f"{file} can't be read: {error.strerror}") from None
+    return _typed(file, raw)
+
+
+def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
+    if "schema_version" not in raw.columns:
+        raise WrongRequest(f"{file} is no results file: the column schema_version is missing")
+    if raw.empty:
+        raise WrongRequest(f"{file} holds no rows")
+    try:
+        check_schema(int(raw["schema_version"].astype(int).max()))
+        missing = [column for column in COLUMNS if column not in raw.columns]
+        if missing:
+            raise WrongRequest(f"the column {missing[0]} is missing")
+        return typed(raw)
+    except WrongRequest as error:
+        raise WrongRequest(f"{file}: {error}") from None
+    except (ValueError, TypeError) as error:
+        raise WrongRequest(f"{file} is no results file: {error}") from None
+
+
+def typed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the columns and types of COLUMNS."""
+    columns = {name: _column(table[name], kind) for name, kind in COLUMNS.items()}
+    return pd.DataFrame(columns, index=table.index)
+
+
+def _column(values: "pd.Series[Any]", kind: Any) -> "pd.Series[Any]":
+    if kind == TRUTH:
+        words = values.map({"True": True, "False": False, True: True, False: False}, na_action="ignore")
+        if words.isna().sum() > values.isna().sum():
+            raise ValueError(f"the column {values.name} must hold True or False")
+        return words.astype(TRUTH)
+    if kind in (WHOLE, NUMBER):
+        return pd.to_numeric(values).astype(kind)
+    return values.astype(TEXT)

@@ -1,0 +1,47 @@
+"""The attention layers and the ways to compute them; knows nothing of how they are measured."""
+
+from torch import nn
+
+from impls.attend import eager, manual, online, sdpa
+from impls.compiled import compiled
+from impls.contract import Adapt, Attend, Implementation, Unsupported, with_attend
+from impls.layers.vit import ViTAttention
+from impls.resolve import resolve
+from impls.whole import mha, stepwise
+
+__all__ = [
+    "IMPLEMENTATIONS",
+    "LAYERS",
+    "Adapt",
+    "Attend",
+    "Implementation",
+    "Unsupported",
+    "build",
+    "compiled",
+    "with_attend",
+]
+
+LAYERS: dict[str, type[nn.Module]] = {
+    "vit": ViTAttention,
+}
+
+IMPLEMENTATIONS: dict[str, Adapt] = {
+    "eager": with_attend(eager.attend),
+    "manual": with_attend(manual.attend),
+    "stepwise": stepwise.adapt,
+    "online": with_attend(online.attend),
+    "sdpa": with_attend(sdpa.attend),
+    "compiled_eager": compiled(with_attend(eager.attend)),
+    "compiled_sdpa": compiled(with_attend(sdpa.attend)),
+    "mha": mha.adapt,
+}
+
+
+def build(layer: nn.Module, name: str) -> Implementation:
+    """Return the implementation `name` of a layer, sharing the layer's parameters.
+
+    `name` is a key of IMPLEMENTATIONS, an entry point of the group `attention_bench.implementations`,
+    or `module:attribute` of an adapter of your own.
+    Raises `Unsupported` where the implementation can't express the layer, LookupError for an unknown name.
+    """
+    return resolve(name, IMPLEMENTATIONS)(layer)

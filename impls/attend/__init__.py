@@ -1,0 +1,1 @@
+"""The core of attention, one way a file: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`."""

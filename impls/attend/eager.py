@@ -1,0 +1,14 @@
+"""The origin's spelling: two matrix products with a softmax between them."""
+
+from torch import Tensor
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Return `softmax((q·scale) kᵀ) v`, with the scale on the queries as the origin writes it.
+
+    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`.
+    Source: LANL vision_transformers_explained, `modules/attention.py`.
+    """
+    scores = (q * scale) @ k.transpose(-2, -1)  # [B, H, N, N]
+    scores = scores.softmax(dim=-1)  # rebound as the origin does, so that the raw scores can be freed
+    return scores @ v

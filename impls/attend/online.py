@@ -1,0 +1,31 @@
+"""Softmax over blocks of keys with a running maximum and sum: memory linear in tokens."""
+
+import torch
+from torch import Tensor
+
+BLOCK_TOKENS = 128
+"""Keys per block: small enough that a block of scores stays far below N², large enough for the matrix product."""
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Return attention accumulated block by block, without ever holding the `[N, N]` scores.
+
+    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`.
+    With gradients on, autograd keeps every block, so that the memory is quadratic again.
+    Source: Milakov and Gimelshein 2018, arXiv 1805.02867; Rabe and Staats 2021, arXiv 2112.05682.
+    """
+    q = q * scale
+    maximum = q.new_full((*q.shape[:-1], 1), float("-inf"))  # [B, H, N, 1]
+    total = q.new_zeros((*q.shape[:-1], 1))  # [B, H, N, 1]
+    output = q.new_zeros((*q.shape[:-1], v.shape[-1]))  # [B, H, N, Dv]
+    for k_block, v_block in zip(
+        torch.split(k, BLOCK_TOKENS, dim=-2), torch.split(v, BLOCK_TOKENS, dim=-2), strict=True
+    ):
+        scores = q @ k_block.transpose(-2, -1)  # [B, H, N, block]
+        new_maximum = maximum.maximum(scores.amax(dim=-1, keepdim=True))
+        weights = (scores - new_maximum).exp()
+        correction = (maximum - new_maximum).exp()
+        total = total * correction + weights.sum(dim=-1, keepdim=True)
+        output = output * correction + weights @ v_block
+        maximum = new_maximum
+    return output / total

@@ -1,0 +1,51 @@
+"""The vision-transformer attention layer."""
+
+from torch import Tensor, nn
+
+from impls.attend import eager
+from impls.contract import Attend
+
+
+class ViTAttention(nn.Module):
+    """Multi-head self-attention with an output projection and a skip that adds the values.
+
+    x `[B, N, dim]` -> y `[B, N, chan]`.
+    The skip adds v, not x, because `dim` may differ from `chan`.
+    `qk_scale` multiplies the queries; None means `D**-0.5` with `D = chan / num_heads`.
+    The origin writes `qk_scale or D**-0.5`, so that 0.0 means the default there; here it means 0.0.
+    Raises ValueError when `chan` is not divisible by `num_heads`.
+    Source: LANL vision_transformers_explained, `modules/attention.py`, after T2T-ViT (arXiv 2101.11986).
+    """
+
+    attend: Attend
+
+    def __init__(
+        self,
+        dim: int,
+        chan: int,
+        num_heads: int = 1,
+        qkv_bias: bool = False,
+        qk_scale: float | None = None,
+    ) -> None:
+        super().__init__()
+        if num_heads < 1 or chan % num_heads:
+            raise ValueError(f"chan must be divisible by num_heads, got chan={chan}, num_heads={num_heads}")
+        self.num_heads = num_heads
+        self.scale = (chan // num_heads) ** -0.5 if qk_scale is None else qk_scale
+        self.qkv = nn.Linear(dim, 3 * chan, bias=qkv_bias)
+        self.proj = nn.Linear(chan, chan)
+        self.attend = eager.attend
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the layer's output `[B, N, chan]` for tokens x `[B, N, dim]`."""
+        batch, tokens, _ = x.shape
+        qkv = self.qkv(x).reshape(batch, tokens, 3, self.num_heads, -1)  # [B, N, 3, H, D]
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each [B, H, N, D]
+        o = self.attend(q, k, v, self.scale)
+        y: Tensor = merge_heads(v) + self.proj(merge_heads(o))
+        return y
+
+
+def merge_heads(heads: Tensor) -> Tensor:
+    """Return `[B, H, N, D]` as `[B, N, H·D]`."""
+    return heads.transpose(1, 2).flatten(2)

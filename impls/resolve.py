@@ -1,0 +1,36 @@
+"""From the name of an implementation to its adapter."""
+
+import importlib
+from collections.abc import Mapping
+from functools import reduce
+from importlib.metadata import entry_points
+
+from impls.contract import Adapt
+
+ENTRY_POINT_GROUP = "attention_bench.implementations"
+
+
+def resolve(name: str, known: Mapping[str, Adapt]) -> Adapt:
+    """Return the adapter of that name: a known one, an installed entry point, or `module:attribute`.
+
+    Raises LookupError with the rule, what came and what could have come.
+    """
+    if name in known:
+        return known[name]
+    if ":" in name:
+        return _import(name)
+    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
+        adapt: Adapt = entry.load()
+        return adapt
+    raise LookupError(f"unknown implementation {name!r}; expected one of {', '.join(known)}, or module:attribute")
+
+
+def _import(name: str) -> Adapt:
+    module, _, attribute = name.partition(":")
+    try:
+        adapt = reduce(getattr, attribute.split("."), importlib.import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise LookupError(f"implementation {name!r} can't be imported: {error}") from error
+    if not callable(adapt):
+        raise LookupError(f"implementation {name!r} must be callable, got {type(adapt).__name__}")
+    return adapt

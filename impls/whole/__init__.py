@@ -1,0 +1,1 @@
+"""Implementations that replace the whole layer, not its core alone."""
