@@ -18,6 +18,7 @@ __all__ = [
     "Unsupported",
     "build",
     "compiled",
+    "resolve",
     "with_attend",
 ]
 

@@ -58,6 +58,7 @@ class Record:
     """One case in one process: one line of the journal.
 
     A number that was not measured is None.
+    `visit_size` counts the records of the point that this process measured together, in the same rounds.
     """
 
     case: Case
@@ -76,6 +77,7 @@ class Record:
     kernels: tuple[str, ...] = ()
     error: float | None = None
     tolerance: float | None = None
+    visit_size: int = 1
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:

@@ -1,0 +1,1 @@
+"""Many points: worker processes, faults, resume, progress."""

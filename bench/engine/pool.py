@@ -1,0 +1,52 @@
+"""The worker processes of a run: each imports torch once, stays, and takes its turn."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from bench.engine.worker import Died, Worker
+from bench.plan.case import Point
+
+
+class Pool:
+    """Workers by the settings that a process must be started with, `size` of each."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.start_up_s = 0.0
+        self._workers: dict[tuple[str, int, int], Worker] = {}
+        self._cache = tempfile.TemporaryDirectory(prefix="attention-bench-compiled-")
+
+    def worker(self, point: Point, number: int) -> Worker:
+        """Return the worker whose turn it is, all of the point's workers started together at first need.
+
+        Raises Died when one doesn't come up.
+        """
+        keys = [(point.allocator, point.threads, index) for index in range(self.size)]
+        fresh = [key for key in keys if key not in self._workers]
+        begin = time.monotonic()
+        for key in fresh:
+            self._workers[key] = Worker(point.allocator, point.threads, Path(self._cache.name))
+        for key in fresh:
+            self._ready(key)
+        self.start_up_s += time.monotonic() - begin
+        return self._workers[keys[number % self.size]]
+
+    def replace(self, worker: Worker) -> None:
+        """Close a worker that died; the next one who needs it starts another."""
+        worker.close()
+        self._workers = {key: other for key, other in self._workers.items() if other is not worker}
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self._workers.values():
+            worker.close()
+        self._workers.clear()
+        self._cache.cleanup()
+
+    def _ready(self, key: tuple[str, int, int]) -> None:
+        try:
+            self._workers[key].ready()
+        except Died:
+            self._workers.pop(key).close()
+            raise

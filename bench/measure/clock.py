@@ -1,0 +1,84 @@
+"""The clock: seconds per call of one timing, by wall or by CUDA events."""
+
+import time
+from collections.abc import Callable
+from functools import cache
+from itertools import repeat
+
+import torch
+
+Call = Callable[[], object]
+Timer = Callable[[Call, int], float]
+"""`timer(call, calls)` returns the seconds per call of so many calls in a row."""
+
+L2_FACTOR = 2
+"""A buffer of so many times the size of L2 leaves nothing of the last call in it."""
+
+
+def timer(device: str, timing: str) -> Timer:
+    """Return the timer of a device and a timing mode.
+
+    Raises ValueError for a mode that the device doesn't have.
+    """
+    if timing == "host":
+        return _host if device == "cpu" else _host_synchronised
+    if device == "cpu":
+        raise ValueError(f"timing {timing!r} needs a CUDA device; the CPU has host")
+    return _device_cold if timing == "device-cold" else _device_hot
+
+
+@cache
+def overhead_s() -> float:
+    """Return what reading the clock twice costs, in seconds."""
+    readings = []
+    for _ in range(1000):
+        start = time.perf_counter()
+        readings.append(time.perf_counter() - start)
+    return max(sorted(readings)[len(readings) // 2], 1e-9)
+
+
+def _host(call: Call, calls: int) -> float:
+    start = time.perf_counter()
+    for _ in repeat(None, calls):
+        call()
+    return (time.perf_counter() - start) / calls
+
+
+def _host_synchronised(call: Call, calls: int) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in repeat(None, calls):
+        call()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / calls
+
+
+def _device_hot(call: Call, calls: int) -> float:
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
+    start.record()
+    for _ in repeat(None, calls):
+        call()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1e3 / calls
+
+
+def _device_cold(call: Call, calls: int) -> float:
+    """Average over calls of which each starts with L2 overwritten, outside the timed span."""
+    buffer = _l2_buffer(torch.cuda.current_device())
+    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(calls)]
+    torch.cuda.synchronize()
+    for start, end in events:
+        buffer.zero_()
+        start.record()
+        call()
+        end.record()
+    torch.cuda.synchronize()
+    return float(sum(start.elapsed_time(end) for start, end in events)) / 1e3 / calls
+
+
+@cache
+def _l2_buffer(device: int) -> torch.Tensor:
+    size = torch.cuda.get_device_properties(device).L2_cache_size * L2_FACTOR
+    return torch.empty(size, dtype=torch.int8, device=f"cuda:{device}")

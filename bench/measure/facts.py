@@ -1,0 +1,36 @@
+"""What torch knows of the machine, as part of its identity."""
+
+import re
+from typing import Any
+
+import torch
+
+
+def torch_facts() -> dict[str, Any]:
+    """Return the parts of the identity that only torch can tell; nothing volatile."""
+    return {
+        "torch": torch.__version__,
+        "torch_git": torch.version.git_version,
+        "blas": _blas(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "matmul_precision": torch.get_float32_matmul_precision(),
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
+        "gpus": _gpus(),
+    }
+
+
+def _blas() -> str:
+    found = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+    return found[1] if found else ""
+
+
+def _gpus() -> dict[str, str]:
+    if not torch.cuda.is_available():
+        return {}
+    return {f"cuda:{index}": _gpu(index) for index in range(torch.cuda.device_count())}
+
+
+def _gpu(index: int) -> str:
+    properties = torch.cuda.get_device_properties(index)
+    return f"{properties.name} {properties.total_memory / 2**30:.0f} GiB"

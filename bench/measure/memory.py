@@ -1,0 +1,93 @@
+"""Memory of one call: its peak, and what autograd keeps for the backward pass."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that one call needs beyond what was held before it; None where the device doesn't tell."""
+
+    peak_bytes: int
+    reserved_bytes: int | None = None
+
+
+def of_call(call: Callable[[], object], device: str) -> Memory:
+    """Return the memory of one call on a device."""
+    return _on_cpu(call) if device == "cpu" else _on_cuda(call, device)
+
+
+def saved_bytes(forward: Callable[[], object], held: Iterator[Tensor]) -> int:
+    """Return the bytes that autograd keeps for backward, each storage once, without those held anyway.
+
+    `held` are the tensors that live without the call: the input and the weights.
+    """
+    storages: dict[int, int] = {}
+    own = {tensor.untyped_storage().data_ptr() for tensor in held}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            storages[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        kept = forward()  # held until the count is over, so that no storage is counted under a reused address
+        total = sum(storages.values())
+    del kept
+    return total
+
+
+def peak_of_events(events: list[tuple[int, int]]) -> int:
+    """Return the highest sum of live bytes of allocator events `(address, size)`, a negative size freeing.
+
+    A block that was allocated before the first event is freed without effect.
+    """
+    live: dict[int, int] = {}
+    current = peak = 0
+    for address, size in events:
+        if size > 0:
+            live[address] = size
+            current += size
+            peak = max(peak, current)
+        else:
+            current -= live.pop(address, 0)
+    return peak
+
+
+def _on_cpu(call: Callable[[], object]) -> Memory:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        call()
+    return Memory(peak_of_events(_allocator_events(profiler)))
+
+
+def _on_cuda(call: Callable[[], object], device: str) -> Memory:
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    held, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
+    call()
+    torch.cuda.synchronize(device)
+    return Memory(
+        peak_bytes=torch.cuda.max_memory_allocated(device) - held,
+        reserved_bytes=max(0, torch.cuda.max_memory_reserved(device) - reserved),
+    )
+
+
+def _allocator_events(profiler: profile) -> list[tuple[int, int]]:
+    tree = profiler.profiler.kineto_results.experimental_event_tree()  # type: ignore[union-attr]
+    allocations = [event for event in _walk(tree) if event.name == "[memory]"]
+    allocations.sort(key=lambda event: event.start_time_ns)
+    return [(event.extra_fields.ptr, event.extra_fields.alloc_size) for event in allocations]
+
+
+def _walk(events: list[Any]) -> Iterator[Any]:
+    stack = list(reversed(events))
+    while stack:
+        event = stack.pop()
+        yield event
+        stack.extend(reversed(event.children))

@@ -1,0 +1,169 @@
+"""Warm-up and rounds: every implementation of a point once a round, each round in a fresh random order."""
+
+import math
+import random
+import resource
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.analyse.statistics import expected_half_width, round_differences
+from bench.measure.clock import Call, Timer
+from bench.store.record import Slots
+
+LEAST_TIMING_S = 1e-3
+LEAST_TIMING_CLOCKS = 1000
+"""A timing lasts at least a millisecond and so many readings of the clock, so that the clock is 0.1 % of it."""
+
+TIMINGS = 3
+LONG_CALL_S = 0.05
+"""A call longer than this is its own slot: one timing of one call."""
+
+WINDOW, LONG_WINDOW = 5, 3
+"""Timings per warm-up window, for short calls and for long ones."""
+
+WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10
+"""Two windows agree when their quartiles differ by less than 5 % and their spreads by less than 10 %
+of the median (pyperf's warm-up test)."""
+
+WARM_CALLS, WARM_S = 300, 5.0
+"""Warm-up ends after so many calls or seconds even where no windows agree."""
+
+LEAST_ROUNDS = 5
+"""Fewer rounds give no median worth the name, whatever the budget says."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How one implementation is timed: calls per timing, timings per slot, and whether warm-up settled."""
+
+    calls: int
+    timings: int
+    settled: bool
+
+
+class Reading(NamedTuple):
+    """One slot: seconds per call of each timing, involuntary context switches, minor page faults."""
+
+    timings_s: tuple[float, ...]
+    switches: int
+    faults: int
+
+
+Taken = dict[str, dict[int, Reading]]
+"""The readings of each implementation by the number of the round."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When rounds end: the half-width that every ratio's interval over `processes` would have, or the seconds."""
+
+    target: float
+    budget_s: float
+    processes: int
+
+
+def warm_up(call: Call, timer: Timer, clock_overhead_s: float) -> Pace:
+    """Call until two consecutive windows of timings agree, and return the pace at which to time."""
+    deadline = time.perf_counter() + WARM_S
+    least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
+    calls, per_call_s, spent = _calibrate(call, timer, least_s)
+    window = LONG_WINDOW if per_call_s > LONG_CALL_S else WINDOW
+    values: list[float] = []
+    settled = False
+    while not settled and spent < WARM_CALLS and time.perf_counter() < deadline:
+        values.append(timer(call, calls))
+        spent += calls
+        settled = len(values) >= 2 * window and _agree(values[-2 * window : -window], values[-window:])
+    warm_s = min(values, default=per_call_s)
+    return Pace(math.ceil(least_s / warm_s), 1 if warm_s > LONG_CALL_S else TIMINGS, settled)
+
+
+def sample(
+    turns: Mapping[str, Callable[[], Reading]],
+    baseline: str,
+    limits: Limits,
+    rng: random.Random,
+    failed: Callable[[str, Exception], None],
+) -> dict[str, Slots]:
+    """Take turns in rounds until every ratio is known to the target or the budget is spent.
+
+    An implementation that reached the target leaves the rounds, the baseline stays;
+    one whose turn raises leaves them too, and `failed` is told.
+    Returns the slots of those that did not fail.
+    """
+    taken: Taken = {name: {} for name in turns}
+    active = list(turns)
+    end = time.perf_counter() + limits.budget_s
+    number = 0
+    while active and (number < LEAST_ROUNDS or time.perf_counter() < end):
+        for name in rng.sample(active, len(active)):
+            try:
+                taken[name][number] = turns[name]()
+            except Exception as error:
+                failed(name, error)
+                active.remove(name)
+                del taken[name]
+        number += 1
+        active = _still_active(active, taken, baseline, limits)
+    return {name: _slots(readings) for name, readings in taken.items()}
+
+
+def slot(call: Call, timer: Timer, pace: Pace) -> Reading:
+    """Return one implementation's turn in a round."""
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    timings = tuple(timer(call, pace.calls) for _ in range(pace.timings))
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return Reading(timings, after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt)
+
+
+def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float, int]:
+    calls, spent = 1, 0
+    while True:
+        per_call_s = timer(call, calls)
+        spent += calls
+        if per_call_s * calls >= least_s:
+            return calls, per_call_s, spent
+        calls = max(2 * calls, math.ceil(least_s / max(per_call_s, 1e-9)))
+
+
+def _agree(first: list[float], second: list[float]) -> bool:
+    quartiles_1, quartiles_2 = np.percentile(first, [25, 50, 75]), np.percentile(second, [25, 50, 75])
+    middle = float(quartiles_1[1])
+    spread_1, spread_2 = quartiles_1[2] - quartiles_1[0], quartiles_2[2] - quartiles_2[0]
+    return bool(
+        np.all(np.abs(quartiles_2 - quartiles_1) <= WARM_QUARTILES * quartiles_1)
+        and abs(spread_2 - spread_1) <= WARM_SPREAD * middle
+    )
+
+
+def _slots(readings: Mapping[int, Reading]) -> Slots:
+    return Slots(
+        rounds=tuple(readings),
+        timings_s=tuple(reading.timings_s for reading in readings.values()),
+        switches=tuple(reading.switches for reading in readings.values()),
+        faults=tuple(reading.faults for reading in readings.values()),
+    )
+
+
+def _still_active(active: list[str], taken: Taken, baseline: str, limits: Limits) -> list[str]:
+    """Return who goes on: those whose ratio is not known to the target yet, and the baseline beside them."""
+    if baseline not in taken:
+        return active
+    base = _slots(taken[baseline])
+    if len(taken) == 1:
+        return active if _half_width([math.log(value) for value in base.values_s], limits) > limits.target else []
+    left = [name for name in active if name != baseline and _undone(_slots(taken[name]), base, limits)]
+    return [*left, baseline] if left else []
+
+
+def _undone(own: Slots, base: Slots, limits: Limits) -> bool:
+    differences = round_differences(own.values_s, own.rounds, base.values_s, base.rounds)
+    return _half_width(differences, limits) > limits.target
+
+
+def _half_width(values: list[float], limits: Limits) -> float:
+    return math.inf if len(values) < LEAST_ROUNDS else expected_half_width(values, limits.processes)

@@ -1,0 +1,223 @@
+"""A visit: one process measures one point, every implementation of it."""
+
+import gc
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+import impls
+from bench.measure import clock, gate, memory, sampler, workload
+from bench.plan.case import Point
+
+Announce = Callable[[str, str], None]
+"""`announce(implementation, stage)` says what the process is about to do, in case it doesn't come back."""
+
+LAYOUT_BYTES = 1 << 16
+"""A block of a random size up to this is held during a visit, so that no two processes share a memory layout."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a visit is asked for; `memory` asks for the memory of a call too."""
+
+    point: Point
+    implementations: tuple[str, ...]
+    baseline: str
+    limits: sampler.Limits
+    seed: int
+    memory: bool
+
+
+@dataclass
+class Outcome:
+    """What a visit found out about one implementation, as the fields of a record."""
+
+    status: str = "ok"
+    detail: str = ""
+    found: dict[str, Any] = field(default_factory=dict)
+
+    def end(self, status: str, detail: str) -> None:
+        """End the case: nothing more is measured of it."""
+        self.status, self.detail = status, detail
+
+
+@dataclass
+class Visit:
+    """The outcomes of a visit, and the seconds spent in calls of implementations."""
+
+    outcomes: dict[str, Outcome]
+    busy_s: float = 0.0
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Count the time spent inside as measuring, warming up or compiling."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.busy_s += time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An implementation that passed the gate and is warm."""
+
+    call: clock.Call
+    pace: sampler.Pace
+
+
+def make(request: Request, announce: Announce) -> Visit:
+    """Measure the point's implementations in this process, and return what was found out about each."""
+    visit = Visit({name: Outcome() for name in request.implementations})
+    reason = missing_device(request.point)
+    if reason:
+        for outcome in visit.outcomes.values():
+            outcome.end("unsupported", reason)
+        return visit
+    rng = random.Random(request.seed)  # noqa: S311 - an order, not a secret
+    layout = torch.empty(rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
+    torch.compiler.reset()
+    _measure(request, visit, rng, announce)
+    del layout
+    return visit
+
+
+def missing_device(point: Point) -> str:
+    """Return why this machine can't run the point, empty where it can."""
+    if point.device != "cpu":
+        if not torch.cuda.is_available():
+            return f"no CUDA device: torch {torch.__version__} sees none"
+        index = torch.device(point.device).index or 0
+        if index >= torch.cuda.device_count():
+            return f"no device {point.device}: this machine has {torch.cuda.device_count()} CUDA device(s)"
+    elif point.timing != "host":
+        return f"timing {point.timing} needs a CUDA device; the CPU has host"
+    return ""
+
+
+def _measure(request: Request, visit: Visit, rng: random.Random, announce: Announce) -> None:
+    torch.set_num_threads(request.point.threads)
+    announce(request.baseline, "reference")
+    try:
+        work = workload.make(request.point)
+        trials = gate.trials(work)
+    except Exception as error:
+        for outcome in visit.outcomes.values():
+            outcome.end(_status(error), f"the float64 reference failed: {_one_line(error)}")
+        return
+    timer = clock.timer(request.point.device, request.point.timing)
+    ready: dict[str, Ready] = {}
+    for name in rng.sample(request.implementations, len(request.implementations)):
+        announce(name, "preparation")
+        with _caught(visit.outcomes[name]):
+            prepared = _prepare(name, request, visit, work, trials, timer, announce)
+            if prepared is not None:
+                ready[name] = prepared
+    _take_rounds(request, visit, work, ready, timer, rng, announce)
+
+
+def _prepare(
+    name: str,
+    request: Request,
+    visit: Visit,
+    work: workload.Workload,
+    trials: tuple[gate.Trial, ...],
+    timer: clock.Timer,
+    announce: Announce,
+) -> Ready | None:
+    outcome = visit.outcomes[name]
+    subject = workload.subject(work, name)
+    call = workload.step(subject, work)
+    announce(name, "first call")
+    with work.context(), visit.busy():
+        call()
+    announce(name, "gate")
+    verdict = gate.judge(subject, work, trials)
+    outcome.found |= {"error": _finite(verdict.error), "tolerance": verdict.tolerance}
+    if verdict.objection:
+        outcome.end("incorrect", verdict.objection)
+        return None
+    announce(name, "warm-up")
+    with work.context():
+        with visit.busy():
+            pace = sampler.warm_up(call, timer, clock.overhead_s())
+        outcome.found |= {"calls_per_timing": pace.calls, "settled": pace.settled}
+        if request.memory:
+            announce(name, "memory")
+            outcome.found |= _memory(work, subject, call)
+    return Ready(call, pace)
+
+
+def _memory(work: workload.Workload, subject: workload.Subject, call: clock.Call) -> dict[str, int | None]:
+    used = memory.of_call(call, work.point.device)
+    found: dict[str, int | None] = {"peak_bytes": used.peak_bytes, "reserved_bytes": used.reserved_bytes}
+    if work.with_gradients:
+        x = work.x.detach().requires_grad_()
+        held = iter([x, *subject.layer.parameters()])
+        found["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), held)
+    return found
+
+
+def _take_rounds(
+    request: Request,
+    visit: Visit,
+    work: workload.Workload,
+    ready: dict[str, Ready],
+    timer: clock.Timer,
+    rng: random.Random,
+    announce: Announce,
+) -> None:
+    def turn(name: str) -> Callable[[], sampler.Reading]:
+        def take() -> sampler.Reading:
+            announce(name, "rounds")
+            with visit.busy():
+                return sampler.slot(ready[name].call, timer, ready[name].pace)
+
+        return take
+
+    def failed(name: str, error: Exception) -> None:
+        visit.outcomes[name].end(_status(error), _one_line(error))
+
+    gc.collect()
+    gc.disable()
+    try:
+        with work.context():
+            turns = {name: turn(name) for name in ready}
+            taken = sampler.sample(turns, request.baseline, request.limits, rng, failed)
+    finally:
+        gc.enable()
+    for name, slots in taken.items():
+        visit.outcomes[name].found["slots"] = slots
+
+
+@contextmanager
+def _caught(outcome: Outcome) -> Iterator[None]:
+    try:
+        yield
+    except impls.Unsupported as error:
+        outcome.end("unsupported", str(error))
+    except Exception as error:
+        outcome.end(_status(error), _one_line(error))
+
+
+def _status(error: Exception) -> str:
+    return "oom" if is_out_of_memory(error) else "error"
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether an exception says that memory ran out: Python's, CUDA's, or the CPU allocator's."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _one_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _finite(value: float) -> float | None:
+    return value if -float("inf") < value < float("inf") else None

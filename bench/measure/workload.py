@@ -1,0 +1,96 @@
+"""From a point to tensors: the reference layer, its input, and one call of an implementation."""
+
+import copy
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+import impls
+from bench.plan.case import Point
+
+SEED = 20_200_914
+"""The same weights and inputs in every process and run."""
+
+INPUTS = "normal(0, 1)"
+"""The distribution that inputs and output gradients are drawn from."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What every implementation of a point is given.
+
+    `layer` holds the weights, `x` is the input and `direction` the gradient of the output,
+    all on the point's device in the point's dtype.
+    """
+
+    point: Point
+    layer: nn.Module
+    x: Tensor
+    direction: Tensor
+
+    @property
+    def with_gradients(self) -> bool:
+        """Whether the point's mode builds a graph."""
+        return self.point.mode != "inference"
+
+    def context(self) -> AbstractContextManager[object]:
+        """Return the gradient mode in which the point's calls run."""
+        return torch.enable_grad() if self.with_gradients else torch.inference_mode()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One implementation of a point with its own copy of the weights, so that none can disturb another."""
+
+    layer: nn.Module
+    function: impls.Implementation
+
+
+def make(point: Point) -> Workload:
+    """Return the workload of a point; its values depend on the shape alone."""
+    dtype = getattr(torch, point.dtype)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        layer = _layer(point)
+        x = torch.randn(point.batch, point.num_tokens, point.token_len)
+        direction = torch.randn(_output_shape(layer, x))
+    layer.train(point.mode != "inference")
+    return Workload(point, layer.to(point.device, dtype), x.to(point.device, dtype), direction.to(point.device, dtype))
+
+
+def subject(workload: Workload, implementation: str) -> Subject:
+    """Return an implementation, built on its own copy of the weights; preparing it runs nothing.
+
+    Raises `impls.Unsupported` where the implementation can't express the layer.
+    """
+    layer = copy.deepcopy(workload.layer)
+    return Subject(layer, impls.build(layer, implementation))
+
+
+def step(subject: Subject, workload: Workload) -> Callable[[], object]:
+    """Return one call of the implementation in the point's mode, to be run in the workload's context.
+
+    A training step computes the gradients of x and of every weight from a fresh graph.
+    """
+    function, x = subject.function, workload.x
+    if not workload.with_gradients:
+        return lambda: function(x)
+    x = x.detach().requires_grad_()
+    if workload.point.mode == "forward":
+        return lambda: function(x)
+    wanted = [x, *subject.layer.parameters()]
+    return lambda: torch.autograd.grad(function(x), wanted, workload.direction, allow_unused=True)
+
+
+def _layer(point: Point) -> nn.Module:
+    return impls.LAYERS[point.layer](
+        dim=point.token_len, chan=point.channels, num_heads=point.num_heads, qkv_bias=point.qkv_bias
+    )
+
+
+def _output_shape(layer: nn.Module, x: Tensor) -> torch.Size:
+    output: Tensor = copy.deepcopy(layer).to("meta")(x.to("meta"))
+    return output.shape
