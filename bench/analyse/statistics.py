@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy import stats
@@ -30,7 +31,7 @@ def t_half_width(sd: float, count: int, confidence: float = CONFIDENCE) -> float
     """
     if count < 2:
         return math.nan
-    return float(stats.t.ppf(0.5 + confidence / 2, count - 1)) * sd / math.sqrt(count)
+    return _t_quantile(confidence, count - 1) * sd / math.sqrt(count)
 
 
 def ratio(log_ratios: Sequence[float]) -> Estimate:
@@ -83,6 +84,12 @@ def expected_half_width(differences: Sequence[float], processes: int) -> float:
     sd = float(stats.median_abs_deviation(differences, scale="normal"))
     standard_error = MEDIAN_EFFICIENCY * sd / math.sqrt(len(differences))
     return t_half_width(standard_error, max(processes, 2))
+
+
+@cache
+def _t_quantile(confidence: float, degrees: int) -> float:
+    """Remembered, because the rounds of a running measurement ask for it every time."""
+    return float(stats.t.ppf(0.5 + confidence / 2, degrees))
 
 
 def _mean(values: Sequence[float]) -> tuple[float, float, float]:

@@ -7,6 +7,9 @@ from pathlib import Path
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Point
 
+MODULE = "bench.measure.worker"
+"""What a worker process runs; it is named, not imported, because it imports torch."""
+
 
 class Pool:
     """Workers by the settings that a process must be started with, `size` of each."""
@@ -26,7 +29,7 @@ class Pool:
         fresh = [key for key in keys if key not in self._workers]
         begin = time.monotonic()
         for key in fresh:
-            self._workers[key] = Worker(point.allocator, point.threads, Path(self._cache.name))
+            self._workers[key] = Worker(point.allocator, point.threads, Path(self._cache.name), MODULE)
         for key in fresh:
             self._ready(key)
         self.start_up_s += time.monotonic() - begin

@@ -16,7 +16,7 @@ from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
-from bench.plan.sweep import Sweep
+from bench.plan.sweep import Sweep, load_sweep
 from bench.store import environment, journal, machine, table
 from bench.store.record import Origin, Record, Slots
 
@@ -38,7 +38,7 @@ class Run:
         self._records: dict[Point, list[Record]] = {}
         self._tables: dict[Point, pd.DataFrame] = {}
         self._busy_s = 0.0
-        self._opened_s = time.monotonic()
+        self._opened_s = self._measured_s = time.monotonic()
 
     def __enter__(self) -> Self:
         try:
@@ -58,8 +58,8 @@ class Run:
 
     @property
     def busy_share(self) -> float:
-        """The share of the time since start-up that was spent in calls that measure, warm up or compile."""
-        return self._busy_s / max(time.monotonic() - self._opened_s - self._pool.start_up_s, 1e-9)
+        """The share of the time of measuring, start-up not counted, that was spent in calls that measure, warm up or compile."""
+        return self._busy_s / max(self._measured_s - self._opened_s - self._pool.start_up_s, 1e-9)
 
     def measure(self, point: Point) -> list[Record]:
         """Measure what is missing of a point, and return all its records, earlier ones too.
@@ -70,15 +70,21 @@ class Run:
             self._visit(point, missing)
         self._tables[point] = summarise(self._of(point), self.sweep.baseline)
         table.save(self.results(), self.folder)
+        self._measured_s = time.monotonic()
         return self._of(point)
 
     def results(self) -> pd.DataFrame:
         """Return the table of what the run holds so far."""
         return pd.concat(self._tables.values(), ignore_index=True)
 
-    def is_complete(self, point: Point) -> bool:
-        """Return whether nothing of the point is left to measure."""
-        return not self._missing(point)
+    def rows(self, point: Point) -> pd.DataFrame:
+        """Return the table of a point that was measured."""
+        return self._tables[point]
+
+    @property
+    def has_results(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self._tables)
 
     def _check(self) -> dict[str, Any]:
         """Return what torch says of the machine, after every implementation was found by a worker."""
@@ -191,11 +197,14 @@ class Run:
         self._records.setdefault(point, []).extend(records)
 
 
-def run(sweep: Sweep, folder: str | Path) -> Iterator[list[Record]]:
+def run(sweep: Sweep | str, folder: str | Path) -> Iterator[list[Record]]:
     """Measure a sweep into a run folder, yielding the records of each point as it is finished.
 
+    `sweep` is a shipped name, a TOML file, or a Sweep.
     An existing folder is resumed: what it holds is not measured again.
     """
+    if isinstance(sweep, str):
+        sweep = load_sweep(sweep, threads=machine.default_threads())
     with Run(sweep, Path(folder)) as opened:
         for point in sweep.points:
             yield opened.measure(point)

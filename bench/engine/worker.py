@@ -1,5 +1,6 @@
 """A worker process seen from its parent: started, asked, waited for, replaced."""
 
+import contextlib
 import json
 import os
 import select
@@ -10,8 +11,6 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any, Self
-
-MODULE = "bench.measure.worker"
 
 START_S = 120.0
 """The longest that importing torch may take."""
@@ -36,7 +35,7 @@ class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a r
 class Worker:
     """A process that imports torch once and serves requests until it is closed."""
 
-    def __init__(self, allocator: str, threads: int, cache: Path, module: str = MODULE) -> None:
+    def __init__(self, allocator: str, threads: int, cache: Path, module: str) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         self._breadcrumb = tempfile.NamedTemporaryFile(prefix="attention-bench-")  # noqa: SIM115
         self._buffer = b""
@@ -151,7 +150,5 @@ def environment(allocator: str, threads: int, cache: Path) -> dict[str, str]:
 
 
 def _close_quietly(stream: Any) -> None:
-    try:
+    with contextlib.suppress(BrokenPipeError):
         stream.close()
-    except BrokenPipeError:
-        pass

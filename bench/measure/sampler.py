@@ -29,8 +29,8 @@ WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10
 """Two windows agree when their quartiles differ by less than 5 % and their spreads by less than 10 %
 of the median (pyperf's warm-up test)."""
 
-WARM_CALLS, WARM_S = 300, 5.0
-"""Warm-up ends after so many calls or seconds even where no windows agree."""
+WARM_TIMINGS, WARM_S = 300, 5.0
+"""Warm-up ends after so many timings or seconds even where no windows agree."""
 
 LEAST_ROUNDS = 5
 """Fewer rounds give no median worth the name, whatever the budget says."""
@@ -70,13 +70,12 @@ def warm_up(call: Call, timer: Timer, clock_overhead_s: float) -> Pace:
     """Call until two consecutive windows of timings agree, and return the pace at which to time."""
     deadline = time.perf_counter() + WARM_S
     least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
-    calls, per_call_s, spent = _calibrate(call, timer, least_s)
+    calls, per_call_s = _calibrate(call, timer, least_s)
     window = LONG_WINDOW if per_call_s > LONG_CALL_S else WINDOW
     values: list[float] = []
     settled = False
-    while not settled and spent < WARM_CALLS and time.perf_counter() < deadline:
+    while not settled and len(values) < WARM_TIMINGS and time.perf_counter() < deadline:
         values.append(timer(call, calls))
-        spent += calls
         settled = len(values) >= 2 * window and _agree(values[-2 * window : -window], values[-window:])
     warm_s = min(values, default=per_call_s)
     return Pace(math.ceil(least_s / warm_s), 1 if warm_s > LONG_CALL_S else TIMINGS, settled)
@@ -120,13 +119,12 @@ def slot(call: Call, timer: Timer, pace: Pace) -> Reading:
     return Reading(timings, after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt)
 
 
-def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float, int]:
-    calls, spent = 1, 0
+def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float]:
+    calls = 1
     while True:
         per_call_s = timer(call, calls)
-        spent += calls
         if per_call_s * calls >= least_s:
-            return calls, per_call_s, spent
+            return calls, per_call_s
         calls = max(2 * calls, math.ceil(least_s / max(per_call_s, 1e-9)))
 
 

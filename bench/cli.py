@@ -1,0 +1,121 @@
+"""The command line: `python -m bench list | show | compare | plot | profile`."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench.analyse.compare import compare, regressed
+from bench.plan import names
+from bench.plan.errors import NotComparable, WrongRequest
+from bench.plan.sweep import load_sweep, shipped_names
+from bench.profiling import select, traces
+from bench.show import comparison, plots, tables
+from bench.show.console import console
+from bench.show.rows import baseline_of
+from bench.store.comparable import check_comparable
+from bench.store.table import load
+
+FINE, BAD, WRONG, INCOMPARABLE = 0, 1, 2, 3
+"""The exit statuses: fine, something measured is bad, the request is wrong, the results are not comparable."""
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    options = _parser().parse_args(arguments)
+    command: Command = options.command
+    try:
+        return command(options)
+    except WrongRequest as error:
+        console(stderr=True).print(f"attention-bench: {error}", style="bold", soft_wrap=True, markup=False)
+        return INCOMPARABLE if isinstance(error, NotComparable) else WRONG
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Read what `pytest bench` measured.")
+    commands = parser.add_subparsers(metavar="command", required=True)
+    _command(commands, _list, "list", "the sweeps, layers and implementations there are")
+    show = _command(commands, _show, "show", "print the table of a run")
+    show.add_argument("run", metavar="RUN", type=Path, help="a run folder or a results.csv")
+    versus = _command(commands, _compare, "compare", "compare two runs by their ratios to the baseline")
+    versus.add_argument("base", metavar="BASE", type=Path, help="a run folder or a results.csv")
+    versus.add_argument("new", metavar="NEW", type=Path, help="a run folder or a results.csv")
+    plot = _command(commands, _plot, "plot", "draw the pictures of a run")
+    plot.add_argument("run", metavar="RUN", type=Path, help="a run folder or a results.csv")
+    plot.add_argument("--to", metavar="DIR", type=Path, help="where to (default: plots/ beside the results)")
+    profile = _command(commands, _profile, "profile", "write Chrome traces of cases of a run")
+    profile.add_argument("run", metavar="RUN", type=Path, help="a run folder")
+    profile.add_argument(
+        "--case",
+        metavar="COLUMN=VALUE,…",
+        action="append",
+        default=[],
+        help="which cases (default: the winner and the baseline of each point)",
+    )
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", command: Command, name: str, what: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=what, description=what)
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _list(_options: argparse.Namespace) -> int:
+    sweeps = {name: load_sweep(name) for name in shipped_names()}
+    described = {
+        name: f"{len(sweep.points)} points, {len(sweep.implementations)} implementations"
+        for name, sweep in sweeps.items()
+    }
+    for title, entries in (
+        ("sweeps", described),
+        ("layers", names.LAYERS),
+        ("implementations", names.IMPLEMENTATIONS),
+        ("modes", names.MODES),
+        ("timings", names.TIMINGS),
+        ("allocators", names.ALLOCATORS),
+    ):
+        console().print(tables.listing(title, entries))
+    return FINE
+
+
+def _show(options: argparse.Namespace) -> int:
+    table = load(options.run)
+    baseline = baseline_of(table)
+    console().print(tables.results(table, baseline))
+    console().print(tables.failures(table))
+    return FINE
+
+
+def _compare(options: argparse.Namespace) -> int:
+    base, new = load(options.base), load(options.new)
+    check_comparable(options.base, options.new)
+    compared = compare(base, new)
+    console().print(comparison.render(compared))
+    return BAD if regressed(compared) else FINE
+
+
+def _plot(options: argparse.Namespace) -> int:
+    table = load(options.run)
+    folder = options.run if options.run.is_dir() else options.run.parent
+    pictures = plots.draw(table, options.to or folder / "plots")
+    for path in pictures:
+        console().print(str(path), soft_wrap=True)
+    if not pictures:
+        console().print("nothing to draw: no column varies over cases that are ok")
+    return FINE
+
+
+def _profile(options: argparse.Namespace) -> int:
+    table = load(options.run)
+    if not options.run.is_dir():
+        raise WrongRequest(f"{options.run} is a file; profile needs the run folder, to write traces/ into it")
+    cases = select.chosen(table, options.case, baseline_of(table) or "")
+    failed = 0
+    for case, path, objection in traces.write(cases, options.run):
+        failed += bool(objection)
+        console().print(f"{case.name}: {objection or path}", soft_wrap=True, markup=False)
+    return BAD if failed else FINE

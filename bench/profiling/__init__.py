@@ -1,0 +1,1 @@
+"""One case under torch.profiler."""

@@ -1,0 +1,93 @@
+"""The one place that uses pytest-benchmark's insides: it hands over samples that were taken elsewhere.
+
+pytest-benchmark has no public way to add a row that it did not time itself.
+What is used of it: BenchmarkFixture's `_mode` and `_make_stats`, Metadata's `stats`, and the cached
+properties of Stats. `tests/test_pytest_bridge.py` holds the installed version to that.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from bench.plan.case import Case
+from bench.store.record import Record
+
+SHOWN_BY = (
+    "benchmark_verbose",
+    "benchmark_columns",
+    "benchmark_compare",
+    "benchmark_compare_fail",
+    "benchmark_histogram",
+)
+"""Options of pytest-benchmark that make no sense without its table."""
+
+EXTRA_INFO = ("speedup", "speedup_low", "speedup_high", "peak_bytes")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One row for pytest-benchmark: seconds per call of each slot, and the median that the results name."""
+
+    name: str
+    group: str
+    params: dict[str, Any]
+    values_s: Sequence[float]
+    median_s: float
+    calls_per_timing: int
+    extra_info: dict[str, Any]
+
+
+def samples(records: Sequence[Record], rows: pd.DataFrame) -> list[Samples]:
+    """Return a row of samples for each case of a point that is ok."""
+    return [
+        _samples([record for record in records if record.case.implementation == row["implementation"]], row)
+        for _, row in rows[rows["status"] == "ok"].iterrows()
+    ]
+
+
+def hand_over(benchmark: BenchmarkFixture, rows: Sequence[Samples]) -> None:
+    """Add one row for each implementation to pytest-benchmark's session.
+
+    Nothing is added where pytest-benchmark is disabled.
+    """
+    benchmark._mode = "attention-bench"
+    if benchmark.disabled:
+        return
+    for row in rows:
+        _add(benchmark, row)
+
+
+def quiet_unless_asked(config: Any) -> None:
+    """Leave pytest-benchmark's table to those who ask for something of it: the sweep prints its own."""
+    if not any(getattr(config.option, name, None) for name in SHOWN_BY):
+        config.option.benchmark_quiet = True
+
+
+def _samples(records: Sequence[Record], row: "pd.Series[Any]") -> Samples:
+    case: Case = records[0].case
+    return Samples(
+        name=f"{row['implementation']}-{case.point.name}",
+        group=case.point.name,
+        params=case.columns(),
+        values_s=[value for record in records for value in record.slots.values_s],
+        median_s=float(row["latency_s"]),
+        calls_per_timing=int(row["calls_per_timing"]),
+        extra_info={name: None if pd.isna(row[name]) else float(row[name]) for name in EXTRA_INFO},
+    )
+
+
+def _add(benchmark: BenchmarkFixture, row: Samples) -> None:
+    own = copy.copy(benchmark)
+    path = benchmark.fullname.partition("[")[0]
+    own.name = f"{path.rpartition('::')[2]}[{row.name}]"
+    own.fullname = f"{path}[{row.name}]"
+    own.group, own.param, own.params = row.group, row.name, row.params
+    own.extra_info = row.extra_info
+    stats = own._make_stats(row.calls_per_timing).stats
+    for value_s in row.values_s:
+        stats.update(value_s)
+    stats.__dict__["median"] = row.median_s  # the median over processes, as in results.csv, not that of the pool

@@ -1,0 +1,79 @@
+"""The columns of the terminal's table, and which of them fit."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench.show import units
+from bench.show.doubts import doubts
+from bench.show.rows import Row
+
+GAP = "  "
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading and the cell of a row; `rank` says how early the column leaves a narrow terminal, 0 never."""
+
+    heading: str
+    cell: Callable[[Row], str]
+    rank: int = 0
+    is_text: bool = False
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A column and its width in characters."""
+
+    column: Column
+    width: int
+
+    def align(self, cell: str) -> str:
+        """Return the cell at the column's width: words to the left, numbers to the right."""
+        return cell.ljust(self.width) if self.column.is_text else cell.rjust(self.width)
+
+
+def columns(baseline: str | None, target: float) -> list[Column]:
+    """Return all columns, from left to right."""
+    return [
+        Column("", lambda row: str(row["implementation"]), is_text=True),
+        Column("", lambda row: "".join(doubt.letter for doubt in doubts(row, target)), is_text=True),
+        Column("latency", lambda row: units.seconds(row["latency_s"])),
+        Column("", _latency_interval, rank=1, is_text=True),
+        Column(
+            "speed-up", lambda row: "baseline" if row["implementation"] == baseline else units.ratio(row["speedup"])
+        ),
+        Column("", _speedup_interval, is_text=True),
+        Column("peak memory", lambda row: units.size(row["peak_bytes"]), rank=2),
+        Column("kept for backward", lambda row: units.size(row["saved_bytes"]), rank=3),
+        Column("faults/call", lambda row: units.count(row["page_faults"]), rank=5),
+        Column("flagged", lambda row: units.percent(row["flagged_share"]), rank=4),
+        Column("first compile", lambda row: units.seconds(row["compile_cold_s"]), rank=6),
+    ]
+
+
+def fit(wanted: Sequence[Column], rows: Sequence[Row], width: int) -> list[Fitted]:
+    """Return the columns that say something about these rows and stand side by side in this many characters."""
+    found = [Fitted(column, _width(column, rows)) for column in wanted if any(column.cell(row) for row in rows)]
+    while _total(found) > width and any(fitted.column.rank for fitted in found):
+        found.remove(max(found, key=lambda fitted: fitted.column.rank))
+    return found
+
+
+def _total(found: Sequence[Fitted]) -> int:
+    return sum(fitted.width for fitted in found) + len(GAP) * len(found)
+
+
+def _width(column: Column, rows: Sequence[Row]) -> int:
+    return max(len(column.heading), *(len(column.cell(row)) for row in rows))
+
+
+def _latency_interval(row: Row) -> str:
+    half = units.half_width(row["latency_low_s"], row["latency_high_s"])
+    return f"±{units.percent(half)}" if half is not None else ""
+
+
+def _speedup_interval(row: Row) -> str:
+    low, high = row["speedup_low"], row["speedup_high"]
+    if low is None or high is None or low == high:
+        return ""
+    return f"[{units.ratio(low)[:-1]}, {units.ratio(high)[:-1]}]"

@@ -1,0 +1,68 @@
+"""What makes a row less certain than it looks: a letter for the table, and a line that explains it."""
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from bench.plan.sweep import Effort
+from bench.show import units
+from bench.show.rows import Row
+
+TARGET = Effort().target
+
+FAULT_S = 1e-6
+"""About what a page fault costs: 34,000 of them took 35 ms of an eager layer at N = 577."""
+
+FAULT_SHARE = 0.01
+"""The share of a latency from which page faults matter: half of the interval that a quick sweep aims at."""
+
+FLAGGED_SHARE = 0.25
+"""A median stands while half of its values are undisturbed; this leaves room."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A letter and what it means, with advice."""
+
+    letter: str
+    meaning: str
+
+
+UNSETTLED = Doubt("U", "still drifting when warm-up ended: its first rounds may be slower than the rest")
+FAULTS = Doubt("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
+DISTURBED = Doubt("D", "a quarter of the slots or more were interrupted: quiet the machine, or use fewer threads")
+ONE_PROCESS = Doubt("1", "one process only, so no interval: measure with more --processes")
+
+
+def wide(target: float) -> Doubt:
+    """Return the doubt of an interval that is wider than its target."""
+    aim = units.percent(target, trim=True)
+    return Doubt("W", f"the speed-up's interval is wider than ±{aim}: raise --budget-s or --processes to narrow it")
+
+
+def doubts(row: Row, target: float = TARGET) -> list[Doubt]:
+    """Return what is doubtful about a row that is ok."""
+    return list(_doubts(row, target))
+
+
+def legend(found: Collection[Doubt]) -> list[Doubt]:
+    """Return each doubt once, by letter."""
+    return sorted(set(found), key=lambda doubt: doubt.letter)
+
+
+def _doubts(row: Row, target: float) -> Iterator[Doubt]:
+    if row["latency_low_s"] is None:
+        yield ONE_PROCESS
+    if _log_half_width(row) > target:
+        yield wide(target)
+    if row["settled"] is False:
+        yield UNSETTLED
+    if (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]:
+        yield FAULTS
+    if (row["flagged_share"] or 0) >= FLAGGED_SHARE:
+        yield DISTURBED
+
+
+def _log_half_width(row: Row) -> float:
+    low, high = row["speedup_low"], row["speedup_high"]
+    return math.log(high / low) / 2 if low and high else 0.0

@@ -1,0 +1,105 @@
+"""One look per implementation, the same in all pictures.
+
+Colours are those of Okabe and Ito (2008), which the colour-blind tell apart, and darker ones of Paul Tol beside them;
+dash and marker say the same once more, so nothing depends on colour alone.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+Dash = tuple[float, ...]
+"""Lengths of ink and gap in turn, in line widths; empty for a solid line."""
+
+SOLID: Dash = ()
+DASHED: Dash = (4, 1.6)
+DOTTED: Dash = (1.2, 1.4)
+DASH_DOT: Dash = (5, 1.4, 1.2, 1.4)
+DASH_DOT_DOT: Dash = (5, 1.3, 1.2, 1.3, 1.2, 1.3)
+LONG: Dash = (8, 2)
+
+COMPILED = "compiled_"
+TINT = 0.45
+
+READABLE = 5.0
+"""The contrast with white that a label has at least; WCAG asks 4.5 of small text."""
+
+GAMMA, LUMINANCE = 2.2, (0.2126, 0.7152, 0.0722)
+"""Of sRGB, near enough."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """How an implementation is drawn; `colour` is `#rrggbb`, `marker` a matplotlib marker."""
+
+    colour: str
+    dash: Dash
+    marker: str
+    hollow: bool = False
+
+
+STYLES = {
+    "eager": Style("#1a1a1a", SOLID, "o"),
+    "manual": Style("#d55e00", DASH_DOT, "^"),
+    "stepwise": Style("#aa3377", DASHED, "s"),
+    "online": Style("#009e73", LONG, "D"),
+    "sdpa": Style("#0072b2", SOLID, "v"),
+    "mha": Style("#e69f00", DASH_DOT_DOT, "P"),
+    "mha_weights": Style("#8c6100", DOTTED, "X"),
+    "sdpa_math": Style("#332288", DASH_DOT, "<"),
+    "sdpa_flash": Style("#44aa99", SOLID, ">"),
+    "sdpa_efficient": Style("#882255", LONG, "h"),
+    "sdpa_cudnn": Style("#777711", DASH_DOT_DOT, "p"),
+    "flex": Style("#cc79a7", SOLID, "d"),
+    # lighter than its tint, which those without green cones take for the green of online
+    "compiled_eager": Style("#a8a8a8", DASHED, "o", hollow=True),
+}
+
+OTHER_COLOURS = ("#cc6677", "#117733", "#4477aa", "#661100", "#6699cc", "#999933")
+OTHER_DASHES = (SOLID, DASHED, DASH_DOT, LONG)
+OTHER_MARKERS = ("*", "H", "8", "X", "d")
+
+
+def style(implementation: str) -> Style:
+    """Return the look of an implementation; that of an unknown name follows from the name alone.
+
+    A compiled one has a lighter tint of its source's colour, dashes and a hollow marker.
+    """
+    if implementation in STYLES:
+        return STYLES[implementation]
+    if implementation.startswith(COMPILED):
+        source = style(implementation.removeprefix(COMPILED))
+        return replace(source, colour=mix(source.colour, "#ffffff", TINT), dash=DASHED, hollow=True)
+    return _of_unknown(implementation)
+
+
+def ink(colour: str) -> str:
+    """Return a colour dark enough for small words on white, in the same hue."""
+    return next(
+        dark for dark in (mix(colour, "#000000", share / 10) for share in range(11)) if _contrast(dark) >= READABLE
+    )
+
+
+def mix(colour: str, other: str, share: float) -> str:
+    """Return the colour with a share of another mixed into it."""
+    pairs = zip(_channels(colour), _channels(other), strict=True)
+    return "#" + "".join(f"{round(own + (new - own) * share):02x}" for own, new in pairs)
+
+
+def _contrast(colour: str) -> float:
+    linear = [float((value / 255) ** GAMMA) for value in _channels(colour)]
+    luminance = sum(weight * value for weight, value in zip(LUMINANCE, linear, strict=True))
+    return 1.05 / (luminance + 0.05)
+
+
+def _channels(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[start : start + 2], 16) for start in (1, 3, 5))
+
+
+def _of_unknown(name: str) -> Style:
+    # hash() changes with every process
+    colour, dash, marker = hashlib.sha256(name.encode()).digest()[:3]
+    return Style(
+        OTHER_COLOURS[colour % len(OTHER_COLOURS)],
+        OTHER_DASHES[dash % len(OTHER_DASHES)],
+        OTHER_MARKERS[marker % len(OTHER_MARKERS)],
+    )

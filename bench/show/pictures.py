@@ -1,0 +1,186 @@
+"""From the table to what a picture shows: one quantity along one axis, all other columns of the points fixed."""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from bench.plan.case import Case, Point
+from bench.show.rows import Row, baseline_of, is_measured, plain
+from bench.show.words import slug
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What stands on the vertical axis: the columns of its value and, where there is one, of its interval."""
+
+    name: str
+    column: str
+    low: str = ""
+    high: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What stands on the horizontal axis: a column of the points."""
+
+    name: str
+    column: str
+    symbol: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """The values of one implementation, one for each x of its picture; NaN where there is none."""
+
+    implementation: str
+    values: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The places at which one implementation ended with one status."""
+
+    implementation: str
+    status: str
+    xs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """All that a picture shows; `point` is one of its points and tells what is fixed."""
+
+    quantity: Quantity
+    axis: Axis
+    point: Point
+    xs: tuple[int, ...]
+    lines: tuple[Line, ...]
+    failures: tuple[Failure, ...]
+    baseline: str | None
+    rows: tuple[Row, ...]
+
+    @property
+    def name(self) -> str:
+        """The picture in one word: a file name that stays the same whatever else was measured."""
+        return f"{self.quantity.name}-{self.axis.name}-{slug(self.point, moving(self.axis, self.point))}"
+
+
+LATENCY = Quantity("latency", "latency_s", "latency_low_s", "latency_high_s")
+SPEEDUP = Quantity("speedup", "speedup", "speedup_low", "speedup_high")
+MEMORY = Quantity("memory", "peak_bytes")
+
+TOKENS = Axis("tokens", "num_tokens", "N")
+HEADS = Axis("heads", "num_heads", "H")
+CHANNELS = Axis("channels", "channels", "C")
+
+SHOWN = (
+    (LATENCY, TOKENS),
+    (SPEEDUP, TOKENS),
+    (MEMORY, TOKENS),
+    (LATENCY, HEADS),
+    (SPEEDUP, HEADS),
+    (LATENCY, CHANNELS),
+    (SPEEDUP, CHANNELS),
+)
+
+SERIES = 3
+"""Places that make a series: two are a picture only where nothing longer shows the same setting along this axis."""
+
+
+def pictures(table: pd.DataFrame) -> Iterator[Picture]:
+    """Yield every picture that the table has values for.
+
+    A picture needs two places on its axis. Where the same layer, device, mode and so on has a longer series along
+    that axis, pairs are left to the table: a sweep of heads at two token counts is no sweep of tokens.
+    """
+    rows, baseline = plain(table), baseline_of(table)
+    for quantity, axis in SHOWN:
+        for group in _groups(rows, axis):
+            lines = tuple(_lines(group, quantity, axis, baseline))
+            if lines:
+                yield _picture(group, quantity, axis, lines, baseline)
+
+
+def moving(axis: Axis, point: Point) -> set[str]:
+    """Return the columns that change along an axis: the token length follows the channels where it equals them."""
+    follows = axis is CHANNELS and point.token_len == point.channels
+    return {axis.column, "token_len"} if follows else {axis.column}
+
+
+def _groups(rows: Sequence[Row], axis: Axis) -> list[list[Row]]:
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_fixed(_point(row), moving(axis, _point(row))), []).append(row)
+    found = [group for group in groups.values() if len(_xs(group, axis)) > 1]
+    long = {_setting(group) for group in found if len(_xs(group, axis)) >= SERIES}
+    return [group for group in found if len(_xs(group, axis)) >= SERIES or _setting(group) not in long]
+
+
+def _fixed(point: Point, without: set[str]) -> tuple[object, ...]:
+    columns = dataclasses.asdict(point)
+    return tuple(None if name in without else value for name, value in columns.items())
+
+
+def _setting(group: Sequence[Row]) -> tuple[object, ...]:
+    return _fixed(_point(group[0]), {axis.column for axis in (TOKENS, HEADS, CHANNELS)} | {"token_len"})
+
+
+def _point(row: Row) -> Point:
+    return Case.from_columns(row).point
+
+
+def _xs(group: Sequence[Row], axis: Axis) -> tuple[int, ...]:
+    return tuple(sorted({row[axis.column] for row in group}))
+
+
+def _picture(
+    group: Sequence[Row], quantity: Quantity, axis: Axis, lines: tuple[Line, ...], baseline: str | None
+) -> Picture:
+    return Picture(
+        quantity=quantity,
+        axis=axis,
+        point=_point(group[0]),
+        xs=_xs(group, axis),
+        lines=lines,
+        failures=tuple(_failures(group, axis)),
+        baseline=baseline,
+        rows=tuple(group),
+    )
+
+
+def _lines(group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None) -> Iterator[Line]:
+    xs = _xs(group, axis)
+    for name, rows in _by_implementation(group).items():
+        at = {row[axis.column]: row for row in rows if is_measured(row)}
+        line = Line(
+            name,
+            tuple(_value(at.get(x), quantity.column) for x in xs),
+            tuple(_value(at.get(x), quantity.low) for x in xs),
+            tuple(_value(at.get(x), quantity.high) for x in xs),
+        )
+        # the baseline's speed-up is 1 by definition: a rule in the picture, not a line
+        if any(math.isfinite(value) for value in line.values) and not (quantity is SPEEDUP and name == baseline):
+            yield line
+
+
+def _failures(group: Sequence[Row], axis: Axis) -> Iterator[Failure]:
+    for name, rows in _by_implementation(group).items():
+        for status in dict.fromkeys(row["status"] for row in rows if row["status"] != "ok"):
+            yield Failure(name, status, tuple(sorted(row[axis.column] for row in rows if row["status"] == status)))
+
+
+def _by_implementation(group: Sequence[Row]) -> dict[str, list[Row]]:
+    rows: dict[str, list[Row]] = {}
+    for row in group:
+        rows.setdefault(row["implementation"], []).append(row)
+    return rows
+
+
+def _value(row: Row | None, column: str) -> float:
+    # a logarithmic axis has no place for zero
+    value = row.get(column) if row else None
+    return float(value) if value is not None and value > 0 else math.nan

@@ -1,0 +1,42 @@
+"""Pictures of a table of results, as PNG and SVG files."""
+
+from pathlib import Path
+
+import pandas as pd
+from matplotlib import style as mpl_style
+from matplotlib.figure import Figure
+
+from bench.show.frame import RC, sheet
+from bench.show.pictures import Picture, pictures
+from bench.show.strokes import draw_failures, draw_labels, draw_lines
+
+PNG_DPI = 160
+
+
+def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write every picture that the table has values for, and return the files, a PNG and an SVG for each.
+
+    The folder is made when there is something to write. The same table gives the same SVG, byte for byte.
+    """
+    return [path for picture in pictures(table) for path in _save(picture, folder)]
+
+
+def figure(picture: Picture) -> Figure:
+    """Return the picture as a figure."""
+    # what stands in the user's matplotlibrc is for the user's own pictures
+    with mpl_style.context(RC, after_reset=True):
+        made = sheet(picture)
+        draw_lines(made, picture)
+        draw_labels(made, picture)
+        draw_failures(made, picture)
+    return made.figure
+
+
+def _save(picture: Picture, folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    made = figure(picture)
+    png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
+    with mpl_style.context(RC, after_reset=True):
+        made.savefig(png, dpi=PNG_DPI)
+        made.savefig(svg, metadata={"Date": None})
+    return [png, svg]

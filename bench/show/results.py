@@ -1,0 +1,108 @@
+"""The results as a table in the terminal: by point, fastest first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from bench.plan.case import POINT_COLUMNS, Point
+from bench.show.columns import GAP, Fitted, columns, fit
+from bench.show.doubts import TARGET, doubts, legend
+from bench.show.rows import Row, by_point, measured, reason, unmeasured
+from bench.show.styles import BAD, GOOD, QUIET, WARNING, of_status
+from bench.show.verdict import Verdict, verdict
+from bench.show.words import counted, differences, parts, varying
+
+INDENT = 2
+
+
+@dataclass(frozen=True)
+class Results:
+    """A table of results that fits itself to the console on which it is printed."""
+
+    points: dict[Point, list[Row]]
+    baseline: str | None
+    target: float
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield the table, line by line."""
+        everything = [row for rows in self.points.values() for row in rows]
+        times = measured(everything)
+        fitted = fit(columns(self.baseline, self.target), times, options.max_width - INDENT) if times else []
+        different = varying(self.points)
+        yield _common(next(iter(self.points)), different)
+        yield _origin(everything)
+        for point, rows in self.points.items():
+            yield Text()
+            yield from _point(differences(point, different), rows, fitted)
+        yield from _legend(times, self.target)
+
+
+def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -> RenderableType:
+    """Return the results by point: the winner or the tie, each implementation fastest first, what failed and why.
+
+    `target` is the half-width of a speed-up's interval from which a row is marked as wide.
+    """
+    return Results(by_point(table), baseline, target) if len(table) else Text("no results")
+
+
+def _common(point: Point, different: set[str]) -> Text:
+    return Text(" · ".join(parts(point, [name for name in POINT_COLUMNS if name not in different])), "bold")
+
+
+def _origin(rows: Sequence[Row]) -> Text:
+    devices = dict.fromkeys(row["device_name"] for row in rows if row["device_name"])
+    versions = dict.fromkeys(f"torch {row['torch_version']}" for row in rows if row["torch_version"])
+    said = [*devices, *versions, _processes(measured(list(rows)))]
+    return Text(" · ".join(word for word in said if word))
+
+
+def _processes(rows: Sequence[Row]) -> str:
+    number = counted([row["processes"] for row in rows if row["processes"]], "process", "processes")
+    intervals = any(row["latency_low_s"] is not None for row in rows)
+    return f"95 % intervals over {number}" if number and intervals else number
+
+
+def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[RenderableType]:
+    found = verdict(rows)
+    yield Text.assemble((f"{name}  " if name else "", "bold"), (str(found), GOOD if found.names else BAD))
+    if measured(rows):
+        yield _line([column.column.heading for column in fitted], fitted, QUIET)
+    for row in measured(rows):
+        yield _line([column.column.cell(row) for column in fitted], fitted, _style(row, found))
+    if unmeasured(rows):
+        yield _reasons(unmeasured(rows), fitted)
+
+
+def _line(cells: Sequence[str], fitted: Sequence[Fitted], style: str) -> Text:
+    aligned = (column.align(cell) for column, cell in zip(fitted, cells, strict=True))
+    return Text(" " * INDENT + GAP.join(aligned).rstrip(), style)
+
+
+def _style(row: Row, found: Verdict) -> str:
+    return GOOD if row["implementation"] in found.names else ""
+
+
+def _reasons(rows: Sequence[Row], fitted: Sequence[Fitted]) -> RenderableType:
+    grid = Table.grid(padding=(0, len(GAP)))
+    grid.add_column(min_width=fitted[0].width if fitted else None, no_wrap=True)
+    grid.add_column(overflow="fold")
+    for row in rows:
+        why = ": ".join(filter(None, (row["status"], reason(row))))
+        grid.add_row(Text(row["implementation"]), Text(why), style=of_status(row["status"]))
+    return Padding(grid, (0, 0, 0, INDENT), expand=False)
+
+
+def _legend(rows: Sequence[Row], target: float) -> Iterator[RenderableType]:
+    found = legend([doubt for row in rows for doubt in doubts(row, target)])
+    if not found:
+        return
+    grid = Table.grid(padding=(0, len(GAP)))
+    for doubt in found:
+        grid.add_row(doubt.letter, doubt.meaning, style=WARNING)
+    yield Text()
+    yield grid

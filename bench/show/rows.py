@@ -1,0 +1,60 @@
+"""Rows of the table of results as plain values, gathered by point."""
+
+from typing import Any
+
+import pandas as pd
+
+from bench.plan.case import Case, Point
+
+Row = dict[str, Any]
+"""A row of the results by column; a number that is missing is None."""
+
+UNTRIED = ("unsupported", "skipped")
+"""Statuses of what was never tried: nothing went wrong."""
+
+
+def plain(table: pd.DataFrame) -> list[Row]:
+    """Return the rows in order, with None for what is missing."""
+    return [
+        {str(name): None if pd.isna(value) else value for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]
+
+
+def by_point(table: pd.DataFrame) -> dict[Point, list[Row]]:
+    """Return the rows of each point, in the order in which the points come."""
+    points: dict[Point, list[Row]] = {}
+    for row in plain(table):
+        points.setdefault(Case.from_columns(row).point, []).append(row)
+    return points
+
+
+def measured(rows: list[Row]) -> list[Row]:
+    """Return the rows that are ok, fastest first."""
+    return sorted((row for row in rows if is_measured(row)), key=lambda row: float(row["latency_s"]))
+
+
+def unmeasured(rows: list[Row]) -> list[Row]:
+    """Return the rows that hold no time, in their order."""
+    return [row for row in rows if not is_measured(row)]
+
+
+def is_measured(row: Row) -> bool:
+    """Return whether a row is ok and holds a time."""
+    return row["status"] == "ok" and row["latency_s"] is not None
+
+
+def reason(row: Row) -> str:
+    """Return a row's detail on one line, empty where it has none."""
+    return " ".join((row["detail"] or "").split())
+
+
+def baseline_of(table: pd.DataFrame) -> str | None:
+    """Return the implementation that the speed-ups refer to: it is exactly as fast as itself, at every point.
+
+    None where the table holds no such implementation.
+    """
+    ratios = table.dropna(subset=["speedup"])
+    exact = (ratios["speedup"] == 1).groupby(ratios["implementation"], sort=False).all()
+    names = [str(name) for name, always in exact.items() if always]
+    return names[0] if names else None

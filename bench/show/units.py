@@ -1,0 +1,101 @@
+"""Base units as people read them: three significant digits, and nothing where a number is missing."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+Number = Any
+"""A float or an int, or one of None, NaN and pandas' NA where nothing was measured."""
+
+TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+BINARY_UNITS = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
+
+DIGITS = 3
+
+
+def is_missing(value: Number) -> bool:
+    """Return whether a number was not measured, or is not finite."""
+    return bool(pd.isna(value)) or not math.isfinite(value)
+
+
+def seconds(value_s: Number, *, trim: bool = False) -> str:
+    """Return a time as `3.21 ms`; with `trim`, without zeros at its end, as `20 ms`."""
+    return "" if is_missing(value_s) else _scaled(float(value_s), TIME_UNITS, trim)
+
+
+def size(value_bytes: Number, *, trim: bool = False) -> str:
+    """Return a number of bytes as `12.4 MiB`, in binary units; bytes below 1 KiB are whole."""
+    if is_missing(value_bytes):
+        return ""
+    if abs(value_bytes) < 2**10:
+        return f"{round(value_bytes)} B"
+    return _scaled(float(value_bytes), BINARY_UNITS, trim)
+
+
+def ratio(value: Number, *, trim: bool = False) -> str:
+    """Return a ratio as `1.23x`, with two decimals wherever ratios are mostly found, so that they align."""
+    if is_missing(value):
+        return ""
+    usual = 0.1 <= value < 9.995
+    text = f"{value:.2f}" if usual and not trim else significant(float(value), trim=trim)
+    return f"{text}x"
+
+
+def percent(share: Number, *, trim: bool = False) -> str:
+    """Return a share as a percentage with two significant digits, whole from 10 % on: `0.84%`, `2.3%`, `14%`."""
+    if is_missing(share):
+        return ""
+    return f"{significant(100 * float(share), digits=2, trim=trim or share == 0)}%"
+
+
+def count(value: Number) -> str:
+    """Return a mean count: `0`, `0.02`, `4.1`, `1,341`."""
+    if is_missing(value):
+        return ""
+    rounded = _rounded(float(value), 2)
+    return f"{value:,.0f}" if rounded >= 10 or rounded == 0 else f"{rounded:g}"
+
+
+def half_width(low: Number, high: Number) -> float | None:
+    """Return the half-width of a ratio's interval as a share: 0.02 for [v / 1.02, v · 1.02], None without one."""
+    if is_missing(low) or is_missing(high) or low <= 0:
+        return None
+    return math.sqrt(high / low) - 1
+
+
+def duration(value_s: Number) -> str:
+    """Return a time that one waits, as `45s`, `2m10s` or `1h05m`."""
+    if is_missing(value_s):
+        return ""
+    whole = max(0, round(value_s))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def significant(value: float, *, digits: int = DIGITS, trim: bool = False) -> str:
+    """Return a number with so many significant digits, but always with all before the point; `trim` drops zeros after.
+
+    Never a power of ten.
+    """
+    rounded = _rounded(value, digits)
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded))) if rounded else 0
+    text = f"{rounded:.{max(0, decimals)}f}"
+    return text.rstrip("0").rstrip(".") if trim and "." in text else text
+
+
+def _scaled(value: float, units: Sequence[tuple[str, float]], trim: bool) -> str:
+    # rounded first: 999.7 µs is 1.00 ms, not 1000 µs
+    step = units[1][1] / units[0][1]
+    fitting = [unit for unit in units if _rounded(abs(value) / unit[1], DIGITS) < step]
+    name, scale = fitting[0] if fitting else units[-1]
+    return f"{significant(value / scale, trim=trim)} {name}"
+
+
+def _rounded(value: float, digits: int) -> float:
+    # what stands before the point stays: 1023 KiB is not 1020 KiB
+    return float(f"{value:.0f}") if abs(value) >= 10**digits else float(f"{value:.{digits - 1}e}")

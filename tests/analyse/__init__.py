@@ -1,0 +1,1 @@
+"""Promises about statistics, rows and verdicts."""

@@ -1,0 +1,283 @@
+"""One row per case says what its processes say together."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bench.analyse.summary import summarise, winners
+from bench.store.record import Record, Slots
+from bench.store.table import COLUMNS
+from tests.examples import ORIGIN, case, point, record
+
+T_975 = {1: 12.706, 2: 4.303}
+"""The 97.5 % points of Student's t by degrees of freedom, as printed in tables."""
+
+
+def test_every_case_is_one_row_in_the_order_of_its_first_record() -> None:
+    """Records of several processes and cases become a row each, however they are mixed."""
+    table = summarise([measured("sdpa", 0), measured("eager", 0), measured("sdpa", 1)], "eager")
+    assert table["implementation"].tolist() == ["sdpa", "eager"]
+    assert table["processes"].tolist() == [2, 1]
+
+
+def test_rows_have_the_columns_of_the_store() -> None:
+    """The table is as results.csv has it, also where nothing was measured."""
+    table = summarise([record(status="unsupported", slots=Slots())], "eager")
+    assert {str(name): str(kind) for name, kind in table.dtypes.items()} == COLUMNS
+
+
+def test_the_same_case_at_two_points_is_two_rows() -> None:
+    """A row belongs to a point: other tokens are another row, with a baseline of its own."""
+    records = [
+        Record(case(name, num_tokens=tokens), 0, "ok", ORIGIN, slots=slots([value_s]))
+        for name, tokens, value_s in [("eager", 10, 3.0), ("sdpa", 10, 1.0), ("eager", 20, 5.0), ("sdpa", 20, 1.0)]
+    ]
+    table = summarise(records, "eager")
+    assert table.loc[table["implementation"] == "sdpa", "speedup"].tolist() == pytest.approx([3.0, 5.0])
+
+
+def test_latency_is_the_median_over_processes_of_the_median_over_slots() -> None:
+    """Process medians of 1, 2 and 8 seconds give 2, though the mean and the pooled median are others."""
+    found = only(
+        measured("eager", 0, [1.0, 1.0, 1.0, 1.0, 1.0]),
+        measured("eager", 1, [0.5, 2.0, 100.0]),
+        measured("eager", 2, [8.0]),
+    )
+    assert found["latency_s"] == 2.0
+    assert found["latency_min_s"] == 0.5
+    assert found["rounds"] == 9
+    assert found["latency_low_s"] < 1.0
+    assert found["latency_high_s"] > 8.0
+
+
+def test_value_of_a_slot_is_its_fastest_timing() -> None:
+    """Of three timings the shortest counts, because a delay can only add."""
+    disturbed = Slots((0, 1), ((3.0, 9.0, 4.0), (5.0, 3.0, 8.0)), (0, 0), (0, 0))
+    assert only(measured("eager", 0, of=disturbed))["latency_s"] == 3.0
+
+
+def test_one_process_has_a_latency_and_no_interval() -> None:
+    """Where an interval doesn't apply, it is missing and not 0."""
+    found = only(measured("eager", 0, [1.0, 2.0, 3.0]))
+    assert found["latency_s"] == 2.0
+    assert pd.isna(found["latency_low_s"])
+    assert pd.isna(found["latency_high_s"])
+
+
+def test_flagged_share_is_that_of_slots_with_a_context_switch() -> None:
+    """Two of five slots over both processes were interrupted, one of them many times."""
+    found = only(
+        measured("eager", 0, of=slots([1.0, 1.0], switches=(0, 40))),
+        measured("eager", 1, of=slots([1.0, 1.0, 1.0], switches=(1, 0, 0))),
+    )
+    assert found["flagged_share"] == pytest.approx(0.4)
+
+
+def test_page_faults_are_those_of_one_call() -> None:
+    """A slot of three timings of four calls has twelve calls; 30 and 42 faults over two slots are 3 a call."""
+    timings = ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
+    found = only(measured("eager", 0, of=Slots((0, 1), timings, (0, 0), (30, 42)), calls_per_timing=4))
+    assert found["page_faults"] == pytest.approx(3.0)
+
+
+def test_page_faults_weigh_each_process_by_its_calls() -> None:
+    """10 faults in 1 call and none in 9 calls are 1 a call."""
+    found = only(
+        measured("eager", 0, of=slots([1.0], faults=(10,)), calls_per_timing=1),
+        measured("eager", 1, of=slots([1.0], faults=(0,)), calls_per_timing=9),
+    )
+    assert found["page_faults"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("settled", "expected"), [((True, True), True), ((True, False), False)])
+def test_row_is_settled_when_every_process_was(settled: tuple[bool, bool], expected: bool) -> None:
+    """One process that never warmed up is said of the row."""
+    records = [measured("eager", number, settled=value) for number, value in enumerate(settled)]
+    assert only(*records)["settled"] == expected
+
+
+def test_speedup_is_the_geometric_mean_of_the_ratios_within_processes() -> None:
+    """Processes in which it is 2 and 8 times as fast make it 4 times, whatever the machine did between them."""
+    table = summarise(
+        [
+            measured("eager", 0, [2.0, 2.0]),
+            measured("sdpa", 0, [1.0, 1.0]),
+            measured("eager", 1, [80.0, 80.0]),
+            measured("sdpa", 1, [10.0, 10.0]),
+        ],
+        "eager",
+    )
+    found = row_of(table, "sdpa")
+    factor = 2.0 ** T_975[1]  # t · sd / √2 with sd = ln 4 / √2 is t ln 2
+    assert found["speedup"] == pytest.approx(4.0)
+    assert found["log_ratio_sd"] == pytest.approx(0.980258, rel=1e-5)  # ln 4 / √2
+    assert found["speedup_low"] == pytest.approx(4.0 / factor, rel=1e-3)
+    assert found["speedup_high"] == pytest.approx(4.0 * factor, rel=1e-3)
+
+
+def test_speedup_pairs_the_rounds_and_not_the_places() -> None:
+    """The machine slows by ten in later rounds; sdpa left after two of them, and is still twice as fast."""
+    table = summarise(
+        [
+            measured("eager", 0, of=slots([2.0, 20.0, 200.0, 2000.0], rounds=(0, 1, 2, 3))),
+            measured("sdpa", 0, of=slots([100.0, 10.0], rounds=(2, 1))),
+        ],
+        "eager",
+    )
+    assert row_of(table, "sdpa")["speedup"] == pytest.approx(2.0)
+
+
+def test_speedup_takes_only_processes_that_the_baseline_was_in() -> None:
+    """Times of different processes are never divided by each other."""
+    table = summarise(
+        [measured("eager", 0, [3.0]), measured("sdpa", 0, [1.0]), measured("sdpa", 1, [1000.0])],
+        "eager",
+    )
+    assert row_of(table, "sdpa")["speedup"] == pytest.approx(3.0)
+
+
+def test_baseline_has_the_speedup_one_without_scatter() -> None:
+    """The baseline's own row is 1 exactly, by which a comparison recognises it."""
+    found = only(measured("eager", 0, [1.0, 3.0, 7.0]), measured("eager", 1, [2.0, 0.1]))
+    assert (found["speedup"], found["log_ratio_sd"]) == (1.0, 0.0)
+
+
+def test_baseline_is_the_one_that_the_sweep_names() -> None:
+    """With sdpa as the baseline, eager's speed-up is the reciprocal."""
+    records = [measured("eager", 0, [4.0]), measured("sdpa", 0, [1.0])]
+    assert row_of(summarise(records, "sdpa"), "eager")["speedup"] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("missing", ["failed", "failed once", "absent"])
+def test_without_a_whole_baseline_rows_keep_their_latency_and_have_no_speedup(missing: str) -> None:
+    """A baseline that failed in any process, or that wasn't measured, is nothing to refer to."""
+    fallen = [record("eager", process=1, status="crashed", slots=Slots())]
+    baseline = {"failed": fallen, "failed once": [measured("eager", 0), *fallen], "absent": []}[missing]
+    found = row_of(summarise([measured("sdpa", 0), measured("sdpa", 1), *baseline], "eager"), "sdpa")
+    assert found["status"] == "ok"
+    assert found["latency_s"] == 1.0
+    assert all(pd.isna(found[name]) for name in ("speedup", "speedup_low", "speedup_high", "log_ratio_sd"))
+
+
+def test_failure_in_one_of_three_processes_is_the_rows_status() -> None:
+    """The row says what failed and how often, and holds neither a time nor a ratio of the other two."""
+    table = summarise(
+        [
+            *(measured("eager", number) for number in range(3)),
+            measured("sdpa", 0),
+            record("sdpa", process=1, status="oom", detail="needs 3 GiB", slots=Slots()),
+            measured("sdpa", 2),
+        ],
+        "eager",
+    )
+    found = row_of(table, "sdpa")
+    assert found["status"] == "oom"
+    assert found["detail"] == "in 1 of 3 processes: needs 3 GiB"
+    assert found["processes"] == 3
+    assert pd.isna(found["latency_s"])
+    assert pd.isna(found["speedup"])
+    assert row_of(table, "eager")["status"] == "ok"
+
+
+def test_failure_in_every_process_is_told_once() -> None:
+    """Where all agree, the detail stands as it is."""
+    records = [record(process=number, status="unsupported", detail="no CUDA", slots=Slots()) for number in range(3)]
+    found = only(*records)
+    assert (found["status"], found["detail"]) == ("unsupported", "no CUDA")
+
+
+def test_a_row_that_is_ok_has_no_detail() -> None:
+    """There is nothing to explain."""
+    assert pd.isna(only(measured("eager", 0))["detail"])
+
+
+def test_cold_compilation_is_the_first_and_warm_the_median_of_the_rest() -> None:
+    """17 seconds with an empty cache, then 2, 3 and 9 with a full one."""
+    records = [measured("sdpa", number, compile_s=value) for number, value in enumerate([17.0, 9.0, 2.0, 3.0])]
+    found = only(*records)
+    assert (found["compile_cold_s"], found["compile_warm_s"]) == (17.0, 3.0)
+
+
+def test_numbers_that_do_not_apply_are_missing() -> None:
+    """A layer that was not compiled has no compilation time, and nothing here has a memory figure."""
+    found = only(measured("eager", 0))
+    names = ("compile_cold_s", "compile_warm_s", "graphs", "peak_bytes", "saved_bytes", "reserved_bytes", "error")
+    assert all(pd.isna(found[name]) for name in names)
+
+
+def test_error_is_the_largest_of_all_processes() -> None:
+    """The row owns up to its worst process, and one that has no figure hides nothing."""
+    records = [measured("sdpa", number, error=value) for number, value in enumerate([1e-7, None, 3e-7, 2e-7])]
+    assert only(*records)["error"] == 3e-7
+
+
+def test_memory_comes_from_the_process_that_measured_it() -> None:
+    """One process measures the peak, and the row has it; 0 bytes are a measurement."""
+    found = only(measured("eager", 0), measured("eager", 1, peak_bytes=1 << 40, saved_bytes=0))
+    assert (found["peak_bytes"], found["saved_bytes"]) == (1 << 40, 0)
+
+
+def test_row_says_where_it_was_measured() -> None:
+    """Origin and kernels go from the records to the row."""
+    found = only(measured("eager", 0, kernels=("aten::bmm", "aten::_softmax")))
+    assert found["env_id"] == ORIGIN.env_id
+    assert found["torch_version"] == ORIGIN.torch_version
+    assert found["kernels"] == "aten::bmm;aten::_softmax"
+
+
+def test_winners_are_ordered_by_latency_and_leave_out_what_failed() -> None:
+    """Each point has its ok rows, fastest first."""
+    records = [
+        measured("eager", 0, [3.0]),
+        measured("sdpa", 0, [1.0]),
+        measured("online", 0, [2.0]),
+        record("manual", status="timeout", slots=Slots()),
+    ]
+    found = winners(summarise(records, "eager"))
+    assert list(found) == [point()]
+    assert found[point()]["implementation"].tolist() == ["sdpa", "online", "eager"]
+
+
+def test_point_without_a_winner_is_still_a_point() -> None:
+    """Where everything failed, the point has an empty table."""
+    found = winners(summarise([record(status="error", slots=Slots())], "eager"))
+    assert found[point()].empty
+
+
+def slots(
+    values_s: list[float],
+    *,
+    rounds: tuple[int, ...] | None = None,
+    switches: tuple[int, ...] | None = None,
+    faults: tuple[int, ...] | None = None,
+) -> Slots:
+    """Return slots of one timing each."""
+    none = (0,) * len(values_s)
+    return Slots(
+        rounds=rounds or tuple(range(len(values_s))),
+        timings_s=tuple((value,) for value in values_s),
+        switches=switches or none,
+        faults=faults or none,
+    )
+
+
+def measured(
+    implementation: str, process: int, values_s: list[float] | None = None, of: Slots | None = None, **changes: Any
+) -> Record:
+    """Return the record of a process that measured these values, one second where none are given."""
+    return record(implementation, process=process, slots=of or slots(values_s or [1.0]), **changes)
+
+
+def only(*records: Record) -> "pd.Series[Any]":
+    """Return the one row of records of one case."""
+    table = summarise(records, "eager")
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+def row_of(table: pd.DataFrame, implementation: str) -> "pd.Series[Any]":
+    """Return the only row of an implementation."""
+    rows = table[table["implementation"] == implementation]
+    assert len(rows) == 1
+    return rows.iloc[0]

@@ -1,0 +1,154 @@
+"""A run: every planned case ends as a row, faults stay where they are, and nothing is measured twice.
+
+All but one test use a scripted worker that makes its times up, because importing torch takes seconds.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.engine import pool
+from bench.engine import run as engine
+from bench.engine.run import Run
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Effort, Sweep
+from bench.store import journal
+from bench.store.table import load
+from tests.points import point
+
+QUICK = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
+
+
+def swept(*implementations: str, effort: Effort = QUICK, tokens: tuple[int, ...] = (5, 7)) -> Sweep:
+    """Return a sweep of tiny points."""
+    return Sweep("tiny", tuple(point(num_tokens=n) for n in tokens), implementations, effort=effort)
+
+
+def lines(folder: Path) -> Counter[tuple[Any, ...]]:
+    """Return how often each case and process stands in the journal."""
+    records = journal.read(folder)
+    return Counter((record.case, record.process) for record in records)
+
+
+@pytest.fixture
+def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+
+
+scripted = pytest.mark.usefixtures("_scripted")
+
+
+def test_a_real_worker_measures_real_faults(tmp_path: Path) -> None:
+    """Wrong numbers, an exception, an exit and forged output end as rows beside eager, which is ok at every point."""
+    statuses = {"wrong": "incorrect", "raises": "error", "exits": "crashed", "talkative": "ok"}
+    foreign = {f"tests.foreign:{name}": status for name, status in statuses.items()}
+    list(engine.run(swept("eager", *foreign), tmp_path))
+    table = load(tmp_path)
+    assert list(zip(table["num_tokens"], table["implementation"], table["status"], strict=True)) == [
+        (n, name, status) for n in (5, 7) for name, status in {"eager": "ok", **foreign}.items()
+    ]
+    failed = table[table["status"] != "ok"]
+    assert failed[["latency_s", "speedup"]].isna().all(axis=None)
+    assert table["speedup_low"][table["status"] == "ok"].notna().all()
+    assert set(lines(tmp_path).values()) == {1}
+
+
+@scripted
+def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
+    """Two points and two implementations are four rows, with a journal line for each process."""
+    sweep = swept("eager", "sdpa")
+    results = list(engine.run(sweep, tmp_path / "run"))
+    assert [len(records) for records in results] == [4, 4]
+    table = load(tmp_path / "run")
+    assert list(table["status"]) == ["ok"] * 4
+    assert list(zip(table["num_tokens"], table["implementation"], strict=True)) == [
+        (5, "eager"),
+        (5, "sdpa"),
+        (7, "eager"),
+        (7, "sdpa"),
+    ]
+    assert set(lines(tmp_path / "run").values()) == {1}
+    assert len(lines(tmp_path / "run")) == 8
+    assert table["speedup_low"].notna().all()
+    assert json.loads((tmp_path / "run" / "environment.json").read_text())["env_id"] == table["env_id"][0]
+
+
+@scripted
+def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path) -> None:
+    """A crash and a time-out are rows that say at which stage; a new worker measures the rest of the point."""
+    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=1)
+    list(engine.run(swept("eager", "test:exits", "test:sleeps", "test:raises", effort=effort), tmp_path))
+    table = load(tmp_path)
+    assert list(table["status"]) == ["ok", "crashed", "timeout", "error"] * 2
+    assert table["detail"][1] == "ended with exit status 1 during first call"
+    assert table["detail"][2] == "no sign of life for 1 s during first call"
+    assert list(table["processes"]) == [2, 1, 1, 1] * 2
+
+
+@scripted
+def test_a_second_run_into_the_same_folder_measures_only_what_is_missing(tmp_path: Path) -> None:
+    """After one of two points, running again adds the other, and no case stands twice."""
+    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    before = journal.read(tmp_path)
+    list(engine.run(swept("eager", "sdpa", tokens=(5, 7)), tmp_path))
+    after = journal.read(tmp_path)
+    assert after[: len(before)] == before
+    assert set(lines(tmp_path).values()) == {1}
+    assert len(load(tmp_path)) == 4
+
+
+@scripted
+def test_a_visit_that_was_cut_is_measured_again_and_set_aside(tmp_path: Path) -> None:
+    """A journal that a kill cut in the middle of a visit ends with the same cases as an undisturbed one."""
+    sweep = swept("eager", "sdpa", tokens=(5,))
+    list(engine.run(sweep, tmp_path))
+    path = tmp_path / journal.JOURNAL
+    whole = path.read_bytes()
+    path.write_bytes(whole[: -len(whole.splitlines()[-1]) // 2])
+    list(engine.run(sweep, tmp_path))
+    assert set(lines(tmp_path).values()) == {1}
+    assert len(lines(tmp_path)) == 4
+    assert len((tmp_path / journal.SET_ASIDE).read_bytes().splitlines()) == 2
+
+
+@scripted
+def test_an_implementation_added_later_is_measured_beside_the_baseline(tmp_path: Path) -> None:
+    """A new implementation in an old folder gets processes of its own, in which the baseline runs too."""
+    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    list(engine.run(swept("eager", "sdpa", "manual", tokens=(5,)), tmp_path))
+    table = load(tmp_path).set_index("implementation")
+    assert dict(table["processes"]) == {"eager": 4, "sdpa": 2, "manual": 2}
+    assert table["speedup"].notna().all()
+    assert set(lines(tmp_path).values()) == {1}
+
+
+@scripted
+def test_an_implementation_that_cannot_be_found_is_a_wrong_request(tmp_path: Path) -> None:
+    """A module that isn't there is refused before anything is measured, and no folder is made."""
+    with pytest.raises(WrongRequest, match="can't be imported"):
+        Run(swept("eager", "nosuch:kernel"), tmp_path / "run").__enter__()
+    assert not (tmp_path / "run").exists()
+
+
+@scripted
+def test_a_folder_from_another_machine_is_refused(tmp_path: Path) -> None:
+    """Rows of two machines never meet in one folder: the refusal names what differs."""
+    list(engine.run(swept("eager", tokens=(5,)), tmp_path))
+    path = tmp_path / "environment.json"
+    content = json.loads(path.read_text())
+    content["identity"]["cpu"] = "another"
+    path.write_text(json.dumps(content))
+    with pytest.raises(WrongRequest, match=r"other conditions.*'another'"):
+        list(engine.run(swept("eager", tokens=(5, 7)), tmp_path))
+
+
+@scripted
+def test_the_share_of_busy_time_is_a_share(tmp_path: Path) -> None:
+    """A worker that says it was busy for no time leaves a share of 0."""
+    sweep = swept("eager", tokens=(5,))
+    with Run(sweep, tmp_path) as opened:
+        opened.measure(sweep.points[0])
+        assert opened.busy_share == 0

@@ -1,0 +1,122 @@
+"""Points, cases, records and environments for tests that care about one of their values at a time."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from bench.plan.case import Case, Point
+from bench.plan.names import ALLOCATORS, DTYPES, LAYERS, MODES, TIMINGS
+from bench.store.environment import Environment
+from bench.store.record import STATUSES, Origin, Record, Slots
+
+POINT: dict[str, Any] = {
+    "layer": "vit",
+    "device": "cpu",
+    "dtype": "float32",
+    "mode": "inference",
+    "batch": 8,
+    "num_tokens": 197,
+    "token_len": 384,
+    "channels": 384,
+    "num_heads": 6,
+    "qkv_bias": False,
+    "threads": 1,
+    "allocator": "retained",
+    "timing": "host",
+}
+
+ORIGIN = Origin(
+    env_id="0123456789ab",
+    device_name="A CPU",
+    torch_version="2.13.0",
+    commit="0123456789ab+",
+    started_at="2025-01-31T12:00:00Z",
+)
+
+
+def point(**changes: Any) -> Point:
+    """Return the point of ViT-S at 224 pixels, some of its values changed."""
+    return Point(**{**POINT, **changes})
+
+
+def case(implementation: str = "eager", **changes: Any) -> Case:
+    """Return a case of that point."""
+    return Case(point(**changes), implementation)
+
+
+def record(implementation: str = "eager", *, process: int = 0, status: str = "ok", **changes: Any) -> Record:
+    """Return a record of three slots, some of its values changed."""
+    slots = Slots((0, 1, 2), ((0.5, 0.25), (0.5, 0.5), (1.0, 0.75)), (0, 1, 0), (0, 0, 7))
+    given = {
+        "case": case(implementation),
+        "origin": ORIGIN,
+        "slots": slots,
+        "calls_per_timing": 2,
+        "settled": True,
+        **changes,
+    }
+    return Record(process=process, status=status, **given)
+
+
+def environment(**identity: Any) -> Environment:
+    """Return the environment of a machine without a GPU, some of its identity changed."""
+    same = {"cpu": "A CPU", "cores": 2, "torch": "2.13.0", "cuda": None, "gpus": {}}
+    return Environment({**same, **identity}, {"load_1min": 0.5}, {"host": "here"})
+
+
+counts = st.integers(1, 1 << 20)
+seconds = st.floats(0, 1e6, allow_nan=False)
+anything_said = st.text(st.characters(), max_size=20)  # every code point, because details quote foreign programs
+
+points = st.builds(
+    Point,
+    layer=st.sampled_from(list(LAYERS)),
+    device=st.sampled_from(["cpu", "cuda", "cuda:0", "cuda:1", "cuda:11"]),
+    dtype=st.sampled_from(DTYPES),
+    mode=st.sampled_from(list(MODES)),
+    batch=counts,
+    num_tokens=counts,
+    token_len=counts,
+    channels=counts,
+    num_heads=counts,
+    qkv_bias=st.booleans(),
+    threads=counts,
+    allocator=st.sampled_from(list(ALLOCATORS)),
+    timing=st.sampled_from(list(TIMINGS)),
+)
+"""Any point that can be written down, whether or not it keeps the rules of a grid."""
+
+cases = st.builds(Case, points, st.sampled_from(["eager", "sdpa", "users.kernel:adapt"]))
+
+
+@st.composite
+def slots(draw: st.DrawFn) -> Slots:
+    """Draw slots whose columns are equally long."""
+    count = draw(st.integers(0, 4))
+
+    def column(values: st.SearchStrategy[Any]) -> tuple[Any, ...]:
+        return tuple(draw(st.lists(values, min_size=count, max_size=count)))
+
+    timings = st.lists(seconds, min_size=1, max_size=3).map(tuple)
+    return Slots(column(counts), column(timings), column(counts), column(counts))
+
+
+records = st.builds(
+    Record,
+    case=cases,
+    process=st.integers(0, 99),
+    status=st.sampled_from(STATUSES),
+    origin=st.builds(Origin, *[anything_said] * 5),
+    detail=anything_said,
+    slots=slots(),
+    calls_per_timing=st.none() | counts,
+    settled=st.none() | st.booleans(),
+    peak_bytes=st.none() | st.integers(0, 1 << 60),
+    saved_bytes=st.none() | st.integers(0, 1 << 60),
+    reserved_bytes=st.none() | st.integers(0, 1 << 60),
+    compile_s=st.none() | seconds,
+    graphs=st.none() | st.integers(0, 99),
+    kernels=st.lists(anything_said, max_size=3).map(tuple),
+    error=st.none() | seconds,
+    tolerance=st.none() | seconds,
+)

@@ -1,0 +1,93 @@
+"""Implementations as a user might bring them: good ones, wrong ones, and ones that misbehave."""
+
+import os
+import time
+
+import torch
+from torch import Tensor, nn
+
+from impls import Implementation, with_attend
+
+
+def twin_attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Return what eager returns, from a function of its own."""
+    return ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v
+
+
+twin = with_attend(twin_attend)
+
+
+def wrong(layer: nn.Module) -> Implementation:
+    """Return the layer's output made a little too large."""
+    return lambda x: layer(x) * 1.01
+
+
+def raises(layer: nn.Module) -> Implementation:
+    """Return a callable that raises when called."""
+
+    def call(x: Tensor) -> Tensor:
+        raise RuntimeError("this kernel is not for today")
+
+    return call
+
+
+def raises_later(layer: nn.Module) -> Implementation:
+    """Return a callable that is right at first and raises once it is being timed."""
+    calls = 0
+
+    def call(x: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls > 2000:
+            raise RuntimeError("tired")
+        y: Tensor = layer(x)
+        return y
+
+    return call
+
+
+def exits(layer: nn.Module) -> Implementation:
+    """Return a callable that ends its process."""
+
+    def call(x: Tensor) -> Tensor:
+        os._exit(1)
+
+    return call
+
+
+def sleeps(layer: nn.Module) -> Implementation:
+    """Return a callable that never comes back."""
+
+    def call(x: Tensor) -> Tensor:
+        while True:
+            time.sleep(60)
+
+    return call
+
+
+def hungry(layer: nn.Module) -> Implementation:
+    """Return a callable that asks for more memory than any machine has."""
+
+    def call(x: Tensor) -> Tensor:
+        return torch.empty(1 << 60, dtype=torch.uint8)
+
+    return call
+
+
+def talkative(layer: nn.Module) -> Implementation:
+    """Return a callable that prints to standard output, where the worker's protocol runs."""
+
+    def call(x: Tensor) -> Tensor:
+        os.write(1, b'{"event": "visited"}\n')
+        print("hello", flush=True)
+        y: Tensor = layer(x)
+        return y
+
+    return call
+
+
+def unsupported(layer: nn.Module) -> Implementation:
+    """Refuse every layer."""
+    from impls import Unsupported
+
+    raise Unsupported("not this layer")

@@ -1,0 +1,1 @@
+"""The layers and their implementations, held against the formulas of layers.md."""

@@ -1,0 +1,10 @@
+"""The same random numbers and one thread for every test, so that a failure can be repeated."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def _repeatable() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)

@@ -1,0 +1,152 @@
+"""The contract of an implementation: the layer's function, with the layer's parameters, and the layer left alone."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from impls import IMPLEMENTATIONS, Unsupported, build, with_attend
+from impls.layers.vit import ViTAttention
+from tests.impls.reference import array, distance, forward, normal, weights
+
+UNCOMPILED = [name for name in IMPLEMENTATIONS if not name.startswith("compiled")]
+
+
+class Kernel(nn.Module):
+    """A core that is a module with a weight of its own, as a user may write one."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(factor))
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        """Return the values times the factor; queries, keys and scale play no part."""
+        return self.factor * v + 0.0 * (q + k) * scale
+
+
+def zero(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Return a core's output that no attention has, so that it is told apart."""
+    return 0.0 * (q + k + v) * scale
+
+
+def facts(layer: nn.Module) -> dict[str, Any]:
+    """Return what an adapter could change about a layer without touching a weight."""
+    return {
+        "attributes": {name: value for name, value in vars(layer).items() if not isinstance(value, dict)},
+        "modules": dict(layer.named_modules()),
+        "parameters": {name: id(parameter) for name, parameter in layer.named_parameters()},
+        "gradients": {name: parameter.requires_grad for name, parameter in layer.named_parameters()},
+        "training": {name: module.training for name, module in layer.named_modules()},
+    }
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_building_leaves_the_layer_as_it_was(name: str, training: bool) -> None:
+    """Building an implementation changes neither the layer's attributes, modules, flags, weights nor output."""
+    layer = ViTAttention(8, 8, 2, qkv_bias=True).train(training)
+    x = normal(2, 5, 8)
+    before, values, y = facts(layer), weights(layer), layer(x)
+
+    build(layer, name)
+
+    assert facts(layer) == before
+    assert all((array(value) == values[key]).all() for key, value in layer.state_dict().items())
+    assert torch.equal(layer(x), y)
+
+
+@pytest.mark.parametrize("name", UNCOMPILED)
+def test_calling_leaves_layer_and_tokens_as_they_were(name: str) -> None:
+    """Calling an implementation writes neither into the layer nor into the tokens."""
+    layer = ViTAttention(8, 8, 2, qkv_bias=True).eval()
+    x = normal(2, 5, 8)
+    before, values, tokens = facts(layer), weights(layer), x.clone()
+
+    with torch.inference_mode():
+        build(layer, name)(x)
+
+    assert facts(layer) == before
+    assert all((array(value) == values[key]).all() for key, value in layer.state_dict().items())
+    assert torch.equal(x, tokens)
+
+
+@pytest.mark.parametrize("name", UNCOMPILED)
+def test_parameters_are_shared(name: str) -> None:
+    """A change in place of the layer's weights shows in an implementation that was built before."""
+    layer = ViTAttention(8, 8, 2)
+    implementation = build(layer, name)
+    x = normal(2, 5, 8)
+    before = implementation(x)
+
+    with torch.no_grad():
+        layer.qkv.weight.mul_(2)
+
+    assert distance(implementation(x), array(before)) > 1e-2
+    assert distance(implementation(x), forward(array(x), weights(layer), 2).y) < 5e-5
+
+
+def test_implementations_of_one_layer_do_not_disturb_each_other() -> None:
+    """All implementations that are built from one layer give its output, whichever was built or called last."""
+    layer = ViTAttention(8, 8, 2).eval()
+    x = normal(2, 5, 8)
+    expected = forward(array(x), weights(layer), 2).y
+
+    built = [build(layer, name) for name in (*UNCOMPILED, *reversed(UNCOMPILED))]
+    with torch.inference_mode():
+        errors = [distance(implementation(x), expected) for implementation in built]
+
+    assert max(errors) < 5e-5
+
+
+def test_with_attend_replaces_the_core_alone() -> None:
+    """An adapted layer computes its core with the given function and keeps projections and skip."""
+    layer = ViTAttention(6, 8, 2).double()
+    x = normal(2, 5, 6, dtype=torch.float64)
+    w = weights(layer)
+
+    without_core = array(x) @ w["qkv.weight"][16:].T + w["proj.bias"]
+
+    assert distance(with_attend(zero)(layer)(x), without_core) < 1e-12
+    assert distance(layer(x), forward(array(x), w, 2).y) < 1e-12
+
+
+def test_with_attend_keeps_adapted_layers_apart() -> None:
+    """Two cores that adapt one layer stay with their own adapted layer."""
+    layer = ViTAttention(6, 8, 2)
+    x = normal(2, 5, 6)
+    expected = layer(x)
+
+    first = with_attend(zero)(layer)
+    second = with_attend(layer.attend)(layer)
+
+    assert torch.equal(second(x), expected)
+    assert not torch.allclose(first(x), expected)
+
+
+def test_with_attend_takes_a_module_and_leaves_the_layer_as_it_was() -> None:
+    """A core that is itself a module belongs to the adapted layer alone."""
+    layer = ViTAttention(8, 8, 2)
+    names = set(layer.state_dict())
+
+    with_attend(Kernel(1.0))(layer)
+
+    assert set(layer.state_dict()) == names
+
+
+def test_with_attend_keeps_modules_apart() -> None:
+    """Two cores that are modules stay with their own adapted layer."""
+    layer = ViTAttention(8, 8, 2)
+    x = normal(2, 5, 8)
+
+    first = with_attend(Kernel(1.0))(layer)
+    expected = first(x)
+    with_attend(Kernel(-3.0))(layer)
+
+    assert torch.equal(first(x), expected)
+
+
+def test_with_attend_needs_a_core_to_replace() -> None:
+    """A layer without an attend is unsupported, and the reason names it."""
+    with pytest.raises(Unsupported, match="Linear"):
+        with_attend(zero)(nn.Linear(4, 4))

@@ -1,0 +1,44 @@
+"""The table of contents of impls."""
+
+import pytest
+import torch
+
+import impls
+from impls import LAYERS, build
+from impls.attend import eager, manual, online, sdpa
+from impls.contract import Attend
+from impls.layers.vit import ViTAttention
+from tests.impls.reference import normal
+
+
+def test_layers() -> None:
+    """The vision-transformer layer goes by the name vit."""
+    assert LAYERS["vit"] is ViTAttention
+
+
+@pytest.mark.parametrize(
+    "name", ["eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha"]
+)
+def test_implementations_of_the_first_issue(name: str) -> None:
+    """Each implementation that the first issue names can be built from a layer that it supports."""
+    assert callable(build(ViTAttention(8, 8, 2), name))
+
+
+@pytest.mark.parametrize(
+    ("name", "core"),
+    [("eager", eager.attend), ("manual", manual.attend), ("online", online.attend), ("sdpa", sdpa.attend)],
+)
+def test_a_name_stands_for_its_core(name: str, core: Attend) -> None:
+    """The implementation of a core's name computes bit for bit what the layer computes with that core."""
+    layer = ViTAttention(8, 8, 2)
+    x = normal(2, 300, 8)
+    implementation = build(layer, name)
+
+    layer.attend = core
+
+    assert torch.equal(implementation(x), layer(x))
+
+
+def test_all_is_what_there_is() -> None:
+    """Every public name of the package exists."""
+    assert all(hasattr(impls, name) for name in impls.__all__)

@@ -1,0 +1,63 @@
+"""The stages of stepwise, as a profile shows them."""
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd.profiler_util import FunctionEvent
+
+from impls import Unsupported, build
+from impls.layers.vit import ViTAttention
+from tests.impls.reference import normal
+
+STAGES = [
+    "qkv projection",
+    "split heads",
+    "scale",
+    "scores",
+    "softmax",
+    "weighted values",
+    "merge heads",
+    "output projection",
+    "skip",
+]
+
+
+@pytest.fixture
+def events() -> list[FunctionEvent]:
+    """What a profile of one call of stepwise shows."""
+    implementation = build(ViTAttention(6, 8, 2, qkv_bias=True), "stepwise")
+    x = normal(2, 5, 6)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        implementation(x)
+    return list(profile.events() or [])
+
+
+def test_stages_appear_once_each_in_order(events: list[FunctionEvent]) -> None:
+    """Outermost a profile shows the stages alone, once a call and in the order of the formulas."""
+    outermost = [event for event in events if event.cpu_parent is None]
+
+    assert [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)] == STAGES
+
+
+@pytest.mark.parametrize(
+    ("operator", "stages"),
+    [
+        ("aten::linear", ["qkv projection", "output projection"]),
+        ("aten::permute", ["split heads"]),
+        ("aten::mul", ["scale"]),
+        ("aten::matmul", ["scores", "weighted values"]),
+        ("aten::softmax", ["softmax"]),
+        ("aten::add", ["skip"]),
+    ],
+)
+def test_work_stands_in_its_stage(events: list[FunctionEvent], operator: str, stages: list[str]) -> None:
+    """Each operator of the layer runs inside the stage that is named after it."""
+    parents = [event.cpu_parent.name for event in events if event.name == operator and event.cpu_parent]
+
+    assert parents == stages
+
+
+def test_other_layers_are_unsupported() -> None:
+    """A layer whose steps are not spelled out is unsupported, and the reason names it."""
+    with pytest.raises(Unsupported, match="Linear"):
+        build(nn.Linear(4, 4), "stepwise")

@@ -1,0 +1,46 @@
+"""The clock."""
+
+import time
+
+import pytest
+import torch
+
+from bench.measure import clock
+
+
+def test_a_timing_is_seconds_per_call() -> None:
+    """A timing of five calls that each wait 2 ms says at least 2 ms, and counts all five."""
+    count = 0
+
+    def call() -> None:
+        nonlocal count
+        count += 1
+        end = time.perf_counter() + 2e-3
+        while time.perf_counter() < end:
+            pass
+
+    assert clock.timer("cpu", "host")(call, 5) >= 2e-3
+    assert count == 5
+
+
+def test_the_clocks_own_cost_is_known_and_small() -> None:
+    """Reading the clock costs more than nothing and less than a tenth of a millisecond."""
+    assert 0 < clock.overhead_s() < 1e-4
+
+
+@pytest.mark.parametrize("timing", ["device-hot", "device-cold"])
+def test_the_cpu_has_no_device_timing(timing: str) -> None:
+    """Asking the CPU for CUDA events is refused, not silently answered with wall time."""
+    with pytest.raises(ValueError, match="needs a CUDA device"):
+        clock.timer("cpu", timing)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("timing", ["host", "device-hot", "device-cold"])
+def test_cuda_timers_see_the_work_of_the_device(timing: str) -> None:
+    """A product of 4096² matrices takes longer than one of 256², by every timer."""
+    small, large = (torch.randn(n, n, device="cuda") for n in (256, 4096))
+    timer = clock.timer("cuda", timing)
+    timer(lambda: large @ large, 3)
+    assert timer(lambda: large @ large, 3) > timer(lambda: small @ small, 3)

@@ -1,0 +1,61 @@
+"""Memory of one call, counted by hand."""
+
+import itertools
+
+import pytest
+import torch
+
+from bench.measure import memory, workload
+from tests.points import point
+
+
+def test_the_peak_of_events_is_the_most_that_was_alive_at_once() -> None:
+    """10 + 20 bytes, then 10 freed and 5 more: the peak is 30."""
+    assert memory.peak_of_events([(1, 10), (2, 20), (1, -10), (3, 5)]) == 30
+
+
+def test_a_block_from_before_is_freed_without_effect() -> None:
+    """Freeing what was allocated before the call does not make room that the call could use."""
+    assert memory.peak_of_events([(9, -1000), (1, 10)]) == 10
+
+
+def test_an_address_can_be_used_again() -> None:
+    """A block freed and allocated again at the same address counts once."""
+    assert memory.peak_of_events([(1, 10), (1, -10), (1, 30), (1, -30), (2, 20)]) == 30
+
+
+def test_a_tensor_of_100_mib_is_104857600_bytes() -> None:
+    """The peak of one allocation is its size to the byte."""
+    assert memory.of_call(lambda: torch.empty(100 * 2**20, dtype=torch.uint8), "cpu").peak_bytes == 104_857_600
+
+
+@pytest.mark.parametrize(("batch", "tokens", "channels", "heads"), [(2, 64, 32, 4), (1, 128, 48, 3), (3, 65, 32, 1)])
+def test_the_eager_layer_holds_two_score_tensors_beside_its_projection(
+    batch: int, tokens: int, channels: int, heads: int
+) -> None:
+    """At the softmax live: q, k and v as one projection, the scores, and the weights."""
+    work = workload.make(point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads))
+    call = workload.step(workload.subject(work, "eager"), work)
+    scores = batch * heads * tokens * tokens * 4
+    projection = batch * tokens * 3 * channels * 4
+    with work.context():
+        call()
+        assert memory.of_call(call, "cpu").peak_bytes == projection + 2 * scores
+
+
+def test_saved_bytes_count_each_storage_once_and_nothing_that_lives_anyway() -> None:
+    """x² + x² saves x twice, which lives anyway; exp saves its own result, once."""
+    x = torch.randn(1000, requires_grad=True)
+    assert memory.saved_bytes(lambda: x * x + x * x, iter([x])) == 0
+    assert memory.saved_bytes(lambda: x.exp(), iter([x])) == 4000
+
+
+def test_views_of_one_storage_are_one() -> None:
+    """Two halves of one result are one storage."""
+    x = torch.randn(1000, requires_grad=True)
+
+    def forward() -> object:
+        y = x.exp()
+        return y[:500] * y[500:]
+
+    assert memory.saved_bytes(forward, iter(itertools.chain([x]))) == 4000

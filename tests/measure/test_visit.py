@@ -1,0 +1,122 @@
+"""A visit: every implementation of a point ends with an outcome, whatever it does."""
+
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from bench.measure import sampler, visit
+from tests.points import point
+
+SHORT = sampler.Limits(target=0.5, budget_s=0.05, processes=3)
+LONG = sampler.Limits(target=1e-9, budget_s=1.0, processes=3)
+
+
+def visited(*implementations: str, limits: sampler.Limits = SHORT, **columns: Any) -> visit.Visit:
+    """Return a visit of a tiny point."""
+    request = visit.Request(point(**columns), implementations, "eager", limits, seed=7, memory=True)
+    return visit.make(request, lambda *_: None)
+
+
+def statuses(made: visit.Visit) -> dict[str, str]:
+    """Return the status of each implementation."""
+    return {name: outcome.status for name, outcome in made.outcomes.items()}
+
+
+def test_what_works_ends_ok_with_slots_memory_and_error() -> None:
+    """An ok outcome holds everything that a record needs."""
+    outcome = visited("eager", "sdpa").outcomes["sdpa"]
+    assert outcome.status == "ok"
+    assert len(outcome.found["slots"].rounds) >= sampler.LEAST_ROUNDS
+    assert outcome.found["peak_bytes"] > 0
+    assert 0 <= outcome.found["error"] <= outcome.found["tolerance"]
+    assert outcome.found["calls_per_timing"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("attribute", "status", "detail"),
+    [
+        ("wrong", "incorrect", "is off by"),
+        ("raises", "error", "RuntimeError: this kernel is not for today"),
+        ("hungry", "oom", "can't allocate memory"),
+        ("unsupported", "unsupported", "not this layer"),
+    ],
+)
+def test_a_fault_is_an_outcome_and_disturbs_nobody(attribute: str, status: str, detail: str) -> None:
+    """What goes wrong in one implementation is its own row, and eager is measured beside it."""
+    made = visited("eager", f"tests.foreign:{attribute}")
+    assert statuses(made) == {"eager": "ok", f"tests.foreign:{attribute}": status}
+    assert detail in made.outcomes[f"tests.foreign:{attribute}"].detail
+    assert "slots" not in made.outcomes[f"tests.foreign:{attribute}"].found
+
+
+def test_one_that_fails_while_it_is_timed_is_an_error_without_a_time() -> None:
+    """An exception in the rounds ends the case, its slots are not kept."""
+    made = visited("eager", "tests.foreign:raises_later", limits=LONG)
+    assert statuses(made) == {"eager": "ok", "tests.foreign:raises_later": "error"}
+    assert made.outcomes["tests.foreign:raises_later"].detail == "RuntimeError: tired"
+    assert "slots" not in made.outcomes["tests.foreign:raises_later"].found
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_without_a_cuda_device_a_cuda_point_is_unsupported_with_the_reason() -> None:
+    """Nothing is measured on another device than the one asked for."""
+    made = visited("eager", "sdpa", device="cuda", timing="device-cold")
+    assert set(statuses(made).values()) == {"unsupported"}
+    assert "no CUDA device" in made.outcomes["sdpa"].detail
+
+
+def test_device_timing_on_the_cpu_is_unsupported() -> None:
+    """The CPU has no events to time with, and does not silently use the wall."""
+    made = visited("eager", timing="device-hot")
+    assert statuses(made) == {"eager": "unsupported"}
+    assert "device-hot needs a CUDA device" in made.outcomes["eager"].detail
+
+
+@pytest.mark.parametrize("mode", ["forward", "train"])
+def test_modes_with_gradients_say_what_autograd_keeps(mode: str) -> None:
+    """Outside inference the bytes saved for backward are found too, in inference there are none to find."""
+    assert visited("eager", mode=mode).outcomes["eager"].found["saved_bytes"] > 0
+    assert "saved_bytes" not in visited("eager").outcomes["eager"].found
+
+
+def test_preparation_happens_in_an_order_of_its_own_each_time() -> None:
+    """The order of building follows the seed, so that no implementation is always the first."""
+    orders = set()
+    for seed in range(8):
+        names: list[str] = []
+        limits = sampler.Limits(target=0.5, budget_s=0.0, processes=3)
+        request = visit.Request(point(), ("eager", "sdpa", "manual"), "eager", limits, seed, memory=False)
+        visit.make(request, lambda name, stage, names=names: names.append(name) if stage == "preparation" else None)  # type: ignore[misc]
+        assert sorted(names) == ["eager", "manual", "sdpa"]
+        orders.add(tuple(names))
+    assert len(orders) > 1
+
+
+def test_busy_time_is_no_more_than_the_time_that_passed() -> None:
+    """The time in calls is positive and within the visit."""
+    made = visited("eager", "sdpa")
+    assert made.busy_s > 0
+
+
+@pytest.mark.parametrize(
+    ("error", "is_memory"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to"), True),
+        (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (RuntimeError("shapes differ"), False),
+    ],
+)
+def test_running_out_of_memory_is_told_from_other_errors(error: Exception, is_memory: bool) -> None:
+    """Python's, the CPU allocator's and CUDA's words for it are known."""
+    assert visit.is_out_of_memory(error) is is_memory
+
+
+def test_the_seed_is_not_the_workloads() -> None:
+    """The order's randomness comes from the request, not from Python's global state."""
+    random.seed(1)
+    before = random.getstate()
+    visited("eager")
+    assert random.getstate() == before

@@ -1,0 +1,1 @@
+"""Points, grids and sweep files, and what they refuse."""

@@ -1,0 +1,149 @@
+"""From the values of a grid to points."""
+
+from typing import Any
+
+import pytest
+
+from bench.plan.errors import WrongRequest
+from bench.plan.grid import DEFAULTS, expand
+from tests.examples import POINT, point
+
+SMALL: dict[str, Any] = {**DEFAULTS, "threads": 1, "num_tokens": 10, "channels": 12}
+"""The least that a grid must say, on a machine with one thread."""
+
+
+def test_scalars_are_one_point() -> None:
+    """A grid of scalars is the one point that it says."""
+    assert list(expand(POINT)) == [point()]
+
+
+def test_lists_are_a_product() -> None:
+    """Lists are multiplied with each other, the first key varying slowest."""
+    points = expand({"num_tokens": [10, 20], **{**SMALL, "num_tokens": [10, 20]}, "num_heads": [1, 2, 3]})
+
+    assert [(point.num_tokens, point.num_heads) for point in points] == [
+        (10, 1), (10, 2), (10, 3), (20, 1), (20, 2), (20, 3),
+    ]  # fmt: skip
+
+
+def test_defaults_are_the_suites() -> None:
+    """Where a sweep says nothing, a point is the vit layer in float32 inference on the CPU, batch 8, one head."""
+    (default,) = expand(SMALL)
+
+    assert default == point(num_tokens=10, token_len=12, channels=12, num_heads=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "token_lens"),
+    [
+        ({"channels": [12, 24]}, [12, 24]),
+        ({"channels": [12, 24], "token_len": 49}, [49, 49]),
+        ({"channels": 12, "token_len": [49, 12]}, [49, 12]),
+    ],
+)
+def test_token_len_follows_channels(values: dict[str, Any], token_lens: list[int]) -> None:
+    """A token is as long as there are channels, unless the grid says otherwise."""
+    assert [point.token_len for point in expand(SMALL | values)] == token_lens
+
+
+@pytest.mark.parametrize(
+    ("values", "timings"),
+    [
+        ({"device": ["cpu", "cuda", "cuda:3"]}, ["host", "device-cold", "device-cold"]),
+        ({"device": "cuda", "timing": ["host", "device-hot"]}, ["host", "device-hot"]),
+    ],
+)
+def test_timing_follows_the_device(values: dict[str, Any], timings: list[str]) -> None:
+    """The CPU is timed by the wall, a GPU by events with a cold cache, unless the grid says otherwise."""
+    assert [point.timing for point in expand(SMALL | values)] == timings
+
+
+@pytest.mark.parametrize("key", ["num_head", "tokens", "implementation", "Batch", ""])
+def test_an_unknown_key_is_refused(key: str) -> None:
+    """A key that is no column of a point is refused with all that are."""
+    with pytest.raises(WrongRequest) as refusal:
+        list(expand({**SMALL, key: 3}))
+
+    assert str(refusal.value) == f"unknown key {key!r}; expected one of {', '.join(POINT)}"
+
+
+@pytest.mark.parametrize("key", [key for key in POINT if key not in ("token_len", "timing")])
+def test_a_missing_key_is_refused(key: str) -> None:
+    """A point that lacks a value which follows from no other is refused, the key named."""
+    values = {name: value for name, value in POINT.items() if name != key}
+
+    with pytest.raises(WrongRequest, match=rf"^{key} is missing"):
+        list(expand(values))
+
+
+@pytest.mark.parametrize("key", list(POINT))
+def test_an_empty_list_is_refused(key: str) -> None:
+    """A list without a value would make an empty product, and is refused."""
+    with pytest.raises(WrongRequest, match=rf"^{key} = \[\] must hold at least one value$"):
+        list(expand({**POINT, key: []}))
+
+
+COUNTS = ["batch", "num_tokens", "token_len", "channels", "num_heads", "threads"]
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, 2.5, True, "8", None, [3]])
+@pytest.mark.parametrize("key", COUNTS)
+def test_a_count_is_a_whole_number_of_at_least_one(key: str, value: object) -> None:
+    """Nothing but a positive whole number is a count, and true is no number."""
+    with pytest.raises(WrongRequest) as refusal:
+        list(expand({**POINT, key: [value]}))
+
+    assert str(refusal.value) == f"{key} = {value!r} must be a whole number of at least 1"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("layer", "vti", "must be one of vit"),
+        ("dtype", "float64", "must be one of float32, bfloat16, float16"),
+        ("dtype", 32, "must be one of float32, bfloat16, float16"),
+        ("mode", "backward", "must be one of inference, forward, train"),
+        ("mode", ["train"], "must be one of inference, forward, train"),
+        ("allocator", "jemalloc", "must be one of retained, system"),
+        ("allocator", {}, "must be one of retained, system"),
+        ("timing", "cold", "must be one of host, device-cold, device-hot"),
+        ("qkv_bias", 1, "must be true or false"),
+        ("qkv_bias", "true", "must be true or false"),
+        ("device", "gpu", "must be cpu, cuda or cuda:<number>"),
+        ("device", "cuda:", "must be cpu, cuda or cuda:<number>"),
+        ("device", "cuda:one", "must be cpu, cuda or cuda:<number>"),
+        ("device", "cuda:-1", "must be cpu, cuda or cuda:<number>"),
+        ("device", "cuda:٣", "must be cpu, cuda or cuda:<number>"),
+        ("device", "cpu:0", "must be cpu, cuda or cuda:<number>"),
+        ("device", "", "must be cpu, cuda or cuda:<number>"),
+        ("device", 0, "must be cpu, cuda or cuda:<number>"),
+    ],
+)
+def test_an_impossible_value_is_refused(key: str, value: object, expected: str) -> None:
+    """A value that its column can't have is refused with the key, the value and what was expected."""
+    with pytest.raises(WrongRequest) as refusal:
+        list(expand({**POINT, key: [value]}))
+
+    assert str(refusal.value).startswith(f"{key} = {value!r} {expected}")
+
+
+@pytest.mark.parametrize("timing", ["device-cold", "device-hot"])
+def test_device_timing_of_the_cpu_is_refused(timing: str) -> None:
+    """The CPU has no device events to be timed by."""
+    with pytest.raises(WrongRequest, match="timing"):
+        list(expand({**POINT, "device": "cpu", "timing": timing}))
+
+
+@pytest.mark.parametrize(("channels", "heads"), [(100, 3), (64, 5), (4, 8)])
+def test_indivisible_channels_are_refused(channels: int, heads: int) -> None:
+    """Channels that the heads can't share are refused with both numbers."""
+    with pytest.raises(WrongRequest) as refusal:
+        list(expand({**POINT, "channels": channels, "num_heads": heads}))
+
+    assert str(refusal.value) == f"channels = {channels} must be divisible by num_heads = {heads}"
+
+
+def test_one_impossible_combination_refuses_the_product() -> None:
+    """A product that holds one indivisible pair is refused, because its rows would be missing."""
+    with pytest.raises(WrongRequest, match="channels = 64 must be divisible by num_heads = 6"):
+        list(expand({**POINT, "channels": [48, 64], "num_heads": [1, 6]}))

@@ -1,0 +1,395 @@
+"""Sweep files: what they hold, and what they are refused for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.plan.case import Case
+from bench.plan.errors import WrongRequest
+from bench.plan.names import IMPLEMENTATIONS
+from bench.plan.sweep import Effort, Sweep, load_sweep, shipped_names
+from tests.examples import POINT, point
+
+EAGER = 'implementations = ["eager"]\n'
+GRID = "[[grid]]\nnum_tokens = 10\nchannels = 12\n"
+ALL_IMPLEMENTATIONS = ", ".join([*IMPLEMENTATIONS, "module:attribute"])
+
+Shape = tuple[int, int, int, int, int]
+"""batch, num_tokens, token_len, channels, num_heads"""
+
+QUICK: list[Shape] = [
+    (8, 50, 384, 384, 6),
+    (8, 197, 384, 384, 6),
+    (8, 577, 384, 384, 6),
+    (8, 1024, 384, 384, 6),
+    (8, 197, 384, 384, 1),
+    (8, 197, 384, 384, 3),
+    (8, 197, 384, 384, 12),
+    (8, 197, 96, 96, 6),
+    (8, 197, 192, 192, 6),
+    (8, 197, 768, 768, 6),
+    (13, 100, 49, 64, 1),
+    (13, 100, 49, 64, 4),
+]
+"""Issue 2: around N=197, 384 channels, 6 heads; four token counts, four head counts, four widths, the article's two."""
+
+IN_USE: list[tuple[int, int, int]] = [
+    (197, 192, 3),  # DeiT-Ti/16
+    (197, 384, 6),  # DeiT-S/16
+    (197, 768, 12),  # ViT-B/16, 224 px
+    (577, 768, 12),  # ViT-B/16, 384 px
+    (577, 1024, 16),  # ViT-L/16
+    (257, 1280, 16),  # ViT-H/14
+]
+"""num_tokens, channels, num_heads of the models of layers.md."""
+
+
+def load(folder: Path, text: str | bytes, **options: Any) -> Sweep:
+    """Write a sweep file and load it."""
+    file = folder / "mine.toml"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return load_sweep(str(file), **options)
+
+
+def shapes(sweep: Sweep) -> list[Shape]:
+    """Return the shapes of a sweep's points."""
+    return [(p.batch, p.num_tokens, p.token_len, p.channels, p.num_heads) for p in sweep.points]
+
+
+# What a file holds
+
+
+def test_a_small_file(tmp_path: Path) -> None:
+    """A file with implementations and one grid is a sweep of its name, the rest by default."""
+    assert load(tmp_path, EAGER + GRID) == Sweep(
+        name="mine",
+        points=(point(num_tokens=10, token_len=12, channels=12, num_heads=1),),
+        implementations=("eager",),
+        baseline="eager",
+        effort=Effort(),
+    )
+
+
+def test_a_full_file(tmp_path: Path) -> None:
+    """Everything that a file can say arrives where it belongs."""
+    text = """
+        implementations = ["sdpa", "users.kernel:adapt"]
+        baseline = "manual"
+        processes = 5
+        target = 0.01
+        budget_s = 30
+        timeout_s = 60.5
+        [defaults]
+        layer = "vit"
+        device = "cuda:1"
+        dtype = "bfloat16"
+        mode = "train"
+        batch = 2
+        qkv_bias = true
+        threads = 3
+        allocator = "system"
+        timing = "device-hot"
+        [[grid]]
+        num_tokens = 10
+        token_len = 7
+        channels = 12
+        num_heads = 4
+    """
+
+    assert load(tmp_path, text) == Sweep(
+        name="mine",
+        points=(
+            point(
+                device="cuda:1", dtype="bfloat16", mode="train", batch=2, num_tokens=10, token_len=7, channels=12,
+                num_heads=4, qkv_bias=True, threads=3, allocator="system", timing="device-hot",
+            ),
+        ),
+        implementations=("manual", "sdpa", "users.kernel:adapt"),
+        baseline="manual",
+        effort=Effort(processes=5, target=0.01, budget_s=30, timeout_s=60.5),
+    )  # fmt: skip
+
+
+def test_grids_follow_each_other_without_repeats(tmp_path: Path) -> None:
+    """The points are those of the grids in the order of the file, a repeated one at its first place."""
+    text = f"""{EAGER}
+        [defaults]
+        channels = 12
+        [[grid]]
+        num_tokens = [30, 10]
+        [[grid]]
+        num_tokens = [20, 10]
+        [[grid]]
+        num_tokens = [30, 5, 5]
+    """
+
+    assert [point.num_tokens for point in load(tmp_path, text).points] == [30, 10, 20, 5]
+
+
+def test_a_grid_replaces_a_default(tmp_path: Path) -> None:
+    """What a grid says holds over what the defaults say, for that grid alone."""
+    text = f"""{EAGER}
+        [defaults]
+        channels = 12
+        batch = [2, 3]
+        [[grid]]
+        num_tokens = 10
+        batch = 5
+        [[grid]]
+        num_tokens = 20
+    """
+
+    assert [(p.num_tokens, p.batch) for p in load(tmp_path, text).points] == [(10, 5), (20, 2), (20, 3)]
+
+
+def test_cases_go_point_by_point(tmp_path: Path) -> None:
+    """The planned cases are every implementation at every point, point by point."""
+    sweep = load(tmp_path, 'implementations = ["eager", "sdpa"]\n[[grid]]\nnum_tokens = [10, 20]\nchannels = 12\n')
+
+    assert list(sweep.cases()) == [
+        Case(planned, implementation) for planned in sweep.points for implementation in ("eager", "sdpa")
+    ]
+    assert len(list(sweep.cases())) == 4
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ('implementations = ["sdpa"]', ("eager", "sdpa")),
+        ('implementations = ["sdpa", "eager"]', ("sdpa", "eager")),
+        ('implementations = ["sdpa", "sdpa", "eager"]', ("sdpa", "eager")),
+        ('implementations = ["sdpa"]\nbaseline = "manual"', ("manual", "sdpa")),
+    ],
+)
+def test_the_baseline_is_always_measured(tmp_path: Path, head: str, expected: tuple[str, ...]) -> None:
+    """Implementations stand once each in the order of the file, the baseline first where the file leaves it out."""
+    assert load(tmp_path, f"{head}\n{GRID}").implementations == expected
+
+
+# What a caller may replace
+
+
+@pytest.mark.parametrize(("text", "threads"), [("", 7), ("threads = 2\n", 2)])
+def test_threads_are_the_machines_unless_the_file_says(tmp_path: Path, text: str, threads: int) -> None:
+    """The machine's threads hold where the file says nothing."""
+    (loaded,) = load(tmp_path, EAGER + GRID + text, threads=7).points
+
+    assert loaded.threads == threads
+
+
+def test_overrides_replace_every_grids_values(tmp_path: Path) -> None:
+    """Overrides hold over defaults and grids, and points that thereby become equal are one."""
+    text = EAGER + "[defaults]\nbatch = 3\n" + GRID + GRID.replace("10", "[20, 30]")
+
+    sweep = load(tmp_path, text, overrides={"num_tokens": [40], "batch": [1, 2]})
+
+    assert [(p.num_tokens, p.batch) for p in sweep.points] == [(40, 1), (40, 2)]
+
+
+def test_given_implementations_replace_the_files(tmp_path: Path) -> None:
+    """Implementations from the command line replace the file's; the baseline stays."""
+    sweep = load(tmp_path, EAGER + GRID, implementations=["sdpa", "users.kernel:adapt"])
+
+    assert sweep.implementations == ("eager", "sdpa", "users.kernel:adapt")
+
+
+def test_given_implementations_stand_in_for_missing_ones(tmp_path: Path) -> None:
+    """A file without implementations is a sweep once they are given."""
+    assert load(tmp_path, GRID, implementations=["online"]).implementations == ("eager", "online")
+
+
+def test_given_effort_replaces_the_files(tmp_path: Path) -> None:
+    """Effort from the command line replaces the file's key by key."""
+    sweep = load(tmp_path, "processes = 5\ntarget = 0.5\n" + EAGER + GRID, effort={"target": 0.1, "budget_s": 1.0})
+
+    assert sweep.effort == Effort(processes=5, target=0.1, budget_s=1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ({"implementations": ["sdap"]}, f"unknown implementation 'sdap'; expected one of {ALL_IMPLEMENTATIONS}"),
+        ({"overrides": {"channels": [100], "num_heads": [3]}}, "channels = 100 must be divisible by num_heads = 3"),
+        ({"overrides": {"dtype": ["float8"]}}, "dtype = 'float8' must be one of float32, bfloat16, float16"),
+        ({"effort": {"processes": 0}}, "processes = 0 must be a whole number of at least 1"),
+    ],
+)
+def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any], refusal: str) -> None:
+    """Values from the command line keep the same rules as the file's."""
+    with pytest.raises(WrongRequest) as refused:
+        load(tmp_path, EAGER + GRID, **options)
+
+    assert str(refused.value) == f"mine.toml: {refusal}"
+
+
+# What is refused
+
+KEYS = "implementations, baseline, defaults, grid, processes, target, budget_s, timeout_s"
+POINT_KEYS = ", ".join(POINT)
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("", "the sweep is empty: it must hold at least one [[grid]]"),
+        ("# nothing but a comment\n", "the sweep is empty: it must hold at least one [[grid]]"),
+        (EAGER, "the sweep is empty: it must hold at least one [[grid]]"),
+        (EAGER + "grid = []\n", "the sweep is empty: it must hold at least one [[grid]]"),
+        (EAGER + "[grid]\nchannels = 8\n", "grid must be written as [[grid]], one table for each product"),
+        (EAGER + "grid = 3\n", "grid must be written as [[grid]], one table for each product"),
+        (EAGER + "grid = [3]\n", "grid must be written as [[grid]], one table for each product"),
+        (EAGER + "defaults = 3\n" + GRID, "defaults must be written as a table, [defaults]"),
+        (EAGER + "[[defaults]]\nbatch = 3\n" + GRID, "defaults must be written as a table, [defaults]"),
+        ("implementation = 3\n" + GRID, f"unknown key 'implementation'; expected one of {KEYS}"),
+        (EAGER + "num_tokens = 3\n" + GRID, f"unknown key 'num_tokens'; expected one of {KEYS}"),
+        (EAGER + '"a\\nb" = 3\n' + GRID, f"unknown key 'a\\nb'; expected one of {KEYS}"),
+        (EAGER + GRID + "num_head = 3\n", f"unknown key 'num_head'; expected one of {POINT_KEYS}"),
+        (EAGER + "[defaults]\nheads = 3\n" + GRID, f"unknown key 'heads'; expected one of {POINT_KEYS}"),
+        (EAGER + "[[grid]]\nchannels = 8\n", "num_tokens is missing; every point needs it"),
+        (EAGER + "[[grid]]\nnum_tokens = 8\n", "channels is missing; every point needs it"),
+        (
+            EAGER + "[[grid]]\nnum_tokens = 8\nchannels = 100\nnum_heads = 3\n",
+            "channels = 100 must be divisible by num_heads = 3",
+        ),
+        (EAGER + GRID + "batch = true\n", "batch = True must be a whole number of at least 1"),
+        (EAGER + GRID + "batch = [8, true]\n", "batch = True must be a whole number of at least 1"),
+        (EAGER + GRID + "batch = 0\n", "batch = 0 must be a whole number of at least 1"),
+        (EAGER + GRID + "batch = [[1, 2]]\n", "batch = [1, 2] must be a whole number of at least 1"),
+        (EAGER + GRID + "batch = []\n", "batch = [] must hold at least one value"),
+        (EAGER + GRID + "qkv_bias = 1\n", "qkv_bias = 1 must be true or false"),
+        (EAGER + GRID + 'mode = "fast"\n', "mode = 'fast' must be one of inference, forward, train"),
+        (GRID, f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"),
+        ("implementations = []\n" + GRID, "implementations = [] must be a list of at least one name"),
+        ('implementations = "eager"\n' + GRID, "implementations = 'eager' must be a list of at least one name"),
+        (
+            'implementations = ["eager", "sdap"]\n' + GRID,
+            f"unknown implementation 'sdap'; expected one of {ALL_IMPLEMENTATIONS}",
+        ),
+        ("implementations = [3]\n" + GRID, f"unknown implementation 3; expected one of {ALL_IMPLEMENTATIONS}"),
+        (
+            'implementations = ["module:"]\n' + GRID,
+            f"unknown implementation 'module:'; expected one of {ALL_IMPLEMENTATIONS}",
+        ),
+        (
+            EAGER + 'baseline = "eagre"\n' + GRID,
+            f"unknown implementation 'eagre'; expected one of {ALL_IMPLEMENTATIONS}",
+        ),
+        (
+            EAGER + 'baseline = ["eager"]\n' + GRID,
+            f"unknown implementation ['eager']; expected one of {ALL_IMPLEMENTATIONS}",
+        ),
+        ("processes = 0\n" + EAGER + GRID, "processes = 0 must be a whole number of at least 1"),
+        ("processes = 2.0\n" + EAGER + GRID, "processes = 2.0 must be a whole number of at least 1"),
+        ("processes = true\n" + EAGER + GRID, "processes = True must be a whole number of at least 1"),
+        ("target = -0.1\n" + EAGER + GRID, "target = -0.1 must be a number above 0"),
+        ("target = nan\n" + EAGER + GRID, "target = nan must be a number above 0"),
+        ('budget_s = "12"\n' + EAGER + GRID, "budget_s = '12' must be a number above 0"),
+        ("timeout_s = false\n" + EAGER + GRID, "timeout_s = False must be a number above 0"),
+    ],
+)  # fmt: skip
+def test_refusals(tmp_path: Path, text: str, refusal: str) -> None:
+    """A wrong file is refused in one line: the file, the key, the value, and what was expected."""
+    with pytest.raises(WrongRequest) as refused:
+        load(tmp_path, text)
+
+    assert str(refused.value) == f"mine.toml: {refusal}"
+
+
+@pytest.mark.parametrize(
+    "text", ["[[grid]\n", "implementations eager", 'a = "no end', b"\xff\xfe", b"\x00", "a = 1\na = 2\n", "{}"]
+)
+def test_what_is_not_toml_is_refused(tmp_path: Path, text: str | bytes) -> None:
+    """A file that is not TOML, or not even text, is refused in one line that says so."""
+    with pytest.raises(WrongRequest) as refused:
+        load(tmp_path, text)
+
+    assert str(refused.value).startswith("mine.toml: is not TOML: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    """A file that is not there is refused by its name."""
+    missing = str(tmp_path / "missing.toml")
+
+    with pytest.raises(WrongRequest) as refused:
+        load_sweep(missing)
+
+    assert str(refused.value) == f"sweep file {missing} does not exist"
+
+
+@pytest.mark.parametrize("name", ["quikc", "Quick", "", "."])
+def test_an_unknown_name_is_refused(name: str) -> None:
+    """A name that no shipped sweep has is refused with those that there are."""
+    with pytest.raises(WrongRequest) as refused:
+        load_sweep(name)
+
+    message = str(refused.value)
+    assert message.startswith(f"unknown sweep {name!r}; expected one of article, ")
+    assert all(shipped in message for shipped in ("article", "full", "quick", "vit", ".toml"))
+
+
+def test_a_file_of_another_ending_is_read(tmp_path: Path) -> None:
+    """Any file can be a sweep, whatever its ending."""
+    file = tmp_path / "mine.sweep"
+    file.write_text(EAGER + GRID, encoding="utf-8")
+
+    assert load_sweep(str(file)).name == "mine"
+
+
+# What is shipped
+
+
+def test_the_sweeps_of_the_first_issue_are_shipped() -> None:
+    """The suite comes with quick, full, article and vit, listed in alphabetical order."""
+    assert {"article", "full", "quick", "vit"} <= set(shipped_names())
+    assert shipped_names() == sorted(shipped_names())
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_shipped_sweep_loads(name: str) -> None:
+    """A shipped sweep keeps all rules, names itself, and compares at least one implementation with its baseline."""
+    sweep = load_sweep(name)
+
+    assert sweep.name == name
+    assert sweep.baseline in sweep.implementations
+    assert len(sweep.implementations) > 1
+    assert len(set(sweep.points)) == len(sweep.points) > 0
+
+
+def test_quick_holds_the_points_of_the_first_issue() -> None:
+    """Quick is the twelve points of issue 2, float32 inference of the vit layer on the CPU, and no other."""
+    sweep = load_sweep("quick")
+
+    assert sorted(shapes(sweep)) == sorted(QUICK)
+    assert {(p.layer, p.device, p.dtype, p.mode) for p in sweep.points} == {("vit", "cpu", "float32", "inference")}
+    assert {(p.qkv_bias, p.allocator, p.timing) for p in sweep.points} == {(False, "retained", "host")}
+
+
+def test_quick_measures_every_implementation() -> None:
+    """Quick compares every implementation of the suite with eager, in three processes."""
+    sweep = load_sweep("quick")
+
+    assert set(sweep.implementations) == set(IMPLEMENTATIONS)
+    assert sweep.baseline == "eager"
+    assert sweep.effort.processes == 3
+
+
+def test_article_is_the_worked_shapes() -> None:
+    """Article is 13 images of 100 tokens of 49 pixels to 64 channels, with one head and four."""
+    assert shapes(load_sweep("article")) == [(13, 100, 49, 64, 1), (13, 100, 49, 64, 4)]
+
+
+def test_full_goes_further_than_quick() -> None:
+    """Full holds every point of quick, and training too."""
+    full, quick = load_sweep("full"), load_sweep("quick")
+
+    assert set(quick.points) < set(full.points)
+    assert {p.mode for p in full.points} == {"inference", "forward", "train"}
+    assert full.effort.processes >= 10
+
+
+@pytest.mark.parametrize("shape", IN_USE)
+def test_vit_holds_the_models_in_use(shape: tuple[int, int, int]) -> None:
+    """Vit holds the attention layers of the models that layers.md lists, with their QKV bias."""
+    assert shape in [(p.num_tokens, p.channels, p.num_heads) for p in load_sweep("vit").points if p.qkv_bias]

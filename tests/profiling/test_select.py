@@ -1,0 +1,70 @@
+"""Which cases are profiled."""
+
+import pandas as pd
+import pytest
+
+from bench.analyse.summary import summarise
+from bench.plan.case import Case
+from bench.plan.errors import WrongRequest
+from bench.profiling.select import chosen
+from bench.store.record import Origin, Record, Slots
+from tests.points import point
+
+ORIGIN = Origin("env", "cpu", "2.13.0", "abc", "2026-01-01T00:00:00+00:00")
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Return results of two points in which sdpa wins, and manual failed."""
+    times = {"eager": 2.0, "sdpa": 1.0, "online": 3.0}
+    records = []
+    for tokens in (5, 7):
+        for name, value in times.items():
+            slots = Slots((0, 1), ((value,), (value,)), (0, 0), (0, 0))
+            case = Case(point(num_tokens=tokens), name)
+            records.append(Record(case, 0, "ok", ORIGIN, slots=slots, calls_per_timing=1, settled=True))
+        records.append(Record(Case(point(num_tokens=tokens), "manual"), 0, "oom", ORIGIN, "too large"))
+    return summarise(records, "eager")
+
+
+def names(cases: list[Case]) -> list[tuple[int, str]]:
+    """Return tokens and implementation of each case."""
+    return [(case.point.num_tokens, case.implementation) for case in cases]
+
+
+def test_without_a_selector_the_winner_and_the_baseline_of_each_point_are_chosen(table: pd.DataFrame) -> None:
+    """Two points give four cases."""
+    assert names(chosen(table, [], "eager")) == [(5, "sdpa"), (5, "eager"), (7, "sdpa"), (7, "eager")]
+
+
+def test_a_selector_names_columns(table: pd.DataFrame) -> None:
+    """All conditions of a selector hold together, and several selectors add up without repeats."""
+    assert names(chosen(table, ["num_tokens=7,implementation=online"], "eager")) == [(7, "online")]
+    both = ["implementation=sdpa", "num_tokens=5,implementation=sdpa"]
+    assert names(chosen(table, both, "eager")) == [(5, "sdpa"), (7, "sdpa")]
+
+
+def test_a_chosen_case_is_the_case_that_was_measured(table: pd.DataFrame) -> None:
+    """The point that comes back from the table equals the one that went in, types and all."""
+    assert chosen(table, ["num_tokens=7,implementation=online"], "eager")[0].point == point(num_tokens=7)
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ("implementation=manual", "no case of the run that is ok agrees"),
+        ("num_tokens=8", "no case of the run that is ok agrees"),
+        ("colour=red", "unknown column 'colour'; expected one of layer"),
+        ("sdpa", "must be column=value"),
+    ],
+)
+def test_a_selector_that_names_nothing_is_refused(table: pd.DataFrame, selector: str, message: str) -> None:
+    """A case that failed, doesn't exist, or can't be understood is a wrong request."""
+    with pytest.raises(WrongRequest, match=message):
+        chosen(table, [selector], "eager")
+
+
+def test_a_run_of_failures_is_refused(table: pd.DataFrame) -> None:
+    """Where nothing is ok there is nothing to profile."""
+    with pytest.raises(WrongRequest, match="holds no case that is ok"):
+        chosen(table[table["status"] != "ok"], [], "eager")

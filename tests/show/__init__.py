@@ -1,0 +1,1 @@
+"""Lines, tables and pictures, on results that nobody measured."""

@@ -1,0 +1,93 @@
+"""Results that nobody measured, plausible enough to be shown."""
+
+import random
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+
+from bench.analyse.summary import summarise
+from bench.plan.case import Case, Point
+from bench.plan.sweep import load_sweep
+from bench.store.record import Origin, Record, Slots
+
+ORIGIN = Origin("0123456789ab", "AMD EPYC 7B13 64-Core Processor", "2.13.0+cpu", "99dd20f", "2026-01-01T00:00:00Z")
+ROUNDS = 12
+
+CORE_COST = {
+    "eager": 1.0,
+    "manual": 1.12,
+    "stepwise": 1.01,
+    "online": 0.9,
+    "sdpa": 0.55,
+    "compiled_eager": 0.93,
+    "compiled_sdpa": 0.548,
+    "mha": 0.8,
+}
+"""What an implementation spends on the core, eager taken as 1."""
+
+LINEAR = ("online", "sdpa", "compiled_sdpa", "mha")
+"""Those that hold no score for each pair of tokens."""
+
+Fate = tuple[str, str]
+"""A status and its detail."""
+
+
+def point(**values: object) -> Point:
+    """Return a point with these values, the rest as in `quick`."""
+    columns: dict[str, object] = {
+        "layer": "vit", "device": "cpu", "dtype": "float32", "mode": "inference", "batch": 8, "num_tokens": 197,
+        "token_len": 384, "channels": 384, "num_heads": 6, "qkv_bias": False, "threads": 1, "allocator": "retained",
+        "timing": "host",
+    }  # fmt: skip
+    return Point(**{**columns, **values})  # type: ignore[arg-type]
+
+
+def quick(fates: Mapping[Case, Fate] | None = None, processes: int = 3) -> pd.DataFrame:
+    """Return results of the sweep `quick`; mha can't do the article's points."""
+    sweep = load_sweep("quick")
+    narrow = {
+        case: ("unsupported", f"mha needs token_len = channels, got {case.point.token_len} and {case.point.channels}")
+        for case in sweep.cases()
+        if case.implementation == "mha" and case.point.token_len != case.point.channels
+    }
+    return results(sweep.cases(), {**narrow, **(fates or {})}, processes)
+
+
+def results(cases: Iterable[Case], fates: Mapping[Case, Fate] | None = None, processes: int = 3) -> pd.DataFrame:
+    """Return the table of results of these cases, measured but for those that met another fate."""
+    made = [record(case, process, (fates or {}).get(case)) for case in cases for process in range(processes)]
+    return summarise(made, "eager")
+
+
+def record(case: Case, process: int, fate: Fate | None = None, latency_s: float | None = None) -> Record:
+    """Return the record of a case in one process, the same at every call."""
+    if fate:
+        return Record(case, process, fate[0], ORIGIN, detail=fate[1])
+    chance = random.Random(f"{case.name} {process}")
+    middle = (latency_s or model_s(case)) * chance.lognormvariate(0, 0.003)
+    timings = tuple((middle * chance.lognormvariate(0, 0.004),) for _ in range(ROUNDS))
+    return Record(
+        case,
+        process,
+        "ok",
+        ORIGIN,
+        slots=Slots(tuple(range(ROUNDS)), timings, (0,) * ROUNDS, (0,) * ROUNDS),
+        calls_per_timing=1,
+        settled=True,
+        peak_bytes=peak_bytes(case),
+    )
+
+
+def model_s(case: Case) -> float:
+    """Return a plausible latency in seconds: projections, and the core by its implementation's cost."""
+    p, cost = case.point, CORE_COST.get(case.implementation, 1.0)
+    projections = p.batch * p.num_tokens * (6 * p.token_len + 2 * p.channels) * p.channels
+    core = p.batch * p.num_tokens**2 * (4 * p.channels + 60 * p.num_heads)
+    return 30e-6 + (projections + core * cost) / 1e11
+
+
+def peak_bytes(case: Case) -> int:
+    """Return the peak by layers.md: two score-sized tensors and some of the input's size, or linear in tokens."""
+    p = case.point
+    scores, tokens = p.batch * p.num_heads * p.num_tokens**2 * 4, p.batch * p.num_tokens * p.channels * 4
+    return 5 * tokens if case.implementation in LINEAR else 2 * scores + 3 * tokens

@@ -1,0 +1,88 @@
+"""One look per implementation."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bench.plan.names import IMPLEMENTATIONS
+from bench.show.palette import STYLES, TINT, ink, mix, style
+
+Vector = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+LATER = ["sdpa_math", "sdpa_flash", "sdpa_efficient", "sdpa_cudnn", "flex", "mha_weights"]
+
+SIGHT = {
+    "usual": np.eye(3),
+    "no red cones": np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]),
+    "no green cones": np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
+}
+"""How linear RGB is seen, after Machado, Oliveira and Fernandes (2009)."""
+
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+WHITE = TO_XYZ.sum(axis=1)
+
+APART = 15
+"""A distance in CIELAB; 2 is just noticeable side by side."""
+
+
+def linear(colour: str) -> Vector:
+    """Return linear RGB of `#rrggbb`."""
+    values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def lab(colour: str, sight: Vector) -> Vector:
+    """Return CIELAB coordinates of a colour as it is seen."""
+    xyz = TO_XYZ @ np.clip(sight @ linear(colour), 0, 1) / WHITE
+    root = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_the_shipped_colours_are_told_apart_by_all(sight: str) -> None:
+    """Every two shipped implementations differ clearly in colour, for those without red or green cones too."""
+    seen = {name: lab(style(name).colour, SIGHT[sight]) for name in IMPLEMENTATIONS}
+    nearest = min(itertools.combinations(seen, 2), key=lambda pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]]))
+    assert np.linalg.norm(seen[nearest[0]] - seen[nearest[1]]) > APART, nearest
+
+
+def test_no_two_known_names_look_alike_without_colour() -> None:
+    """Marker and its filling alone tell all known names apart."""
+    marks = [(style(name).marker, style(name).hollow) for name in {*IMPLEMENTATIONS, *LATER}]
+    assert len(marks) == len(set(marks))
+
+
+def test_every_name_that_is_planned_has_a_look_of_its_own() -> None:
+    """What ships now or later is in the palette, or compiled from something that is."""
+    assert all(name.removeprefix("compiled_") in STYLES for name in [*IMPLEMENTATIONS, *LATER])
+
+
+@pytest.mark.parametrize("source", ["manual", "sdpa", "flex", "mine:kernel"])
+def test_a_compiled_variant_has_a_tint_of_its_source(source: str) -> None:
+    """Compiled is a lighter tint with the same marker, hollow and dashed."""
+    own, compiled = style(source), style(f"compiled_{source}")
+    assert compiled.colour == mix(own.colour, "#ffffff", TINT)
+    assert (compiled.marker, compiled.hollow) == (own.marker, True)
+    assert compiled.dash
+
+
+def test_an_unknown_name_looks_the_same_in_every_process() -> None:
+    """The look of a user's own kernel follows from its name alone."""
+    code = "from bench.show.palette import style; print(style('mine:kernel'))"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == str(style("mine:kernel"))
+
+
+def test_unknown_names_mostly_differ() -> None:
+    """Twenty user kernels share few looks."""
+    assert len({style(f"mine:kernel{number}") for number in range(20)}) >= 15
+
+
+@pytest.mark.parametrize("name", [*IMPLEMENTATIONS, *LATER, "compiled_online", "compiled_flex"])
+def test_words_in_a_colour_can_be_read_on_white(name: str) -> None:
+    """A label's contrast with white is at least 4.5, as WCAG asks of small text."""
+    luminance = float(TO_XYZ[1] @ linear(ink(style(name).colour)))
+    assert 1.05 / (luminance + 0.05) >= 4.5

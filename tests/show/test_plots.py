@@ -1,0 +1,195 @@
+"""Pictures of a table of results."""
+
+import itertools
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from bench.plan.case import Case
+from bench.show.frame import LABEL_GAP
+from bench.show.palette import style
+from bench.show.pictures import Picture, pictures
+from bench.show.plots import draw, figure
+from tests.show.made import Fate, point, quick, results
+
+NAMES = ("eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha")
+TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
+FATES: dict[Case, Fate] = {
+    Case(TOKENS[3], "eager"): ("oom", ""),
+    Case(TOKENS[2], "online"): ("timeout", ""),
+    **{Case(at, "mha"): ("unsupported", "") for at in TOKENS},
+}
+
+
+def table(fates: dict[Case, Fate] | None = None, names: tuple[str, ...] = NAMES) -> pd.DataFrame:
+    """Return results along the tokens."""
+    return results([Case(at, name) for at in TOKENS for name in names], fates)
+
+
+def drawn(picture: Picture, kind: str) -> dict[str, Line2D]:
+    """Return the lines of a kind by what they show."""
+    found = [line for axes in figure(picture).axes for line in axes.lines]
+    return {
+        str(line.get_gid()).removeprefix(f"{kind} "): line for line in found if str(line.get_gid()).startswith(kind)
+    }
+
+
+def words(made: Figure) -> list[Text]:
+    """Return all visible text of a figure."""
+    found = made.findobj(Text)
+    return [text for text in found if isinstance(text, Text) and text.get_text() and text.get_visible()]
+
+
+def labels(made: Figure) -> list[Text]:
+    """Return the labels of lines."""
+    return [text for text in words(made) if str(text.get_gid()).startswith("label ")]
+
+
+def test_a_png_and_an_svg_are_written_for_each_picture(tmp_path: Path) -> None:
+    """The folder is made, and every file that is returned is there."""
+    files = draw(table(), tmp_path / "run" / "plots")
+    assert {path.suffix for path in files} == {".png", ".svg"}
+    assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
+    assert {path.stem.split("-")[0] for path in files} == {"latency", "speedup", "memory"}
+
+
+@pytest.mark.parametrize("fates", [{Case(at, name): ("oom", "") for at in TOKENS for name in NAMES}])
+def test_nothing_measured_writes_nothing(tmp_path: Path, fates: dict[Case, Fate]) -> None:
+    """A table in which all failed leaves no folder behind."""
+    assert draw(table(fates), tmp_path / "plots") == []
+    assert not (tmp_path / "plots").exists()
+
+
+def test_a_single_point_writes_nothing(tmp_path: Path) -> None:
+    """One place on every axis is no picture, and no error."""
+    assert draw(results([Case(point(), name) for name in NAMES]), tmp_path / "plots") == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_single_implementation_is_drawn(tmp_path: Path, processes: int) -> None:
+    """One line, with or without intervals, is a picture."""
+    made = results([Case(at, "eager") for at in TOKENS[:2]], processes=processes)
+    assert len(draw(made, tmp_path)) == 4
+
+
+def test_a_line_that_was_measured_in_one_place_only_is_drawn(tmp_path: Path) -> None:
+    """What failed everywhere else is a mark without a line."""
+    fates: dict[Case, Fate] = {Case(at, name): ("oom", "") for at in TOKENS[1:] for name in NAMES}
+    assert draw(table(fates), tmp_path)
+
+
+def test_svg_files_are_the_same_for_the_same_table(tmp_path: Path) -> None:
+    """Nothing of the time, the folder or chance is in an SVG."""
+    one, other = (draw(table(FATES), tmp_path / name) for name in ("one", "other"))
+    for first, second in zip(one, other, strict=True):
+        if first.suffix == ".svg":
+            assert first.read_bytes() == second.read_bytes()
+
+
+def test_every_series_is_drawn() -> None:
+    """Eight implementations are eight lines, also where they lie on top of each other."""
+    for picture in pictures(table()):
+        expected = set(NAMES) - ({"eager"} if picture.quantity.name == "speedup" else set())
+        assert set(drawn(picture, "line")) == expected
+        assert {text.get_text() for text in labels(figure(picture))} >= expected
+
+
+def test_colours_are_the_same_in_all_pictures() -> None:
+    """An implementation keeps its colour whatever else is in the picture."""
+    for made in (quick(), table(names=("eager", "sdpa")), table(FATES)):
+        for picture in pictures(made):
+            for name, line in drawn(picture, "line").items():
+                assert to_hex(line.get_color()) == style(name).colour
+
+
+def test_lines_that_coincide_share_one_line_in_stripes() -> None:
+    """The memory of four implementations is the same to the byte, and each shows a stripe of its own."""
+    (memory,) = [picture for picture in pictures(table()) if picture.quantity.name == "memory"]
+    lines = drawn(memory, "line")
+    offsets = {lines[name]._dash_pattern[0] for name in ("eager", "manual", "stepwise", "compiled_eager")}  # type: ignore[attr-defined]
+    assert len(offsets) == 4
+
+
+@pytest.mark.parametrize("fates", [None, FATES])
+def test_labels_do_not_touch(fates: dict[Case, Fate] | None) -> None:
+    """Labels of lines that end close together are a line of text apart."""
+    for picture in pictures(table(fates)):
+        made = figure(picture)
+        boxes = [text.get_window_extent() for text in labels(made)]
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+        main = [text.get_position()[1] for text in labels(made) if text.axes is made.axes[0]]
+        tall = made.axes[0].get_position().height * made.get_size_inches()[1]
+        assert all(above - below >= LABEL_GAP / tall - 1e-9 for below, above in itertools.pairwise(sorted(main)))
+
+
+def test_all_words_are_on_the_sheet() -> None:
+    """Nothing is cut off at an edge, however long a name or a device's name is, and no two words overlap."""
+    long = "my_package.attention.kernels:the_one_with_a_long_name"
+    made = table(FATES, (*NAMES, long))
+    made["device_name"] = "An accelerator whose maker likes long names, with 141 GB of memory, revision 2"
+    for picture in pictures(made):
+        sheet = figure(picture)
+        boxes = [text.get_window_extent() for text in words(sheet)]
+        assert all(sheet.bbox.x0 <= box.x0 and box.x1 <= sheet.bbox.x1 for box in boxes)
+        assert all(sheet.bbox.y0 <= box.y0 and box.y1 <= sheet.bbox.y1 for box in boxes)
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def test_failures_are_marked_at_their_place() -> None:
+    """Each failure has a mark at its x, and its status in words."""
+    picture = next(iter(pictures(table(FATES))))
+    marks = drawn(picture, "failure")
+    assert {name: list(line.get_xdata()) for name, line in marks.items()} == {
+        "eager oom": [1024],
+        "online timeout": [577],
+        "mha unsupported": [50, 197, 577, 1024],
+    }
+    assert {"oom", "timeout", "unsupported"} <= {text.get_text() for text in words(figure(picture))}
+    assert to_hex(marks["eager oom"].get_markerfacecolor()) == style("eager").colour
+
+
+def test_without_failures_there_is_no_place_for_them() -> None:
+    """The strip for failures is there only where something failed."""
+    assert [len(figure(picture).axes) for picture in pictures(table())] == [1, 1, 1]
+
+
+def test_titles_say_what_is_fixed() -> None:
+    """Layer, device, type, mode and the fixed values stand over the picture, and what varies doesn't."""
+    titles = [text.get_text() for text in words(figure(next(iter(pictures(table())))))]
+    assert "Latency against tokens" in titles
+    assert (
+        "vit · cpu (AMD EPYC 7B13 64-Core Processor) · float32 · inference · B=8 · C=384 · H=6 · 1 thread"
+    ) in titles
+
+
+def test_ticks_stand_at_what_was_measured() -> None:
+    """The horizontal axis names the token counts of the sweep, the vertical one round values with their unit."""
+    latency, speedup, memory = (figure(picture).axes[0] for picture in pictures(table()))
+    assert [text.get_text() for text in latency.get_xticklabels()] == ["50", "197", "577", "1024"]
+    assert {text.get_text().split()[1] for text in latency.get_yticklabels()} == {"ms"}
+    assert {text.get_text()[-1] for text in speedup.get_yticklabels()} == {"x"}
+    assert {text.get_text().split()[1] for text in memory.get_yticklabels()} <= {"MiB", "GiB"}
+
+
+def test_a_users_settings_change_nothing(tmp_path: Path) -> None:
+    """What stands in matplotlib's own settings is for other pictures."""
+    import matplotlib as mpl
+
+    before = draw(table(), tmp_path / "before")[1].read_bytes()
+    with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "svg.fonttype": "none"}):
+        assert draw(table(), tmp_path / "after")[1].read_bytes() == before
+
+
+def test_a_look_at_results_leaves_pyplot_alone() -> None:
+    """Drawing needs no global state and no window system."""
+    import subprocess
+    import sys
+
+    code = "import bench.show.plots, bench.show.tables, sys; print({'matplotlib.pyplot', 'torch', 'psutil'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,45 @@
+"""Rows as plain values."""
+
+from bench.plan.case import Case
+from bench.show.rows import baseline_of, by_point, measured, plain, reason, unmeasured
+from tests.show.made import point, quick, results
+
+CASES = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
+
+
+def test_missing_values_become_none() -> None:
+    """What pandas calls NA is None in a row."""
+    row = plain(results(CASES[:1], {CASES[0]: ("oom", "")}))[0]
+    assert row["latency_s"] is None
+    assert row["detail"] is None
+    assert row["num_tokens"] == 197
+
+
+def test_rows_are_gathered_by_point() -> None:
+    """The sweep `quick` has twelve points of eight implementations each."""
+    points = by_point(quick())
+    assert len(points) == 12
+    assert {len(rows) for rows in points.values()} == {8}
+
+
+def test_measured_rows_come_fastest_first() -> None:
+    """Rows that are ok are in the order of their latency, the others apart in theirs."""
+    rows = plain(results(CASES, {CASES[2]: ("crashed", "signal 11")}))
+    assert [row["implementation"] for row in measured(rows)] == ["sdpa", "eager"]
+    assert [row["implementation"] for row in unmeasured(rows)] == ["mha"]
+
+
+def test_a_reason_is_one_line() -> None:
+    """The lines of an exception's message are joined."""
+    row = plain(results(CASES[:1], {CASES[0]: ("error", "RuntimeError:\n  bad\n")}))[0]
+    assert reason(row) == "RuntimeError: bad"
+
+
+def test_the_baseline_is_found_by_its_ratio() -> None:
+    """The implementation whose speed-up is exactly 1 everywhere is the one that the others refer to."""
+    assert baseline_of(quick()) == "eager"
+
+
+def test_without_speed_ups_there_is_no_baseline() -> None:
+    """A table in which the baseline failed names none."""
+    assert baseline_of(results(CASES, {CASES[0]: ("oom", "")})) is None

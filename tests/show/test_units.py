@@ -1,0 +1,113 @@
+"""Base units as people read them."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from bench.show import units
+
+MISSING = [None, math.nan, pd.NA, math.inf]
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"),
+    [
+        (0.00321, "3.21 ms"),
+        (3.2e-7, "320 ns"),
+        (1.5e-9, "1.50 ns"),
+        (5e-10, "0.500 ns"),
+        (4.2e-5, "42.0 µs"),
+        (9.997e-4, "1.00 ms"),
+        (0.9994, "999 ms"),
+        (1.0, "1.00 s"),
+        (12345.6, "12346 s"),
+        (0.0, "0 ns"),
+    ],
+)
+def test_a_time_has_three_digits_and_the_unit_that_suits_it(value_s: float, text: str) -> None:
+    """A time is read in ns, µs, ms or s with three significant digits, rounded before its unit is chosen."""
+    assert units.seconds(value_s) == text
+
+
+@pytest.mark.parametrize(
+    ("value_bytes", "text"),
+    [
+        (0, "0 B"),
+        (512, "512 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (1023 * 2**10, "1023 KiB"),
+        (2**20 - 1, "1.00 MiB"),
+        (13_002_342, "12.4 MiB"),
+        (2**30, "1.00 GiB"),
+        (3 * 2**42, "12.0 TiB"),
+        (3 * 2**52, "12288 TiB"),
+    ],
+)
+def test_bytes_are_read_in_binary_units(value_bytes: int, text: str) -> None:
+    """A size is read in B, KiB, MiB, GiB or TiB, and a whole number before the point is never rounded away."""
+    assert units.size(value_bytes) == text
+
+
+@pytest.mark.parametrize(("value_s", "text"), [(0.02, "20 ms"), (0.1, "100 ms"), (0.0015, "1.5 ms"), (1.0, "1 s")])
+def test_ticks_carry_no_zeros_at_their_end(value_s: float, text: str) -> None:
+    """On an axis a round number is written as one."""
+    assert units.seconds(value_s, trim=True) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1.00x"), (1.2345, "1.23x"), (0.997, "1.00x"), (0.953, "0.95x"), (12.34, "12.3x"), (0.0123, "0.0123x")],
+)
+def test_a_ratio_has_two_decimals_where_ratios_mostly_are(value: float, text: str) -> None:
+    """Usual ratios align under each other, and unusual ones keep three significant digits."""
+    assert units.ratio(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0084, "0.84%"), (0.023, "2.3%"), (0.144, "14%"), (0, "0%"), (1, "100%")]
+)
+def test_a_share_is_read_as_a_percentage(share: float, text: str) -> None:
+    """A share has two significant digits as a percentage, and nothing is plainly nothing."""
+    assert units.percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.02, "0.02"), (4.1, "4.1"), (1341.3, "1,341"), (99_000, "99,000")]
+)
+def test_a_mean_count_is_whole_where_its_decimals_say_nothing(value: float, text: str) -> None:
+    """A mean count shows decimals only while it is small."""
+    assert units.count(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"),
+    [(0.2, "0s"), (45, "45s"), (59.7, "1m00s"), (130, "2m10s"), (3900, "1h05m"), (-3, "0s")],
+)
+def test_waiting_is_told_in_seconds_minutes_and_hours(value_s: float, text: str) -> None:
+    """A time that one waits has at most two units."""
+    assert units.duration(value_s) == text
+
+
+@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize(
+    "word",
+    [units.seconds, units.size, units.ratio, units.percent, units.count, units.duration],
+    ids=lambda f: f.__name__,
+)
+def test_a_missing_number_is_shown_as_nothing(word: object, missing: object) -> None:
+    """None, NaN, NA and infinity are empty, never 0."""
+    assert callable(word)
+    assert word(missing) == ""
+
+
+def test_the_half_width_of_an_interval_is_a_share() -> None:
+    """The interval from v / 1.02 to v · 1.02 has the half-width 0.02."""
+    assert units.half_width(10 / 1.02, 10 * 1.02) == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(("low", "high"), [(None, 1.0), (1.0, pd.NA), (math.nan, 1.0), (0.0, 1.0)])
+def test_a_missing_interval_has_no_half_width(low: object, high: object) -> None:
+    """Where an end is missing, or zero, there is no half-width."""
+    assert units.half_width(low, high) is None

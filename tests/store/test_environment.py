@@ -1,0 +1,133 @@
+"""The environment of a run: its identity, its short name, its file."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.plan.errors import WrongRequest
+from bench.store.environment import ENVIRONMENT, Environment, differences, load, save
+from tests.examples import environment
+
+CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"cpu": "Another CPU"}, "cpu: 'A CPU' against 'Another CPU'"),
+    ({"cores": 4}, "cores: 2 against 4"),
+    ({"torch": "2.14.0"}, "torch: '2.13.0' against '2.14.0'"),
+    ({"cuda": "13.0"}, "cuda: None against '13.0'"),
+    ({"gpus": {"cuda:0": "H200"}}, "gpus: {} against {'cuda:0': 'H200'}"),
+]
+"""What may change in an identity, and how the difference is told."""
+
+texts = st.text(max_size=3)
+leaves = st.none() | st.booleans() | st.integers(-3, 3) | texts
+identities = st.dictionaries(texts, leaves | st.dictionaries(texts, leaves, max_size=2), max_size=3)
+
+
+def with_identity(identity: dict[str, Any]) -> Environment:
+    """Return an environment of just this identity."""
+    return Environment(identity, {}, {})
+
+
+def test_env_id_is_short_and_plain() -> None:
+    """The name of an identity is twelve hexadecimal digits."""
+    assert re.fullmatch(r"[0-9a-f]{12}", environment().env_id)
+
+
+def test_env_id_is_that_of_the_identity() -> None:
+    """The order of facts, the state and the context play no part in the name."""
+    identity = environment().identity
+    turned = Environment(dict(reversed(identity.items())), {"load_1min": 9.0}, {"host": "elsewhere"})
+
+    assert turned.env_id == environment().env_id
+    assert differences(turned, environment()) == []
+
+
+@pytest.mark.parametrize(("change", "told"), CHANGES)
+def test_another_identity_has_another_env_id(change: dict[str, Any], told: str) -> None:
+    """Where one fact of the identity differs, the name differs, and the difference is told with both values."""
+    changed = environment(**change)
+
+    assert changed.env_id != environment().env_id
+    assert differences(environment(), changed) == [told]
+
+
+def test_differences_are_told_one_by_one() -> None:
+    """Each fact that differs is a line of its own, in alphabetical order."""
+    changed = environment(torch="2.14.0", cores=4, cpu="Another CPU")
+
+    assert [line.partition(":")[0] for line in differences(environment(), changed)] == ["cores", "cpu", "torch"]
+
+
+@pytest.mark.parametrize("fact", ["cudnn", "new_in_the_next_version"])
+@pytest.mark.parametrize("value", ["9.1", None])
+def test_a_fact_that_only_one_knows_is_a_difference(fact: str, value: str | None) -> None:
+    """A fact that one identity lacks is told as a difference in both directions, even if the other says None."""
+    richer = environment(**{fact: value})
+
+    assert richer.env_id != environment().env_id
+    assert [line.partition(":")[0] for line in differences(environment(), richer)] == [fact]
+    assert [line.partition(":")[0] for line in differences(richer, environment())] == [fact]
+
+
+@settings(deadline=None)
+@given(identities, identities)
+def test_env_ids_differ_where_differences_are_told(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Two environments have different names exactly where a difference can be told."""
+    base, new = with_identity(one), with_identity(other)
+
+    assert (base.env_id != new.env_id) == bool(differences(base, new))
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [("cpu", "A CPU"), ("cuda", "H200"), ("cuda:0", "H200"), ("cuda:1", "L4"), ("cuda:2", "")],
+)
+def test_device_name(device: str, name: str) -> None:
+    """A device goes by its model, cuda by the first GPU's, and one that isn't there by nothing."""
+    assert environment(gpus={"cuda:0": "H200", "cuda:1": "L4"}).device_name(device) == name
+
+
+def test_a_machine_without_gpus_names_none() -> None:
+    """Without a GPU the name of cuda is empty."""
+    assert environment().device_name("cuda") == ""
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    """What was saved is loaded, and its name is still the same."""
+    save(environment(wait_policy={"OMP_WAIT_POLICY": "active"}), tmp_path)
+
+    loaded = load(tmp_path)
+
+    assert loaded == environment(wait_policy={"OMP_WAIT_POLICY": "active"})
+    assert loaded is not None
+    assert loaded.env_id == json.loads((tmp_path / ENVIRONMENT).read_text(encoding="utf-8"))["env_id"]
+
+
+def test_a_run_keeps_its_first_environment(tmp_path: Path) -> None:
+    """A resumed run's environment stays, because its rows came from there."""
+    save(environment(), tmp_path)
+    save(environment(cpu="Another CPU"), tmp_path)
+
+    assert load(tmp_path) == environment()
+
+
+def test_a_run_without_an_environment_has_none(tmp_path: Path) -> None:
+    """A folder without the file has no environment, which is no error."""
+    assert load(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b"3", b"{}", b'{"identity": {}, "state": {}}', b"\xff\xfe", b"\x00"]
+)
+def test_a_broken_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    """A file that is no environment is refused in one line with its path."""
+    (tmp_path / ENVIRONMENT).write_bytes(content)
+
+    with pytest.raises(WrongRequest) as refusal:
+        load(tmp_path)
+
+    assert str(refusal.value) == f"{tmp_path / ENVIRONMENT} is no environment of attention-bench"

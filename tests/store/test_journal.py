@@ -1,0 +1,259 @@
+"""The journal: what is appended comes back, whatever kills the run."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.plan.errors import WrongRequest
+from bench.store import journal
+from bench.store.journal import JOURNAL, SET_ASIDE
+from bench.store.record import SCHEMA_VERSION, Record
+from tests.examples import case, record, records
+from tests.store.disk import full_after
+
+
+def visit(*implementations: str, process: int = 0) -> list[Record]:
+    """Return the records of one visit."""
+    size = len(implementations)
+    return [record(implementation, process=process, visit_size=size) for implementation in implementations]
+
+
+def line_of(one: Record) -> bytes:
+    """Return the line of a record as the journal's contract has it."""
+    return json.dumps(one.to_json()).encode() + b"\n"
+
+
+# Whole journals
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(records, max_size=4))
+def test_round_trip(written: list[Record]) -> None:
+    """Whatever is appended is read back the same, in the same order."""
+    with tempfile.TemporaryDirectory() as folder:
+        for one in written:
+            journal.append(Path(folder), [one])
+
+        assert journal.read(Path(folder)) == written
+
+
+def test_visits_follow_each_other(tmp_path: Path) -> None:
+    """Visits stand in the order in which they were appended, a line for each record."""
+    first, second = visit("eager", "sdpa"), visit("eager", "sdpa", "online", process=1)
+
+    journal.append(tmp_path, first)
+    journal.append(tmp_path, second)
+
+    assert journal.read(tmp_path) == first + second
+    assert (tmp_path / JOURNAL).read_bytes().count(b"\n") == 5
+
+
+def test_each_line_is_json_with_its_schema(tmp_path: Path) -> None:
+    """A line stands for itself: a JSON object that says which schema it follows."""
+    journal.append(tmp_path, visit("eager", "sdpa"))
+
+    lines = [json.loads(line) for line in (tmp_path / JOURNAL).read_text(encoding="utf-8").splitlines()]
+
+    assert [(line["schema_version"], line["implementation"]) for line in lines] == [
+        (SCHEMA_VERSION, "eager"),
+        (SCHEMA_VERSION, "sdpa"),
+    ]
+
+
+def test_a_run_without_a_journal_has_no_records(tmp_path: Path) -> None:
+    """A folder that nothing was measured into holds no records and needs no repair."""
+    assert journal.read(tmp_path) == []
+    assert journal.repair(tmp_path) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_json_can_not_hold_is_refused(tmp_path: Path, number: float) -> None:
+    """Records of which one can't be written are refused together, and the journal stays as it was."""
+    journal.append(tmp_path, visit("eager"))
+    before = (tmp_path / JOURNAL).read_bytes()
+
+    with pytest.raises(ValueError, match="JSON"):
+        journal.append(tmp_path, [record("sdpa"), record("online", error=number)])
+
+    assert (tmp_path / JOURNAL).read_bytes() == before
+
+
+# Journals that a kill cut short
+
+
+@pytest.mark.parametrize("kept", [1, 10, -2, -1])
+def test_a_cut_last_line_is_passed_over(tmp_path: Path, kept: int) -> None:
+    """A last line without its end is passed over and set aside, and appending goes on after the whole ones."""
+    whole, late = visit("eager", process=0), visit("eager", process=2)
+    cut = line_of(visit("eager", process=1)[0])[:kept]
+    journal.append(tmp_path, whole)
+    with (tmp_path / JOURNAL).open("ab") as file:
+        file.write(cut)
+
+    assert journal.read(tmp_path) == whole
+    assert journal.repair(tmp_path) == 1
+    assert (tmp_path / SET_ASIDE).read_bytes() == cut + b"\n"
+    journal.append(tmp_path, late)
+    assert journal.read(tmp_path) == whole + late
+
+
+@pytest.mark.parametrize("kept", range(1, 3))
+def test_a_cut_visit_is_passed_over(tmp_path: Path, kept: int) -> None:
+    """Of a visit that lacks some of its lines none counts, because its rounds are not whole."""
+    whole, cut = visit("eager", "sdpa", "online", process=0), visit("eager", "sdpa", "online", process=1)
+    journal.append(tmp_path, whole)
+    with (tmp_path / JOURNAL).open("ab") as file:
+        file.write(b"".join(line_of(one) for one in cut[:kept]))
+
+    assert journal.read(tmp_path) == whole
+    assert journal.repair(tmp_path) == kept
+    assert (tmp_path / JOURNAL).read_bytes() == b"".join(line_of(one) for one in whole)
+    assert (tmp_path / SET_ASIDE).read_bytes() == b"".join(line_of(one) for one in cut[:kept])
+
+
+def test_a_visit_of_another_point_is_whole(tmp_path: Path) -> None:
+    """Lines of the same process at another point don't count towards a cut visit."""
+    other = [record(case=case("eager", batch=1), visit_size=1)]
+    journal.append(tmp_path, visit("eager", "sdpa")[:1])
+    journal.append(tmp_path, other)
+
+    assert journal.read(tmp_path) == other
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data())
+def test_a_journal_cut_anywhere_holds_the_visits_before_the_cut(data: st.DataObject) -> None:
+    """Wherever a kill cuts the journal, the visits that were whole by then are read, and a repair ends it cleanly."""
+    visits = [visit("eager", "sdpa", process=0), visit("eager", "sdpa", process=1), visit("eager", process=2)]
+    ends = [sum(len(line_of(one)) for each in visits[: n + 1] for one in each) for n in range(len(visits))]
+    cut = data.draw(st.integers(0, ends[-1]), label="bytes that reached the disk")
+    whole = [one for each, end in zip(visits, ends, strict=True) if end <= cut for one in each]
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder)
+        for each in visits:
+            journal.append(run, each)
+        (run / JOURNAL).write_bytes((run / JOURNAL).read_bytes()[:cut])
+
+        assert journal.read(run) == whole
+        journal.repair(run)
+        journal.append(run, visit("online", process=9))
+
+        assert journal.read(run) == whole + visit("online", process=9)
+        assert journal.repair(run) == 0
+
+
+def test_what_is_set_aside_stays(tmp_path: Path) -> None:
+    """A second repair adds to what the first set aside."""
+    for cut in (b'{"first', b'{"second'):
+        with (tmp_path / JOURNAL).open("ab") as file:
+            file.write(cut)
+        journal.repair(tmp_path)
+
+    assert (tmp_path / SET_ASIDE).read_bytes() == b'{"first\n{"second\n'
+    assert (tmp_path / JOURNAL).read_bytes() == b""
+
+
+def test_a_repair_leaves_nothing_else_behind(tmp_path: Path) -> None:
+    """After a repair the folder holds the journal and what was set aside, no temporary file."""
+    (tmp_path / JOURNAL).write_bytes(b'{"cut')
+
+    journal.repair(tmp_path)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([JOURNAL, SET_ASIDE])
+
+
+def test_a_write_that_the_disk_cuts_short_is_not_silent(tmp_path: Path) -> None:
+    """When the disk takes only a part of a visit, append says so: on return all of it is on the disk."""
+    journal.append(tmp_path, visit("eager"))
+    size = (tmp_path / JOURNAL).stat().st_size
+
+    with full_after(size + 20), pytest.raises(OSError):  # noqa: PT011 - which one is the system's
+        journal.append(tmp_path, visit("sdpa", process=1))
+
+
+# Journals that are none
+
+
+RECORD = line_of(record()).strip()
+
+FOREIGN: list[tuple[str, bytes]] = [
+    ("prose", b"not json"),
+    ("a cut object", b"{"),
+    ("a number", b"3"),
+    ("null", b"null"),
+    ("a list", b"[]"),
+    ("a string", b'"text"'),
+    ("an empty object", b"{}"),
+    ("a schema alone", b'{"schema_version": 1}'),
+    ("a schema of text", b'{"schema_version": "1"}'),
+    ("a schema of nothing", b'{"schema_version": null}'),
+    ("no text", b"\xff\xfe\x00"),
+    ("a zero byte", b"\x00"),
+    ("an unknown status", RECORD.replace(b'"ok"', b'"fine"')),
+    ("slots of another kind", RECORD.replace(b'"slots": {', b'"slots": 3, "was": {')),
+    ("kernels of another kind", RECORD.replace(b'"kernels": []', b'"kernels": 3')),
+    ("a size of another kind", RECORD.replace(b'"visit_size": 1', b'"visit_size": "one"')),
+    ("a batch of another kind", RECORD.replace(b'"batch": 8', b'"batch": [8]')),
+]
+
+
+def test_foreign_lines_differ_from_a_record() -> None:
+    """Each foreign line below is another than the record that some are made of."""
+    assert RECORD not in [line for _, line in FOREIGN]
+
+
+@pytest.mark.parametrize("foreign", [line for _, line in FOREIGN], ids=[kind for kind, _ in FOREIGN])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_foreign_line_is_refused(tmp_path: Path, foreign: bytes, number: int) -> None:
+    """A whole line that is no record is refused in one line with the file and the line's number."""
+    lines = [line_of(record(process=0)), line_of(record(process=1))]
+    lines.insert(number - 1, foreign + b"\n")
+    (tmp_path / JOURNAL).write_bytes(b"".join(lines))
+
+    with pytest.raises(WrongRequest) as refusal:
+        journal.read(tmp_path)
+
+    message = str(refusal.value)
+    assert message.startswith(f"{tmp_path / JOURNAL}: line {number} is no record of attention-bench")
+    assert "\n" not in message
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.binary(min_size=1).filter(lambda line: b"\n" not in line and line.strip()))
+def test_no_garbage_passes(garbage: bytes) -> None:
+    """Whatever bytes stand in a line, they are refused as a wrong request and by nothing worse."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / JOURNAL).write_bytes(garbage + b"\n")
+
+        with pytest.raises(WrongRequest, match="line 1"):
+            journal.read(Path(folder))
+
+
+def test_a_foreign_journal_is_not_repaired(tmp_path: Path) -> None:
+    """A repair of something that is no journal refuses it and leaves every byte where it is."""
+    content = b"somebody's notes\nand more of the"
+    (tmp_path / JOURNAL).write_bytes(content)
+
+    with pytest.raises(WrongRequest, match="line 1"):
+        journal.repair(tmp_path)
+
+    assert (tmp_path / JOURNAL).read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == [JOURNAL]
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    """A line of a newer suite is refused with the file, the line's number and both versions."""
+    newer = record().to_json() | {"schema_version": SCHEMA_VERSION + 1}
+    (tmp_path / JOURNAL).write_bytes(line_of(record()) + json.dumps(newer).encode() + b"\n")
+
+    with pytest.raises(WrongRequest) as refusal:
+        journal.read(tmp_path)
+
+    message = str(refusal.value)
+    assert message.startswith(f"{tmp_path / JOURNAL}: line 2: results have schema_version {SCHEMA_VERSION + 1}")
+    assert f"up to {SCHEMA_VERSION}" in message

@@ -1,0 +1,191 @@
+"""What this machine is, and that it stays the same machine."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.store import machine
+from bench.store.environment import differences
+
+ROOT = Path(__file__).parents[2]
+TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {"cuda:0": "H200"}}
+
+
+def in_another_process(code: str, **environment: str) -> str:
+    """Return what a fresh interpreter prints."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_the_identity_is_the_same_at_a_second_look() -> None:
+    """Two looks at the machine give one identity, whatever sweep is measured."""
+    first, second = machine.observe(TORCH_FACTS, "quick"), machine.observe(TORCH_FACTS, "full")
+
+    assert first.identity == second.identity
+    assert first.env_id == second.env_id
+
+
+def test_the_identity_is_the_same_in_another_process() -> None:
+    """Another process on the machine finds the same env_id, its hash seed and arguments notwithstanding."""
+    code = f"from bench.store import machine; print(machine.observe({TORCH_FACTS!r}, 'vit').env_id)"
+
+    assert in_another_process(code, PYTHONHASHSEED="7") == machine.observe(TORCH_FACTS, "quick").env_id
+
+
+def test_what_torch_found_is_part_of_the_identity() -> None:
+    """A new version of torch is another identity, and its GPUs give the devices their names."""
+    here = machine.observe(TORCH_FACTS, "quick")
+    newer = machine.observe({**TORCH_FACTS, "torch": "2.14.0"}, "quick")
+
+    assert differences(here, newer) == ["torch: '2.13.0' against '2.14.0'"]
+    assert here.device_name("cuda") == "H200"
+    assert here.device_name("cpu") == here.identity["cpu"] != ""
+
+
+@pytest.mark.parametrize("variable", ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"])
+def test_the_wait_policy_is_part_of_the_identity(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How OpenMP's threads wait changes what is measured, and so the identity."""
+    monkeypatch.delenv(variable, raising=False)
+    before = machine.observe(TORCH_FACTS, "quick")
+    monkeypatch.setenv(variable, "7")
+    after = machine.observe(TORCH_FACTS, "quick")
+
+    assert before.env_id != after.env_id
+    assert [line.partition(":")[0] for line in differences(before, after)] == ["wait_policy"]
+
+
+def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busier machine, another command line or another host name are the same identity."""
+    before = machine.observe(TORCH_FACTS, "quick")
+    monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 99.0, 99.0))
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/other", "--option"])
+    after = machine.observe(TORCH_FACTS, "quick")
+
+    assert after.env_id == before.env_id
+    assert after.state["load_1min"] == 99.0
+    assert after.context["host"] == "elsewhere"
+    assert after.context["command"] == ["other", "--option"]
+
+
+def test_context_tells_the_sweep() -> None:
+    """The name of the sweep stands in the context."""
+    assert machine.observe(TORCH_FACTS, "quick").context["sweep"] == "quick"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system can't pin a process to a core")
+def test_cores_are_those_that_the_process_may_use() -> None:
+    """A process that is pinned to one core has one core, and one thread by default."""
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from bench.store import machine; "
+        "print(machine.visible_cores(), machine.physical_cores(), machine.default_threads())"
+    )
+
+    assert in_another_process(code) == "1 1 1"
+
+
+def test_cores_are_counted() -> None:
+    """There is at least one core, and no more physical cores than visible ones."""
+    assert 1 <= machine.physical_cores() <= machine.visible_cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (3, 2), (8, 7), (64, 63)])
+def test_one_core_stays_free(cores: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default all physical cores but one are used, and at least one."""
+    monkeypatch.setattr(machine, "physical_cores", lambda: cores)
+
+    assert machine.default_threads() == threads
+
+
+CPUINFO = "processor : 0\nmodel name : A CPU @ 2 GHz\nflags : {flags}\n\nprocessor : 1\nmodel name : Another\n"
+
+
+def read(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> tuple[str, str]:
+    """Return the model and the flags that the machine module makes of a cpuinfo."""
+    file = folder / "cpuinfo"
+    file.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(machine, "Path", lambda _: file)
+    return machine.cpu_model(), machine.cpu_flags()
+
+
+def test_cpu_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is the first processor's name."""
+    assert read(monkeypatch, tmp_path, CPUINFO.format(flags="sse avx2"))[0] == "A CPU @ 2 GHz"
+
+
+def test_cpu_flags_are_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flags in another order are the same flags, one flag less is not, and none at all have no hash."""
+    _, flags = read(monkeypatch, tmp_path, CPUINFO.format(flags="sse avx2"))
+    _, turned = read(monkeypatch, tmp_path, CPUINFO.format(flags="avx2  sse"))
+    _, fewer = read(monkeypatch, tmp_path, CPUINFO.format(flags="sse"))
+    _, none = read(monkeypatch, tmp_path, CPUINFO.format(flags=""))
+
+    assert turned == flags != fewer
+    assert re.fullmatch(r"[0-9a-f]{12}", flags)
+    assert none == ""
+
+
+def test_a_machine_that_tells_nothing_has_a_model_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system lists no processor the model is at least the architecture."""
+    missing = tmp_path / "missing"
+    monkeypatch.setattr(machine, "Path", lambda _: missing)
+
+    assert machine.cpu_model() != ""
+    assert machine.cpu_flags() == ""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of one commit that holds the machine module, and takes its place."""
+    module = tmp_path / "bench" / "store" / "machine.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("the first version\n", encoding="utf-8")
+    monkeypatch.setattr(machine, "__file__", str(module))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in a folder, as somebody without a configuration."""
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false", "-c", "core.hooksPath="]
+    return subprocess.run(
+        ["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def test_commit(checkout: Path) -> None:
+    """The commit is the first twelve digits of the checkout's, with a plus once a file differs from it."""
+    git(checkout, "init", "--quiet")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "--quiet", "--message", "First")
+    git(checkout, "tag", "--annotate", "v1", "--message", "One")
+    head = git(checkout, "rev-parse", "HEAD")
+
+    assert machine.commit() == head[:12]
+
+    Path(machine.__file__).write_text("the second version\n", encoding="utf-8")
+    assert machine.commit() == head[:12] + "+"
+
+
+def test_no_commit_outside_a_checkout(checkout: Path) -> None:
+    """Outside a checkout the commit is empty."""
+    assert not (checkout / ".git").exists()
+    assert machine.commit() == ""
+
+
+def test_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine without git the commit is empty, and nothing fails."""
+    git(checkout, "init", "--quiet")
+    monkeypatch.setenv("PATH", str(checkout))
+
+    assert machine.commit() == ""

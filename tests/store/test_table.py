@@ -1,0 +1,332 @@
+"""The table of results on disk: what is saved comes back typed, and what is no results file is refused."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bench.plan.errors import WrongRequest
+from bench.store import table
+from bench.store.record import SCHEMA_VERSION
+from bench.store.table import COLUMNS, RESULTS
+from tests.examples import anything_said, case
+from tests.store.disk import full_after
+
+CONTRACT = """
+    layer, implementation, device, dtype, mode, batch, num_tokens, token_len, channels, num_heads, qkv_bias,
+    threads, allocator, timing,
+    status, detail,
+    latency_s, latency_low_s, latency_high_s, latency_min_s, rounds, processes, calls_per_timing, flagged_share,
+    page_faults, settled,
+    speedup, speedup_low, speedup_high, log_ratio_sd,
+    peak_bytes, saved_bytes, reserved_bytes, compile_cold_s, compile_warm_s, graphs,
+    kernels, error, tolerance,
+    env_id, device_name, torch_version, commit, started_at, schema_version
+"""
+"""The columns of results.csv as design.md lists them."""
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """Return the least that a row holds, some of it changed."""
+    return {**dict.fromkeys(COLUMNS), **case().columns(), "status": "ok", "schema_version": SCHEMA_VERSION, **changes}
+
+
+def frame(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Return a table of rows."""
+    return table.typed(pd.DataFrame(list(rows), columns=list(COLUMNS)))
+
+
+def saved(folder: Path, *rows: dict[str, Any]) -> list[list[str]]:
+    """Save rows and return the file's cells, the header first; no cell of these rows holds a comma."""
+    table.save(frame(*rows), folder)
+    return [line.split(",") for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
+
+
+def with_cell(folder: Path, column: str, cell: str) -> Path:
+    """Write a results file of one row with a cell changed by hand."""
+    header, cells = saved(folder, row())
+    cells[header.index(column)] = cell
+    (folder / RESULTS).write_text(",".join(header) + "\n" + ",".join(cells) + "\n", encoding="utf-8")
+    return folder / RESULTS
+
+
+def assert_round_trip(written: pd.DataFrame) -> None:
+    """Save a table, load it, and compare values, types and what is missing."""
+    with tempfile.TemporaryDirectory() as folder:
+        table.save(written, Path(folder))
+        pd.testing.assert_frame_equal(table.load(folder), written, check_exact=True)
+
+
+# What is saved comes back
+
+
+def test_columns_are_those_of_the_contract() -> None:
+    """A results file has the columns of design.md, in that order."""
+    assert list(COLUMNS) == [name.strip() for name in CONTRACT.replace("\n", " ").split(",")]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "value"),
+    [
+        ("implementation", "string", "users.kernel:adapt"),
+        ("batch", "Int64", 13),
+        ("qkv_bias", "boolean", True),
+        ("qkv_bias", "boolean", False),
+        ("settled", "boolean", False),
+        ("detail", "string", "NA"),
+        ("detail", "string", "nan"),
+        ("detail", "string", "None"),
+        ("detail", "string", "007"),
+        ("detail", "string", 'a "quoted", comma'),
+        ("detail", "string", "two\nlines"),
+        ("commit", "string", "1234567"),
+        ("env_id", "string", "00000000001e"),
+        ("env_id", "string", "1234567890e1"),
+        ("latency_s", "Float64", 0.1),
+        ("latency_s", "Float64", 1e-9),
+        ("speedup", "Float64", 1 / 3),
+        ("page_faults", "Float64", 0.0),
+        ("peak_bytes", "Int64", 0),
+        ("peak_bytes", "Int64", (1 << 53) - 1),
+        ("graphs", "Int64", 0),
+    ],
+)
+def test_values_and_types_come_back(tmp_path: Path, column: str, kind: str, value: object) -> None:
+    """A value has its type again after a journey through the file, beside a row where it is missing."""
+    table.save(frame(row(**{column: value}), row(**{column: None})), tmp_path)
+
+    loaded = table.load(tmp_path)
+
+    assert str(loaded[column].dtype) == kind
+    assert loaded.loc[0, column] == value
+    assert loaded.loc[1, column] is pd.NA
+
+
+def test_what_does_not_apply_is_empty(tmp_path: Path) -> None:
+    """A number that doesn't apply is an empty cell, and neither 0 nor a word."""
+    header, cells = saved(tmp_path, row(status="oom", latency_s=None, speedup_low=float("nan"), settled=None))
+
+    assert [cells[header.index(name)] for name in ("latency_s", "speedup_low", "settled", "peak_bytes")] == [""] * 4
+    assert cells[header.index("status")] == "oom"
+
+
+whole = st.none() | st.integers(0, (1 << 53) - 1)  # bytes beyond 8 PiB are nobody's
+number = st.none() | st.floats(allow_nan=False)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.fixed_dictionaries({"latency_s": number, "speedup": number, "peak_bytes": whole}), min_size=1))
+def test_numbers_come_back_exactly(values: list[dict[str, Any]]) -> None:
+    """Numbers are the same to the last bit, and missing where they were missing."""
+    assert_round_trip(frame(*[row(**changes) for changes in values]))
+
+
+@settings(deadline=None, max_examples=50)
+@given(anything_said.filter(bool))
+@example("carriage\rreturn")
+@example("\r")
+@example("a lone surrogate \ud800")
+@example("\0")
+def test_any_detail_comes_back(detail: str) -> None:
+    """A detail quotes foreign programs: whatever it holds, the file stays readable and the detail the same."""
+    assert_round_trip(frame(row(detail=detail, status="error"), row()))
+
+
+def test_a_results_file_is_found_in_its_folder(tmp_path: Path) -> None:
+    """Results are loaded by their folder or by their file, given as a path or as text."""
+    table.save(frame(row()), tmp_path)
+
+    for path in (tmp_path, str(tmp_path), tmp_path / RESULTS, str(tmp_path / RESULTS)):
+        pd.testing.assert_frame_equal(table.load(path), frame(row()))
+
+
+def test_other_columns_are_passed_over(tmp_path: Path) -> None:
+    """A column that this suite doesn't know is no reason to refuse a file of its own schema."""
+    frame(row()).assign(mood="good").to_csv(tmp_path / RESULTS, index=False)
+
+    assert list(table.load(tmp_path).columns) == list(COLUMNS)
+
+
+def test_columns_may_stand_in_any_order(tmp_path: Path) -> None:
+    """Columns are found by their names and come back in the order of the contract."""
+    frame(row()).loc[:, ::-1].to_csv(tmp_path / RESULTS, index=False)
+
+    pd.testing.assert_frame_equal(table.load(tmp_path), frame(row()))
+
+
+def test_an_older_schema_is_read(tmp_path: Path) -> None:
+    """Results of an earlier suite are read."""
+    table.save(frame(row(schema_version=SCHEMA_VERSION - 1)), tmp_path)
+
+    assert table.load(tmp_path).loc[0, "schema_version"] == SCHEMA_VERSION - 1
+
+
+def test_no_rows_are_typed_too() -> None:
+    """A table without rows has the columns and types of every other."""
+    assert {name: str(kind) for name, kind in frame().dtypes.items()} == COLUMNS
+
+
+# Saving is all or nothing
+
+
+def test_saving_replaces_what_was_there(tmp_path: Path) -> None:
+    """The second table takes the place of the first, and no other file stays behind."""
+    table.save(frame(row(), row()), tmp_path)
+    table.save(frame(row(status="oom")), tmp_path)
+
+    assert list(table.load(tmp_path)["status"]) == ["oom"]
+    assert [path.name for path in tmp_path.iterdir()] == [RESULTS]
+
+
+def test_a_save_that_fails_leaves_the_old_results(tmp_path: Path) -> None:
+    """When the disk is full before all rows are written, the results from before are still there, whole."""
+    table.save(frame(row()), tmp_path)
+    larger = frame(*[row(detail="a long story " * 100)] * 100)
+
+    with full_after(10_000), pytest.raises(OSError):  # noqa: PT011 - which one is the system's
+        table.save(larger, tmp_path)
+
+    pd.testing.assert_frame_equal(table.load(tmp_path), frame(row()))
+
+
+# What is refused
+
+
+def refusal(path: Path) -> str:
+    """Return the refusal of a path, which is one line and names the path."""
+    with pytest.raises(WrongRequest) as refused:
+        table.load(path)
+    message = str(refused.value)
+    assert str(path) in message
+    assert "\n" not in message.replace(str(path), "")
+    return message
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    """A path that isn't there is refused with what could have come."""
+    assert refusal(tmp_path / "run").endswith(f"does not exist; expected a run folder or a {RESULTS}")
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    """A folder that is no run is refused with the file that it lacks."""
+    assert refusal(tmp_path) == f"{tmp_path / RESULTS} does not exist; expected a run folder or a {RESULTS}"
+
+
+def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
+    """A path that goes on below a file is refused with the system's reason."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+
+    assert refusal(tmp_path / "file" / "run").startswith(f"{tmp_path / 'file' / 'run'} can't be read: ")
+
+
+GARBAGE: list[tuple[str, bytes]] = [
+    ("nothing", b""),
+    ("blank lines", b"\n\n\n"),
+    ("prose", b"Dear reader,\nthese are no results, I fear.\n"),
+    ("another table", b"a,b\n1,2\n"),
+    ("another table of one column", b"schema\n1\n"),
+    ("ragged", b"a,b\n1,2\n1,2,3,4\n"),
+    ("an open quote", b'layer,schema_version\n"vit,1\n'),
+    ("zeros", bytes(1000)),
+    ("latin-1", "käse,schema_version\n1,1\n".encode("latin-1")),
+    ("utf-16", "layer,schema_version\nvit,1\n".encode("utf-16")),
+    ("PNG", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4),
+    ("every byte", bytes(range(256)) * 10),
+]
+
+
+@pytest.mark.parametrize(("kind", "content"), GARBAGE, ids=[kind for kind, _ in GARBAGE])
+def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str, content: bytes) -> None:  # noqa: ARG001
+    """A file of another kind is refused in one line that says that it is no results file."""
+    file = tmp_path / RESULTS
+    file.write_bytes(content)
+
+    assert refusal(file).startswith(f"{file} is no results file: ")
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".zip", ".xz", ".zst", ".tar", ".tar.gz", ".png", ".json", ""])
+def test_the_ending_of_the_name_makes_no_difference(tmp_path: Path, ending: str) -> None:
+    """A file that is no results file is refused as such, whatever it is called."""
+    file = tmp_path / f"run{ending}"
+    file.write_bytes(b"PK\x03\x04" + os.urandom(8).hex().encode() + b"\n\xff\xfe")
+
+    assert refusal(file).startswith(f"{file} is no results file: ")
+
+
+def test_a_header_alone_is_refused(tmp_path: Path) -> None:
+    """A file without rows holds nothing to show."""
+    table.save(frame(), tmp_path)
+
+    assert refusal(tmp_path / RESULTS) == f"{tmp_path / RESULTS} holds no rows"
+
+
+@pytest.mark.parametrize("column", ["schema_version", "layer", "latency_s", "qkv_bias", "kernels"])
+def test_a_missing_column_is_refused(tmp_path: Path, column: str) -> None:
+    """A file that lacks a column is refused, the column named."""
+    frame(row()).drop(columns=column).to_csv(tmp_path / RESULTS, index=False)
+
+    assert f"the column {column} is missing" in refusal(tmp_path / RESULTS)
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    """A file of a newer suite is refused with both versions, even if only one row of it is newer."""
+    table.save(frame(row(), row(schema_version=SCHEMA_VERSION + 1), row()), tmp_path)
+
+    message = refusal(tmp_path / RESULTS)
+
+    assert f"schema_version {SCHEMA_VERSION + 1}" in message
+    assert f"up to {SCHEMA_VERSION}" in message
+
+
+def test_a_newer_schema_may_lack_columns(tmp_path: Path) -> None:
+    """A newer file is refused for its schema, and not for the columns that it has given up."""
+    newer = frame(row(schema_version=SCHEMA_VERSION + 1)).drop(columns="kernels")
+    newer.to_csv(tmp_path / RESULTS, index=False)
+
+    assert f"schema_version {SCHEMA_VERSION + 1}" in refusal(tmp_path / RESULTS)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("schema_version", ""),
+        ("schema_version", "one"),
+        ("schema_version", "99999999999999999999999"),
+        ("batch", "eight"),
+        ("batch", "1.5"),
+        ("batch", "True"),
+        ("batch", "1e999"),
+        ("batch", "99999999999999999999999"),
+        ("latency_s", "fast"),
+        ("latency_s", "0x10"),
+        ("latency_s", '"a\nb"'),
+        ("qkv_bias", "yes"),
+        ("qkv_bias", "1"),
+        ("settled", "true"),
+    ],
+)
+def test_a_cell_of_another_type_is_refused(tmp_path: Path, column: str, cell: str) -> None:
+    """A cell that its column can't hold is refused and not taken for something else."""
+    refusal(with_cell(tmp_path, column, cell))
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(lambda text: text[: len(text) // 2], id="in the header"),
+        pytest.param(lambda text: text[: text.index("\n") + 30], id="in the row"),
+    ],
+)
+def test_a_cut_file_is_refused(tmp_path: Path, cut: Callable[[str], str]) -> None:
+    """A file that was cut short is refused and not read as far as it goes."""
+    table.save(frame(row()), tmp_path)
+    file = tmp_path / RESULTS
+    file.write_text(cut(file.read_text(encoding="utf-8")), encoding="utf-8")
+
+    refusal(file)

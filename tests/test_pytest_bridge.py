@@ -1,0 +1,79 @@
+"""The contract with the installed pytest-benchmark: what it gets from us comes out of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+SUITE = """
+from bench.pytest_bridge import Samples, hand_over
+
+def test_sweep(benchmark):
+    rows = [
+        Samples(name, "point", {"num_tokens": 7}, values, median, 5, {"speedup": 1.5})
+        for name, values, median in [
+            ("eager-point", [3e-3, 1e-3, 2e-3], 0.1 + 0.2),
+            ("sdpa-point", [5e-3, 6e-3, 7e-3], 6e-3),
+        ]
+    ]
+    hand_over(benchmark, rows)
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Return a suite that hands two rows over."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    pytester.makepyfile(test_sweep=SUITE)
+    return pytester
+
+
+def measured(suite: pytest.Pytester, *options: str) -> list[dict[str, Any]]:
+    """Return the benchmarks of the JSON that pytest-benchmark wrote."""
+    done = suite.runpytest_subprocess("--benchmark-json=out.json", *options)
+    assert done.ret == 0
+    benchmarks: list[dict[str, Any]] = json.loads((suite.path / "out.json").read_text())["benchmarks"]
+    return benchmarks
+
+
+def test_every_row_has_a_name_a_group_and_its_samples(suite: pytest.Pytester) -> None:
+    """Two implementations of one point are two benchmarks with their own samples and parameters."""
+    first, second = measured(suite)
+    assert (first["name"], second["name"]) == ("test_sweep[eager-point]", "test_sweep[sdpa-point]")
+    assert first["fullname"].endswith("test_sweep.py::test_sweep[eager-point]")
+    assert first["group"] == "point"
+    assert first["params"] == {"num_tokens": 7}
+    assert first["extra_info"] == {"speedup": 1.5}
+    assert first["stats"]["data"] == [3e-3, 1e-3, 2e-3]
+    assert first["stats"]["iterations"] == 5
+
+
+def test_the_median_is_that_of_the_results_to_the_last_digit(suite: pytest.Pytester) -> None:
+    """The median over processes is what is shown, not that of all samples together."""
+    first, second = measured(suite)
+    assert first["stats"]["median"] == 0.1 + 0.2
+    assert second["stats"]["median"] == 6e-3
+
+
+def test_its_table_shows_the_rows(suite: pytest.Pytester) -> None:
+    """pytest-benchmark's own table lists both rows in the group."""
+    done = suite.runpytest_subprocess()
+    done.stdout.fnmatch_lines(["*benchmark 'point': 2 tests*", "*test_sweep[[]eager-point[]]*", "*sdpa-point*"])
+
+
+def test_disabled_it_gets_nothing_and_the_test_passes(suite: pytest.Pytester) -> None:
+    """With --benchmark-disable no row is added, and nothing fails."""
+    done = suite.runpytest_subprocess("--benchmark-disable")
+    done.assert_outcomes(passed=1)
+    assert "eager-point" not in done.stdout.str()
+
+
+def test_saved_rows_can_be_compared(suite: pytest.Pytester) -> None:
+    """--benchmark-autosave, then --benchmark-compare, finds each row again by its name."""
+    assert suite.runpytest_subprocess("--benchmark-autosave").ret == 0
+    done = suite.runpytest_subprocess("--benchmark-compare", "--benchmark-compare-fail=median:5%")
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(["*eager-point*NOW*"])

@@ -1,0 +1,225 @@
+"""The arrows between the rooms: each imports only what stands below it, and reading results takes no torch."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+BELOW: dict[str, set[str]] = {
+    "impls": set(),
+    "bench.plan": set(),
+    "bench.store": {"bench.plan"},
+    "bench.analyse": {"bench.store", "bench.plan"},
+    "bench.show": {"bench.analyse", "bench.store", "bench.plan"},
+    "bench.measure": {"bench.show", "bench.analyse", "bench.store", "bench.plan", "impls"},
+    "bench.engine": {"bench.show", "bench.analyse", "bench.store", "bench.plan"},
+    "bench.profiling": {
+        "bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.store", "bench.plan", "impls",
+    },
+}  # fmt: skip
+"""The rooms that design.md draws, each with all that stands below it; an engine reaches a worker by a pipe."""
+
+DOORS = "bench"
+"""What stands in bench/ itself: the two doors and what they share, above all rooms."""
+
+USE_TORCH = {"impls", "bench.measure", "bench.profiling"}
+"""Whatever runs in a worker process; the doors run in the parent, which stays light."""
+
+LIGHT = sorted({*BELOW, DOORS} - USE_TORCH)
+
+
+def room_of(module: str) -> str:
+    """Return the room that a module of ours stands in."""
+    top, _, rest = module.partition(".")
+    room = f"{top}.{rest.partition('.')[0]}"
+    return room if top == "bench" and rest and (room in BELOW or is_package(room)) else top
+
+
+def is_package(module: str) -> bool:
+    """Return whether a module of ours is a folder."""
+    return (ROOT / module.replace(".", "/")).is_dir()
+
+
+def imports(source: str, module: str, *, package: bool = False) -> Iterator[str]:
+    """Yield every module that a source may import, at its top or inside its functions, absolutely named."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), parent(module, package))
+            # `from bench import plan` means the room and `from bench import run` the door
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield from (str(argument.value) for argument in node.args[:1] if isinstance(argument, ast.Constant))
+
+
+def parent(module: str, package: bool) -> str:
+    """Return the package that relative imports of a module start from."""
+    return module if package else module.rpartition(".")[0]
+
+
+def violations(source: str, module: str, *, package: bool = False) -> list[str]:
+    """Return what a module imports and may not."""
+    room = room_of(module)
+    return [name for name in imports(source, module, package=package) if not may_import(room, name)]
+
+
+def may_import(room: str, name: str) -> bool:
+    """Return whether a room may import a module."""
+    top = name.partition(".")[0]
+    if top == "torch":
+        return room in USE_TORCH
+    if top not in ("bench", "impls", "tests"):
+        return True
+    target = room_of(name)
+    return (room == DOORS and top != "tests") or target == room or target in BELOW.get(room, set())
+
+
+def modules() -> list[tuple[str, Path]]:
+    """Return every module of ours with its file."""
+    files = sorted(file for top in ("bench", "impls") for file in (ROOT / top).rglob("*.py"))
+    return [(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), file) for file in files]
+
+
+MODULES = modules()
+
+
+@pytest.mark.parametrize(("module", "file"), MODULES, ids=[module for module, _ in MODULES])
+def test_arrows(module: str, file: Path) -> None:
+    """A module imports only its own room and what stands below it, and torch only where torch belongs."""
+    assert violations(file.read_text(encoding="utf-8"), module, package=file.stem == "__init__") == []
+
+
+@pytest.mark.parametrize(("module", "file"), MODULES, ids=[module for module, _ in MODULES])
+def test_every_module_stands_in_a_room(module: str, file: Path) -> None:
+    """A folder that the drawing doesn't show is a new room, and belongs into the drawing first."""
+    assert room_of(module) in {*BELOW, DOORS}, f"{file} stands in a room that design.md doesn't draw"
+
+
+@pytest.mark.parametrize("room", list(BELOW))
+def test_every_room_was_looked_into(room: str) -> None:
+    """The tests above saw modules in each room, so that they can't pass by finding none."""
+    assert len([module for module, _ in MODULES if room_of(module) == room]) > 1
+
+
+def test_the_drawing_has_one_direction() -> None:
+    """What stands below a room's neighbour below stands below the room too, and no room stands below itself."""
+    for room, below in BELOW.items():
+        assert room not in below
+        assert all(BELOW[lower] <= below for lower in below)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "found"),
+    [
+        ("bench.plan.case", "import torch", ["torch"]),
+        ("bench.plan.case", "import json, torch.nn as nn", ["torch.nn"]),
+        ("bench.store.table", "from torch import nn", ["torch.nn"]),
+        ("bench.analyse.flops", "def f():\n    import torch\n", ["torch"]),
+        ("bench.show.tables", "if TYPE_CHECKING:\n    import torch\n", ["torch"]),
+        ("bench.engine.run", "try:\n    import torch.cuda\nexcept ImportError:\n    pass\n", ["torch.cuda"]),
+        ("bench.engine.run", "importlib.import_module('torch')", ["torch"]),
+        ("bench.plan.case", "import impls", ["impls"]),
+        ("bench.engine.run", "from impls import build", ["impls.build"]),
+        ("bench.show.tables", "from impls.layers.vit import ViTAttention", ["impls.layers.vit.ViTAttention"]),
+        ("bench.plan.case", "from bench.store import record", ["bench.store.record"]),
+        ("bench.plan.case", "from bench.store.record import Record", ["bench.store.record.Record"]),
+        ("bench.store.table", "from bench import analyse", ["bench.analyse"]),
+        ("bench.store.table", "from ..analyse import summary", ["bench.analyse.summary"]),
+        ("bench.store.table", "from .. import show", ["bench.show"]),
+        ("bench.analyse.summary", "import bench.show.tables", ["bench.show.tables"]),
+        ("bench.show.tables", "from bench.engine.run import Run", ["bench.engine.run.Run"]),
+        ("bench.measure.worker", "from bench.engine import run", ["bench.engine.run"]),
+        ("bench.measure.worker", "from bench.profiling import worker", ["bench.profiling.worker"]),
+        ("bench.engine.run", "from bench.measure.worker import visit", ["bench.measure.worker.visit"]),
+        ("bench.engine.run", "from bench.profiling import traces", ["bench.profiling.traces"]),
+        ("bench.profiling.traces", "from bench.cli import main", ["bench.cli.main"]),
+        ("bench.profiling.traces", "from bench import run", ["bench.run"]),
+        ("bench.plan.case", "import bench", ["bench"]),
+        ("impls.attend.eager", "import bench", ["bench"]),
+        ("impls.attend.eager", "from bench.plan.names import LAYERS", ["bench.plan.names.LAYERS"]),
+        ("impls.resolve", "def f():\n    from bench.plan import names\n", ["bench.plan.names"]),
+        ("bench.cli", "from tests.examples import point", ["tests.examples.point"]),
+        ("bench.cli", "def f():\n    import torch\n", ["torch"]),
+        ("bench.store.table", "import torch\nimport json\nimport impls\n", ["torch", "impls"]),
+    ],
+)
+def test_a_wrong_arrow_is_found(module: str, source: str, found: list[str]) -> None:
+    """A planted import that goes upwards, sideways or to torch is found, however it is spelled."""
+    assert violations(source, module) == found
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("bench.plan.case", "import dataclasses\nimport torchvision_is_another_package\n"),
+        ("bench.plan.sweep", "from bench.plan.case import Case\nfrom . import grid\nfrom .grid import expand\n"),
+        ("bench.store.table", "from bench.plan.errors import WrongRequest\nimport pandas as pd\n"),
+        ("bench.show.tables", "from bench.analyse import summary\nfrom ..store import table\n"),
+        ("bench.measure.worker", "import torch\nimport impls\nfrom bench.store.record import Record\n"),
+        ("bench.profiling.traces", "import torch\nfrom bench.measure import workload\nfrom bench.engine import pool\n"),
+        ("bench.cli", "from bench.profiling import traces\nfrom bench.engine.run import run\nfrom bench import load\n"),
+        ("impls.whole.mha", "import torch\nfrom impls.contract import Unsupported\n"),
+    ],
+)
+def test_a_right_arrow_is_none_of_these(module: str, source: str) -> None:
+    """Imports that go downwards, stay in the room or leave the project are allowed."""
+    assert violations(source, module) == []
+
+
+def test_relative_imports_of_a_package_start_in_it() -> None:
+    """In an __init__ one dot means the package itself."""
+    assert violations("from . import case", "bench.plan", package=True) == []
+    assert violations("from .. import store", "bench.plan", package=True) == ["bench.store"]
+
+
+IMPORT_ONE_BY_ONE = """
+import importlib, pkgutil, sys
+
+def modules_of(name):
+    module = importlib.import_module(name)
+    yield name
+    for found in pkgutil.iter_modules(getattr(module, "__path__", []), name + "."):
+        if name != "bench" or not found.ispkg and found.name != "bench.__main__":
+            yield from modules_of(found.name)
+
+for room in sys.argv[1:]:
+    for name in modules_of(room):
+        importlib.import_module(name)
+        heavy = {"torch", "impls"} & set(sys.modules)
+        if heavy:
+            sys.exit(f"{name} brings {sorted(heavy)}")
+        print(name)
+"""
+
+
+def import_one_by_one(*rooms: str) -> tuple[list[str], str]:
+    """Import rooms module by module in a fresh interpreter until one brings torch; return those before, and it."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ONE_BY_ONE, *rooms], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout.split(), done.stderr.strip()
+
+
+def test_light_rooms_bring_no_torch() -> None:
+    """Importing bench, its doors, and every module that plans, reads results or starts workers loads no torch."""
+    imported, objection = import_one_by_one(*LIGHT)
+
+    assert objection == ""
+    assert {name for name, _ in MODULES if room_of(name) in LIGHT} - {"bench.__main__"} == set(imported)
+
+
+@pytest.mark.parametrize("heavy", ["impls.contract", "bench.measure.clock"])
+def test_torch_would_be_noticed(heavy: str) -> None:
+    """A module that does bring torch is noticed by its name, the light ones before it are not."""
+    imported, objection = import_one_by_one("bench.plan", heavy)
+
+    assert "bench.plan.sweep" in imported
+    assert objection.startswith(f"{heavy} brings [")
+    assert "'torch'" in objection
