@@ -1,5 +1,6 @@
 """torch.compile around any implementation."""
 
+import copy
 from typing import Any
 
 import torch
@@ -18,8 +19,9 @@ def compiled(adapt: Adapt, **options: Any) -> Adapt:
     def adapt_compiled(layer: nn.Module) -> Implementation:
         implementation = adapt(layer)
         if isinstance(implementation, nn.Module):
-            implementation.compile(dynamic=False, **options)
-            return implementation
+            own = copy.copy(implementation)  # an adapter may have returned the layer itself
+            own.compile(dynamic=False, **options)
+            return own
         compiled_function: Implementation = torch.compile(implementation, dynamic=False, **options)
         return compiled_function
 

@@ -58,7 +58,7 @@ class Run:
 
     @property
     def busy_share(self) -> float:
-        """The share of the time of measuring, start-up not counted, that was spent in calls that measure, warm up or compile."""
+        """The share of the time since start-up that was spent in calls that measure, warm up or compile."""
         return self._busy_s / max(self._measured_s - self._opened_s - self._pool.start_up_s, 1e-9)
 
     def measure(self, point: Point) -> list[Record]:

@@ -6,9 +6,10 @@ import pandas as pd
 from matplotlib import style as mpl_style
 from matplotlib.figure import Figure
 
+from bench.show.edges import draw_failures, draw_labels
 from bench.show.frame import RC, sheet
 from bench.show.pictures import Picture, pictures
-from bench.show.strokes import draw_failures, draw_labels, draw_lines
+from bench.show.strokes import draw_lines
 
 PNG_DPI = 160
 

@@ -13,7 +13,7 @@ from tests.points import point
 
 
 def test_a_trace_is_chrome_json_that_holds_the_calls_and_their_operators(tmp_path: Path) -> None:
-    """The trace of stepwise shows the named calls, the stages and torch's operators, and an unsupported one says why."""
+    """The trace of stepwise shows calls, stages and torch's operators; an unsupported case says why there is none."""
     cases = [Case(point(), "stepwise"), Case(point(token_len=5), "mha")]
     (_, path, objection), (_, missing, refusal) = traces.write(cases, tmp_path)
     assert objection == ""

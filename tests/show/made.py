@@ -1,5 +1,6 @@
 """Results that nobody measured, plausible enough to be shown."""
 
+import functools
 import random
 from collections.abc import Iterable, Mapping
 
@@ -42,15 +43,16 @@ def point(**values: object) -> Point:
     return Point(**{**columns, **values})  # type: ignore[arg-type]
 
 
-def quick(fates: Mapping[Case, Fate] | None = None, processes: int = 3) -> pd.DataFrame:
+def quick() -> pd.DataFrame:
     """Return results of the sweep `quick`; mha can't do the article's points."""
-    sweep = load_sweep("quick")
-    narrow = {
-        case: ("unsupported", f"mha needs token_len = channels, got {case.point.token_len} and {case.point.channels}")
-        for case in sweep.cases()
-        if case.implementation == "mha" and case.point.token_len != case.point.channels
-    }
-    return results(sweep.cases(), {**narrow, **(fates or {})}, processes)
+    return _quick().copy()
+
+
+@functools.cache
+def _quick() -> pd.DataFrame:
+    cases = list(load_sweep("quick").cases())
+    narrow = [case for case in cases if case.implementation == "mha" and case.point.token_len != case.point.channels]
+    return results(cases, dict.fromkeys(narrow, ("unsupported", "mha needs token_len = channels")))
 
 
 def results(cases: Iterable[Case], fates: Mapping[Case, Fate] | None = None, processes: int = 3) -> pd.DataFrame:

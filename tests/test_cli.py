@@ -1,0 +1,119 @@
+"""The command line of a run: what it prints and how it ends."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bench.analyse.summary import summarise
+from bench.cli import main
+from bench.plan.case import Case
+from bench.store import table
+from bench.store.record import Origin, Record, Slots
+from tests.points import point
+
+ORIGIN = Origin("env", "a processor", "2.13.0", "abc", "2026-01-01T00:00:00+00:00")
+PROCESSES = 10
+
+
+def folder(path: Path, sdpa_s: float, env_id: str = "env") -> Path:
+    """Write a run in which eager takes a second and sdpa as long as given, give or take a tenth of a percent."""
+    records = []
+    for process in range(PROCESSES):
+        for tokens in (5, 7):
+            for name, value in {"eager": 1.0, "sdpa": sdpa_s * (1 + process % 3 * 1e-3)}.items():
+                slots = Slots((0, 1), ((value,), (value,)), (0, 0), (0, 0))
+                origin = Origin(env_id, *[getattr(ORIGIN, f) for f in ("device_name", "torch_version")], "abc", "2026")
+                case = Case(point(num_tokens=tokens), name)
+                records.append(
+                    Record(case, process, "ok", origin, slots=slots, calls_per_timing=1, settled=True, peak_bytes=1024)
+                )
+    path.mkdir()
+    table.save(summarise(records, "eager"), path)
+    return path
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Return a run in which sdpa takes half a second."""
+    return folder(tmp_path / "base", 0.5)
+
+
+def test_list_names_sweeps_layers_and_implementations(capsys: pytest.CaptureFixture[str]) -> None:
+    """What can be asked for is there by name."""
+    assert main(["list"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("quick", "article", "vit", "eager", "compiled_sdpa", "train", "retained"))
+
+
+def test_show_prints_every_row_and_the_winner(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run folder and its results.csv print the same table."""
+    assert main(["show", str(run)]) == 0
+    by_folder = capsys.readouterr().out
+    assert main(["show", str(run / "results.csv")]) == 0
+    assert capsys.readouterr().out == by_folder
+    assert by_folder.count("winner: sdpa") == 2
+    assert "2.00x" in by_folder
+
+
+def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pictures come from results.csv, into the folder asked for or beside the results."""
+    alone = tmp_path / "alone.csv"
+    shutil.copy(run / "results.csv", alone)
+    assert main(["plot", str(alone), "--to", str(tmp_path / "there")]) == 0
+    assert main(["plot", str(run)]) == 0
+    drawn = {path.name for path in (tmp_path / "there").iterdir()}
+    assert drawn == {path.name for path in (run / "plots").iterdir()}
+    assert any(name.startswith("latency-tokens") for name in drawn)
+    assert "latency-tokens" in capsys.readouterr().out
+
+
+def test_compare_ends_with_1_when_something_got_slower(run: Path, tmp_path: Path) -> None:
+    """Ten percent slower is a regression, ten percent faster and the same run are not."""
+    slower, faster = folder(tmp_path / "slower", 0.55), folder(tmp_path / "faster", 0.45)
+    assert main(["compare", str(run), str(slower)]) == 1
+    assert main(["compare", str(run), str(faster)]) == 0
+    assert main(["compare", str(run), str(run)]) == 0
+
+
+def test_results_of_two_machines_end_with_3(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was measured under other conditions is not compared."""
+    other = folder(tmp_path / "other", 0.5, env_id="another")
+    assert main(["compare", str(run), str(other)]) == 3
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["show", "plot", "profile"])
+@pytest.mark.parametrize("content", [None, "", "a,b\n1,2\n", "schema_version\n"])
+def test_what_is_no_result_ends_with_2_and_one_line(
+    command: str, content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A missing, an empty and a foreign file, and one without rows, are wrong requests."""
+    path = tmp_path / "results.csv"
+    if content is not None:
+        path.write_text(content)
+    assert main([command, str(path)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert "results.csv" in said[0]
+
+
+def test_results_of_a_newer_suite_end_with_2(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A schema that this suite doesn't know is said to be newer, with both numbers."""
+    path = run / "results.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], *(line.rpartition(",")[0] + ",99" for line in lines[1:])]) + "\n")
+    assert main(["show", str(run)]) == 2
+    assert "schema_version 99" in capsys.readouterr().err
+
+
+def test_profile_needs_the_folder(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Traces go into the run folder, so that a file alone is refused."""
+    assert main(["profile", str(run / "results.csv")]) == 2
+    assert "needs the run folder" in capsys.readouterr().err
+
+
+def test_profile_of_a_case_that_is_not_there_ends_with_2(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A selector that nothing agrees with is a wrong request."""
+    assert main(["profile", str(run), "--case", "num_tokens=6"]) == 2
+    assert "no case of the run that is ok agrees" in capsys.readouterr().err

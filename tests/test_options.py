@@ -1,0 +1,62 @@
+"""The options of `pytest bench` and the sweep that they ask for."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import options
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import load_sweep
+
+NONE: dict[str, Any] = {
+    **dict.fromkeys([*options.LISTS, "run", "impl", "processes", "target", "budget_s", "timeout_s"]),
+    **dict.fromkeys(["threads", "allocator"]),
+    "sweep": "article",
+}
+
+
+def asked(**values: Any) -> argparse.Namespace:
+    """Return options of which only some were given."""
+    return argparse.Namespace(**{**NONE, **values})
+
+
+def test_without_options_the_sweep_is_the_files() -> None:
+    """Nothing but the sweep's name gives what its file says, with this machine's threads."""
+    plain = options.sweep(asked())
+    assert plain.implementations == load_sweep("article").implementations
+    assert [point.num_heads for point in plain.points] == [1, 4]
+
+
+def test_lists_replace_columns() -> None:
+    """Comma lists take the place of the sweep's values, and the product follows."""
+    sweep = options.sweep(asked(num_tokens="8, 16", num_heads="2", dtype="bfloat16", threads=3, allocator="system"))
+    assert [(point.num_tokens, point.num_heads) for point in sweep.points] == [(8, 2), (16, 2)]
+    assert {(point.dtype, point.threads, point.allocator) for point in sweep.points} == {("bfloat16", 3, "system")}
+
+
+def test_the_baseline_is_always_measured() -> None:
+    """Asking for sdpa alone still measures eager, which its ratio needs."""
+    assert options.sweep(asked(impl="sdpa")).implementations == ("eager", "sdpa")
+
+
+def test_effort_can_be_changed() -> None:
+    """Processes, target and budget of the file give way to those of the command line."""
+    effort = options.sweep(asked(processes=7, target=0.5, budget_s=1.5, timeout_s=9.0)).effort
+    assert (effort.processes, effort.target, effort.budget_s, effort.timeout_s) == (7, 0.5, 1.5, 9.0)
+
+
+def test_words_that_should_be_numbers_are_refused() -> None:
+    """The refusal names the option and what it takes."""
+    with pytest.raises(WrongRequest, match="--num-heads six must be whole numbers separated by commas"):
+        options.sweep(asked(num_heads="six"))
+
+
+def test_the_folder_is_the_one_asked_for_or_a_new_one(tmp_path: Path) -> None:
+    """Without --run the folder is named by time and sweep under results/."""
+    sweep = load_sweep("article")
+    assert options.run_folder(asked(run="there"), tmp_path, sweep) == Path("there")
+    fresh = options.run_folder(asked(), tmp_path, sweep)
+    assert fresh.parent == tmp_path / "results"
+    assert fresh.name.endswith("Z-article")
