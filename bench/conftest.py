@@ -47,8 +47,9 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         return
     sweep = config.stash[SWEEP]
     run = Run(sweep, options.run_folder(config.option, config.rootpath, sweep))
-    progress = Progress(len(points), sweep.baseline, lambda line: _say(config, line))
-    progress.opened(sweep, run.folder)
+    colour = bool(config.pluginmanager.getplugin("terminalreporter").isatty)
+    progress = Progress(sweep, len(points), lambda line: _say(config, line), colour=colour)
+    progress.opened(run.folder)
     try:
         config.stash[RUN] = run.__enter__()
     except WrongRequest as error:

@@ -1,5 +1,6 @@
 """The command line of a run: what it prints and how it ends."""
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def folder(path: Path, sdpa_s: float, env_id: str = "env") -> Path:
         for tokens in (5, 7):
             for name, value in {"eager": 1.0, "sdpa": sdpa_s * (1 + process % 3 * 1e-3)}.items():
                 slots = Slots((0, 1), ((value,), (value,)), (0, 0), (0, 0))
-                origin = Origin(env_id, *[getattr(ORIGIN, f) for f in ("device_name", "torch_version")], "abc", "2026")
+                origin = dataclasses.replace(ORIGIN, env_id=env_id)
                 case = Case(point(num_tokens=tokens), name)
                 records.append(
                     Record(case, process, "ok", origin, slots=slots, calls_per_timing=1, settled=True, peak_bytes=1024)

@@ -57,7 +57,7 @@ def _common(point: Point, different: set[str]) -> Text:
 def _origin(rows: Sequence[Row]) -> Text:
     devices = dict.fromkeys(row["device_name"] for row in rows if row["device_name"])
     versions = dict.fromkeys(f"torch {row['torch_version']}" for row in rows if row["torch_version"])
-    said = [*devices, *versions, _processes(measured(list(rows)))]
+    said = [*devices, *versions, _processes(measured(rows))]
     return Text(" · ".join(word for word in said if word))
 
 

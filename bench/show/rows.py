@@ -1,5 +1,6 @@
 """Rows of the table of results as plain values, gathered by point."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -29,12 +30,16 @@ def by_point(table: pd.DataFrame) -> dict[Point, list[Row]]:
     return points
 
 
-def measured(rows: list[Row]) -> list[Row]:
-    """Return the rows that are ok, fastest first."""
-    return sorted((row for row in rows if is_measured(row)), key=lambda row: float(row["latency_s"]))
+def measured(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of a point that are ok, fastest first: by speed-up, or by latency where a speed-up is missing."""
+    found = [row for row in rows if is_measured(row)]
+    # ratios are measured in pairs, so they order what latencies, taken over all processes, leave open
+    if all(row["speedup"] is not None for row in found):
+        return sorted(found, key=lambda row: -float(row["speedup"]))
+    return sorted(found, key=lambda row: float(row["latency_s"]))
 
 
-def unmeasured(rows: list[Row]) -> list[Row]:
+def unmeasured(rows: Sequence[Row]) -> list[Row]:
     """Return the rows that hold no time, in their order."""
     return [row for row in rows if not is_measured(row)]
 

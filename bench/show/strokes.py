@@ -16,7 +16,9 @@ LINE_WIDTH, REFERENCE_WIDTH = 1.8, 1.2
 MARKER_SIZE, MARKER_STEP = 7.5, 0.5
 """Markers shrink from the first line to the last, so that one behind another can be seen."""
 
-BAND_ALPHA = 0.18
+BAND_ALPHA, EDGE_ALPHA, EDGE_WIDTH = 0.5, 0.3, 0.6
+"""All bands of a picture together are as opaque as the first of these, so that many wide ones hide no line."""
+MOST_ALPHA = 0.18
 
 SAME = 0.004
 """Lines that differ by no more than this share of the axis anywhere lie on top of each other."""
@@ -76,16 +78,20 @@ def draw_lines(sheet: Sheet, picture: Picture) -> None:
     if reference(picture):
         sheet.main.axhline(1, color=reference_colour(picture), linewidth=REFERENCE_WIDTH, zorder=2.5, gid="reference")
     for stroke in strokes(picture, sheet.main.get_ylim()):
-        line = stroke.line
-        sheet.main.fill_between(
-            picture.xs, line.lows, line.highs, color=stroke.look.colour, alpha=BAND_ALPHA, linewidth=0, zorder=2
-        )
-        sheet.main.plot(picture.xs, line.values, gid=f"line {line.implementation}", **stroke.on_axes)
+        name = stroke.line.implementation
+        sheet.main.fill_between(picture.xs, stroke.line.lows, stroke.line.highs, **_band(stroke, len(picture.lines)))
+        sheet.main.plot(picture.xs, stroke.line.values, gid=f"line {name}", **stroke.on_axes)
 
 
 def reference_colour(picture: Picture) -> str:
     """Return the colour of the rule at 1: the baseline's own where it is known."""
     return style(picture.baseline).colour if picture.baseline else GREY
+
+
+def _band(stroke: Stroke, number: int) -> dict[str, Any]:
+    colour = stroke.look.colour
+    face, edge = (colour, min(MOST_ALPHA, BAND_ALPHA / number)), (colour, EDGE_ALPHA)
+    return {"facecolor": face, "edgecolor": edge, "linewidth": EDGE_WIDTH, "zorder": 2}
 
 
 def _coincident(lines: Sequence[Line], ends: tuple[float, float]) -> list[list[Line]]:

@@ -29,7 +29,7 @@ def verdict(rows: Sequence[Row]) -> Verdict:
     speeds = _speeds(rows)
     if not speeds:
         return Verdict("nothing was measured")
-    names = sorted(speeds, key=lambda name: -speeds[name][0])
+    names = list(speeds)
     if len(names) == 1:
         return Verdict("only one measured", (names[0],))
     lows, highs = [speeds[name][1] for name in names], [speeds[name][2] for name in names]
@@ -41,10 +41,9 @@ def verdict(rows: Sequence[Row]) -> Verdict:
 
 
 def _speeds(rows: Sequence[Row]) -> dict[str, Speed]:
-    rows = measured(list(rows))
-    # the ratio is measured in pairs, so it tells apart what latencies leave open
-    paired = all(row["speedup"] is not None for row in rows)
-    return {row["implementation"]: _ratio(row) if paired else _rate(row) for row in rows}
+    found = measured(rows)
+    paired = all(row["speedup"] is not None for row in found)
+    return {row["implementation"]: _ratio(row) if paired else _rate(row) for row in found}
 
 
 def _ratio(row: Row) -> Speed:

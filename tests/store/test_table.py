@@ -242,7 +242,7 @@ GARBAGE: list[tuple[str, bytes]] = [
 
 
 @pytest.mark.parametrize(("kind", "content"), GARBAGE, ids=[kind for kind, _ in GARBAGE])
-def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str, content: bytes) -> None:  # noqa: ARG001
+def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str, content: bytes) -> None:
     """A file of another kind is refused in one line that says that it is no results file."""
     file = tmp_path / RESULTS
     file.write_bytes(content)
