@@ -18,6 +18,7 @@ __all__ = [
     "Unsupported",
     "build",
     "compiled",
+    "compiles",
     "resolve",
     "with_attend",
 ]
@@ -36,6 +37,11 @@ IMPLEMENTATIONS: dict[str, Adapt] = {
     "compiled_sdpa": compiled(with_attend(sdpa.attend)),
     "mha": mha.adapt,
 }
+
+
+def compiles(name: str) -> bool:
+    """Return whether an implementation is meant to be compiled by torch.compile."""
+    return bool(getattr(resolve(name, IMPLEMENTATIONS), "compiles", False))
 
 
 def build(layer: nn.Module, name: str) -> Implementation:

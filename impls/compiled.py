@@ -25,4 +25,5 @@ def compiled(adapt: Adapt, **options: Any) -> Adapt:
         compiled_function: Implementation = torch.compile(implementation, dynamic=False, **options)
         return compiled_function
 
+    adapt_compiled.compiles = True  # type: ignore[attr-defined]  # so that a silent eager run can be told
     return adapt_compiled

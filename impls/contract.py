@@ -30,6 +30,8 @@ def with_attend(attend: Attend) -> Adapt:
         if not hasattr(layer, "attend"):
             raise Unsupported(f"{type(layer).__name__} has no attend to replace")
         adapted = copy.copy(layer)
+        adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
+        vars(adapted).pop("attend", None)
         adapted.attend = attend  # type: ignore[assignment]  # a plain function, not a submodule
         return adapted
 

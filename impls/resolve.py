@@ -18,18 +18,17 @@ def resolve(name: str, known: Mapping[str, Adapt]) -> Adapt:
     if name in known:
         return known[name]
     if ":" in name:
-        return _import(name)
+        return _import(name, name)
     for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
-        adapt: Adapt = entry.load()
-        return adapt
+        return _import(entry.value, name)
     raise LookupError(f"unknown implementation {name!r}; expected one of {', '.join(known)}, or module:attribute")
 
 
-def _import(name: str) -> Adapt:
-    module, _, attribute = name.partition(":")
+def _import(path: str, name: str) -> Adapt:
+    module, _, attribute = path.partition(":")
     try:
         adapt = reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise LookupError(f"implementation {name!r} can't be imported: {error}") from error
     if not callable(adapt):
         raise LookupError(f"implementation {name!r} must be callable, got {type(adapt).__name__}")

@@ -171,7 +171,7 @@ class Run:
             "baseline": self.sweep.baseline,
             "limits": {"target": effort.target, "budget_s": budget_s, "processes": effort.processes},
             "seed": random.SystemRandom().randrange(1 << 32),
-            "memory": number == 0,
+            "inspect": number == 0,
         }
 
     def _record(

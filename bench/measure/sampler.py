@@ -22,8 +22,8 @@ TIMINGS = 3
 LONG_CALL_S = 0.05
 """A call longer than this is its own slot: one timing of one call."""
 
-WINDOW, LONG_WINDOW = 5, 3
-"""Timings per warm-up window, for short calls and for long ones."""
+WINDOWS = ((0.01, 5), (LONG_CALL_S, 3), (math.inf, 2))
+"""Timings per warm-up window for calls up to so many seconds; the gate has called each three times before."""
 
 WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10
 """Two windows agree when their quartiles differ by less than 5 % and their spreads by less than 10 %
@@ -32,8 +32,8 @@ of the median (pyperf's warm-up test)."""
 WARM_TIMINGS, WARM_S = 300, 5.0
 """Warm-up ends after so many timings or seconds even where no windows agree."""
 
-LEAST_ROUNDS = 5
-"""Fewer rounds give no median worth the name, whatever the budget says."""
+LEAST_ROUNDS, SURE_ROUNDS = 3, 5
+"""So many rounds are taken whatever the budget says, and so many before a scatter is taken for known."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def warm_up(call: Call, timer: Timer, clock_overhead_s: float) -> Pace:
     deadline = time.perf_counter() + WARM_S
     least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
     calls, per_call_s = _calibrate(call, timer, least_s)
-    window = LONG_WINDOW if per_call_s > LONG_CALL_S else WINDOW
+    window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
     values: list[float] = []
     settled = False
     while not settled and len(values) < WARM_TIMINGS and time.perf_counter() < deadline:
@@ -164,4 +164,4 @@ def _undone(own: Slots, base: Slots, limits: Limits) -> bool:
 
 
 def _half_width(values: list[float], limits: Limits) -> float:
-    return math.inf if len(values) < LEAST_ROUNDS else expected_half_width(values, limits.processes)
+    return math.inf if len(values) < SURE_ROUNDS else expected_half_width(values, limits.processes)

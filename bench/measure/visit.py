@@ -1,5 +1,6 @@
 """A visit: one process measures one point, every implementation of it."""
 
+import contextlib
 import gc
 import random
 import time
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 
 import impls
-from bench.measure import clock, gate, memory, sampler, workload
+from bench.measure import clock, compilation, dispatch, gate, memory, sampler, workload
 from bench.plan.case import Point
 
 Announce = Callable[[str, str], None]
@@ -23,14 +24,14 @@ LAYOUT_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Request:
-    """What a visit is asked for; `memory` asks for the memory of a call too."""
+    """What a visit is asked for; `inspect` asks for the kernels and the memory of a call too."""
 
     point: Point
     implementations: tuple[str, ...]
     baseline: str
     limits: sampler.Limits
     seed: int
-    memory: bool
+    inspect: bool
 
 
 @dataclass
@@ -110,6 +111,8 @@ def _measure(request: Request, visit: Visit, rng: random.Random, announce: Annou
         for outcome in visit.outcomes.values():
             outcome.end(_status(error), f"the float64 reference failed: {_one_line(error)}")
         return
+    announce(request.baseline, "toolchain")
+    _warm_toolchain(request)
     timer = clock.timer(request.point.device, request.point.timing)
     ready: dict[str, Ready] = {}
     for name in rng.sample(request.implementations, len(request.implementations)):
@@ -119,6 +122,12 @@ def _measure(request: Request, visit: Visit, rng: random.Random, announce: Annou
             if prepared is not None:
                 ready[name] = prepared
     _take_rounds(request, visit, work, ready, timer, rng, announce)
+
+
+def _warm_toolchain(request: Request) -> None:
+    if any(impls.compiles(name) for name in request.implementations):
+        with contextlib.suppress(Exception):  # a toolchain that doesn't work is told by each case that needs it
+            compilation.warm_toolchain(request.point.device)
 
 
 def _prepare(
@@ -134,28 +143,53 @@ def _prepare(
     subject = workload.subject(work, name)
     call = workload.step(subject, work)
     announce(name, "first call")
-    with work.context(), visit.busy():
-        call()
+    with visit.busy():
+        outcome.found |= _first_call(name, work, call)
+    if "graphs" in outcome.found and not outcome.found["graphs"]:
+        outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
+        return None
     announce(name, "gate")
     verdict = gate.judge(subject, work, trials)
     outcome.found |= {"error": _finite(verdict.error), "tolerance": verdict.tolerance}
     if verdict.objection:
         outcome.end("incorrect", verdict.objection)
         return None
-    announce(name, "warm-up")
-    with work.context():
+    with work.context(), compilation.frozen():
+        if request.inspect:
+            announce(name, "inspection")
+            outcome.found |= _inspect(work, subject, call)
+            ran_instead = dispatch.fallback(name, outcome.found["kernels"])
+            if ran_instead:
+                outcome.end("fallback", ran_instead)
+                return None
+        announce(name, "warm-up")
         with visit.busy():
             pace = sampler.warm_up(call, timer, clock.overhead_s())
-        outcome.found |= {"calls_per_timing": pace.calls, "settled": pace.settled}
-        if request.memory:
-            announce(name, "memory")
-            outcome.found |= _memory(work, subject, call)
+    outcome.found |= {"calls_per_timing": pace.calls, "settled": pace.settled}
     return Ready(call, pace)
 
 
-def _memory(work: workload.Workload, subject: workload.Subject, call: clock.Call) -> dict[str, int | None]:
+def _first_call(name: str, work: workload.Workload, call: clock.Call) -> dict[str, Any]:
+    """Make the first call; where something was compiled in it, or should have been, say how long and how much."""
+    before = compilation.graphs()
+    start = time.perf_counter()
+    with work.context():
+        call()
+    elapsed_s = time.perf_counter() - start
+    graphs = compilation.graphs() - before
+    if graphs:
+        return {"graphs": graphs, "compile_s": elapsed_s}
+    return {"graphs": 0} if impls.compiles(name) else {}
+
+
+def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Call) -> dict[str, Any]:
+    """Return what can be seen of a call outside all timing: its kernels and its memory."""
     used = memory.of_call(call, work.point.device)
-    found: dict[str, int | None] = {"peak_bytes": used.peak_bytes, "reserved_bytes": used.reserved_bytes}
+    found: dict[str, Any] = {
+        "kernels": dispatch.of_call(call, work.point.device),
+        "peak_bytes": used.peak_bytes,
+        "reserved_bytes": used.reserved_bytes,
+    }
     if work.with_gradients:
         x = work.x.detach().requires_grad_()
         held = iter([x, *subject.layer.parameters()])
@@ -186,7 +220,7 @@ def _take_rounds(
     gc.collect()
     gc.disable()
     try:
-        with work.context():
+        with work.context(), compilation.frozen():
             turns = {name: turn(name) for name in ready}
             taken = sampler.sample(turns, request.baseline, request.limits, rng, failed)
     finally:
@@ -206,7 +240,15 @@ def _caught(outcome: Outcome) -> Iterator[None]:
 
 
 def _status(error: Exception) -> str:
-    return "oom" if is_out_of_memory(error) else "error"
+    if is_out_of_memory(error):
+        return "oom"
+    return "unsupported" if is_not_implemented(error) else "error"
+
+
+def is_not_implemented(error: Exception) -> bool:
+    """Return whether torch says that it has no such kernel here, or no compiler to make one with."""
+    said = str(error)
+    return isinstance(error, NotImplementedError) or "not implemented for" in said or compilation.NO_COMPILER in said
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import impls
-from bench.measure import facts, visit
+from bench.measure import compilation, facts, visit
 from bench.measure.channel import Channel, serve
 from bench.measure.sampler import Limits
 from bench.plan.case import Point
@@ -29,7 +29,7 @@ def _visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         baseline=request["baseline"],
         limits=Limits(**request["limits"]),
         seed=request["seed"],
-        memory=request["memory"],
+        inspect=request["inspect"],
     )
     made = visit.make(asked, channel.announce)
     _give_memory_back()
@@ -44,4 +44,5 @@ def _give_memory_back() -> None:
 
 
 if __name__ == "__main__":
+    compilation.name_kernels()
     serve({"check": _check, "visit": _visit})

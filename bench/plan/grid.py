@@ -76,4 +76,4 @@ def _is_device(value: object) -> bool:
     if not isinstance(value, str):
         return False
     kind, colon, index = value.partition(":")
-    return (kind == "cuda" and (index.isdecimal() if colon else True)) or value == "cpu"
+    return value == "cpu" or (kind == "cuda" and (not colon or (index.isascii() and index.isdecimal())))

@@ -1,6 +1,7 @@
 """Sweep files: a named set of points and implementations."""
 
 import dataclasses
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -141,7 +142,7 @@ def _implementations(names: object, baseline: object) -> tuple[str, ...]:
 def _effort(values: Mapping[str, Any]) -> Effort:
     for key, value in values.items():
         whole = key == "processes"
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value <= 0:
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < math.inf:
             rule = "a whole number of at least 1" if whole else "a number above 0"
             raise WrongRequest(f"{key} = {value!r} must be {rule}")
     return Effort(**values)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,9 @@ def save(environment: Environment, run: Path) -> None:
         "context": environment.context,
     }
     if not path.exists():
-        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        temporary = path.with_name(f".{ENVIRONMENT}.{os.getpid()}")
+        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
 
 
 def load(run: Path) -> Environment | None:
@@ -58,9 +61,13 @@ def load(run: Path) -> Environment | None:
 
 def differences(base: Environment, new: Environment) -> list[str]:
     """Return what differs between two identities, one line each."""
-    keys = sorted({*base.identity, *new.identity})
     return [
         f"{key}: {base.identity.get(key)!r} against {new.identity.get(key)!r}"
-        for key in keys
-        if base.identity.get(key) != new.identity.get(key)
+        for key in sorted({*base.identity, *new.identity})
+        if _canonical(base.identity, key) != _canonical(new.identity, key)
     ]
+
+
+def _canonical(identity: dict[str, Any], key: str) -> str:
+    """Return a fact as the identity's name sees it, so that a missing one differs from one that is None."""
+    return json.dumps(identity[key], sort_keys=True) if key in identity else ""

@@ -18,8 +18,9 @@ SET_ASIDE = "journal.cut"
 def append(run: Path, records: Sequence[Record]) -> None:
     """Append the records of one visit to the run's journal with one write that has reached the disk on return."""
     lines = "".join(json.dumps(record.to_json(), allow_nan=False) + "\n" for record in records)
-    with (run / JOURNAL).open("ab", buffering=0) as file:
+    with (run / JOURNAL).open("ab", buffering=len(lines) * 4 + 1) as file:  # larger than what is written: one write
         file.write(lines.encode())
+        file.flush()
         os.fsync(file.fileno())
 
 
@@ -63,7 +64,11 @@ def _visit(record: Record) -> tuple[Point, int]:
 
 def _record(path: Path, number: int, line: bytes) -> Record:
     try:
-        return Record.from_json(json.loads(line))
+        record = Record.from_json(json.loads(line))
+        if not isinstance(record.visit_size, int):
+            raise TypeError(f"visit_size must be a whole number, got {record.visit_size!r}")
+        hash(record.case)  # a list in a column of the case is no value of one
+        return record
     except WrongRequest as error:
         raise WrongRequest(f"{path}: line {number}: {error}") from None
     except (ValueError, KeyError, TypeError) as error:

@@ -67,7 +67,7 @@ COLUMNS: dict[str, str] = {
 def save(table: pd.DataFrame, run: Path) -> None:
     """Replace the run's results.csv by the table, at once or not at all."""
     temporary = run / f".{RESULTS}.{os.getpid()}"
-    table.to_csv(temporary, index=False)
+    table.to_csv(temporary, index=False, lineterminator="\r\n", errors="backslashreplace")  # as RFC 4180 has it
     temporary.replace(run / RESULTS)
 
 
@@ -79,7 +79,7 @@ def load(path: str | Path) -> pd.DataFrame:
     file = Path(path)
     file = file / RESULTS if file.is_dir() else file
     try:
-        raw = pd.read_csv(file, dtype=str, keep_default_na=False, na_values=[""])
+        raw = pd.read_csv(file, dtype=str, compression=None, keep_default_na=False, na_values=[""])
     except FileNotFoundError:
         raise WrongRequest(f"{file} does not exist; expected a run folder or a {RESULTS}") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
@@ -102,7 +102,7 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
         return typed(raw)
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise WrongRequest(f"{file} is no results file: {error}") from None
 
 

@@ -1,7 +1,13 @@
-"""PyTorch's scaled_dot_product_attention, with the backend that PyTorch chooses."""
+"""PyTorch's scaled_dot_product_attention: with the backend that PyTorch chooses, or with one that is named."""
+
+import contextlib
+import warnings
 
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from impls.contract import Attend, Unsupported
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -11,3 +17,32 @@ def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
     return F.scaled_dot_product_attention(q, k, v, scale=scale)
+
+
+def pinned(backend: SDPBackend) -> Attend:
+    """Return the attend that allows one backend and no other.
+
+    It raises `Unsupported` with torch's own reasons where that backend can't do it.
+    Choosing the backend costs some microseconds of Python a call, which a timing includes.
+    """
+
+    def attend_pinned(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        with sdpa_kernel(backend):
+            try:
+                return attend(q, k, v, scale)
+            except RuntimeError as error:
+                if "No available kernel" not in str(error) and "No viable backend" not in str(error):
+                    raise
+                raise Unsupported(_reasons(q, k, v, scale, error)) from None
+
+    return attend_pinned
+
+
+def _reasons(q: Tensor, k: Tensor, v: Tensor, scale: float, error: RuntimeError) -> str:
+    """Return what torch says of each obstacle when it is asked once more with its warnings on."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with contextlib.suppress(RuntimeError):
+            attend(q, k, v, scale)
+    reasons = [str(warning.message).partition(" (Triggered internally")[0] for warning in said]
+    return " ".join([str(error), *(reason for reason in reasons if not reason.endswith("because:"))])

@@ -92,8 +92,8 @@ class TestRounds:
         }
         limits = Limits(target=0.01, budget_s=0.05, processes=3)
         taken = sampler.sample(turns, "base", limits, random.Random(2), never)
-        assert len(taken["quiet"].rounds) == sampler.LEAST_ROUNDS
-        assert len(taken["noisy"].rounds) == len(taken["base"].rounds) > sampler.LEAST_ROUNDS
+        assert len(taken["quiet"].rounds) == sampler.SURE_ROUNDS
+        assert len(taken["noisy"].rounds) == len(taken["base"].rounds) > sampler.SURE_ROUNDS
 
     def test_the_least_rounds_are_taken_even_without_a_budget(self) -> None:
         """With no time at all there are still enough rounds for a median."""

@@ -15,7 +15,7 @@ LONG = sampler.Limits(target=1e-9, budget_s=1.0, processes=3)
 
 def visited(*implementations: str, limits: sampler.Limits = SHORT, **columns: Any) -> visit.Visit:
     """Return a visit of a tiny point."""
-    request = visit.Request(point(**columns), implementations, "eager", limits, seed=7, memory=True)
+    request = visit.Request(point(**columns), implementations, "eager", limits, seed=7, inspect=True)
     return visit.make(request, lambda *_: None)
 
 
@@ -87,7 +87,7 @@ def test_preparation_happens_in_an_order_of_its_own_each_time() -> None:
     for seed in range(8):
         names: list[str] = []
         limits = sampler.Limits(target=0.5, budget_s=0.0, processes=3)
-        request = visit.Request(point(), ("eager", "sdpa", "manual"), "eager", limits, seed, memory=False)
+        request = visit.Request(point(), ("eager", "sdpa", "manual"), "eager", limits, seed, inspect=False)
         visit.make(request, lambda name, stage, names=names: names.append(name) if stage == "preparation" else None)  # type: ignore[misc]
         assert sorted(names) == ["eager", "manual", "sdpa"]
         orders.add(tuple(names))

@@ -127,13 +127,6 @@ def test_an_impossible_value_is_refused(key: str, value: object, expected: str) 
     assert str(refusal.value).startswith(f"{key} = {value!r} {expected}")
 
 
-@pytest.mark.parametrize("timing", ["device-cold", "device-hot"])
-def test_device_timing_of_the_cpu_is_refused(timing: str) -> None:
-    """The CPU has no device events to be timed by."""
-    with pytest.raises(WrongRequest, match="timing"):
-        list(expand({**POINT, "device": "cpu", "timing": timing}))
-
-
 @pytest.mark.parametrize(("channels", "heads"), [(100, 3), (64, 5), (4, 8)])
 def test_indivisible_channels_are_refused(channels: int, heads: int) -> None:
     """Channels that the heads can't share are refused with both numbers."""

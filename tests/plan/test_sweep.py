@@ -366,11 +366,14 @@ def test_quick_holds_the_points_of_the_first_issue() -> None:
     assert {(p.qkv_bias, p.allocator, p.timing) for p in sweep.points} == {(False, "retained", "host")}
 
 
-def test_quick_measures_every_implementation() -> None:
-    """Quick compares every implementation of the suite with eager, in three processes."""
+def test_quick_can_end_with_eighty_rows() -> None:
+    """Quick plans the eighty rows that issue 2 wants `ok`, against eager in three processes, mha where it can be."""
     sweep = load_sweep("quick")
+    possible = [
+        case for case in sweep.cases() if case.implementation != "mha" or case.point.token_len == case.point.channels
+    ]
 
-    assert set(sweep.implementations) == set(IMPLEMENTATIONS)
+    assert len(possible) >= 80
     assert sweep.baseline == "eager"
     assert sweep.effort.processes == 3
 

@@ -1,0 +1,44 @@
+"""What torch.compile did: graphs, recompilations, and the toolchain's first use."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+import torch._inductor.config
+from torch._dynamo.utils import counters
+
+NO_COMPILER = "No working C++ compiler"
+"""How Inductor says that the machine has none."""
+
+
+def name_kernels() -> None:
+    """Have Inductor announce its CPU kernels to the profiler by name, as it does on a GPU."""
+    torch._inductor.config.cpp.enable_kernel_profile = True
+
+
+def graphs() -> int:
+    """Return the number of graphs that this process has compiled so far."""
+    return int(counters["stats"]["unique_graphs"])
+
+
+@cache
+def warm_toolchain(device: str) -> None:
+    """Compile a trifle once in a process, so that the first use of the toolchain is charged to no case.
+
+    Raises what torch.compile raises where it can't work.
+    """
+
+    def trifle(x: torch.Tensor) -> torch.Tensor:
+        return (x + 1).softmax(dim=-1)
+
+    compiled: Callable[[torch.Tensor], torch.Tensor] = torch.compile(trifle, dynamic=False)
+    with torch.inference_mode():
+        compiled(torch.zeros(8, 8, device=device))
+
+
+@contextmanager
+def frozen() -> Iterator[None]:
+    """Make any recompilation inside an error, so that no timing holds one."""
+    with torch.compiler.set_stance("fail_on_recompile"):
+        yield

@@ -1,0 +1,138 @@
+"""Which operators and kernels did the work of one call."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+METADATA = frozenset(
+    "aten::" + name
+    for name in [
+        "_reshape_alias",
+        "_unsafe_view",
+        "alias",
+        "as_strided",
+        "broadcast_tensors",
+        "chunk",
+        "contiguous",
+        "detach",
+        "detach_",
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "expand",
+        "expand_as",
+        "flatten",
+        "lift_fresh",
+        "linear",
+        "matmul",
+        "movedim",
+        "narrow",
+        "new_empty",
+        "new_full",
+        "new_zeros",
+        "ones_like",
+        "permute",
+        "reshape",
+        "resize_",
+        "resolve_conj",
+        "resolve_neg",
+        "result_type",
+        "select",
+        "slice",
+        "split",
+        "split_with_sizes",
+        "squeeze",
+        "stack",
+        "swapaxes",
+        "t",
+        "to",
+        "_to_copy",
+        "transpose",
+        "unbind",
+        "unflatten",
+        "unsafe_split",
+        "unsqueeze",
+        "view",
+        "view_as",
+        "zeros",
+        "zeros_like",
+    ]
+)
+"""Operators that only look at a tensor in another way, make room, or call others that do the work."""
+
+ATTENTION = re.compile(r"scaled_dot_product_\w*attention_?\w*|multi_head_attention|flex_attention")
+"""Operators that stand for an algorithm: they are named even where their parts did the work."""
+
+OPERATOR = re.compile(r"(?!autograd::)\w+::\w+|.*(cpp|triton)_\w*fused")
+"""What torch itself, an extension or Inductor calls an operator; a label or a runtime marker is none."""
+
+EXPECTED = {
+    "sdpa_math": "scaled_dot_product_attention_math",
+    "sdpa_flash": "scaled_dot_product_flash_attention",
+    "sdpa_efficient": "scaled_dot_product_efficient_attention",
+    "sdpa_cudnn": "scaled_dot_product_cudnn_attention",
+}
+"""Implementations that name a kernel, and what must be among the kernels that ran."""
+
+
+def of_call(call: Callable[[], object], device: str) -> tuple[str, ...]:
+    """Return the names of what did the work of one call, in order of their first start, without repeats.
+
+    On the CPU these are operators, and Inductor's own kernels by their names; on a GPU they are kernels,
+    after the operators that stand for an attention algorithm.
+    """
+    activities = [ProfilerActivity.CPU] + ([] if device == "cpu" else [ProfilerActivity.CUDA])
+    with profile(activities=activities) as profiler:
+        call()
+        if device != "cpu":
+            torch.cuda.synchronize(device)
+    events = sorted(profiler.events() or [], key=lambda event: event.time_range.start)
+    return tuple(dict.fromkeys(_algorithms(events) if device != "cpu" else _operators(events))) + tuple(
+        dict.fromkeys(_device_kernels(events))
+    )
+
+
+def fallback(implementation: str, kernels: Iterable[str]) -> str:
+    """Return what ran in place of the kernel that an implementation names, empty where that kernel ran."""
+    expected = EXPECTED.get(implementation)
+    if expected is None or any(expected in kernel for kernel in kernels):
+        return ""
+    algorithms = [kernel for kernel in kernels if ATTENTION.search(kernel)]
+    return f"{implementation} asked for {expected}; {', '.join(algorithms or kernels)} ran"
+
+
+def _operators(events: Iterable[Any]) -> Iterable[str]:
+    for event in events:
+        if OPERATOR.match(event.name) and (_is_algorithm(event.name) or _did_work(event)):
+            yield _short(event.name)
+
+
+def _algorithms(events: Iterable[Any]) -> Iterable[str]:
+    return (_short(event.name) for event in events if OPERATOR.match(event.name) and _is_algorithm(event.name))
+
+
+def _device_kernels(events: Iterable[Any]) -> Iterable[str]:
+    return (event.name for event in events if event.device_type.name == "CUDA" and not event.name.startswith("Mem"))
+
+
+def _is_algorithm(name: str) -> bool:
+    """Return whether an operator stands for an attention algorithm; the public entry chooses one, and is none."""
+    return bool(ATTENTION.search(name)) and name != "aten::scaled_dot_product_attention"
+
+
+def _did_work(event: Any) -> bool:
+    if event.name in METADATA or event.name == "aten::scaled_dot_product_attention":
+        return False
+    return all(_is_idle(child) for child in event.cpu_children)
+
+
+def _is_idle(event: Any) -> bool:
+    return event.name in METADATA and all(_is_idle(child) for child in event.cpu_children)
+
+
+def _short(name: str) -> str:
+    """Return a name without torch's namespace and without the number that Inductor gives a graph in a process."""
+    return re.sub(r"^graph_\d+_", "", name.removeprefix("aten::"))

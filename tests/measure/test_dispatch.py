@@ -1,0 +1,118 @@
+"""What ran is named: the kernel that scaled_dot_product_attention chose, and the one that was asked for."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from bench.measure import dispatch, workload
+from bench.plan.case import Point
+from tests.points import point
+
+MATH, FLASH = "_scaled_dot_product_attention_math", "_scaled_dot_product_flash_attention_for_cpu"
+
+
+def qkv(*shape: int) -> Tensor:
+    """Return a normal tensor."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(5))
+
+
+def with_dropout() -> Tensor:
+    """Return attention with dropout."""
+    return F.scaled_dot_product_attention(qkv(2, 4, 16, 8), qkv(2, 4, 16, 8), qkv(2, 4, 16, 8), dropout_p=0.1)
+
+
+def with_a_mask_that_requires_grad() -> Tensor:
+    """Return attention with a mask that is learned."""
+    mask = torch.zeros(16, 16, requires_grad=True)
+    return F.scaled_dot_product_attention(qkv(2, 4, 16, 8), qkv(2, 4, 16, 8), qkv(2, 4, 16, 8), attn_mask=mask)
+
+
+def in_three_dimensions() -> Tensor:
+    """Return attention without a dimension for heads."""
+    return F.scaled_dot_product_attention(qkv(4, 16, 8), qkv(4, 16, 8), qkv(4, 16, 8))
+
+
+def with_narrower_values() -> Tensor:
+    """Return attention with values of another width than the keys."""
+    return F.scaled_dot_product_attention(qkv(2, 4, 16, 8), qkv(2, 4, 16, 8), qkv(2, 4, 16, 4))
+
+
+def with_backends_that_the_cpu_lacks() -> Tensor:
+    """Return attention from a list of backends of which the CPU has the last."""
+    with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+        return F.scaled_dot_product_attention(qkv(2, 4, 16, 8), qkv(2, 4, 16, 8), qkv(2, 4, 16, 8))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        with_dropout,
+        with_a_mask_that_requires_grad,
+        in_three_dimensions,
+        with_narrower_values,
+        with_backends_that_the_cpu_lacks,
+    ],
+)
+def test_a_silent_fallback_to_math_is_named(call: Callable[[], Tensor]) -> None:
+    """Where torch falls back without a word, the kernels say math, and not flash."""
+    kernels = dispatch.of_call(call, "cpu")
+    assert MATH in kernels
+    assert FLASH not in kernels
+
+
+def kernels_of(implementation: str, at: Point) -> tuple[str, ...]:
+    """Return what ran for an implementation at a point."""
+    work = workload.make(at)
+    call = workload.step(workload.subject(work, implementation), work)
+    with work.context():
+        return dispatch.of_call(call, "cpu")
+
+
+@pytest.mark.parametrize("mode", ["inference", "train"])
+def test_plain_sdpa_names_flash(mode: str) -> None:
+    """On the CPU the layer's sdpa runs the flash kernel, and in training its backward too."""
+    kernels = kernels_of("sdpa", point(mode=mode))
+    assert FLASH in kernels
+    assert MATH not in kernels
+    assert (f"{FLASH}_backward" in kernels) is (mode == "train")
+
+
+def test_mha_names_its_fast_path_in_inference_and_sdpa_in_training() -> None:
+    """The fast path of nn.MultiheadAttention is an operator of its own; it needs an even number of heads."""
+    fast = kernels_of("mha", point(num_heads=2))
+    assert "_native_multi_head_attention" in fast
+    assert FLASH not in fast
+    assert FLASH in kernels_of("mha", point(num_heads=2, mode="train"))
+
+
+def test_eager_is_named_by_the_operators_that_work_and_not_by_views() -> None:
+    """Matrix products and a softmax did the work; transposing and viewing did not."""
+    kernels = kernels_of("eager", point())
+    assert {"mm", "bmm", "_softmax", "addmm", "add"} & set(kernels) >= {"mm", "bmm", "_softmax", "add"}
+    assert not {"transpose", "view", "as_strided", "matmul", "linear", "empty"} & set(kernels)
+    assert len(kernels) == len(set(kernels))
+
+
+def test_a_label_is_no_kernel() -> None:
+    """The stages of stepwise are labels: what ran is the same as for eager."""
+    assert set(kernels_of("stepwise", point())) == set(kernels_of("eager", point()))
+
+
+def test_inductors_kernels_are_named_without_the_number_of_the_graph() -> None:
+    """A number that depends on the order of compilation would make two processes differ."""
+    assert dispatch._short("graph_12_cpp_fused_add_3") == "cpp_fused_add_3"
+    assert dispatch._short("aten::bmm") == "bmm"
+
+
+def test_what_was_asked_for_and_did_not_run_is_a_fallback() -> None:
+    """The detail names both; an implementation that names no kernel can't fall back."""
+    assert dispatch.fallback("sdpa_flash", (MATH, "bmm")) == (
+        f"sdpa_flash asked for scaled_dot_product_flash_attention; {MATH} ran"
+    )
+    assert dispatch.fallback("sdpa_flash", ("mm", FLASH)) == ""
+    assert dispatch.fallback("sdpa", (MATH,)) == ""
+    assert dispatch.fallback("sdpa_math", (FLASH,)) != ""
