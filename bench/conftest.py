@@ -55,6 +55,8 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     except WrongRequest as error:
         raise pytest.UsageError(str(error)) from None
     config.stash[PROGRESS] = progress
+    for warning in run.warnings:
+        _say(config, f"warning: {warning}")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

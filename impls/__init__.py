@@ -1,8 +1,9 @@
 """The attention layers and the ways to compute them; knows nothing of how they are measured."""
 
 from torch import nn
+from torch.nn.attention import SDPBackend
 
-from impls.attend import eager, manual, online, sdpa
+from impls.attend import eager, flex, manual, online, sdpa
 from impls.compiled import compiled
 from impls.contract import Adapt, Attend, Implementation, Unsupported, with_attend
 from impls.layers.vit import ViTAttention
@@ -33,6 +34,11 @@ IMPLEMENTATIONS: dict[str, Adapt] = {
     "stepwise": stepwise.adapt,
     "online": with_attend(online.attend),
     "sdpa": with_attend(sdpa.attend),
+    "sdpa_math": with_attend(sdpa.pinned(SDPBackend.MATH)),
+    "sdpa_flash": with_attend(sdpa.pinned(SDPBackend.FLASH_ATTENTION)),
+    "sdpa_efficient": with_attend(sdpa.pinned(SDPBackend.EFFICIENT_ATTENTION)),
+    "sdpa_cudnn": with_attend(sdpa.pinned(SDPBackend.CUDNN_ATTENTION)),
+    "flex": flex.adapt,
     "compiled_eager": compiled(with_attend(eager.attend)),
     "compiled_sdpa": compiled(with_attend(sdpa.attend)),
     "mha": mha.adapt,

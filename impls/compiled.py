@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from impls.contract import Adapt, Implementation
+from impls.contract import Adapt, Implementation, compiling
 
 
 def compiled(adapt: Adapt, **options: Any) -> Adapt:
@@ -25,5 +25,4 @@ def compiled(adapt: Adapt, **options: Any) -> Adapt:
         compiled_function: Implementation = torch.compile(implementation, dynamic=False, **options)
         return compiled_function
 
-    adapt_compiled.compiles = True  # type: ignore[attr-defined]  # so that a silent eager run can be told
-    return adapt_compiled
+    return compiling(adapt_compiled)

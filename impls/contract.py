@@ -19,6 +19,12 @@ class Unsupported(Exception):  # noqa: N818 - a status, not an error
     """Raised by an adapter that can't express the layer it was given; the message is the reason."""
 
 
+def compiling(adapt: Adapt) -> Adapt:
+    """Return the adapter with the mark that its layer is meant to be compiled: a silent eager run is a fallback."""
+    adapt.compiles = True  # type: ignore[attr-defined]  # functions take attributes
+    return adapt
+
+
 def with_attend(attend: Attend) -> Adapt:
     """Return the adapter that computes a layer's core with `attend` and leaves the rest as it is.
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 import pandas as pd
 
 from bench.analyse.summary import summarise
+from bench.engine import preflight
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
@@ -29,12 +30,14 @@ class Run:
 
     Entering it raises WrongRequest when an implementation can't be found,
     or when the folder holds results that were measured under other conditions.
+    `warnings` then says what is amiss with the machine.
     """
 
     def __init__(self, sweep: Sweep, folder: Path) -> None:
         self.sweep = sweep
         self.folder = folder
         self._pool = Pool(sweep.effort.processes)
+        self.warnings: list[str] = []
         self._records: dict[Point, list[Record]] = {}
         self._tables: dict[Point, pd.DataFrame] = {}
         self._busy_s = 0.0
@@ -42,8 +45,11 @@ class Run:
 
     def __enter__(self) -> Self:
         try:
-            self._environment = machine.observe(self._check(), self.sweep.name)
+            seen = preflight.look()
+            self._environment = machine.observe(self._check(), self.sweep.name, dataclasses.asdict(seen))
             self._take_up()
+            threads = max(point.threads for point in self.sweep.points)
+            self.warnings = preflight.warnings(seen, threads, machine.physical_cores())
         except BaseException:
             self.close()
             raise

@@ -14,10 +14,11 @@ from bench.measure.workload import Subject, Workload
 PEAK = 5.0
 """What a normal input is multiplied by so that its softmax is peaked: logits grow with the square."""
 
-MARGIN = 4.0
-"""How many times the error of plain eager in the same dtype is tolerated: another order of the same sums."""
+MARGIN = 8.0
+"""How many times the error of plain eager in the same dtype is tolerated: another order of the same sums.
+Flash attention's backward, which computes the weights anew, was seen at 4.4 times."""
 
-FLOOR_EPS = 16.0
+FLOOR_EPS = 4.0
 """The least tolerance in units of the dtype's epsilon, for shapes at which eager happens to be exact."""
 
 WHOLE_BATCH_SCORES = 4_000_000

@@ -72,7 +72,7 @@ def warm_up(call: Call, timer: Timer, clock_overhead_s: float) -> Pace:
     least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
     calls, per_call_s = _calibrate(call, timer, least_s)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
-    values: list[float] = []
+    values = [per_call_s] if calls == 1 else []  # a long call needs no second look at its pace
     settled = False
     while not settled and len(values) < WARM_TIMINGS and time.perf_counter() < deadline:
         values.append(timer(call, calls))

@@ -16,8 +16,8 @@ from bench.store.environment import Environment
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
 
-def observe(torch_facts: dict[str, Any], sweep: str) -> Environment:
-    """Return this machine's environment, with what a worker found out through torch."""
+def observe(torch_facts: dict[str, Any], sweep: str, preflight: dict[str, Any]) -> Environment:
+    """Return this machine's environment, with what a worker found out through torch and a look before the run."""
     identity = {
         "cpu": cpu_model(),
         "cpu_flags": cpu_flags(),
@@ -33,6 +33,7 @@ def observe(torch_facts: dict[str, Any], sweep: str) -> Environment:
     state = {
         "load_1min": os.getloadavg()[0],
         "available_bytes": psutil.virtual_memory().available,
+        "preflight": preflight,
     }
     context = {
         "host": socket.gethostname(),

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import flex_attention
 
+from impls.contract import compiling, with_attend
+
 _compiled = torch.compile(flex_attention, dynamic=False)
 
 
@@ -15,3 +17,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     """
     output: Tensor = _compiled(q, k, v, scale=scale)
     return output
+
+
+adapt = compiling(with_attend(attend))

@@ -1,10 +1,15 @@
 """The gate rejects what computes another function, and lets through what does not."""
 
+from typing import Any
+
 import pytest
 import torch
 
+import impls
 from bench.measure import gate, workload
 from bench.plan.case import Point
+from tests import mutants
+from tests.measure.test_visit import visited
 from tests.points import point
 
 
@@ -55,3 +60,48 @@ def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
     with torch.inference_mode():
         assert torch.allclose(expected, work.layer(work.x).double(), atol=1e-6)
         assert not torch.equal(expected, work.layer(work.x).double())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("mode", ["inference", "train"])
+@pytest.mark.parametrize("mutant", mutants.ALL)
+def test_every_mutant_is_rejected(mutant: str, mode: str, dtype: str) -> None:
+    """What was seen to be wrong in kernels does not pass, in either mode and dtype."""
+    name = f"tests.mutants:{mutant}"
+    outcome = visited("eager", name, batch=3, num_tokens=24, channels=32, num_heads=4, mode=mode, dtype=dtype)
+    assert outcome.outcomes["eager"].status == "ok"
+    rejected = "error" if (mutant, mode) == ("stale_output", "train") else "incorrect"  # its graph is gone by then
+    assert outcome.outcomes[name].status == rejected
+    assert "slots" not in outcome.outcomes[name].found
+
+
+SHAPES = [
+    {"batch": 1, "num_tokens": 1, "channels": 8, "num_heads": 2},
+    {"batch": 1, "num_tokens": 2, "channels": 8, "num_heads": 2},
+    {"batch": 4, "num_tokens": 1, "channels": 16, "num_heads": 16},
+    {"batch": 2, "num_tokens": 31, "channels": 16, "num_heads": 4},
+    {"batch": 2, "num_tokens": 127, "channels": 24, "num_heads": 3},
+    {"batch": 2, "num_tokens": 16, "channels": 12, "num_heads": 12},
+    {"batch": 3, "num_tokens": 10, "channels": 64, "num_heads": 1},
+    {"batch": 13, "num_tokens": 100, "token_len": 49, "channels": 64, "num_heads": 4},
+    {"batch": 2, "num_tokens": 50, "token_len": 96, "channels": 48, "num_heads": 6},
+    {"batch": 2, "num_tokens": 197, "channels": 192, "num_heads": 3},
+    {"batch": 2, "num_tokens": 129, "channels": 64, "num_heads": 2, "qkv_bias": True},
+    {"batch": 1, "num_tokens": 300, "channels": 32, "num_heads": 4, "qkv_bias": True},
+]
+
+
+@pytest.mark.parametrize("mode", ["inference", "train"])
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(str(value) for value in shape.values()))
+def test_what_we_ship_passes_at_every_shape(shape: dict[str, Any], mode: str) -> None:
+    """One token, two, a prime number of them, heads of one channel: no shape makes the gate unfair."""
+    work = workload.make(point(**shape, mode=mode))
+    trials = gate.trials(work)
+    for implementation in ("manual", "stepwise", "online", "sdpa", "sdpa_math", "sdpa_flash", "mha"):
+        try:
+            subject = workload.subject(work, implementation)
+        except impls.Unsupported:
+            assert implementation == "mha"
+            assert work.point.token_len != work.point.channels
+            continue
+        assert gate.judge(subject, work, trials).objection == "", implementation

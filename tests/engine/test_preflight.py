@@ -1,0 +1,47 @@
+"""The look before a run."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from bench.engine import preflight
+from bench.engine.preflight import Preflight
+
+
+@pytest.fixture
+def neighbour() -> Iterator[None]:
+    """Keep a core busy."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    yield
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_a_busy_neighbour_is_seen() -> None:
+    """A process that keeps a core busy shows as most of a core."""
+    assert preflight.look(0.5).others_cores > 0.5
+
+
+def test_all_cores_on_a_busy_machine_warn_and_say_what_to_do() -> None:
+    """With a neighbour, a run on every core is warned about, with the option that helps."""
+    (said,) = preflight.warnings(Preflight(others_cores=1.0, switches=0, spread=0.01), threads=2, cores=2)
+    assert "other processes use 1.0 cores" in said
+    assert "--threads 1" in said
+
+
+@pytest.mark.parametrize(
+    ("others", "threads", "count"),
+    [(0.1, 2, 0), (0.1, 1, 0), (0.9, 1, 0), (1.5, 1, 1), (0.3, 2, 1)],
+)
+def test_who_leaves_a_core_free_is_warned_only_of_more_than_that(others: float, threads: int, count: int) -> None:
+    """On two cores one neighbour has room beside one thread, and none beside two."""
+    assert len(preflight.warnings(Preflight(others, 0, 0.01), threads, cores=2)) == count
+
+
+def test_an_unsteady_clock_is_said() -> None:
+    """A fixed product whose time varies by a fifth is worth a line."""
+    (said,) = preflight.warnings(Preflight(0.0, 0, 0.2), threads=1, cores=2)
+    assert "varies by 20%" in said
