@@ -2,6 +2,8 @@
 
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.engine.worker import Died, Worker
@@ -11,13 +13,24 @@ MODULE = "bench.measure.worker"
 """What a worker process runs; it is named, not imported, because it imports torch."""
 
 
-class Pool:
-    """Workers by the settings that a process must be started with, `size` of each."""
+WARM_S = 300.0
+"""The longest that the first use of the compiler may take."""
 
-    def __init__(self, size: int) -> None:
+Key = tuple[str, int, int]
+"""Allocator, threads, and the number of the process."""
+
+
+class Pool:
+    """Workers by the settings that a process must be started with, `size` of each.
+
+    They are started side by side, and those that will compile use the toolchain for the first time then.
+    """
+
+    def __init__(self, size: int, implementations: Sequence[str]) -> None:
         self.size = size
+        self.implementations = implementations
         self.start_up_s = 0.0
-        self._workers: dict[tuple[str, int, int], Worker] = {}
+        self._workers: dict[Key, Worker] = {}
         self._cache = tempfile.TemporaryDirectory(prefix="attention-bench-compiled-")
 
     def worker(self, point: Point, number: int) -> Worker:
@@ -31,7 +44,9 @@ class Pool:
         for key in fresh:
             self._workers[key] = Worker(point.allocator, point.threads, Path(self._cache.name), MODULE)
         for key in fresh:
-            self._ready(key)
+            self._ready(key, point)
+        for key in fresh:
+            self._warm(key)
         self.start_up_s += time.monotonic() - begin
         return self._workers[keys[number % self.size]]
 
@@ -47,9 +62,20 @@ class Pool:
         self._workers.clear()
         self._cache.cleanup()
 
-    def _ready(self, key: tuple[str, int, int]) -> None:
-        try:
+    def _ready(self, key: Key, point: Point) -> None:
+        with self._replaced_on_death(key):
             self._workers[key].ready()
+            request = {"request": "warm", "implementations": self.implementations, "device": point.device}
+            self._workers[key].post(request)
+
+    def _warm(self, key: Key) -> None:
+        with self._replaced_on_death(key):
+            self._workers[key].answer(WARM_S)
+
+    @contextmanager
+    def _replaced_on_death(self, key: Key) -> Iterator[None]:
+        try:
+            yield
         except Died:
             self._workers.pop(key).close()
             raise

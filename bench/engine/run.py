@@ -36,7 +36,7 @@ class Run:
     def __init__(self, sweep: Sweep, folder: Path) -> None:
         self.sweep = sweep
         self.folder = folder
-        self._pool = Pool(sweep.effort.processes)
+        self._pool = Pool(sweep.effort.processes, sweep.implementations)
         self.warnings: list[str] = []
         self._records: dict[Point, list[Record]] = {}
         self._tables: dict[Point, pd.DataFrame] = {}

@@ -50,17 +50,28 @@ class Worker:
 
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died when it doesn't come up."""
-        self._wait(START_S)
+        self.answer(START_S)
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Send a request and return the answer; raises Died after `timeout_s` without a sign of life."""
+        self.post(request)
+        return self.answer(timeout_s)
+
+    def post(self, request: dict[str, Any]) -> None:
+        """Send a request whose answer is waited for later; raises Died when there is nobody to read it."""
         self._leave_no_crumb()
         try:
             self._pipe_in.write(json.dumps(request).encode() + b"\n")
             self._pipe_in.flush()
         except BrokenPipeError:
             raise self._died() from None
-        return self._wait(timeout_s)
+
+    def answer(self, timeout_s: float) -> dict[str, Any]:
+        """Return the answer to what was posted; each sign of life starts the clock anew."""
+        while True:
+            event: dict[str, Any] = json.loads(self._line(timeout_s))
+            if event["event"] != "working":
+                return event
 
     def close(self) -> None:
         """End the process and everything it started."""
@@ -83,14 +94,6 @@ class Worker:
     @property
     def _pipe_in(self) -> Any:
         return self._process.stdin
-
-    def _wait(self, timeout_s: float) -> dict[str, Any]:
-        """Return the next event that is an answer; each sign of life starts the clock anew."""
-        while True:
-            line = self._line(timeout_s)
-            event: dict[str, Any] = json.loads(line)
-            if event["event"] != "working":
-                return event
 
     def _line(self, timeout_s: float) -> bytes:
         deadline = time.monotonic() + timeout_s

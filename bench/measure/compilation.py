@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import torch
 import torch._inductor.config
@@ -22,9 +21,8 @@ def graphs() -> int:
     return int(counters["stats"]["unique_graphs"])
 
 
-@cache
 def warm_toolchain(device: str) -> None:
-    """Compile a trifle once in a process, so that the first use of the toolchain is charged to no case.
+    """Compile a trifle, so that the first use of the toolchain is charged to no case.
 
     Raises what torch.compile raises where it can't work.
     """

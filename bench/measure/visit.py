@@ -1,6 +1,5 @@
 """A visit: one process measures one point, every implementation of it."""
 
-import contextlib
 import gc
 import random
 import time
@@ -111,8 +110,6 @@ def _measure(request: Request, visit: Visit, rng: random.Random, announce: Annou
         for outcome in visit.outcomes.values():
             outcome.end(_status(error), f"the float64 reference failed: {_one_line(error)}")
         return
-    announce(request.baseline, "toolchain")
-    _warm_toolchain(request)
     timer = clock.timer(request.point.device, request.point.timing)
     ready: dict[str, Ready] = {}
     for name in rng.sample(request.implementations, len(request.implementations)):
@@ -122,12 +119,6 @@ def _measure(request: Request, visit: Visit, rng: random.Random, announce: Annou
             if prepared is not None:
                 ready[name] = prepared
     _take_rounds(request, visit, work, ready, timer, rng, announce)
-
-
-def _warm_toolchain(request: Request) -> None:
-    if any(impls.compiles(name) for name in request.implementations):
-        with contextlib.suppress(Exception):  # a toolchain that doesn't work is told by each case that needs it
-            compilation.warm_toolchain(request.point.device)
 
 
 def _prepare(

@@ -1,5 +1,6 @@
 """The worker process: imports torch once, then answers requests for as long as its parent wants."""
 
+import contextlib
 import ctypes
 import dataclasses
 import sys
@@ -20,6 +21,15 @@ def _check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         except LookupError as error:
             return {"event": "checked", "objection": str(error)}
     return {"event": "checked", "objection": "", "facts": facts.torch_facts()}
+
+
+def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Use the compiler for the first time, where an implementation will; a trouble is told by the case that has it."""
+    channel.announce("", "toolchain")
+    with contextlib.suppress(Exception):
+        if any(impls.compiles(name) for name in request["implementations"]):
+            compilation.warm_toolchain(request["device"])
+    return {"event": "warm"}
 
 
 def _visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -45,4 +55,4 @@ def _give_memory_back() -> None:
 
 if __name__ == "__main__":
     compilation.name_kernels()
-    serve({"check": _check, "visit": _visit})
+    serve({"check": _check, "warm": _warm, "visit": _visit})

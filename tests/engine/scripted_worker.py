@@ -38,6 +38,11 @@ def check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     return {"event": "checked", "objection": "" if found else objection, "facts": {"torch": "2.0", "gpus": {}}}
 
 
+def warm(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    """Compile nothing."""
+    return {"event": "warm"}
+
+
 def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Report slots of made-up times, or end as the implementation's name says."""
     outcomes = {}
@@ -63,4 +68,4 @@ SLOTS = {"rounds": [0, 1, 2], "timings_s": [[1e-3, 2e-3]] * 3, "switches": [0, 0
 
 if __name__ == "__main__":
     assert Path(sys.argv[1]).exists()
-    serve({"do": do, "check": check, "visit": visit})
+    serve({"do": do, "check": check, "warm": warm, "visit": visit})
