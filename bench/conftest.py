@@ -55,6 +55,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     except WrongRequest as error:
         raise pytest.UsageError(str(error)) from None
     config.stash[PROGRESS] = progress
+    progress.started()
     for warning in run.warnings:
         _say(config, f"warning: {warning}")
 

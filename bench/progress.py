@@ -34,6 +34,10 @@ class Progress:
         )
         self._say(f"results go to {folder}")
 
+    def started(self) -> None:
+        """Begin to count the time of points: the workers are there."""
+        self._began_s = time.monotonic()
+
     def finished(self, rows: pd.DataFrame) -> None:
         """Say what came out at a point."""
         self._done += 1

@@ -1,11 +1,10 @@
 """Which operators and kernels did the work of one call."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import profile
 
 METADATA = frozenset(
     "aten::" + name
@@ -78,30 +77,25 @@ EXPECTED = {
 """Implementations that name a kernel, and what must be among the kernels that ran."""
 
 
-def of_call(call: Callable[[], object], device: str) -> tuple[str, ...]:
-    """Return the names of what did the work of one call, in order of their first start, without repeats.
+def kernels(profiler: profile, device: str) -> tuple[str, ...]:
+    """Return the names of what did the work in a profile, in order of their first start, without repeats.
 
     On the CPU these are operators, and Inductor's own kernels by their names; on a GPU they are kernels,
     after the operators that stand for an attention algorithm.
     """
-    activities = [ProfilerActivity.CPU] + ([] if device == "cpu" else [ProfilerActivity.CUDA])
-    with profile(activities=activities) as profiler:
-        call()
-        if device != "cpu":
-            torch.cuda.synchronize(device)
     events = sorted(profiler.events() or [], key=lambda event: event.time_range.start)
     return tuple(dict.fromkeys(_algorithms(events) if device != "cpu" else _operators(events))) + tuple(
         dict.fromkeys(_device_kernels(events))
     )
 
 
-def fallback(implementation: str, kernels: Iterable[str]) -> str:
+def fallback(implementation: str, ran: Iterable[str]) -> str:
     """Return what ran in place of the kernel that an implementation names, empty where that kernel ran."""
     expected = EXPECTED.get(implementation)
-    if expected is None or any(expected in kernel for kernel in kernels):
+    if expected is None or any(expected in kernel for kernel in ran):
         return ""
-    algorithms = [kernel for kernel in kernels if ATTENTION.search(kernel)]
-    return f"{implementation} asked for {expected}; {', '.join(algorithms or kernels)} ran"
+    algorithms = [kernel for kernel in ran if ATTENTION.search(kernel)]
+    return f"{implementation} asked for {expected}; {', '.join(algorithms or ran)} ran"
 
 
 def _operators(events: Iterable[Any]) -> Iterable[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import profile
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,6 @@ class Memory:
 
     peak_bytes: int
     reserved_bytes: int | None = None
-
-
-def of_call(call: Callable[[], object], device: str) -> Memory:
-    """Return the memory of one call on a device."""
-    return _on_cpu(call) if device == "cpu" else _on_cuda(call, device)
 
 
 def saved_bytes(forward: Callable[[], object], held: Iterator[Tensor]) -> int:
@@ -60,13 +55,13 @@ def peak_of_events(events: list[tuple[int, int]]) -> int:
     return peak
 
 
-def _on_cpu(call: Callable[[], object]) -> Memory:
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        call()
+def of_profile(profiler: profile) -> Memory:
+    """Return the memory of what ran on the CPU in a profile that recorded memory, exact to the byte."""
     return Memory(peak_of_events(_allocator_events(profiler)))
 
 
-def _on_cuda(call: Callable[[], object], device: str) -> Memory:
+def on_cuda(call: Callable[[], object], device: str) -> Memory:
+    """Return the memory of one call on a GPU, as its caching allocator counts it."""
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
     held, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)

@@ -22,7 +22,7 @@ TIMINGS = 3
 LONG_CALL_S = 0.05
 """A call longer than this is its own slot: one timing of one call."""
 
-WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 2))
+WINDOWS = ((0.005, 5), (0.02, 3), (0.1, 2), (math.inf, 1))
 """Timings per warm-up window for calls up to so many seconds; the gate has called each three times before."""
 
 WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10

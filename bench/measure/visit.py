@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 import impls
-from bench.measure import clock, compilation, dispatch, gate, memory, sampler, workload
+from bench.measure import clock, compilation, dispatch, gate, inspection, memory, sampler, workload
 from bench.plan.case import Point
 
 Announce = Callable[[str, str], None]
@@ -174,12 +174,11 @@ def _first_call(name: str, work: workload.Workload, call: clock.Call) -> dict[st
 
 
 def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Call) -> dict[str, Any]:
-    """Return what can be seen of a call outside all timing: its kernels and its memory."""
-    used = memory.of_call(call, work.point.device)
+    seen = inspection.look(call, work.point.device)
     found: dict[str, Any] = {
-        "kernels": dispatch.of_call(call, work.point.device),
-        "peak_bytes": used.peak_bytes,
-        "reserved_bytes": used.reserved_bytes,
+        "kernels": seen.kernels,
+        "peak_bytes": seen.memory.peak_bytes,
+        "reserved_bytes": seen.memory.reserved_bytes,
     }
     if work.with_gradients:
         x = work.x.detach().requires_grad_()

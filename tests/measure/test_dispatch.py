@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from bench.measure import dispatch, workload
+from bench.measure import dispatch, inspection, workload
 from bench.plan.case import Point
 from tests.points import point
 
@@ -59,7 +59,7 @@ def with_backends_that_the_cpu_lacks() -> Tensor:
 )
 def test_a_silent_fallback_to_math_is_named(call: Callable[[], Tensor]) -> None:
     """Where torch falls back without a word, the kernels say math, and not flash."""
-    kernels = dispatch.of_call(call, "cpu")
+    kernels = inspection.look(call, "cpu").kernels
     assert MATH in kernels
     assert FLASH not in kernels
 
@@ -69,7 +69,7 @@ def kernels_of(implementation: str, at: Point) -> tuple[str, ...]:
     work = workload.make(at)
     call = workload.step(workload.subject(work, implementation), work)
     with work.context():
-        return dispatch.of_call(call, "cpu")
+        return inspection.look(call, "cpu").kernels
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])

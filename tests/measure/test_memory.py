@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from bench.measure import memory, workload
+from bench.measure import inspection, memory, workload
 from tests.points import point
 
 
@@ -26,7 +26,7 @@ def test_an_address_can_be_used_again() -> None:
 
 def test_a_tensor_of_100_mib_is_104857600_bytes() -> None:
     """The peak of one allocation is its size to the byte."""
-    assert memory.of_call(lambda: torch.empty(100 * 2**20, dtype=torch.uint8), "cpu").peak_bytes == 104_857_600
+    assert inspection.look(lambda: torch.empty(100 * 2**20, dtype=torch.uint8), "cpu").memory.peak_bytes == 104_857_600
 
 
 @pytest.mark.parametrize(("batch", "tokens", "channels", "heads"), [(2, 64, 32, 4), (1, 128, 48, 3), (3, 65, 32, 1)])
@@ -40,7 +40,7 @@ def test_the_eager_layer_holds_two_score_tensors_beside_its_projection(
     projection = batch * tokens * 3 * channels * 4
     with work.context():
         call()
-        assert memory.of_call(call, "cpu").peak_bytes == projection + 2 * scores
+        assert inspection.look(call, "cpu").memory.peak_bytes == projection + 2 * scores
 
 
 def test_saved_bytes_count_each_storage_once_and_nothing_that_lives_anyway() -> None:
