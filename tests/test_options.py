@@ -53,6 +53,21 @@ def test_words_that_should_be_numbers_are_refused() -> None:
         options.sweep(asked(num_heads="six"))
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"sweep": "quikc"}, "unknown sweep 'quikc'; expected one of article"),
+        ({"device": "tpu"}, "device = 'tpu' must be cpu, cuda or cuda:<number>"),
+        ({"processes": 0}, "processes = 0 must be a whole number of at least 1"),
+        ({"mode": "eval"}, "mode = 'eval' must be one of inference, forward, train"),
+    ],
+)
+def test_what_cannot_be_met_is_refused_with_what_could_be(values: dict[str, Any], message: str) -> None:
+    """A value that no sweep can have names itself and its alternatives."""
+    with pytest.raises(WrongRequest, match=message):
+        options.sweep(asked(**values))
+
+
 def test_the_folder_is_the_one_asked_for_or_a_new_one(tmp_path: Path) -> None:
     """Without --run the folder is named by time and sweep under results/."""
     sweep = load_sweep("article")

@@ -12,7 +12,10 @@ NO_COMPILER = "No working C++ compiler"
 
 
 def name_kernels() -> None:
-    """Have Inductor announce its CPU kernels to the profiler by name, as it does on a GPU."""
+    """Have Inductor announce its CPU kernels to the profiler by name, as it does on a GPU.
+
+    For profiles alone: it makes kernels slower to compile (2.4 s instead of 0.7 s for one was seen) and adds to them.
+    """
     torch._inductor.config.cpp.enable_kernel_profile = True
 
 

@@ -65,8 +65,11 @@ METADATA = frozenset(
 ATTENTION = re.compile(r"scaled_dot_product_\w*attention_?\w*|multi_head_attention|flex_attention")
 """Operators that stand for an algorithm: they are named even where their parts did the work."""
 
-OPERATOR = re.compile(r"(?!autograd::)\w+::\w+|.*(cpp|triton)_\w*fused")
-"""What torch itself, an extension or Inductor calls an operator; a label or a runtime marker is none."""
+OPERATOR = re.compile(r"(?!autograd::)\w+::\w+")
+"""What torch itself or an extension calls an operator; a label is none."""
+
+COMPILED_GRAPH = re.compile(r"## Call (CompiledFxGraph)")
+"""How Inductor announces a graph of its own; the fused kernels in it have no names outside a profile of their own."""
 
 EXPECTED = {
     "sdpa_math": "scaled_dot_product_attention_math",
@@ -80,8 +83,8 @@ EXPECTED = {
 def kernels(profiler: profile, device: str) -> tuple[str, ...]:
     """Return the names of what did the work in a profile, in order of their first start, without repeats.
 
-    On the CPU these are operators, and Inductor's own kernels by their names; on a GPU they are kernels,
-    after the operators that stand for an attention algorithm.
+    On the CPU these are operators, and CompiledFxGraph where Inductor's own kernels ran;
+    on a GPU they are kernels, after the operators that stand for an attention algorithm.
     """
     events = sorted(profiler.events() or [], key=lambda event: event.time_range.start)
     return tuple(dict.fromkeys(_algorithms(events) if device != "cpu" else _operators(events))) + tuple(
@@ -100,6 +103,8 @@ def fallback(implementation: str, ran: Iterable[str]) -> str:
 
 def _operators(events: Iterable[Any]) -> Iterable[str]:
     for event in events:
+        if graph := COMPILED_GRAPH.match(event.name):
+            yield graph[1]
         if OPERATOR.match(event.name) and (_is_algorithm(event.name) or _did_work(event)):
             yield _short(event.name)
 
@@ -128,5 +133,4 @@ def _is_idle(event: Any) -> bool:
 
 
 def _short(name: str) -> str:
-    """Return a name without torch's namespace and without the number that Inductor gives a graph in a process."""
-    return re.sub(r"^graph_\d+_", "", name.removeprefix("aten::"))
+    return name.removeprefix("aten::")

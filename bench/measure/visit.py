@@ -100,6 +100,18 @@ def missing_device(point: Point) -> str:
     return ""
 
 
+@dataclass(frozen=True)
+class _Setting:
+    """What all implementations of a visit share."""
+
+    request: Request
+    visit: Visit
+    work: workload.Workload
+    trials: tuple[gate.Trial, ...]
+    timer: clock.Timer
+    announce: Announce
+
+
 def _measure(request: Request, visit: Visit, rng: random.Random, announce: Announce) -> None:
     torch.set_num_threads(request.point.threads)
     announce(request.baseline, "reference")
@@ -111,51 +123,44 @@ def _measure(request: Request, visit: Visit, rng: random.Random, announce: Annou
             outcome.end(_status(error), f"the float64 reference failed: {_one_line(error)}")
         return
     timer = clock.timer(request.point.device, request.point.timing)
+    setting = _Setting(request, visit, work, trials, timer, announce)
     ready: dict[str, Ready] = {}
     for name in rng.sample(request.implementations, len(request.implementations)):
         announce(name, "preparation")
         with _caught(visit.outcomes[name]):
-            prepared = _prepare(name, request, visit, work, trials, timer, announce)
+            prepared = _prepare(name, setting)
             if prepared is not None:
                 ready[name] = prepared
-    _take_rounds(request, visit, work, ready, timer, rng, announce)
+    _take_rounds(setting, ready, rng)
 
 
-def _prepare(
-    name: str,
-    request: Request,
-    visit: Visit,
-    work: workload.Workload,
-    trials: tuple[gate.Trial, ...],
-    timer: clock.Timer,
-    announce: Announce,
-) -> Ready | None:
-    outcome = visit.outcomes[name]
+def _prepare(name: str, setting: _Setting) -> Ready | None:
+    """Bring one implementation through the gate and warm it up; None where its case has ended."""
+    outcome, work, announce = setting.visit.outcomes[name], setting.work, setting.announce
     subject = workload.subject(work, name)
     call = workload.step(subject, work)
     announce(name, "first call")
-    with visit.busy():
+    with setting.visit.busy():
         outcome.found |= _first_call(name, work, call)
     if "graphs" in outcome.found and not outcome.found["graphs"]:
         outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
         return None
     announce(name, "gate")
-    verdict = gate.judge(subject, work, trials)
+    verdict = gate.judge(subject, work, setting.trials)
     outcome.found |= {"error": _finite(verdict.error), "tolerance": verdict.tolerance}
     if verdict.objection:
         outcome.end("incorrect", verdict.objection)
         return None
-    with work.context(), compilation.frozen():
-        if request.inspect:
-            announce(name, "inspection")
-            outcome.found |= _inspect(work, subject, call)
-            ran_instead = dispatch.fallback(name, outcome.found["kernels"])
-            if ran_instead:
-                outcome.end("fallback", ran_instead)
-                return None
-        announce(name, "warm-up")
-        with visit.busy():
-            pace = sampler.warm_up(call, timer, clock.overhead_s())
+    if setting.request.inspect:
+        announce(name, "inspection")
+        outcome.found |= _inspect(work, subject, call)
+        ran_instead = dispatch.fallback(name, outcome.found["kernels"])
+        if ran_instead:
+            outcome.end("fallback", ran_instead)
+            return None
+    announce(name, "warm-up")
+    with work.context(), compilation.frozen(), setting.visit.busy():
+        pace = sampler.warm_up(call, setting.timer, clock.overhead_s())
     outcome.found |= {"calls_per_timing": pace.calls, "settled": pace.settled}
     return Ready(call, pace)
 
@@ -174,7 +179,8 @@ def _first_call(name: str, work: workload.Workload, call: clock.Call) -> dict[st
 
 
 def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Call) -> dict[str, Any]:
-    seen = inspection.look(call, work.point.device)
+    with work.context():
+        seen = inspection.look(call, work.point.device)
     found: dict[str, Any] = {
         "kernels": seen.kernels,
         "peak_bytes": seen.memory.peak_bytes,
@@ -183,40 +189,35 @@ def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Cal
     if work.with_gradients:
         x = work.x.detach().requires_grad_()
         held = iter([x, *subject.layer.parameters()])
-        found["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), held)
+        with work.context():
+            found["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), held)
     return found
 
 
-def _take_rounds(
-    request: Request,
-    visit: Visit,
-    work: workload.Workload,
-    ready: dict[str, Ready],
-    timer: clock.Timer,
-    rng: random.Random,
-    announce: Announce,
-) -> None:
+def _take_rounds(setting: _Setting, ready: dict[str, Ready], rng: random.Random) -> None:
+    request, outcomes = setting.request, setting.visit.outcomes
+
     def turn(name: str) -> Callable[[], sampler.Reading]:
         def take() -> sampler.Reading:
-            announce(name, "rounds")
-            with visit.busy():
-                return sampler.slot(ready[name].call, timer, ready[name].pace)
+            setting.announce(name, "rounds")
+            with setting.visit.busy():
+                return sampler.slot(ready[name].call, setting.timer, ready[name].pace)
 
         return take
 
     def failed(name: str, error: Exception) -> None:
-        visit.outcomes[name].end(_status(error), _one_line(error))
+        outcomes[name].end(_status(error), _one_line(error))
 
     gc.collect()
     gc.disable()
     try:
-        with work.context(), compilation.frozen():
+        with setting.work.context(), compilation.frozen():
             turns = {name: turn(name) for name in ready}
             taken = sampler.sample(turns, request.baseline, request.limits, rng, failed)
     finally:
         gc.enable()
     for name, slots in taken.items():
-        visit.outcomes[name].found["slots"] = slots
+        outcomes[name].found["slots"] = slots
 
 
 @contextmanager

@@ -54,5 +54,4 @@ def _give_memory_back() -> None:
 
 
 if __name__ == "__main__":
-    compilation.name_kernels()
     serve({"check": _check, "warm": _warm, "visit": _visit})

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from bench.measure import visit, workload
+from bench.measure import compilation, visit, workload
 from bench.measure.channel import Channel, serve
 from bench.plan.case import Point
 
@@ -47,4 +47,5 @@ def _trace(point: Point, implementation: str, path: str) -> None:
 
 
 if __name__ == "__main__":
+    compilation.name_kernels()
     serve({"trace": trace})

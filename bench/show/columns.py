@@ -3,8 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bench.analyse import prediction
+from bench.plan.case import Case
 from bench.show import units
 from bench.show.doubts import doubts
+from bench.show.kernels import algorithm
 from bench.show.rows import Row
 
 GAP = "  "
@@ -43,11 +46,13 @@ def columns(baseline: str | None, target: float) -> list[Column]:
             "speed-up", lambda row: "baseline" if row["implementation"] == baseline else units.ratio(row["speedup"])
         ),
         Column("", _speedup_interval, is_text=True),
+        Column("ran", lambda row: algorithm(row["kernels"]), rank=6, is_text=True),
         Column("peak memory", lambda row: units.size(row["peak_bytes"]), rank=2),
+        Column("predicted", _peak_of_prediction, rank=7),
         Column("kept for backward", lambda row: units.size(row["saved_bytes"]), rank=3),
         Column("faults/call", lambda row: units.count(row["page_faults"]), rank=5),
         Column("flagged", lambda row: units.percent(row["flagged_share"]), rank=4),
-        Column("first compile", lambda row: units.seconds(row["compile_cold_s"]), rank=6),
+        Column("first compile", lambda row: units.seconds(row["compile_cold_s"]), rank=8),
     ]
 
 
@@ -70,6 +75,13 @@ def _width(column: Column, rows: Sequence[Row]) -> int:
 def _latency_interval(row: Row) -> str:
     half = units.half_width(row["latency_low_s"], row["latency_high_s"])
     return f"±{units.percent(half)}" if half is not None else ""
+
+
+def _peak_of_prediction(row: Row) -> str:
+    predicted = prediction.peak_bytes(Case.from_columns(row))
+    if predicted is None or not row["peak_bytes"]:
+        return ""
+    return f"{units.size(predicted)} {row['peak_bytes'] / predicted - 1:+.1%}"
 
 
 def _speedup_interval(row: Row) -> str:

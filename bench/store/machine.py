@@ -39,10 +39,16 @@ def observe(torch_facts: dict[str, Any], sweep: str, preflight: dict[str, Any]) 
         "host": socket.gethostname(),
         "kernel": platform.release(),
         "commit": commit(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command": [_without_folders(word) for word in sys.argv],
         "sweep": sweep,
     }
     return Environment(identity, state, context)
+
+
+def _without_folders(word: str) -> str:
+    """Return a word of the command line, an absolute path by its last part: results are published."""
+    option, equals, value = word.rpartition("=")
+    return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else word
 
 
 def visible_cores() -> int:

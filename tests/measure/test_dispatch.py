@@ -102,10 +102,16 @@ def test_a_label_is_no_kernel() -> None:
     assert set(kernels_of("stepwise", point())) == set(kernels_of("eager", point()))
 
 
-def test_inductors_kernels_are_named_without_the_number_of_the_graph() -> None:
-    """A number that depends on the order of compilation would make two processes differ."""
-    assert dispatch._short("graph_12_cpp_fused_add_3") == "cpp_fused_add_3"
-    assert dispatch._short("aten::bmm") == "bmm"
+def test_a_compiled_layer_names_its_graph_beside_the_products_that_it_calls() -> None:
+    """That Inductor's kernels ran can be told from the row, and that the products are still the library's."""
+    at = point()
+    work = workload.make(at)
+    call = workload.step(workload.subject(work, "compiled_eager"), work)
+    with work.context():
+        call()
+        kernels = inspection.look(call, "cpu").kernels
+    assert {"CompiledFxGraph", "mm", "bmm"} <= set(kernels)
+    assert "_softmax" not in kernels
 
 
 def test_what_was_asked_for_and_did_not_run_is_a_fallback() -> None:

@@ -1,5 +1,6 @@
 """Warm-up and rounds, on calls that take no time: the clock is told what to say."""
 
+import mmap
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -128,9 +129,15 @@ def test_a_slot_counts_its_timings_and_its_page_faults() -> None:
     """A call that touches fresh pages shows as minor page faults of the slot."""
     from bench.measure import clock
 
-    kept: list[bytearray] = []
-    pace = Pace(calls=2, timings=3, settled=True)
-    taken = sampler.slot(lambda: kept.append(bytearray(1 << 22)), clock.timer("cpu", "host"), pace)
-    assert len(kept) == 6
+    calls = 0
+
+    def call() -> None:
+        nonlocal calls
+        calls += 1
+        with mmap.mmap(-1, 1 << 22) as fresh:
+            fresh.write(bytes(1 << 22))
+
+    taken = sampler.slot(call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True))
+    assert calls == 6
     assert len(taken.timings_s) == 3
     assert taken.faults >= 6 * (1 << 22) // 4096 * 0.9

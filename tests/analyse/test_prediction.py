@@ -1,0 +1,32 @@
+"""The formulas of peak memory, held against what the allocator did."""
+
+import pytest
+
+from bench.analyse.prediction import peak_bytes
+from bench.measure import inspection, workload
+from bench.plan.case import Case
+from tests.points import point
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize(
+    ("batch", "tokens", "token_len", "channels", "heads"),
+    [(2, 16, 64, 64, 4), (2, 128, 64, 64, 4), (3, 64, 48, 48, 1), (13, 100, 49, 64, 4)],
+)
+def test_the_peak_is_predicted_to_the_byte(
+    implementation: str, batch: int, tokens: int, token_len: int, channels: int, heads: int
+) -> None:
+    """Whether scores or copies are the peak, many heads or one: the count of tensors is what was allocated."""
+    at = point(batch=batch, num_tokens=tokens, token_len=token_len, channels=channels, num_heads=heads)
+    work = workload.make(at)
+    call = workload.step(workload.subject(work, implementation), work)
+    with work.context():
+        call()
+        assert inspection.look(call, "cpu").memory.peak_bytes == peak_bytes(Case(at, implementation))
+
+
+def test_without_a_formula_nothing_is_predicted() -> None:
+    """Training, and implementations without a formula, have no prediction instead of a wrong one."""
+    assert peak_bytes(Case(point(mode="train"), "eager")) is None
+    assert peak_bytes(Case(point(dtype="bfloat16"), "eager")) is None
+    assert peak_bytes(Case(point(), "mine:kernel")) is None
