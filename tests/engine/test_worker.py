@@ -71,11 +71,11 @@ def test_a_kill_names_its_signal(worker: Worker) -> None:
 
 
 def test_the_parent_sleeps_while_a_worker_works(worker: Worker) -> None:
-    """Waiting a second for an answer costs the parent less than 1 % of a core."""
+    """Waiting three seconds for an answer costs the parent 1 % of a core, give or take the kernel's two ticks."""
     before = psutil.Process().cpu_times()
-    told(worker, what="work", parts=2, part_s=0.5)
+    told(worker, what="work", parts=6, part_s=0.5)
     after = psutil.Process().cpu_times()
-    assert (after.user - before.user) + (after.system - before.system) <= 0.011 + 0.01  # a tick is 10 ms
+    assert (after.user - before.user) + (after.system - before.system) <= 3 * 0.01 + 2 * 0.01
 
 
 def test_closing_ends_the_process(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class TestRounds:
     """Who is measured in which round, and when it ends."""
 
     def test_every_round_times_every_implementation_once_in_a_random_order(self) -> None:
-        """Over 60 rounds of three, each comes once a round, and each comes first at times."""
+        """Over twenty rounds of three and more, each comes once a round, and each comes first at times."""
         order: list[str] = []
         noise = random.Random(1)
 
@@ -78,7 +78,7 @@ class TestRounds:
         limits = Limits(target=1e-9, budget_s=0.3, processes=3)
         taken = sampler.sample(turns, "a", limits, random.Random(2), never)
         rounds = [order[start : start + 3] for start in range(0, len(order), 3)]
-        assert len(rounds) >= 60
+        assert len(rounds) >= 20
         assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
         assert set(Counter(names[0] for names in rounds)) == {"a", "b", "c"}
         assert len(taken["a"].rounds) == len(rounds)
