@@ -45,9 +45,9 @@ def profile(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the test suite."""
+    """Run the test suite, a part of it on each core."""
     _install(session, "test")
-    session.run("python", "-m", "pytest", *session.posargs)
+    session.run("python", "-m", "pytest", "--numprocesses", "logical", "--dist", "worksteal", *session.posargs)
 
 
 @nox.session

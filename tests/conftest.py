@@ -1,6 +1,14 @@
 """Settings of all tests."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take out what pytest-xdist tells its workers: they and what they start behave as in a suite of one process."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)

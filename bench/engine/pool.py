@@ -23,7 +23,7 @@ Key = tuple[str, int, int]
 class Pool:
     """Workers by the settings that a process must be started with, `size` of each.
 
-    They are started side by side, and those that will compile use the toolchain for the first time then.
+    They are started side by side; those that will compile then use the toolchain, one of them before the rest.
     """
 
     def __init__(self, size: int, implementations: Sequence[str]) -> None:
@@ -43,10 +43,11 @@ class Pool:
         begin = time.monotonic()
         for key in fresh:
             self._workers[key] = Worker(point.allocator, point.threads, Path(self._cache.name), MODULE)
-        for key in fresh:
-            self._ready(key, point)
-        for key in fresh:
-            self._warm(key)
+        for group in (fresh[:1], fresh[1:]):  # what the first compiles, the others find in the cache
+            for key in group:
+                self._ready(key, point)
+            for key in group:
+                self._warm(key)
         self.start_up_s += time.monotonic() - begin
         return self._workers[keys[number % self.size]]
 

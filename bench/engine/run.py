@@ -177,7 +177,7 @@ class Run:
             "baseline": self.sweep.baseline,
             "limits": {"target": effort.target, "budget_s": budget_s, "processes": effort.processes},
             "seed": random.SystemRandom().randrange(1 << 32),
-            "inspect": number == 0,
+            "thorough": number == 0,
         }
 
     def _record(

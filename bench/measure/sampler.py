@@ -22,15 +22,15 @@ TIMINGS = 3
 LONG_CALL_S = 0.05
 """A call longer than this is its own slot: one timing of one call."""
 
-WINDOWS = ((0.005, 5), (0.02, 3), (0.1, 2), (math.inf, 1))
-"""Timings per warm-up window for calls up to so many seconds; the gate has called each three times before."""
+WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
+"""Timings per warm-up window for calls up to so many seconds; the gate has called each before."""
 
 WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10
 """Two windows agree when their quartiles differ by less than 5 % and their spreads by less than 10 %
 of the median (pyperf's warm-up test)."""
 
 WARM_TIMINGS, WARM_S = 300, 5.0
-"""Warm-up ends after so many timings or seconds even where no windows agree."""
+"""Warm-up ends after so many timings or seconds even where no windows agree, but not before there are two."""
 
 LEAST_ROUNDS, SURE_ROUNDS = 3, 5
 """So many rounds are taken whatever the budget says, and so many before a scatter is taken for known."""
@@ -66,15 +66,17 @@ class Limits:
     processes: int
 
 
-def warm_up(call: Call, timer: Timer, clock_overhead_s: float) -> Pace:
-    """Call until two consecutive windows of timings agree, and return the pace at which to time."""
-    deadline = time.perf_counter() + WARM_S
+def warm_up(call: Call, timer: Timer, clock_overhead_s: float, most_s: float = WARM_S) -> Pace:
+    """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace at which to time."""
+    deadline = time.perf_counter() + min(most_s, WARM_S)
     least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
     calls, per_call_s = _calibrate(call, timer, least_s)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
     values = [per_call_s] if calls == 1 else []  # a long call needs no second look at its pace
     settled = False
-    while not settled and len(values) < WARM_TIMINGS and time.perf_counter() < deadline:
+    while not settled and len(values) < WARM_TIMINGS:
+        if len(values) >= 2 * window and time.perf_counter() > deadline:
+            break
         values.append(timer(call, calls))
         settled = len(values) >= 2 * window and _agree(values[-2 * window : -window], values[-window:])
     warm_s = min(values, default=per_call_s)

@@ -23,14 +23,14 @@ LAYOUT_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Request:
-    """What a visit is asked for; `inspect` asks for the kernels and the memory of a call too."""
+    """What a visit is asked for; a `thorough` one, a point's first, tries both inputs and inspects a call too."""
 
     point: Point
     implementations: tuple[str, ...]
     baseline: str
     limits: sampler.Limits
     seed: int
-    inspect: bool
+    thorough: bool
 
 
 @dataclass
@@ -111,13 +111,18 @@ class _Setting:
     timer: clock.Timer
     announce: Announce
 
+    @property
+    def warm_up_s(self) -> float:
+        """The longest that one implementation may warm up: its share of the visit's budget."""
+        return self.request.limits.budget_s / len(self.request.implementations)
+
 
 def _measure(request: Request, visit: Visit, rng: random.Random, announce: Announce) -> None:
     torch.set_num_threads(request.point.threads)
     announce(request.baseline, "reference")
     try:
         work = workload.make(request.point)
-        trials = gate.trials(work)
+        trials = gate.trials(work, thorough=request.thorough)
     except Exception as error:
         for outcome in visit.outcomes.values():
             outcome.end(_status(error), f"the float64 reference failed: {_one_line(error)}")
@@ -138,20 +143,21 @@ def _prepare(name: str, setting: _Setting) -> Ready | None:
     """Bring one implementation through the gate and warm it up; None where its case has ended."""
     outcome, work, announce = setting.visit.outcomes[name], setting.work, setting.announce
     subject = workload.subject(work, name)
-    call = workload.step(subject, work)
     announce(name, "first call")
     with setting.visit.busy():
-        outcome.found |= _first_call(name, work, call)
+        answer, compiled = _first_call(name, subject, setting.trials[0])
+    outcome.found |= compiled
     if "graphs" in outcome.found and not outcome.found["graphs"]:
         outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
         return None
     announce(name, "gate")
-    verdict = gate.judge(subject, work, setting.trials)
+    verdict = gate.judge(subject, work, setting.trials, answer)
     outcome.found |= {"error": _finite(verdict.error), "tolerance": verdict.tolerance}
     if verdict.objection:
         outcome.end("incorrect", verdict.objection)
         return None
-    if setting.request.inspect:
+    call = workload.step(subject, work)
+    if setting.request.thorough:
         announce(name, "inspection")
         outcome.found |= _inspect(work, subject, call)
         ran_instead = dispatch.fallback(name, outcome.found["kernels"])
@@ -160,22 +166,21 @@ def _prepare(name: str, setting: _Setting) -> Ready | None:
             return None
     announce(name, "warm-up")
     with work.context(), compilation.frozen(), setting.visit.busy():
-        pace = sampler.warm_up(call, setting.timer, clock.overhead_s())
+        pace = sampler.warm_up(call, setting.timer, clock.overhead_s(), setting.warm_up_s)
     outcome.found |= {"calls_per_timing": pace.calls, "settled": pace.settled}
     return Ready(call, pace)
 
 
-def _first_call(name: str, work: workload.Workload, call: clock.Call) -> dict[str, Any]:
-    """Make the first call; where something was compiled in it, or should have been, say how long and how much."""
+def _first_call(name: str, subject: workload.Subject, trial: gate.Trial) -> tuple[gate.Answer, dict[str, Any]]:
+    """Make the first call, the answer to a trial, and say what was compiled in it, or should have been."""
     before = compilation.graphs()
     start = time.perf_counter()
-    with work.context():
-        call()
+    answer = gate.answer(subject, trial)
     elapsed_s = time.perf_counter() - start
     graphs = compilation.graphs() - before
     if graphs:
-        return {"graphs": graphs, "compile_s": elapsed_s}
-    return {"graphs": 0} if impls.compiles(name) else {}
+        return answer, {"graphs": graphs, "compile_s": elapsed_s}
+    return answer, {"graphs": 0} if impls.compiles(name) else {}
 
 
 def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Call) -> dict[str, Any]:

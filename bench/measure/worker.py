@@ -39,7 +39,7 @@ def _visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         baseline=request["baseline"],
         limits=Limits(**request["limits"]),
         seed=request["seed"],
-        inspect=request["inspect"],
+        thorough=request["thorough"],
     )
     made = visit.make(asked, channel.announce)
     _give_memory_back()

@@ -15,7 +15,7 @@ from tests.points import point
 
 def outcome(at: Point) -> visit.Outcome:
     """Return what a visit of one point says of compiled_eager."""
-    request = visit.Request(at, ("eager", "compiled_eager"), "eager", SHORT, seed=1, inspect=False)
+    request = visit.Request(at, ("eager", "compiled_eager"), "eager", SHORT, seed=1, thorough=False)
     return visit.make(request, lambda *_: None).outcomes["compiled_eager"]
 
 

@@ -41,6 +41,13 @@ class TestWarmUp:
         slow = [1e9 * 0.9**n for n in range(400)]
         assert not sampler.warm_up(lambda: None, scripted(slow), 1e-7).settled
 
+    def test_a_time_limit_still_leaves_two_windows(self) -> None:
+        """With no time at all a call of 10 ms is timed as often as two windows need, and no oftener."""
+        timings = iter([0.010, 0.011, 0.012, 0.013, 0.014, 0.015])
+        pace = sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, most_s=0.0)
+        assert not pace.settled
+        assert next(timings, None) is None
+
     def test_a_timing_lasts_a_millisecond(self) -> None:
         """A call of 30 µs is timed at least 34 at a time, three times a slot."""
         pace = sampler.warm_up(lambda: None, scripted([30e-6]), 1e-7)

@@ -15,7 +15,7 @@ LONG = sampler.Limits(target=1e-9, budget_s=1.0, processes=3)
 
 def visited(*implementations: str, limits: sampler.Limits = SHORT, **columns: Any) -> visit.Visit:
     """Return a visit of a tiny point."""
-    request = visit.Request(point(**columns), implementations, "eager", limits, seed=7, inspect=True)
+    request = visit.Request(point(**columns), implementations, "eager", limits, seed=7, thorough=True)
     return visit.make(request, lambda *_: None)
 
 
@@ -81,13 +81,22 @@ def test_modes_with_gradients_say_what_autograd_keeps(mode: str) -> None:
     assert "saved_bytes" not in visited("eager").outcomes["eager"].found
 
 
+def test_a_first_visit_tries_both_inputs_and_inspects_and_a_later_one_the_harder_input() -> None:
+    """Kernels and memory are looked at once for a point; the gate stands in every process."""
+    at, names = point(), ("eager", "sdpa", "tests.foreign:wrong")
+    later = visit.make(visit.Request(at, names, "eager", SHORT, 7, thorough=False), lambda *_: None)
+    assert statuses(later) == {"eager": "ok", "sdpa": "ok", "tests.foreign:wrong": "incorrect"}
+    assert "kernels" in visited("sdpa").outcomes["sdpa"].found
+    assert "kernels" not in later.outcomes["sdpa"].found
+
+
 def test_preparation_happens_in_an_order_of_its_own_each_time() -> None:
     """The order of building follows the seed, so that no implementation is always the first."""
     orders = set()
     for seed in range(8):
         names: list[str] = []
         limits = sampler.Limits(target=0.5, budget_s=0.0, processes=3)
-        request = visit.Request(point(), ("eager", "sdpa", "manual"), "eager", limits, seed, inspect=False)
+        request = visit.Request(point(), ("eager", "sdpa", "manual"), "eager", limits, seed, thorough=False)
         visit.make(request, lambda name, stage, names=names: names.append(name) if stage == "preparation" else None)  # type: ignore[misc]
         assert sorted(names) == ["eager", "manual", "sdpa"]
         orders.add(tuple(names))
