@@ -40,6 +40,9 @@ def add(group: pytest.OptionGroup) -> None:
     group.addoption("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")
     group.addoption("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point")
     group.addoption("--timeout-s", type=float, metavar="S", help="longest silence of one case")
+    group.addoption(
+        "--check-memory", action="store_true", default=None, help="ask the operating system for the peak memory too"
+    )
     group.addoption("--threads", type=int, metavar="N", help="threads (default: physical cores - 1)")
     group.addoption("--allocator", metavar="A,B,…", help=f"replaces the sweep's allocator: {', '.join(ALLOCATORS)}")
 
@@ -53,7 +56,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
         overrides["threads"] = option.threads
     effort = {
         name: value
-        for name in ("processes", "target", "budget_s", "timeout_s")
+        for name in ("processes", "target", "budget_s", "timeout_s", "check_memory")
         if (value := getattr(option, name)) is not None
     }
     return load_sweep(

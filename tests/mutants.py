@@ -72,6 +72,18 @@ def edits_its_input(layer: nn.Module) -> Implementation:
     return call
 
 
+def remembers(layer: nn.Module) -> Implementation:
+    """Return the right output, and the same again without any work where the input is the same tensor."""
+    last: list[Tensor] = []
+
+    def call(x: Tensor) -> Tensor:
+        if not last or last[0] is not x:
+            last[:] = [x, layer(x)]
+        return last[1]
+
+    return call
+
+
 def _values(layer: nn.Module, x: Tensor) -> Tensor:
     projection: Callable[[Tensor], Tensor] = layer.get_submodule("qkv")
     heads = int(layer.num_heads)  # type: ignore[arg-type]  # a plain attribute of the layer
@@ -79,7 +91,7 @@ def _values(layer: nn.Module, x: Tensor) -> Tensor:
     return projection(x).reshape(batch, tokens, 3, heads, -1).permute(2, 0, 3, 1, 4)[2]
 
 
-ALL = (
+ALL = (  # that the gate must see; what `remembers` does shows in its time
     "mean_of_values",
     "missing_scale",
     "missing_skip",

@@ -7,6 +7,9 @@ from bench.plan.case import Case, Point
 ITEM_BYTES = {"float32": 4}
 """Other dtypes take scratch that no formula of ours counts."""
 
+BLOCK_TOKENS = 128
+"""Keys per block of `online`, as `impls.attend.online` has it."""
+
 
 def peak_bytes(case: Case) -> int | None:
     """Return the bytes that one call should hold at its peak beyond input and weights, None without a formula.
@@ -33,6 +36,40 @@ def _sdpa(point: Point) -> int:
     return _end(point)
 
 
+def _stepwise(point: Point) -> int:
+    """The scaled queries and both score tensors keep their names until the values are weighted by a copy of v."""
+    x, s = _projected(point), _scores(point)
+    return max((6 if point.num_heads > 1 else 5) * x + 2 * s, _end(point))
+
+
+def _manual(point: Point) -> int:
+    """At the last head's division live raw, shifted and normalised scores of one head, a sum, and earlier outputs."""
+    x, head = _projected(point), _scores(point) // point.num_heads
+    earlier = x - x // point.num_heads
+    return max(3 * x + earlier + 3 * head + point.batch * point.num_tokens, _end(point))
+
+
+def _online(point: Point) -> int:
+    """Beside projection, scaled queries and output live a block's scores thrice and the last weights, or 2 and 3 more.
+
+    The former at the exponential, the latter, scores, weights and outputs, where the output is corrected.
+    """
+    x, lines = _projected(point), point.batch * point.num_heads * point.num_tokens
+    most, before = 0, 0
+    for first in range(0, point.num_tokens, BLOCK_TOKENS):
+        block = lines * min(BLOCK_TOKENS, point.num_tokens - first)
+        at_exponential = 5 * x + 3 * block + before + (4 if before else 3) * lines
+        at_output = 8 * x + 2 * block + 4 * lines
+        most, before = max(most, at_exponential, at_output), block
+    return most
+
+
+def _mha(point: Point) -> int:
+    """The fast path, which asks for an even number of heads, holds all scores once; flash holds none."""
+    x = _projected(point)
+    return max(7 * x, 4 * x + _scores(point) if point.num_heads % 2 == 0 else 0)
+
+
 def _end(point: Point) -> int:
     """Return the peak of projection and skip: the projection, o, its merged copy or the product, and the sum."""
     return 6 * _projected(point)
@@ -46,4 +83,12 @@ def _scores(point: Point) -> int:
     return point.batch * point.num_heads * point.num_tokens**2
 
 
-FORMULAS: dict[str, Callable[[Point], int]] = {"eager": _eager, "sdpa": _sdpa, "sdpa_flash": _sdpa}
+FORMULAS: dict[str, Callable[[Point], int]] = {
+    "eager": _eager,
+    "stepwise": _stepwise,
+    "manual": _manual,
+    "online": _online,
+    "sdpa": _sdpa,
+    "sdpa_flash": _sdpa,
+    "mha": _mha,
+}

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,10 @@ from bench.analyse.statistics import latency, paired_log_ratio, ratio
 from bench.plan.case import Case, Point
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record
 from bench.store.table import COLUMNS, typed
+
+FLAGGED_PER_S = 20
+"""A slot is flagged where it was switched out involuntarily more often than this: each may cost a millisecond, and
+20 a second are the 2 % that a quick sweep aims at. A quiet machine was seen to do 3 a second."""
 
 
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
@@ -37,10 +41,12 @@ def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> di
         "peak_bytes": _first(records, "peak_bytes"),
         "saved_bytes": _first(records, "saved_bytes"),
         "reserved_bytes": _first(records, "reserved_bytes"),
+        "system_peak_bytes": _first(records, "system_peak_bytes"),
         **_compilation(records),
         "kernels": ";".join(next((record.kernels for record in records if record.kernels), ())) or None,
         "error": max((record.error for record in records if record.error is not None), default=None),
         "tolerance": _first(records, "tolerance"),
+        **_gpu(records),
         "env_id": first.origin.env_id,
         "device_name": first.origin.device_name,
         "torch_version": first.origin.torch_version,
@@ -74,7 +80,7 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
     calls = sum(
         len(timings) * (record.calls_per_timing or 1) for record in records for timings in record.slots.timings_s
     )
-    flagged = sum(count > 0 for record in records for count in record.slots.switches)
+    flagged = sum(sum(_flagged(record)) for record in records)
     return {
         "latency_s": medians.value,
         "latency_low_s": medians.low,
@@ -85,7 +91,14 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
         "flagged_share": flagged / slots,
         "page_faults": sum(sum(record.slots.faults) for record in records) / calls,
         "settled": all(record.settled for record in records),
+        "host_s": _median([record.host_s for record in records]),
     }
+
+
+def _flagged(record: Record) -> Iterator[bool]:
+    for timings, switches in zip(record.slots.timings_s, record.slots.switches, strict=True):
+        seconds = sum(timings) * (record.calls_per_timing or 1)
+        yield switches > FLAGGED_PER_S * seconds
 
 
 def _ratio(records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
@@ -118,9 +131,19 @@ def _compilation(records: Sequence[Record]) -> dict[str, Any]:
     compiled = [record.compile_s for record in records if record.compile_s is not None]
     return {
         "compile_cold_s": compiled[0] if compiled else None,
-        "compile_warm_s": float(np.median(compiled[1:])) if len(compiled) > 1 else None,
+        "compile_warm_s": _median(compiled[1:]),
         "graphs": _first(records, "graphs"),
     }
+
+
+def _gpu(records: Sequence[Record]) -> dict[str, Any]:
+    reasons = dict.fromkeys(reason for record in records for reason in record.throttle)
+    return {"clock_hz": _median([record.clock_hz for record in records]), "throttle": ";".join(reasons) or None}
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None
 
 
 def _first(records: Sequence[Record], name: str) -> Any:

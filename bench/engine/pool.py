@@ -51,6 +51,18 @@ class Pool:
         self.start_up_s += time.monotonic() - begin
         return self._workers[keys[number % self.size]]
 
+    def memory_worker(self, threads: int) -> Worker:
+        """Return the worker that gives freed memory back at once, started at first need.
+
+        Raises Died when it doesn't come up.
+        """
+        key = ("returned", threads, 0)
+        if key not in self._workers:
+            self._workers[key] = Worker("returned", threads, Path(self._cache.name), MODULE)
+            with self._replaced_on_death(key):
+                self._workers[key].ready()
+        return self._workers[key]
+
     def replace(self, worker: Worker) -> None:
         """Close a worker that died; the next one who needs it starts another."""
         worker.close()

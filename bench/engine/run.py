@@ -144,6 +144,8 @@ class Run:
                 records.append(self._record(Case(point, culprit), number, started, answer.status, answer.detail))
                 continue
             self._busy_s += answer["busy_s"]
+            if number == 0 and self.sweep.effort.check_memory:
+                self._check_memory(point, answer["outcomes"])
             records += [
                 self._record(Case(point, name), number, started, **outcome)
                 for name, outcome in answer["outcomes"].items()
@@ -166,6 +168,23 @@ class Run:
             if worker is not None:
                 self._pool.replace(worker)
             return death
+
+    def _check_memory(self, point: Point, outcomes: dict[str, dict[str, Any]]) -> None:
+        """Add what the operating system sees of the memory of each case that is ok, where it can be seen."""
+        if point.device != "cpu":
+            return
+        for name, outcome in outcomes.items():
+            if outcome["status"] != "ok":
+                continue
+            request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": name}
+            worker: Worker | None = None
+            try:
+                worker = self._pool.memory_worker(point.threads)
+                seen = worker.ask(request, self.sweep.effort.timeout_s)
+                outcome["found"]["system_peak_bytes"] = seen["peak_bytes"]
+            except Died:
+                if worker is not None:
+                    self._pool.replace(worker)
 
     def _request(self, point: Point, number: int, implementations: Sequence[str]) -> dict[str, Any]:
         effort = self.sweep.effort

@@ -11,6 +11,9 @@ Call = Callable[[], object]
 Timer = Callable[[Call, int], float]
 """`timer(call, calls)` returns the seconds per call of so many calls in a row."""
 
+SUBMISSIONS = 15
+"""So many calls are submitted one by one to learn what the median of them costs the host."""
+
 L2_FACTOR = 2
 """A buffer of so many times the size of L2 leaves nothing of the last call in it."""
 
@@ -35,6 +38,18 @@ def overhead_s() -> float:
         start = time.perf_counter()
         readings.append(time.perf_counter() - start)
     return max(sorted(readings)[len(readings) // 2], 1e-9)
+
+
+def host_s(call: Call) -> float:
+    """Return what one call costs the host that submits it to an idle CUDA device, in seconds."""
+    times = []
+    for _ in range(SUBMISSIONS):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    torch.cuda.synchronize()
+    return sorted(times)[SUBMISSIONS // 2]
 
 
 def _host(call: Call, calls: int) -> float:

@@ -1,5 +1,6 @@
 """A visit: one process measures one point, every implementation of it."""
 
+import dataclasses
 import gc
 import random
 import time
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 
 import impls
-from bench.measure import clock, compilation, dispatch, gate, inspection, memory, sampler, workload
+from bench.measure import ceiling, clock, compilation, dispatch, gate, gpu_state, inspection, memory, sampler, workload
 from bench.plan.case import Point
 
 Announce = Callable[[str, str], None]
@@ -167,6 +168,8 @@ def _prepare(name: str, setting: _Setting) -> Ready | None:
     announce(name, "warm-up")
     with work.context(), compilation.frozen(), setting.visit.busy():
         pace = sampler.warm_up(call, setting.timer, clock.overhead_s(), setting.warm_up_s)
+        if work.point.timing != "host":
+            outcome.found["host_s"] = clock.host_s(call)
     outcome.found |= {"calls_per_timing": pace.calls, "settled": pace.settled}
     return Ready(call, pace)
 
@@ -221,8 +224,14 @@ def _take_rounds(setting: _Setting, ready: dict[str, Ready], rng: random.Random)
             taken = sampler.sample(turns, request.baseline, request.limits, rng, failed)
     finally:
         gc.enable()
+    state = dataclasses.asdict(gpu_state.read(request.point.device)) if request.point.device != "cpu" else {}
     for name, slots in taken.items():
-        outcomes[name].found["slots"] = slots
+        outcomes[name].found |= state
+        impossible = ceiling.objection(request.point, min(slots.values_s))
+        if impossible:
+            outcomes[name].end("error", impossible)
+        else:
+            outcomes[name].found["slots"] = slots
 
 
 @contextmanager

@@ -7,10 +7,10 @@ import sys
 from typing import Any
 
 import impls
-from bench.measure import compilation, facts, visit
+from bench.measure import compilation, facts, system_memory, visit
 from bench.measure.channel import Channel, serve
 from bench.measure.sampler import Limits
-from bench.plan.case import Point
+from bench.plan.case import Case, Point
 
 
 def _check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -47,6 +47,13 @@ def _visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     return {"event": "visited", "outcomes": outcomes, "busy_s": made.busy_s}
 
 
+def _memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Say what peak the operating system sees in a call of one case."""
+    channel.announce(request["implementation"], "memory")
+    case = Case(Point(**request["point"]), request["implementation"])
+    return {"event": "seen", "peak_bytes": system_memory.of_case(case)}
+
+
 def _give_memory_back() -> None:
     """Return freed memory to the system while other workers take their turn; under glibc `retained` keeps it."""
     if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):
@@ -54,4 +61,4 @@ def _give_memory_back() -> None:
 
 
 if __name__ == "__main__":
-    serve({"check": _check, "warm": _warm, "visit": _visit})
+    serve({"check": _check, "warm": _warm, "visit": _visit, "memory": _memory})

@@ -22,12 +22,14 @@ class Effort:
 
     `target` is the half-width of the 95 % interval of every ratio at which a point is done,
     `budget_s` the time for a point's rounds over all processes, `timeout_s` the longest silence of one case.
+    `check_memory` asks the operating system for the peak memory too, in a process of its own.
     """
 
     processes: int = 3
     target: float = 0.02
     budget_s: float = 12.0
     timeout_s: float = 300.0
+    check_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,10 @@ def _implementations(names: object, baseline: object) -> tuple[str, ...]:
 
 def _effort(values: Mapping[str, Any]) -> Effort:
     for key, value in values.items():
+        if key == "check_memory":
+            if not isinstance(value, bool):
+                raise WrongRequest(f"{key} = {value!r} must be true or false")
+            continue
         whole = key == "processes"
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < math.inf:
             rule = "a whole number of at least 1" if whole else "a number above 0"

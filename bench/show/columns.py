@@ -1,5 +1,6 @@
 """The columns of the terminal's table, and which of them fit."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -53,6 +54,7 @@ def columns(baseline: str | None, target: float) -> list[Column]:
         Column("faults/call", lambda row: units.count(row["page_faults"]), rank=5),
         Column("flagged", lambda row: units.percent(row["flagged_share"]), rank=4),
         Column("first compile", lambda row: units.seconds(row["compile_cold_s"]), rank=8),
+        Column("pays after", lambda row: _calls(row["calls_until_paid"]), rank=9),
     ]
 
 
@@ -82,6 +84,12 @@ def _peak_of_prediction(row: Row) -> str:
     if predicted is None or not row["peak_bytes"]:
         return ""
     return f"{units.size(predicted)} {row['peak_bytes'] / predicted - 1:+.1%}"
+
+
+def _calls(number: float | None) -> str:
+    if number is None:
+        return ""
+    return "never" if math.isinf(number) else f"{number:,.0f} calls"
 
 
 def _speedup_interval(row: Row) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from bench.analyse.derived import launch_bound
 from bench.plan.sweep import Effort
 from bench.show import units
 from bench.show.rows import Row
@@ -15,6 +16,9 @@ FAULT_S = 1e-6
 
 FAULT_SHARE = 0.01
 """The share of a latency from which page faults matter: half of the interval that a quick sweep aims at."""
+
+MEMORY_BYTES, MEMORY_SHARE = 2 * 2**20, 0.05
+"""How far apart the allocator's and the system's peak may lie: both must be passed for a doubt."""
 
 FLAGGED_SHARE = 0.25
 """A median stands while half of its values are undisturbed; this leaves room."""
@@ -30,7 +34,12 @@ class Doubt:
 
 UNSETTLED = Doubt("U", "still drifting when warm-up ended: its first rounds may be slower than the rest")
 FAULTS = Doubt("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
-DISTURBED = Doubt("D", "a quarter of the slots or more were interrupted: quiet the machine, or use fewer threads")
+DISTURBED = Doubt(
+    "D", "a quarter of the slots or more were interrupted by other work: quiet the machine, or use fewer threads"
+)
+MEMORY = Doubt("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
+LAUNCH_BOUND = Doubt("L", "launch-bound: the host takes as long to submit a call as the device to do it")
+THROTTLED = Doubt("T", "the GPU held its clock down: see the column throttle")
 ONE_PROCESS = Doubt("1", "one process only, so no interval: measure with more --processes")
 
 
@@ -61,6 +70,17 @@ def _doubts(row: Row, target: float) -> Iterator[Doubt]:
         yield FAULTS
     if (row["flagged_share"] or 0) >= FLAGGED_SHARE:
         yield DISTURBED
+    if row["system_peak_bytes"] is not None and _apart(row["system_peak_bytes"], row["peak_bytes"] or 0):
+        yield MEMORY
+    if launch_bound(row):
+        yield LAUNCH_BOUND
+    if row["throttle"]:
+        yield THROTTLED
+
+
+def _apart(system_bytes: int, allocator_bytes: int) -> bool:
+    difference = abs(system_bytes - allocator_bytes)
+    return difference > MEMORY_BYTES and difference > MEMORY_SHARE * allocator_bytes
 
 
 def _log_half_width(row: Row) -> float:

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bench.analyse.derived import calls_until_paid
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.show.columns import GAP, Fitted, columns, fit
 from bench.show.doubts import TARGET, doubts, legend
@@ -47,7 +48,11 @@ def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -
 
     `target` is the half-width of a speed-up's interval from which a row is marked as wide.
     """
-    return Results(by_point(table), baseline, target) if len(table) else Text("no results")
+    points = by_point(table)
+    for rows in points.values():
+        for row in rows:
+            row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
+    return Results(points, baseline, target) if len(table) else Text("no results")
 
 
 def _common(point: Point, different: set[str]) -> Text:

@@ -10,6 +10,7 @@ Number = Any
 """A float or an int, or one of None, NaN and pandas' NA where nothing was measured."""
 
 TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+RATE_PREFIXES = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
 BINARY_UNITS = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
 
 DIGITS = 3
@@ -32,6 +33,11 @@ def size(value_bytes: Number, *, trim: bool = False) -> str:
     if abs(value_bytes) < 2**10:
         return f"{round(value_bytes)} B"
     return _scaled(float(value_bytes), BINARY_UNITS, trim)
+
+
+def rate(value: Number, unit: str) -> str:
+    """Return a rate as `1.23 TFLOP/s`, in decimal multiples of its unit."""
+    return "" if is_missing(value) else _scaled(float(value), [(p + unit, scale) for p, scale in RATE_PREFIXES], False)
 
 
 def ratio(value: Number, *, trim: bool = False) -> str:

@@ -7,7 +7,8 @@ from typing import Any, Self
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2 added host_s, system_peak_bytes, clock_hz and throttle."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
@@ -58,6 +59,8 @@ class Record:
     """One case in one process: one line of the journal.
 
     A number that was not measured is None.
+    `host_s` is what a call costs the host, beside the device's time; `system_peak_bytes` the peak that the operating
+    system saw; `clock_hz` and `throttle` the GPU's clock and the reasons that held it down after the rounds.
     `visit_size` counts the records of the point that this process measured together, in the same rounds.
     """
 
@@ -69,14 +72,18 @@ class Record:
     slots: Slots = field(default_factory=Slots)
     calls_per_timing: int | None = None
     settled: bool | None = None
+    host_s: float | None = None
     peak_bytes: int | None = None
     saved_bytes: int | None = None
     reserved_bytes: int | None = None
+    system_peak_bytes: int | None = None
     compile_s: float | None = None
     graphs: int | None = None
     kernels: tuple[str, ...] = ()
     error: float | None = None
     tolerance: float | None = None
+    clock_hz: float | None = None
+    throttle: tuple[str, ...] = ()
     visit_size: int = 1
 
     def __post_init__(self) -> None:
@@ -98,12 +105,13 @@ class Record:
     def from_json(cls, line: dict[str, Any]) -> Self:
         """Return the record of a journal line; raises WrongRequest for a newer schema, KeyError for a foreign line."""
         check_schema(line["schema_version"])
-        names = {f.name for f in dataclasses.fields(cls)} - {"case", "origin", "slots", "kernels"}
+        names = {f.name for f in dataclasses.fields(cls)} - {"case", "origin", "slots", "kernels", "throttle"}
         return cls(
             case=Case.from_columns({name: line[name] for name in CASE_COLUMNS}),
             origin=Origin(**{f.name: line[f.name] for f in dataclasses.fields(Origin)}),
             slots=Slots.from_json(line["slots"]),
             kernels=tuple(line["kernels"]),
+            throttle=tuple(line.get("throttle", ())),
             **{name: line[name] for name in names if name in line},
         )
 

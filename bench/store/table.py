@@ -36,6 +36,7 @@ COLUMNS: dict[str, str] = {
     "flagged_share": NUMBER,
     "page_faults": NUMBER,
     "settled": TRUTH,
+    "host_s": NUMBER,
     # ratio to the baseline
     "speedup": NUMBER,
     "speedup_low": NUMBER,
@@ -45,6 +46,7 @@ COLUMNS: dict[str, str] = {
     "peak_bytes": WHOLE,
     "saved_bytes": WHOLE,
     "reserved_bytes": WHOLE,
+    "system_peak_bytes": WHOLE,
     # compilation
     "compile_cold_s": NUMBER,
     "compile_warm_s": NUMBER,
@@ -53,6 +55,9 @@ COLUMNS: dict[str, str] = {
     "kernels": TEXT,
     "error": NUMBER,
     "tolerance": NUMBER,
+    # the GPU's state
+    "clock_hz": NUMBER,
+    "throttle": TEXT,
     # where
     "env_id": TEXT,
     "device_name": TEXT,
@@ -62,6 +67,10 @@ COLUMNS: dict[str, str] = {
     "schema_version": WHOLE,
 }
 """Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
+
+
+SINCE = {"host_s": 2, "system_peak_bytes": 2, "clock_hz": 2, "throttle": 2}
+"""The schema version that brought a column; in older results it is empty."""
 
 
 def save(table: pd.DataFrame, run: Path) -> None:
@@ -95,11 +104,13 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
     if raw.empty:
         raise WrongRequest(f"{file} holds no rows")
     try:
-        check_schema(int(raw["schema_version"].astype(int).max()))
+        versions = raw["schema_version"].astype(int)
+        check_schema(int(versions.max()))
         missing = [column for column in COLUMNS if column not in raw.columns]
-        if missing:
-            raise WrongRequest(f"the column {missing[0]} is missing")
-        return typed(raw)
+        for column in missing:
+            if SINCE.get(column, 0) <= versions.min():
+                raise WrongRequest(f"the column {column} is missing")
+        return typed(raw.assign(**dict.fromkeys(missing)))
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None
     except (ValueError, TypeError, OverflowError) as error:

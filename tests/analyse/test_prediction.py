@@ -2,27 +2,36 @@
 
 import pytest
 
+from bench.analyse import prediction
 from bench.analyse.prediction import peak_bytes
 from bench.measure import inspection, workload
 from bench.plan.case import Case
+from impls.attend import online
 from tests.points import point
 
 
-@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("implementation", sorted(prediction.FORMULAS))
 @pytest.mark.parametrize(
     ("batch", "tokens", "token_len", "channels", "heads"),
-    [(2, 16, 64, 64, 4), (2, 128, 64, 64, 4), (3, 64, 48, 48, 1), (13, 100, 49, 64, 4)],
+    [(2, 16, 64, 64, 4), (2, 128, 64, 64, 4), (3, 64, 48, 48, 1), (13, 100, 49, 64, 4), (1, 300, 64, 64, 2)],
 )
 def test_the_peak_is_predicted_to_the_byte(
     implementation: str, batch: int, tokens: int, token_len: int, channels: int, heads: int
 ) -> None:
     """Whether scores or copies are the peak, many heads or one: the count of tensors is what was allocated."""
+    if implementation == "mha" and token_len != channels:
+        pytest.skip("nn.MultiheadAttention needs token_len = channels")
     at = point(batch=batch, num_tokens=tokens, token_len=token_len, channels=channels, num_heads=heads)
     work = workload.make(at)
     call = workload.step(workload.subject(work, implementation), work)
     with work.context():
         call()
         assert inspection.look(call, "cpu").memory.peak_bytes == peak_bytes(Case(at, implementation))
+
+
+def test_the_block_of_online_is_the_implementations() -> None:
+    """The formula counts with the block that the implementation takes."""
+    assert prediction.BLOCK_TOKENS == online.BLOCK_TOKENS
 
 
 def test_without_a_formula_nothing_is_predicted() -> None:

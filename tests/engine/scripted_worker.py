@@ -63,9 +63,17 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     return {"event": "visited", "outcomes": outcomes, "busy_s": 0.0}
 
 
+def memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Say how much memory a case took by its allocator's settings, or end as the implementation's name says."""
+    channel.announce(request["implementation"], "memory")
+    if request["implementation"] == "test:exits_in_memory":
+        os._exit(1)
+    return {"event": "seen", "peak_bytes": int(os.environ["MALLOC_TRIM_THRESHOLD_"])}
+
+
 SLOTS = {"rounds": [0, 1, 2], "timings_s": [[1e-3, 2e-3]] * 3, "switches": [0, 0, 1], "faults": [0, 4, 8]}
 
 
 if __name__ == "__main__":
     assert Path(sys.argv[1]).exists()
-    serve({"do": do, "check": check, "warm": warm, "visit": visit})
+    serve({"do": do, "check": check, "warm": warm, "visit": visit, "memory": memory})

@@ -57,6 +57,17 @@ def test_a_real_worker_measures_real_faults(tmp_path: Path) -> None:
 
 
 @scripted
+def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Path) -> None:
+    """Where it is asked for, it is told by a worker that gives memory back; one that dies there costs that figure."""
+    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60, check_memory=True)
+    list(engine.run(swept("eager", "test:exits_in_memory", "sdpa", effort=effort, tokens=(5,)), tmp_path))
+    table = load(tmp_path).set_index("implementation")
+    assert (table["status"] == "ok").all()
+    assert table["system_peak_bytes"]["eager"] == table["system_peak_bytes"]["sdpa"] == 65536
+    assert table["system_peak_bytes"].isna()["test:exits_in_memory"]
+
+
+@scripted
 def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
     """Two points and two implementations are four rows, with a journal line for each process."""
     sweep = swept("eager", "sdpa")

@@ -44,3 +44,13 @@ def test_cuda_timers_see_the_work_of_the_device(timing: str) -> None:
     timer = clock.timer("cuda", timing)
     timer(lambda: large @ large, 3)
     assert timer(lambda: large @ large, 3) > timer(lambda: small @ small, 3)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_the_host_submits_a_large_product_in_less_time_than_the_device_needs() -> None:
+    """A product of 8192² matrices takes a GPU milliseconds and the host microseconds."""
+    large = torch.randn(8192, 8192, device="cuda")
+    timer = clock.timer("cuda", "device-hot")
+    timer(lambda: large @ large, 3)
+    assert clock.host_s(lambda: large @ large) < timer(lambda: large @ large, 3) / 2

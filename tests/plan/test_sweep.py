@@ -80,6 +80,7 @@ def test_a_full_file(tmp_path: Path) -> None:
         target = 0.01
         budget_s = 30
         timeout_s = 60.5
+        check_memory = true
         [defaults]
         layer = "vit"
         device = "cuda:1"
@@ -107,7 +108,7 @@ def test_a_full_file(tmp_path: Path) -> None:
         ),
         implementations=("manual", "sdpa", "users.kernel:adapt"),
         baseline="manual",
-        effort=Effort(processes=5, target=0.01, budget_s=30, timeout_s=60.5),
+        effort=Effort(processes=5, target=0.01, budget_s=30, timeout_s=60.5, check_memory=True),
     )  # fmt: skip
 
 
@@ -225,7 +226,7 @@ def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any
 
 # What is refused
 
-KEYS = "implementations, baseline, defaults, grid, processes, target, budget_s, timeout_s"
+KEYS = "implementations, baseline, defaults, grid, processes, target, budget_s, timeout_s, check_memory"
 POINT_KEYS = ", ".join(POINT)
 
 
@@ -285,6 +286,7 @@ POINT_KEYS = ", ".join(POINT)
         ("target = -0.1\n" + EAGER + GRID, "target = -0.1 must be a number above 0"),
         ("target = nan\n" + EAGER + GRID, "target = nan must be a number above 0"),
         ('budget_s = "12"\n' + EAGER + GRID, "budget_s = '12' must be a number above 0"),
+        ("check_memory = 1\n" + EAGER + GRID, "check_memory = 1 must be true or false"),
         ("timeout_s = false\n" + EAGER + GRID, "timeout_s = False must be a number above 0"),
     ],
 )  # fmt: skip

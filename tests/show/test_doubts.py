@@ -8,7 +8,8 @@ from bench.show.doubts import doubts, legend
 
 SURE: dict[str, Any] = {
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
-    "settled": True, "page_faults": 0.0, "flagged_share": 0.0,
+    "settled": True, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
+    "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
 }  # fmt: skip
 
 
@@ -29,20 +30,30 @@ def test_a_sure_row_has_no_mark() -> None:
         ({"settled": False}, "U"),
         ({"page_faults": 34_000.0}, "F"),
         ({"flagged_share": 0.5}, "D"),
+        ({"system_peak_bytes": 110 * 2**20}, "M"),
+        ({"host_s": 0.1}, "L"),
+        ({"throttle": "software power cap"}, "T"),
         ({"latency_low_s": None, "speedup_low": None, "speedup_high": None}, "1"),
     ],
 )
 def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> None:
-    """A wide interval, a drift, page faults, a busy machine and a single process each have their own mark."""
+    """Interval, drift, page faults, neighbour, memory, launches, clock and a single process each have their own."""
     assert letters(**changes) == letter
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"page_faults": 400.0}, {"flagged_share": 0.05}, {"page_faults": None, "flagged_share": None, "settled": None}],
+    [
+        {"page_faults": 400.0},
+        {"flagged_share": 0.05},
+        {"page_faults": None, "flagged_share": None, "settled": None},
+        {"system_peak_bytes": 104 * 2**20},
+        {"peak_bytes": 2**20, "system_peak_bytes": 3 * 2**20},
+        {"host_s": 0.01},
+    ],
 )
 def test_what_hardly_matters_is_not_marked(changes: dict[str, object]) -> None:
-    """A fault for every 0.25 ms, a few interrupted slots, or numbers that don't apply are no doubt."""
+    """A fault for every 0.25 ms, a few interrupted slots, 4 % or 2 MiB of memory, missing numbers: no doubt."""
     assert letters(**changes) == ""
 
 

@@ -23,13 +23,13 @@ CONTRACT = """
     threads, allocator, timing,
     status, detail,
     latency_s, latency_low_s, latency_high_s, latency_min_s, rounds, processes, calls_per_timing, flagged_share,
-    page_faults, settled,
+    page_faults, settled, host_s,
     speedup, speedup_low, speedup_high, log_ratio_sd,
-    peak_bytes, saved_bytes, reserved_bytes, compile_cold_s, compile_warm_s, graphs,
-    kernels, error, tolerance,
+    peak_bytes, saved_bytes, reserved_bytes, system_peak_bytes, compile_cold_s, compile_warm_s, graphs,
+    kernels, error, tolerance, clock_hz, throttle,
     env_id, device_name, torch_version, commit, started_at, schema_version
 """
-"""The columns of results.csv as design.md lists them."""
+"""The columns of results.csv as design.md lists them; what schema 2 added stands among them."""
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -169,6 +169,16 @@ def test_columns_may_stand_in_any_order(tmp_path: Path) -> None:
     frame(row()).loc[:, ::-1].to_csv(tmp_path / RESULTS, index=False)
 
     pd.testing.assert_frame_equal(table.load(tmp_path), frame(row()))
+
+
+def test_results_of_the_first_schema_lack_what_came_later(tmp_path: Path) -> None:
+    """A file from before a column was there is read, with that column empty; the same file of today is refused."""
+    older = frame(row(schema_version=1)).drop(columns="host_s")
+    older.to_csv(tmp_path / RESULTS, index=False)
+    assert table.load(tmp_path)["host_s"].isna().all()
+
+    older.assign(schema_version=2).to_csv(tmp_path / RESULTS, index=False)
+    assert "the column host_s is missing" in refusal(tmp_path / RESULTS)
 
 
 def test_an_older_schema_is_read(tmp_path: Path) -> None:

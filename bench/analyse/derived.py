@@ -1,0 +1,37 @@
+"""What is derived from rows on reading."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+
+LAUNCH_SHARE = 0.9
+"""From this share of the device's time on, submitting calls is what a loop of them waits for."""
+
+COMPILED = "compiled_"
+
+
+def launch_bound(row: Row) -> bool | None:
+    """Return whether the host takes as long to submit a call as the device to do it, None where that isn't known."""
+    if row["host_s"] is None or row["latency_s"] is None:
+        return None
+    return bool(row["host_s"] >= LAUNCH_SHARE * row["latency_s"])
+
+
+def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> float | None:
+    """Return the number of calls after which compiling has paid, infinite where it never does.
+
+    What compiling gains is the difference to the same implementation uncompiled, or to the baseline where that
+    wasn't measured beside it. None for what wasn't compiled, or where there is nothing to compare with.
+    """
+    if row["compile_cold_s"] is None or row["latency_s"] is None:
+        return None
+    latencies = {other["implementation"]: other["latency_s"] for other in others if other["status"] == "ok"}
+    name = str(row["implementation"])
+    twin_s = latencies.get(name.removeprefix(COMPILED)) if name.startswith(COMPILED) else None
+    plain_s = twin_s or latencies.get(baseline)
+    if plain_s is None:
+        return None
+    gained_s = plain_s - row["latency_s"]
+    return math.ceil(row["compile_cold_s"] / gained_s) if gained_s > 0 else math.inf

@@ -1,0 +1,95 @@
+"""What the device reaches at best, by a matrix product and a copy: a rate above it was not worked for."""
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from bench.analyse import work
+from bench.measure.clock import Call, timer
+from bench.plan.case import Point
+from bench.show import units
+
+PRODUCT = {"cpu": 1024, "cuda": 8192}
+"""The side of the matrices that are multiplied."""
+
+COPIED_BYTES = {"cpu": 1 << 26, "cuda": 1 << 30}
+"""The size of the copy. A call that moves less is not held against it, because a cache may be faster than memory."""
+
+LEAST, TAKE_S = 3, 0.1
+"""Product and copy are repeated so often, and so many seconds; the fastest counts."""
+
+MARGIN = 1.25
+"""A layer's own shapes may reach a little more than these."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The best that was seen of a device: floating-point operations and bytes per second."""
+
+    flops_per_s: float
+    bytes_per_s: float
+
+
+_best: dict[tuple[str, str, int], Ceiling] = {}
+"""What this process has seen, by device, dtype and threads."""
+
+
+def objection(point: Point, call_s: float) -> str:
+    """Return what is impossible about a call that takes so long, with the figures; empty where nothing is.
+
+    The ceiling is taken once in a process, and once more before anything is called impossible,
+    in case the machine was slow the first time.
+    """
+    key = (point.device, point.dtype, point.threads)
+    if key not in _best:
+        _best[key] = _take(point)
+    if _above(point, call_s, _best[key]):
+        again = _take(point)
+        _best[key] = Ceiling(
+            max(_best[key].flops_per_s, again.flops_per_s), max(_best[key].bytes_per_s, again.bytes_per_s)
+        )
+    return _above(point, call_s, _best[key])
+
+
+def _above(point: Point, call_s: float, ceiling: Ceiling) -> str:
+    flops, moved_bytes = work.flops(point), work.least_bytes(point)
+    if flops / call_s > MARGIN * ceiling.flops_per_s:
+        return _impossible(flops / call_s, ceiling.flops_per_s, "FLOP/s", "a matrix product")
+    if moved_bytes > COPIED_BYTES[_kind(point)] and moved_bytes / call_s > MARGIN * ceiling.bytes_per_s:
+        return _impossible(moved_bytes / call_s, ceiling.bytes_per_s, "B/s", "a copy")
+    return ""
+
+
+def _impossible(rate: float, best: float, unit: str, of: str) -> str:
+    return (
+        f"impossible rate: the layer's work at this time would be {units.rate(rate, unit)}; "
+        f"{of} reaches {units.rate(best, unit)} here"
+    )
+
+
+def _take(point: Point) -> Ceiling:
+    """Return what a product and a copy reach now."""
+    device, dtype = point.device, getattr(torch, point.dtype)
+    side, copied = PRODUCT[_kind(point)], COPIED_BYTES[_kind(point)]
+    with torch.inference_mode():
+        factor = torch.randn(side, side).to(device, dtype)
+        product = torch.empty_like(factor)
+        product_s = _fastest(lambda: torch.mm(factor, factor, out=product), device)
+        source = torch.zeros(copied // 2, dtype=torch.uint8, device=device)
+        target = torch.empty_like(source)
+        copy_s = _fastest(lambda: target.copy_(source), device)
+    return Ceiling(2 * side**3 / product_s, copied / copy_s)
+
+
+def _fastest(call: Call, device: str) -> float:
+    clock = timer(device, "host")
+    times: list[float] = []
+    end = time.perf_counter() + TAKE_S
+    while len(times) < LEAST or time.perf_counter() < end:
+        times.append(clock(call, 1))
+    return min(times)
+
+
+def _kind(point: Point) -> str:
+    return "cpu" if point.device == "cpu" else "cuda"

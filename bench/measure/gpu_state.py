@@ -1,0 +1,40 @@
+"""A GPU's clock, and what holds it down, as NVML tells them."""
+
+from dataclasses import dataclass
+
+import torch
+
+THROTTLE_REASONS = {
+    0x04: "software power cap",
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}
+"""Bits of `nvmlClocksThrottleReasons` that slow a kernel down; an idle GPU or a clock setting is none of them.
+Source: NVML API reference, group nvmlClocksEventReasons."""
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """The clock of the multiprocessors in Hz, and the reasons that hold it down; None and none where nobody tells."""
+
+    clock_hz: float | None = None
+    throttle: tuple[str, ...] = ()
+
+
+def read(device: str) -> GpuState:
+    """Return the state of a CUDA device now; without NVML's package, or a driver that answers, nothing is known."""
+    try:
+        import pynvml
+    except ImportError:
+        return GpuState()
+    try:
+        pynvml.nvmlInit()
+        uuid = torch.cuda.get_device_properties(device).uuid  # NVML's numbering ignores CUDA_VISIBLE_DEVICES
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+        clock_mhz = pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
+        bits = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+    except pynvml.NVMLError:
+        return GpuState()
+    return GpuState(clock_mhz * 1e6, tuple(name for bit, name in THROTTLE_REASONS.items() if bits & bit))

@@ -1,0 +1,59 @@
+"""Figures that follow from a row and those beside it."""
+
+import math
+from typing import Any
+
+import pytest
+
+from bench.analyse.derived import calls_until_paid, launch_bound
+
+
+def row(implementation: str, latency_s: float | None, **columns: Any) -> dict[str, Any]:
+    """Return the columns of a row that are read here."""
+    status = "ok" if latency_s is not None else "error"
+    return {
+        "implementation": implementation,
+        "status": status,
+        "latency_s": latency_s,
+        "compile_cold_s": None,
+        "host_s": None,
+        **columns,
+    }
+
+
+@pytest.mark.parametrize(("host_s", "bound"), [(1e-5, False), (8e-5, False), (9.5e-5, True), (2e-4, True)])
+def test_a_layer_is_launch_bound_where_the_host_needs_as_long_as_the_device(host_s: float, bound: bool) -> None:
+    """A call of 100 µs on the device that costs the host 95 µs is launch-bound, one that costs 10 µs isn't."""
+    assert launch_bound(row("sdpa", 1e-4, host_s=host_s)) is bound
+
+
+def test_without_a_host_time_nothing_is_said_of_launches() -> None:
+    """On a CPU there is nothing to launch."""
+    assert launch_bound(row("sdpa", 1e-4)) is None
+
+
+def test_compiling_pays_against_the_same_implementation_uncompiled() -> None:
+    """3 s of compiling and 2 ms gained a call against sdpa are 1500 calls, whatever eager takes."""
+    compiled = row("compiled_sdpa", 8e-3, compile_cold_s=3.0)
+    others = [row("eager", 0.1), row("sdpa", 10e-3), compiled]
+    assert calls_until_paid(compiled, others, "eager") == pytest.approx(1500, abs=1)
+
+
+def test_without_its_twin_it_pays_against_the_baseline() -> None:
+    """Flex has no uncompiled twin in the table; a twin that failed is none."""
+    flex = row("flex", 9e-3, compile_cold_s=1.0)
+    assert calls_until_paid(flex, [row("eager", 10e-3), flex], "eager") == pytest.approx(1000, abs=1)
+    compiled = row("compiled_sdpa", 9e-3, compile_cold_s=1.0)
+    assert calls_until_paid(compiled, [row("eager", 10e-3), row("sdpa", None)], "eager") == pytest.approx(1000, abs=1)
+
+
+def test_what_gains_nothing_never_pays() -> None:
+    """Slower than its twin: no number of calls is enough."""
+    compiled = row("compiled_eager", 11e-3, compile_cold_s=3.0)
+    assert calls_until_paid(compiled, [row("eager", 10e-3)], "eager") == math.inf
+
+
+def test_what_is_not_compiled_has_nothing_to_pay() -> None:
+    """No compile time, no number; and nothing beside it to compare with, none either."""
+    assert calls_until_paid(row("sdpa", 9e-3), [row("eager", 10e-3)], "eager") is None
+    assert calls_until_paid(row("flex", 9e-3, compile_cold_s=1.0), [], None) is None

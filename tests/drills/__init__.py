@@ -1,0 +1,4 @@
+"""Drills: what the suite claims of itself, shown on this machine. Each prints figures; none is a test.
+
+python -m tests.drills.spin
+"""
