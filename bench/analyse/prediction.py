@@ -27,19 +27,30 @@ def peak_bytes(case: Case) -> int | None:
 def _eager(point: Point) -> int:
     """At the softmax two score tensors live; at the first product q·scale, its copy and that of k beside one."""
     x, s = _projected(point), _scores(point)
-    copies = 6 * x + s if point.num_heads > 1 else 4 * x + s
+    copies = (6 if _is_split(point) else 4) * x + s
     return max(3 * x + 2 * s, copies, _end(point))
 
 
 def _sdpa(point: Point) -> int:
-    """The flash kernel's output is all that the core adds; the end of the layer is the peak."""
-    return _end(point)
+    """Beside projection and output the flash kernel holds a sum for each query, and scratch for each thread."""
+    return max(4 * _projected(point) + _flash(point), _end(point))
+
+
+def _flash(point: Point) -> int:
+    """A sum for each query; for each thread a block of scores with its maxima, sums and outputs.
+
+    Source: PyTorch, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+    """
+    tokens, heads = point.num_tokens, point.num_heads
+    queries = min(tokens, 256 if tokens >= 768 else 64 if tokens >= 192 else 32)
+    scratch = queries * (min(tokens, 512) + 2 + point.channels // heads)
+    return point.batch * heads * tokens + point.threads * scratch
 
 
 def _stepwise(point: Point) -> int:
     """The scaled queries and both score tensors keep their names until the values are weighted by a copy of v."""
     x, s = _projected(point), _scores(point)
-    return max((6 if point.num_heads > 1 else 5) * x + 2 * s, _end(point))
+    return max((6 if _is_split(point) else 5) * x + 2 * s, _end(point))
 
 
 def _manual(point: Point) -> int:
@@ -65,9 +76,14 @@ def _online(point: Point) -> int:
 
 
 def _mha(point: Point) -> int:
-    """The fast path, which asks for an even number of heads, holds all scores once; flash holds none."""
+    """The fast path, which asks for an even number of heads, holds all scores once; flash its scratch."""
     x = _projected(point)
-    return max(7 * x, 4 * x + _scores(point) if point.num_heads % 2 == 0 else 0)
+    return max(7 * x, 4 * x + _scores(point) if point.num_heads % 2 == 0 else 5 * x + _flash(point))
+
+
+def _is_split(point: Point) -> bool:
+    """Return whether batch and heads are two strides in q, k and v, so that a product must copy them."""
+    return point.batch > 1 and point.num_heads > 1
 
 
 def _end(point: Point) -> int:

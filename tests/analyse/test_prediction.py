@@ -1,6 +1,7 @@
 """The formulas of peak memory, held against what the allocator did."""
 
 import pytest
+import torch
 
 from bench.analyse import prediction
 from bench.analyse.prediction import peak_bytes
@@ -13,7 +14,15 @@ from tests.points import point
 @pytest.mark.parametrize("implementation", sorted(prediction.FORMULAS))
 @pytest.mark.parametrize(
     ("batch", "tokens", "token_len", "channels", "heads"),
-    [(2, 16, 64, 64, 4), (2, 128, 64, 64, 4), (3, 64, 48, 48, 1), (13, 100, 49, 64, 4), (1, 300, 64, 64, 2)],
+    [
+        (2, 16, 64, 64, 4),
+        (2, 128, 64, 64, 4),
+        (3, 64, 48, 48, 1),
+        (13, 100, 49, 64, 4),
+        (1, 300, 64, 64, 2),
+        (1, 50, 256, 256, 4),
+        (1, 1000, 16, 16, 1),
+    ],
 )
 def test_the_peak_is_predicted_to_the_byte(
     implementation: str, batch: int, tokens: int, token_len: int, channels: int, heads: int
@@ -22,6 +31,7 @@ def test_the_peak_is_predicted_to_the_byte(
     if implementation == "mha" and token_len != channels:
         pytest.skip("nn.MultiheadAttention needs token_len = channels")
     at = point(batch=batch, num_tokens=tokens, token_len=token_len, channels=channels, num_heads=heads)
+    torch.set_num_threads(at.threads)
     work = workload.make(at)
     call = workload.step(workload.subject(work, implementation), work)
     with work.context():
