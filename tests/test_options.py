@@ -56,7 +56,7 @@ def test_words_that_should_be_numbers_are_refused() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"sweep": "quikc"}, "unknown sweep 'quikc'; expected one of article"),
+        ({"sweep": "quikc"}, "unknown sweep 'quikc'; expected one of allocator, article"),
         ({"device": "tpu"}, "device = 'tpu' must be cpu, cuda or cuda:<number>"),
         ({"processes": 0}, "processes = 0 must be a whole number of at least 1"),
         ({"mode": "eval"}, "mode = 'eval' must be one of inference, forward, train"),

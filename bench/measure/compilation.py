@@ -1,11 +1,13 @@
-"""What torch.compile did: graphs, recompilations, and the toolchain's first use."""
+"""What torch.compile did: graphs, recompilations, and the toolchain's first use.
 
+Importing the compiler takes longer than importing torch, so only those who compile have it imported.
+"""
+
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
-import torch._inductor.config
-from torch._dynamo.utils import counters
 
 NO_COMPILER = "No working C++ compiler"
 """How Inductor says that the machine has none."""
@@ -16,11 +18,28 @@ def name_kernels() -> None:
 
     For profiles alone: it makes kernels slower to compile (2.4 s instead of 0.7 s for one was seen) and adds to them.
     """
+    import torch._inductor.config
+
     torch._inductor.config.cpp.enable_kernel_profile = True
+
+
+def is_used() -> bool:
+    """Return whether anything in this process has had to do with the compiler."""
+    return "torch._dynamo" in sys.modules
+
+
+def reset() -> None:
+    """Forget what was compiled, so that the limit of recompilations, which is per code object, starts anew."""
+    if is_used():
+        torch.compiler.reset()
 
 
 def graphs() -> int:
     """Return the number of graphs that this process has compiled so far."""
+    if not is_used():
+        return 0
+    from torch._dynamo.utils import counters
+
     return int(counters["stats"]["unique_graphs"])
 
 
@@ -41,5 +60,5 @@ def warm_toolchain(device: str) -> None:
 @contextmanager
 def frozen() -> Iterator[None]:
     """Make any recompilation inside an error, so that no timing holds one."""
-    with torch.compiler.set_stance("fail_on_recompile"):
+    with torch.compiler.set_stance("fail_on_recompile") if is_used() else nullcontext():
         yield

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from bench.measure import workload
+from bench.measure import compilation, workload
 from bench.plan.case import Case
 
 STATUS = Path("/proc/self/status")
@@ -25,7 +25,7 @@ def of_case(case: Case) -> int | None:
     if not CLEAR_REFS.exists():
         return None
     torch.set_num_threads(case.point.threads)
-    torch.compiler.reset()
+    compilation.reset()
     try:
         work = workload.make(case.point)
         call = workload.step(workload.subject(work, case.implementation), work)

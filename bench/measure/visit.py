@@ -82,7 +82,7 @@ def make(request: Request, announce: Announce) -> Visit:
         return visit
     rng = random.Random(request.seed)  # noqa: S311 - an order, not a secret
     layout = torch.empty(rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
-    torch.compiler.reset()
+    compilation.reset()
     _measure(request, visit, rng, announce)
     del layout
     return visit

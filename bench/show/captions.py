@@ -2,7 +2,7 @@
 
 import math
 
-from bench.show.pictures import LATENCY, MEMORY, SPEEDUP, Picture, moving
+from bench.show.pictures import LATENCY, MEMORY, SPEEDUP, Picture
 from bench.show.words import counted, parts
 
 TITLES = {
@@ -21,13 +21,14 @@ Y_LABELS = {
 def title(picture: Picture) -> str:
     """Return what the picture shows, in words."""
     over = f" over {picture.baseline or 'the baseline'}" if picture.quantity is SPEEDUP else ""
-    return f"{TITLES[picture.quantity]}{over} against {picture.axis.name}"
+    by = ", by allocator" if picture.by_allocator else ""
+    return f"{TITLES[picture.quantity]}{over} against {picture.axis.name}{by}"
 
 
 def facts(picture: Picture) -> list[str]:
     """Return what holds for the whole picture: layer, device, type, mode and the fixed values."""
     names = dict.fromkeys(row["device_name"] for row in picture.rows if row["device_name"])
-    fixed = [name for name in vars(picture.point) if name not in moving(picture.axis, picture.point)]
+    fixed = [name for name in vars(picture.point) if name not in picture.moving]
     device, *others = [picture.point.device, *names]
     words = parts(picture.point, [name for name in fixed if name != "device"])
     return [words[0], f"{device} ({', '.join(others)})" if others else device, *words[1:]]
@@ -35,7 +36,7 @@ def facts(picture: Picture) -> list[str]:
 
 def x_label(picture: Picture) -> str:
     """Return what stands under the horizontal axis."""
-    follows = "  (token length = channels)" if "token_len" in moving(picture.axis, picture.point) else ""
+    follows = "  (token length = channels)" if "token_len" in picture.moving else ""
     return f"{picture.axis.name} {picture.axis.symbol}{follows}"
 
 

@@ -33,7 +33,7 @@ def draw_labels(sheet: Sheet, picture: Picture) -> None:
     for stroke, end, place in zip(found, ends, places, strict=False):
         _leader(sheet.main, end, place, stroke.look.colour)
         _sample(sheet.main, place, stroke.in_label)
-        _name(sheet.main, place, stroke.line.implementation, stroke.look.colour)
+        _name(sheet.main, place, stroke.line.label, stroke.look.colour)
     if label:
         colour = reference_colour(picture)
         _leader(sheet.main, ends[-1], places[-1], colour)

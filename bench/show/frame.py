@@ -95,7 +95,7 @@ def sheet(picture: Picture) -> Sheet:
 
 def _width(picture: Picture) -> float:
     lines, failures = (
-        (line.implementation for line in picture.lines),
+        (line.label for line in picture.lines),
         (each.implementation for each in picture.failures),
     )
     label = max(text_width(name) for name in (*lines, *failures, reference(picture)))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import pandas as pd
@@ -33,12 +33,21 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """The values of one implementation, one for each x of its picture; NaN where there is none."""
+    """The values of one implementation, one for each x of its picture; NaN where there is none.
+
+    `allocator` is said where a picture shows an implementation under several.
+    """
 
     implementation: str
     values: tuple[float, ...]
     lows: tuple[float, ...]
     highs: tuple[float, ...]
+    allocator: str = ""
+
+    @property
+    def label(self) -> str:
+        """The line's name, unique in its picture."""
+        return ", ".join(filter(None, (self.implementation, self.allocator)))
 
 
 @dataclass(frozen=True)
@@ -64,9 +73,20 @@ class Picture:
     rows: tuple[Row, ...]
 
     @property
+    def by_allocator(self) -> bool:
+        """Whether implementations have a line for each allocator."""
+        return any(line.allocator for line in self.lines)
+
+    @property
+    def moving(self) -> set[str]:
+        """The columns of the points that are not fixed in the picture."""
+        return moving(self.axis, self.point) | ({ALLOCATOR} if self.by_allocator else set())
+
+    @property
     def name(self) -> str:
         """The picture in one word: a file name that stays the same whatever else was measured."""
-        return f"{self.quantity.name}-{self.axis.name}-{slug(self.point, moving(self.axis, self.point))}"
+        by = "-allocator" if self.by_allocator else ""
+        return f"{self.quantity.name}-{self.axis.name}{by}-{slug(self.point, self.moving)}"
 
 
 LATENCY = Quantity("latency", "latency_s", "latency_low_s", "latency_high_s")
@@ -87,6 +107,8 @@ SHOWN = (
     (SPEEDUP, CHANNELS),
 )
 
+ALLOCATOR = "allocator"
+
 SERIES = 3
 """Places that make a series: two are a picture only where nothing longer shows the same setting along this axis."""
 
@@ -103,6 +125,12 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
             lines = tuple(_lines(group, quantity, axis, baseline))
             if lines:
                 yield _picture(group, quantity, axis, lines, baseline)
+    for quantity in (LATENCY, SPEEDUP):
+        for group in _groups(rows, TOKENS, {ALLOCATOR}):
+            parts = _by(group, ALLOCATOR)
+            lines = tuple(line for part in parts.values() for line in _allocated(part, group, quantity, baseline))
+            if len(parts) > 1 and lines:
+                yield _picture(group, quantity, TOKENS, lines, baseline)
 
 
 def moving(axis: Axis, point: Point) -> set[str]:
@@ -111,10 +139,10 @@ def moving(axis: Axis, point: Point) -> set[str]:
     return {axis.column, "token_len"} if follows else {axis.column}
 
 
-def _groups(rows: Sequence[Row], axis: Axis) -> list[list[Row]]:
+def _groups(rows: Sequence[Row], axis: Axis, together: Set[str] = frozenset()) -> list[list[Row]]:
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault(_fixed(_point(row), moving(axis, _point(row))), []).append(row)
+        groups.setdefault(_fixed(_point(row), moving(axis, _point(row)) | together), []).append(row)
     found = [group for group in groups.values() if len(_xs(group, axis)) > 1]
     long = {_setting(group) for group in found if len(_xs(group, axis)) >= SERIES}
     return [group for group in found if len(_xs(group, axis)) >= SERIES or _setting(group) not in long]
@@ -152,9 +180,17 @@ def _picture(
     )
 
 
-def _lines(group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None) -> Iterator[Line]:
-    xs = _xs(group, axis)
-    for name, rows in _by_implementation(group).items():
+def _allocated(part: Sequence[Row], group: Sequence[Row], quantity: Quantity, baseline: str | None) -> Iterator[Line]:
+    """Yield the lines of the rows under one allocator, over the places of the whole group."""
+    for line in _lines(part, quantity, TOKENS, baseline, _xs(group, TOKENS)):
+        yield dataclasses.replace(line, allocator=part[0][ALLOCATOR])
+
+
+def _lines(
+    group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None, places: Sequence[int] = ()
+) -> Iterator[Line]:
+    xs = places or _xs(group, axis)
+    for name, rows in _by(group, "implementation").items():
         at = {row[axis.column]: row for row in rows if is_measured(row)}
         line = Line(
             name,
@@ -168,15 +204,15 @@ def _lines(group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str |
 
 
 def _failures(group: Sequence[Row], axis: Axis) -> Iterator[Failure]:
-    for name, rows in _by_implementation(group).items():
+    for name, rows in _by(group, "implementation").items():
         for status in dict.fromkeys(row["status"] for row in rows if row["status"] != "ok"):
             yield Failure(name, status, tuple(sorted(row[axis.column] for row in rows if row["status"] == status)))
 
 
-def _by_implementation(group: Sequence[Row]) -> dict[str, list[Row]]:
+def _by(group: Sequence[Row], column: str) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {}
     for row in group:
-        rows.setdefault(row["implementation"], []).append(row)
+        rows.setdefault(row[column], []).append(row)
     return rows
 
 

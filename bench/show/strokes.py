@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bench.show.captions import reference
 from bench.show.frame import GREY, Sheet
-from bench.show.palette import Dash, Style, style
+from bench.show.palette import DOTTED, Dash, Style, style
 from bench.show.pictures import Line, Picture
+from bench.show.words import DEFAULTS
 
 LINE_WIDTH, REFERENCE_WIDTH = 1.8, 1.2
 MARKER_SIZE, MARKER_STEP = 7.5, 0.5
@@ -63,11 +64,11 @@ class Stroke:
 
 def strokes(picture: Picture, ends: tuple[float, float]) -> list[Stroke]:
     """Return how each line is drawn: solid ones first, those that coincide in stripes of one shared line."""
-    lines = sorted(picture.lines, key=lambda line: bool(style(line.implementation).dash))
+    lines = sorted(picture.lines, key=lambda line: bool(_look(line).dash))
     found: list[Stroke] = []
     for members in _coincident(lines, ends):
         for place, line in enumerate(members):
-            look, shared = style(line.implementation), len(members) > 1
+            look, shared = _look(line), len(members) > 1
             dash = (STRIPE, STRIPE * (len(members) - 1)) if shared else look.dash
             found.append(Stroke(line, look, dash, -STRIPE * place if shared else 0.0, len(found)))
     return found
@@ -78,7 +79,7 @@ def draw_lines(sheet: Sheet, picture: Picture) -> None:
     if reference(picture):
         sheet.main.axhline(1, color=reference_colour(picture), linewidth=REFERENCE_WIDTH, zorder=2.5, gid="reference")
     for stroke in strokes(picture, sheet.main.get_ylim()):
-        name = stroke.line.implementation
+        name = stroke.line.label
         sheet.main.fill_between(picture.xs, stroke.line.lows, stroke.line.highs, **_band(stroke, len(picture.lines)))
         sheet.main.plot(picture.xs, stroke.line.values, gid=f"line {name}", **stroke.on_axes)
 
@@ -86,6 +87,13 @@ def draw_lines(sheet: Sheet, picture: Picture) -> None:
 def reference_colour(picture: Picture) -> str:
     """Return the colour of the rule at 1: the baseline's own where it is known."""
     return style(picture.baseline).colour if picture.baseline else GREY
+
+
+def _look(line: Line) -> Style:
+    """Return the implementation's look; under another allocator than the usual one dotted, its markers hollow."""
+    look = style(line.implementation)
+    usual = line.allocator in ("", DEFAULTS["allocator"])
+    return look if usual else replace(look, dash=DOTTED, hollow=True)
 
 
 def _band(stroke: Stroke, number: int) -> dict[str, Any]:

@@ -327,7 +327,7 @@ def test_an_unknown_name_is_refused(name: str) -> None:
         load_sweep(name)
 
     message = str(refused.value)
-    assert message.startswith(f"unknown sweep {name!r}; expected one of article, ")
+    assert message.startswith(f"unknown sweep {name!r}; expected one of allocator, article, ")
     assert all(shipped in message for shipped in ("article", "full", "quick", "vit", ".toml"))
 
 

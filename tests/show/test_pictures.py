@@ -108,6 +108,24 @@ def test_pairs_are_drawn_where_nothing_longer_is() -> None:
     assert drawn == {6}
 
 
+def test_two_allocators_are_drawn_together_and_each_alone() -> None:
+    """Where a sweep has both, latency and speed-up have a picture with a line for each allocator as well."""
+    points = [point(num_tokens=n, allocator=name) for name in ("retained", "system") for n in (50, 197, 577)]
+    found = list(pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")])))
+    together = [picture for picture in found if picture.by_allocator]
+    assert [[line.label for line in picture.lines] for picture in together] == [
+        ["eager, retained", "sdpa, retained", "eager, system", "sdpa, system"],
+        ["sdpa, retained", "sdpa, system"],
+    ]
+    assert together[0].name == "latency-tokens-allocator-vit-cpu-float32-inference-b8-c384-h6-t1"
+    assert len({picture.name for picture in found}) == len(found) == 3 * 2 + 2
+
+
+def test_one_allocator_has_no_picture_of_allocators() -> None:
+    """What most sweeps hold is drawn once."""
+    assert not any(picture.by_allocator for picture in tokens())
+
+
 def test_the_widest_sweep_has_a_number_of_pictures_that_one_can_look_at() -> None:
     """`full` has series of tokens, heads and channels in three modes, and none of its accidental pairs."""
     names = {picture.name for picture in pictures(results(load_sweep("full").cases(), processes=1))}
