@@ -1,5 +1,6 @@
 """Implementations as a user might bring them: good ones, wrong ones, and ones that misbehave."""
 
+import copy
 import gc
 import os
 import time
@@ -8,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from impls import Implementation, with_attend
+from impls.contract import compiling
+from impls.layers.vit import ViTAttention
 
 
 def twin_attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -89,3 +92,15 @@ def unsupported(layer: nn.Module) -> Implementation:
     from impls import Unsupported
 
     raise Unsupported("not this layer")
+
+
+@compiling
+def exhausted(layer: nn.Module) -> Implementation:
+    """Return the layer compiled for so many shapes already that torch.compile has given up on it."""
+    assert isinstance(layer, ViTAttention)
+    own = copy.copy(layer)
+    own.compile(dynamic=False, backend="eager")
+    with torch.inference_mode():
+        for tokens in range(100, 101 + torch._dynamo.config.recompile_limit):
+            own(torch.zeros(1, tokens, layer.qkv.in_features))
+    return own

@@ -17,6 +17,9 @@ FLAGGED_PER_S = 20
 """A slot is flagged where it was switched out involuntarily more often than this: each may cost a millisecond, and
 20 a second are the 2 % that a quick sweep aims at. A quiet machine was seen to do 3 a second."""
 
+BUSY_CORES = 0.25
+"""A slot is flagged too where others kept more than this of a core busy, which may be the other half of ours."""
+
 
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
     """Return the table of results of the records, a row per case in the order of their first record."""
@@ -96,9 +99,11 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _flagged(record: Record) -> Iterator[bool]:
-    for timings, switches in zip(record.slots.timings_s, record.slots.switches, strict=True):
+    slots = record.slots
+    others = slots.others or (0.0,) * len(slots.rounds)
+    for timings, switches, cores in zip(slots.timings_s, slots.switches, others, strict=True):
         seconds = sum(timings) * (record.calls_per_timing or 1)
-        yield switches > FLAGGED_PER_S * seconds
+        yield switches > FLAGGED_PER_S * seconds or cores > BUSY_CORES
 
 
 def _ratio(records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import psutil
+
+from bench.store import machine
 
 LOOK_S = 1.0
 
@@ -35,7 +36,7 @@ class Preflight:
 def look(seconds: float = LOOK_S) -> Preflight:
     """Return what the machine is doing, watched while a small product is repeated on one core."""
     matrix = np.ones((PRODUCT, PRODUCT))
-    busy_s, own_s = _busy_s(), time.process_time()
+    busy_s, own_s = machine.busy_s(), time.process_time()
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     times: list[float] = []
     start = time.perf_counter()
@@ -45,7 +46,7 @@ def look(seconds: float = LOOK_S) -> Preflight:
         times.append(time.perf_counter() - begin)
     elapsed = time.perf_counter() - start
     low, middle, high = np.percentile(times, [25, 50, 75])
-    others = (_busy_s() - busy_s - (time.process_time() - own_s)) / elapsed
+    others = (machine.busy_s() - busy_s - (time.process_time() - own_s)) / elapsed
     return Preflight(
         others_cores=round(max(0.0, others), 2),
         switches=resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
@@ -72,8 +73,3 @@ def warnings(seen: Preflight, threads: int, cores: int) -> list[str]:
             f"a fixed product's time varies by {seen.spread:.0%}: the clock or a neighbour changes while we measure"
         )
     return said
-
-
-def _busy_s() -> float:
-    times = psutil.cpu_times()
-    return float(times.user + times.system + getattr(times, "nice", 0.0))

@@ -12,6 +12,7 @@ import numpy as np
 
 from bench.analyse.statistics import expected_half_width, round_differences
 from bench.measure.clock import Call, Timer
+from bench.measure.neighbours import Neighbours
 from bench.store.record import Slots
 
 LEAST_TIMING_S = 1e-3
@@ -46,11 +47,12 @@ class Pace:
 
 
 class Reading(NamedTuple):
-    """One slot: seconds per call of each timing, involuntary context switches, minor page faults."""
+    """One slot: seconds per call of each timing, involuntary context switches, page faults, cores others used."""
 
     timings_s: tuple[float, ...]
     switches: int
     faults: int
+    others: float = 0.0
 
 
 Taken = dict[str, dict[int, Reading]]
@@ -113,12 +115,13 @@ def sample(
     return {name: _slots(readings) for name, readings in taken.items()}
 
 
-def slot(call: Call, timer: Timer, pace: Pace) -> Reading:
+def slot(call: Call, timer: Timer, pace: Pace, neighbours: Neighbours) -> Reading:
     """Return one implementation's turn in a round."""
     before = resource.getrusage(resource.RUSAGE_SELF)
     timings = tuple(timer(call, pace.calls) for _ in range(pace.timings))
     after = resource.getrusage(resource.RUSAGE_SELF)
-    return Reading(timings, after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt)
+    switches, faults = after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
+    return Reading(timings, switches, faults, neighbours.cores())
 
 
 def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float]:
@@ -146,6 +149,7 @@ def _slots(readings: Mapping[int, Reading]) -> Slots:
         timings_s=tuple(reading.timings_s for reading in readings.values()),
         switches=tuple(reading.switches for reading in readings.values()),
         faults=tuple(reading.faults for reading in readings.values()),
+        others=tuple(round(reading.others, 2) for reading in readings.values()),
     )
 
 

@@ -13,6 +13,7 @@ import torch
 
 import impls
 from bench.measure import ceiling, clock, compilation, dispatch, gate, gpu_state, inspection, memory, sampler, workload
+from bench.measure.neighbours import Neighbours
 from bench.plan.case import Point
 
 Announce = Callable[[str, str], None]
@@ -203,13 +204,13 @@ def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Cal
 
 
 def _take_rounds(setting: _Setting, ready: dict[str, Ready], rng: random.Random) -> None:
-    request, outcomes = setting.request, setting.visit.outcomes
+    request, outcomes, neighbours = setting.request, setting.visit.outcomes, Neighbours()
 
     def turn(name: str) -> Callable[[], sampler.Reading]:
         def take() -> sampler.Reading:
             setting.announce(name, "rounds")
             with setting.visit.busy():
-                return sampler.slot(ready[name].call, setting.timer, ready[name].pace)
+                return sampler.slot(ready[name].call, setting.timer, ready[name].pace, neighbours)
 
         return take
 

@@ -35,7 +35,7 @@ class Doubt:
 UNSETTLED = Doubt("U", "still drifting when warm-up ended: its first rounds may be slower than the rest")
 FAULTS = Doubt("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
 DISTURBED = Doubt(
-    "D", "a quarter of the slots or more were interrupted by other work: quiet the machine, or use fewer threads"
+    "D", "other processes were at work during a quarter of the slots or more: quiet the machine, or use fewer threads"
 )
 MEMORY = Doubt("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
 LAUNCH_BOUND = Doubt("L", "launch-bound: the host takes as long to submit a call as the device to do it")

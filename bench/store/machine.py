@@ -68,6 +68,12 @@ def default_threads() -> int:
     return max(1, physical_cores() - 1)
 
 
+def busy_s() -> float:
+    """Return the seconds that all cores together were busy since the machine started, or kept from us by its host."""
+    times = psutil.cpu_times()
+    return float(times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0))
+
+
 def commit() -> str:
     """Return the checkout's commit, with `+` when the tree differs from it, empty outside a checkout."""
     root = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest
 
 SCHEMA_VERSION = 2
-"""2 added host_s, system_peak_bytes, clock_hz and throttle."""
+"""2 added host_s, system_peak_bytes, clock_hz, throttle, and to slots others."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
@@ -19,13 +19,15 @@ class Slots:
     """The turns of one implementation in one process, as columns of equal length.
 
     `rounds` numbers the rounds of the process; `timings_s` holds the seconds per call of each timing of a slot;
-    `switches` and `faults` are the involuntary context switches and minor page faults during a slot.
+    `switches` and `faults` are the involuntary context switches and minor page faults during a slot,
+    `others` the cores that other processes kept busy around it; empty in results of the first schema.
     """
 
     rounds: tuple[int, ...] = ()
     timings_s: tuple[tuple[float, ...], ...] = ()
     switches: tuple[int, ...] = ()
     faults: tuple[int, ...] = ()
+    others: tuple[float, ...] = ()
 
     @property
     def values_s(self) -> tuple[float, ...]:
@@ -40,6 +42,7 @@ class Slots:
             timings_s=tuple(tuple(timings) for timings in columns["timings_s"]),
             switches=tuple(columns["switches"]),
             faults=tuple(columns["faults"]),
+            others=tuple(columns.get("others", ())),
         )
 
 

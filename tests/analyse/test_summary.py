@@ -74,6 +74,12 @@ def test_flagged_share_is_that_of_slots_switched_out_more_than_twenty_times_a_se
     assert found["flagged_share"] == pytest.approx(0.4)
 
 
+def test_a_slot_beside_a_busy_process_is_flagged() -> None:
+    """Half a core in use by others flags a slot that was never switched out; a tenth does not."""
+    busy = Slots((0, 1, 2), ((1.0,),) * 3, (0, 0, 0), (0, 0, 0), (0.5, 0.1, 1.0))
+    assert only(measured("eager", 0, of=busy))["flagged_share"] == pytest.approx(2 / 3)
+
+
 def test_page_faults_are_those_of_one_call() -> None:
     """A slot of three timings of four calls has twelve calls; 30 and 42 faults over two slots are 3 a call."""
     timings = ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))

@@ -17,6 +17,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import journal
 from bench.store.table import load
+from tests import mutants
 from tests.points import point
 
 QUICK = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
@@ -42,9 +43,10 @@ scripted = pytest.mark.usefixtures("_scripted")
 
 
 def test_a_real_worker_measures_real_faults(tmp_path: Path) -> None:
-    """Wrong numbers, an exception, an exit and forged output end as rows beside eager, which is ok at every point."""
+    """Wrong numbers, an exception, an exit, forged output and every mutant end as rows beside eager, which is ok."""
     statuses = {"wrong": "incorrect", "raises": "error", "exits": "crashed", "talkative": "ok"}
     foreign = {f"tests.foreign:{name}": status for name, status in statuses.items()}
+    foreign |= {f"tests.mutants:{name}": "incorrect" for name in mutants.ALL}
     list(engine.run(swept("eager", *foreign), tmp_path))
     table = load(tmp_path)
     assert list(zip(table["num_tokens"], table["implementation"], table["status"], strict=True)) == [

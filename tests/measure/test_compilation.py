@@ -39,6 +39,13 @@ def test_with_the_limit_exhausted_the_row_is_a_fallback_without_a_number(monkeyp
     assert "slots" not in found[1].found
 
 
+def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback() -> None:
+    """It warned in a log that nobody reads and ran eagerly: the row says so and holds no number."""
+    made = visited("eager", "tests.foreign:exhausted").outcomes["tests.foreign:exhausted"]
+    assert made.status == "fallback"
+    assert "slots" not in made.found
+
+
 def test_a_recompilation_while_timing_is_an_error() -> None:
     """A call of another shape inside the frozen stance raises instead of compiling."""
     compiled = torch.compile(lambda x: x.sin() + 1, dynamic=False)

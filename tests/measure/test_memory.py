@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 
@@ -41,6 +42,35 @@ def test_the_eager_layer_holds_two_score_tensors_beside_its_projection(
     with work.context():
         call()
         assert inspection.look(call, "cpu").memory.peak_bytes == projection + 2 * scores
+
+
+@pytest.mark.parametrize(("implementation", "low", "high"), [("online", 0.9, 1.2), ("eager", 1.8, 2.1)])
+def test_the_peak_grows_with_tokens_as_the_algorithm_does(implementation: str, low: float, high: float) -> None:
+    """Online's peak is linear in the tokens, eager's quadratic, from 512 to 4096."""
+    tokens = [512, 1024, 2048, 4096]
+    peaks = []
+    for number in tokens:
+        work = workload.make(point(batch=1, num_tokens=number, channels=64, num_heads=2))
+        call = workload.step(workload.subject(work, implementation), work)
+        with work.context():
+            peaks.append(inspection.look(call, "cpu").memory.peak_bytes)
+    assert low < np.polyfit(np.log(tokens), np.log(peaks), 1)[0] < high
+
+
+@pytest.mark.parametrize("mode", ["forward", "train"])
+def test_autograd_keeps_what_eager_needs_and_less_for_sdpa(mode: str) -> None:
+    """By hand: eager keeps scores after the softmax; sdpa keeps q, k, v, its output and a sum for each query."""
+    at = point(batch=2, num_tokens=64, channels=32, num_heads=4, mode=mode)
+    work = workload.make(at)
+    saved = {}
+    for name in ("eager", "sdpa"):
+        subject = workload.subject(work, name)
+        x = work.x.detach().requires_grad_()
+        held = iter([x, *subject.layer.parameters()])
+        saved[name] = memory.saved_bytes(lambda call=subject.function, x=x: call(x), held)  # type: ignore[misc]
+    projected, scores, lines = 2 * 64 * 32 * 4, 2 * 4 * 64 * 64 * 4, 2 * 4 * 64 * 4
+    assert saved["sdpa"] == 4 * projected + lines
+    assert saved["eager"] >= scores + 3 * projected
 
 
 def test_saved_bytes_count_each_storage_once_and_nothing_that_lives_anyway() -> None:

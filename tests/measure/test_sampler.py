@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from bench.measure import sampler
+from bench.measure.neighbours import Neighbours
 from bench.measure.sampler import Limits, Pace, Reading
 
 
@@ -144,7 +145,7 @@ def test_a_slot_counts_its_timings_and_its_page_faults() -> None:
         with mmap.mmap(-1, 1 << 22) as fresh:
             fresh.write(bytes(1 << 22))
 
-    taken = sampler.slot(call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True))
+    taken = sampler.slot(call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True), Neighbours())
     assert calls == 6
     assert len(taken.timings_s) == 3
     assert taken.faults >= 6 * (1 << 22) // 4096 * 0.9

@@ -49,7 +49,7 @@ def test_what_was_not_measured_is_null() -> None:
     line = json.loads(json.dumps(record(status="unsupported", slots=Slots(), calls_per_timing=None).to_json()))
 
     assert {line[name] for name in ("peak_bytes", "compile_s", "error", "calls_per_timing", "graphs")} == {None}
-    assert line["slots"] == {"rounds": [], "timings_s": [], "switches": [], "faults": []}
+    assert line["slots"] == {"rounds": [], "timings_s": [], "switches": [], "faults": [], "others": []}
 
 
 def test_the_value_of_a_slot_is_its_fastest_timing() -> None:

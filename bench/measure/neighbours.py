@@ -1,0 +1,28 @@
+"""What other processes do while slots are timed: on a neighbouring core they slow ours without taking it."""
+
+import time
+
+from bench.store import machine
+
+WINDOW_S = 0.25
+"""The system counts in hundredths of a second, so that a shorter look would see little."""
+
+
+class Neighbours:
+    """Cores in use by others, looked at again whenever a window is over."""
+
+    def __init__(self) -> None:
+        self._latest = 0.0
+        self._start()
+
+    def cores(self) -> float:
+        """Return how many cores other processes kept busy in the latest window, 0 before there was one."""
+        elapsed_s = time.perf_counter() - self._since_s
+        if elapsed_s >= WINDOW_S:
+            own_s, busy_s = time.process_time() - self._own_s, machine.busy_s() - self._busy_s
+            self._latest = max(0.0, busy_s - own_s) / elapsed_s
+            self._start()
+        return self._latest
+
+    def _start(self) -> None:
+        self._since_s, self._own_s, self._busy_s = time.perf_counter(), time.process_time(), machine.busy_s()
