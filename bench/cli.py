@@ -11,7 +11,9 @@ from bench.plan.sweep import load_sweep, shipped_names
 from bench.profiling import select, traces
 from bench.show import comparison, plots, tables
 from bench.show.console import console
+from bench.show.doubts import TARGET
 from bench.show.rows import baseline_of
+from bench.store import environment
 from bench.store.comparable import check_comparable
 from bench.store.table import load
 
@@ -84,10 +86,16 @@ def _list(_options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     table = load(options.run)
-    baseline = baseline_of(table)
-    console().print(tables.results(table, baseline))
+    console().print(tables.results(table, baseline_of(table), _target(options.run)))
     console().print(tables.failures(table))
     return FINE
+
+
+def _target(run: Path) -> float:
+    """Return the half-width that the run aimed at, the usual one where it doesn't say."""
+    found = environment.load(run if run.is_dir() else run.parent)
+    effort: dict[str, float] = found.context.get("effort", {}) if found else {}
+    return effort.get("target", TARGET)
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from torch.nn.attention import SDPBackend
 
 from impls.attend import eager, flex, manual, online, sdpa
 from impls.compiled import compiled
-from impls.contract import Adapt, Attend, Implementation, Unsupported, with_attend
+from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, with_attend
 from impls.layers.vit import ViTAttention
 from impls.resolve import resolve
 from impls.whole import mha, stepwise
@@ -20,6 +20,7 @@ __all__ = [
     "build",
     "compiled",
     "compiles",
+    "compiling",
     "resolve",
     "with_attend",
 ]

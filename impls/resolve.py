@@ -28,8 +28,9 @@ def _import(path: str, name: str) -> Adapt:
     module, _, attribute = path.partition(":")
     try:
         adapt = reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise LookupError(f"implementation {name!r} can't be imported: {error}") from error
+    except Exception as error:  # whatever a user's file does when it is read
+        kind = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
+        raise LookupError(f"implementation {name!r} can't be imported: {kind}{error}") from error
     if not callable(adapt):
         raise LookupError(f"implementation {name!r} must be callable, got {type(adapt).__name__}")
     return adapt

@@ -2,9 +2,9 @@
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Point
@@ -26,9 +26,10 @@ class Pool:
     They are started side by side; those that will compile then use the toolchain, one of them before the rest.
     """
 
-    def __init__(self, size: int, implementations: Sequence[str]) -> None:
+    def __init__(self, size: int, implementations: Sequence[str], devices: Sequence[str]) -> None:
         self.size = size
         self.implementations = implementations
+        self.devices = devices
         self.start_up_s = 0.0
         self._workers: dict[Key, Worker] = {}
         self._cache = tempfile.TemporaryDirectory(prefix="attention-bench-compiled-")
@@ -43,11 +44,17 @@ class Pool:
         begin = time.monotonic()
         for key in fresh:
             self._workers[key] = Worker(point.allocator, point.threads, Path(self._cache.name), MODULE)
-        for group in (fresh[:1], fresh[1:]):  # what the first compiles, the others find in the cache
-            for key in group:
-                self._ready(key, point)
-            for key in group:
-                self._warm(key)
+        try:
+            for group in (fresh[:1], fresh[1:]):  # what the first compiles, the others find in the cache
+                for key in group:
+                    self._workers[key].ready()
+                    self._workers[key].post(self._warming)
+                for key in group:
+                    self._workers[key].answer(WARM_S)
+        except Died:
+            for key in fresh:
+                self._workers.pop(key).close()
+            raise
         self.start_up_s += time.monotonic() - begin
         return self._workers[keys[number % self.size]]
 
@@ -59,8 +66,11 @@ class Pool:
         key = ("returned", threads, 0)
         if key not in self._workers:
             self._workers[key] = Worker("returned", threads, Path(self._cache.name), MODULE)
-            with self._replaced_on_death(key):
+            try:
                 self._workers[key].ready()
+            except Died:
+                self._workers.pop(key).close()
+                raise
         return self._workers[key]
 
     def replace(self, worker: Worker) -> None:
@@ -75,20 +85,6 @@ class Pool:
         self._workers.clear()
         self._cache.cleanup()
 
-    def _ready(self, key: Key, point: Point) -> None:
-        with self._replaced_on_death(key):
-            self._workers[key].ready()
-            request = {"request": "warm", "implementations": self.implementations, "device": point.device}
-            self._workers[key].post(request)
-
-    def _warm(self, key: Key) -> None:
-        with self._replaced_on_death(key):
-            self._workers[key].answer(WARM_S)
-
-    @contextmanager
-    def _replaced_on_death(self, key: Key) -> Iterator[None]:
-        try:
-            yield
-        except Died:
-            self._workers.pop(key).close()
-            raise
+    @property
+    def _warming(self) -> dict[str, Any]:
+        return {"request": "warm", "implementations": self.implementations, "devices": self.devices}

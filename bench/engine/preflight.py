@@ -63,7 +63,7 @@ def warnings(seen: Preflight, threads: int, cores: int) -> list[str]:
             f"OpenMP waits for its slowest thread, so times can be many times too long; "
             f"quiet the machine, or use --threads {max(1, cores - 1)}"
         )
-    elif seen.others_cores > max(BUSY_CORES, cores - threads):
+    elif seen.others_cores > BUSY_CORES * max(1, cores - threads):
         said.append(
             f"other processes use {seen.others_cores:.1f} of {cores} cores: "
             "slots that they interrupt are flagged; quiet the machine for a claim"

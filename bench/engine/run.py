@@ -36,7 +36,8 @@ class Run:
     def __init__(self, sweep: Sweep, folder: Path) -> None:
         self.sweep = sweep
         self.folder = folder
-        self._pool = Pool(sweep.effort.processes, sweep.implementations)
+        devices = tuple(dict.fromkeys(point.device for point in sweep.points))
+        self._pool = Pool(sweep.effort.processes, sweep.implementations, devices)
         self.warnings: list[str] = []
         self._records: dict[Point, list[Record]] = {}
         self._tables: dict[Point, pd.DataFrame] = {}
@@ -46,7 +47,7 @@ class Run:
     def __enter__(self) -> Self:
         try:
             seen = preflight.look()
-            self._environment = machine.observe(self._check(), self.sweep.name, dataclasses.asdict(seen))
+            self._environment = machine.observe(self._check(), self._plan(), dataclasses.asdict(seen))
             self._take_up()
             threads = max(point.threads for point in self.sweep.points)
             self.warnings = preflight.warnings(seen, threads, machine.physical_cores())
@@ -104,6 +105,10 @@ class Run:
         facts: dict[str, Any] = answer["facts"]
         return facts
 
+    def _plan(self) -> dict[str, Any]:
+        sweep = self.sweep
+        return {"sweep": sweep.name, "baseline": sweep.baseline, "effort": dataclasses.asdict(sweep.effort)}
+
     def _take_up(self) -> None:
         """Make the folder, or go on with what it holds."""
         known = environment.load(self.folder)
@@ -139,12 +144,13 @@ class Run:
         while left:
             answer = self._ask(point, number, left)
             if isinstance(answer, Died):
-                culprit = answer.implementation if answer.implementation in left else left[0]
-                left.remove(culprit)
-                records.append(self._record(Case(point, culprit), number, started, answer.status, answer.detail))
+                culprits = [answer.implementation] if answer.implementation in left else [*left]
+                for culprit in culprits:
+                    left.remove(culprit)
+                    records.append(self._record(Case(point, culprit), number, started, answer.status, answer.detail))
                 continue
             self._busy_s += answer["busy_s"]
-            if number == 0 and self.sweep.effort.check_memory:
+            if self._is_thorough(point, left) and self.sweep.effort.check_memory:
                 self._check_memory(point, answer["outcomes"])
             records += [
                 self._record(Case(point, name), number, started, **outcome)
@@ -163,7 +169,7 @@ class Run:
         worker: Worker | None = None
         try:
             worker = self._pool.worker(point, number)
-            return worker.ask(self._request(point, number, implementations), self.sweep.effort.timeout_s)
+            return worker.ask(self._request(point, implementations), self.sweep.effort.timeout_s)
         except Died as death:
             if worker is not None:
                 self._pool.replace(worker)
@@ -186,7 +192,7 @@ class Run:
                 if worker is not None:
                     self._pool.replace(worker)
 
-    def _request(self, point: Point, number: int, implementations: Sequence[str]) -> dict[str, Any]:
+    def _request(self, point: Point, implementations: Sequence[str]) -> dict[str, Any]:
         effort = self.sweep.effort
         budget_s = effort.budget_s / effort.processes
         return {
@@ -196,8 +202,12 @@ class Run:
             "baseline": self.sweep.baseline,
             "limits": {"target": effort.target, "budget_s": budget_s, "processes": effort.processes},
             "seed": random.SystemRandom().randrange(1 << 32),
-            "thorough": number == 0,
+            "thorough": self._is_thorough(point, implementations),
         }
+
+    def _is_thorough(self, point: Point, implementations: Sequence[str]) -> bool:
+        """Return whether a visit meets an implementation for the first time at the point."""
+        return not {record.case.implementation for record in self._of(point)}.issuperset(implementations)
 
     def _record(
         self, case: Case, number: int, started: str, status: str, detail: str, found: dict[str, Any] | None = None

@@ -13,6 +13,9 @@ from bench.show import units
 PRODUCT = {"cpu": 1024, "cuda": 8192}
 """The side of the matrices that are multiplied."""
 
+AGAIN = {"cpu": 4096, "cuda": 16384}
+"""The side of those that are multiplied before a rate is called impossible: many cores need them large."""
+
 COPIED_BYTES = {"cpu": 1 << 26, "cuda": 1 << 30}
 """The size of the copy. A call that moves less is not held against it, because a cache may be faster than memory."""
 
@@ -38,18 +41,25 @@ _best: dict[tuple[str, str, int], Ceiling] = {}
 def objection(point: Point, call_s: float) -> str:
     """Return what is impossible about a call that takes so long, with the figures; empty where nothing is.
 
-    The ceiling is taken once in a process, and once more before anything is called impossible,
-    in case the machine was slow the first time.
+    The ceiling is taken once in a process, and once more before anything is called impossible, in case the machine
+    was slow the first time. Where there is no memory to take it, nothing is called impossible.
     """
-    key = (point.device, point.dtype, point.threads)
+    try:
+        return _above(point, call_s, _ceiling(point, call_s))
+    except (MemoryError, RuntimeError):
+        return ""
+
+
+def _ceiling(point: Point, call_s: float) -> Ceiling:
+    key, kind = (point.device, point.dtype, point.threads), _kind(point)
     if key not in _best:
-        _best[key] = _take(point)
+        _best[key] = _take(point, PRODUCT[kind])
     if _above(point, call_s, _best[key]):
-        again = _take(point)
+        again = _take(point, AGAIN[kind])
         _best[key] = Ceiling(
             max(_best[key].flops_per_s, again.flops_per_s), max(_best[key].bytes_per_s, again.bytes_per_s)
         )
-    return _above(point, call_s, _best[key])
+    return _best[key]
 
 
 def _above(point: Point, call_s: float, ceiling: Ceiling) -> str:
@@ -68,18 +78,21 @@ def _impossible(rate: float, best: float, unit: str, of: str) -> str:
     )
 
 
-def _take(point: Point) -> Ceiling:
-    """Return what a product and a copy reach now."""
-    device, dtype = point.device, getattr(torch, point.dtype)
-    side, copied = PRODUCT[_kind(point)], COPIED_BYTES[_kind(point)]
+def _take(point: Point, side: int) -> Ceiling:
+    """Return what a copy and a product reach now, the product also in float32: a kernel may compute in it."""
+    device, copied = point.device, COPIED_BYTES[_kind(point)]
     with torch.inference_mode():
-        factor = torch.randn(side, side).to(device, dtype)
-        product = torch.empty_like(factor)
-        product_s = _fastest(lambda: torch.mm(factor, factor, out=product), device)
+        product_s = min(_product_s(device, dtype, side) for dtype in {point.dtype, "float32"})
         source = torch.zeros(copied // 2, dtype=torch.uint8, device=device)
         target = torch.empty_like(source)
         copy_s = _fastest(lambda: target.copy_(source), device)
     return Ceiling(2 * side**3 / product_s, copied / copy_s)
+
+
+def _product_s(device: str, dtype: str, side: int) -> float:
+    factor = torch.randn(side, side, device=device).to(getattr(torch, dtype))
+    product = torch.empty_like(factor)
+    return _fastest(lambda: torch.mm(factor, factor, out=product), device)
 
 
 def _fastest(call: Call, device: str) -> float:

@@ -96,4 +96,5 @@ def _device_cold(call: Call, calls: int) -> float:
 @cache
 def _l2_buffer(device: int) -> torch.Tensor:
     size = torch.cuda.get_device_properties(device).L2_cache_size * L2_FACTOR
-    return torch.empty(size, dtype=torch.int8, device=f"cuda:{device}")
+    with torch.inference_mode(False):  # it is kept for later points, which may have gradients
+        return torch.empty(size, dtype=torch.int8, device=f"cuda:{device}")

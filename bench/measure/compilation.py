@@ -9,8 +9,13 @@ from contextlib import contextmanager, nullcontext
 
 import torch
 
-NO_COMPILER = "No working C++ compiler"
-"""How Inductor says that the machine has none."""
+NO_COMPILER = (
+    "No working C++ compiler",
+    "Failed to find C compiler",
+    "Cannot find a working triton installation",
+    "too old to be supported by the triton GPU compiler",
+)
+"""How Inductor and Triton say that the machine has none."""
 
 
 def name_kernels() -> None:
@@ -41,6 +46,20 @@ def graphs() -> int:
     from torch._dynamo.utils import counters
 
     return int(counters["stats"]["unique_graphs"])
+
+
+def cached_graphs() -> int:
+    """Return the number of graphs that this process found in the cache of compiled ones."""
+    if not is_used():
+        return 0
+    from torch._dynamo.utils import counters
+
+    return int(counters["inductor"]["fxgraph_cache_hit"])
+
+
+def is_missing(said: str) -> bool:
+    """Return whether an error's text says that there is no compiler."""
+    return any(words in said for words in NO_COMPILER)
 
 
 def warm_toolchain(device: str) -> None:

@@ -114,7 +114,8 @@ def _algorithms(events: Iterable[Any]) -> Iterable[str]:
 
 
 def _device_kernels(events: Iterable[Any]) -> Iterable[str]:
-    return (event.name for event in events if event.device_type.name == "CUDA" and not event.name.startswith("Mem"))
+    on_device = (event for event in events if event.device_type.name == "CUDA" and not event.is_user_annotation)
+    return (event.name for event in on_device if not event.name.startswith("Mem"))
 
 
 def _is_algorithm(name: str) -> bool:

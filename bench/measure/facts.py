@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from bench.measure import gpu_state, workload
+
 
 def torch_facts() -> dict[str, Any]:
     """Return the parts of the identity that only torch can tell; nothing volatile."""
@@ -17,6 +19,8 @@ def torch_facts() -> dict[str, Any]:
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
         "gpus": _gpus(),
+        "driver": gpu_state.driver(),
+        "inputs": workload.INPUTS,
     }
 
 

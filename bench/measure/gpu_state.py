@@ -23,6 +23,17 @@ class GpuState:
     throttle: tuple[str, ...] = ()
 
 
+def driver() -> str | None:
+    """Return the version of the GPU's driver, None where nobody tells."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except Exception:  # the package is missing, or its errors can't be named before it is imported
+        return None
+
+
 def read(device: str) -> GpuState:
     """Return the state of a CUDA device now; without NVML's package, or a driver that answers, nothing is known."""
     try:

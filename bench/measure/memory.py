@@ -1,5 +1,6 @@
 """Memory of one call: its peak, and what autograd keeps for the backward pass."""
 
+import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -61,8 +62,10 @@ def of_profile(profiler: profile) -> Memory:
 
 
 def on_cuda(call: Callable[[], object], device: str) -> Memory:
-    """Return the memory of one call on a GPU, as its caching allocator counts it."""
+    """Return the memory of one call on a GPU, as its caching allocator counts it from an empty cache on."""
+    gc.collect()
     torch.cuda.synchronize(device)
+    torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     held, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
     call()

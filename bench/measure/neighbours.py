@@ -9,18 +9,22 @@ WINDOW_S = 0.25
 
 
 class Neighbours:
-    """Cores in use by others, looked at again whenever a window is over."""
+    """How busy others keep the cores that we leave free, looked at again whenever a window is over."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        self._free = max(1, machine.visible_cores() - threads)
         self._latest = 0.0
         self._start()
 
-    def cores(self) -> float:
-        """Return how many cores other processes kept busy in the latest window, 0 before there was one."""
+    def share(self) -> float:
+        """Return the share of the free cores that other processes kept busy in the latest window, 0 before it.
+
+        Where we leave none free, the share is that of one.
+        """
         elapsed_s = time.perf_counter() - self._since_s
         if elapsed_s >= WINDOW_S:
             own_s, busy_s = time.process_time() - self._own_s, machine.busy_s() - self._busy_s
-            self._latest = max(0.0, busy_s - own_s) / elapsed_s
+            self._latest = max(0.0, busy_s - own_s) / elapsed_s / self._free
             self._start()
         return self._latest
 

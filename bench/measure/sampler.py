@@ -47,7 +47,7 @@ class Pace:
 
 
 class Reading(NamedTuple):
-    """One slot: seconds per call of each timing, involuntary context switches, page faults, cores others used."""
+    """One slot: seconds per call of each timing, involuntary context switches, page faults, others' share of cores."""
 
     timings_s: tuple[float, ...]
     switches: int
@@ -121,7 +121,7 @@ def slot(call: Call, timer: Timer, pace: Pace, neighbours: Neighbours) -> Readin
     timings = tuple(timer(call, pace.calls) for _ in range(pace.timings))
     after = resource.getrusage(resource.RUSAGE_SELF)
     switches, faults = after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
-    return Reading(timings, switches, faults, neighbours.cores())
+    return Reading(timings, switches, faults, neighbours.share())
 
 
 def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float]:

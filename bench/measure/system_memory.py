@@ -8,8 +8,6 @@ import gc
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-
 from bench.measure import compilation, workload
 from bench.plan.case import Case
 
@@ -24,9 +22,9 @@ def of_case(case: Case) -> int | None:
     """Return the peak of one call of a case on the CPU in bytes; None where it can't run or the system doesn't tell."""
     if not CLEAR_REFS.exists():
         return None
-    torch.set_num_threads(case.point.threads)
     compilation.reset()
     try:
+        workload.set_up(case.point)
         work = workload.make(case.point)
         call = workload.step(workload.subject(work, case.implementation), work)
         with work.context():

@@ -76,7 +76,7 @@ class Ready:
 def make(request: Request, announce: Announce) -> Visit:
     """Measure the point's implementations in this process, and return what was found out about each."""
     visit = Visit({name: Outcome() for name in request.implementations})
-    reason = missing_device(request.point)
+    reason = obstacle(request.point)
     if reason:
         for outcome in visit.outcomes.values():
             outcome.end("unsupported", reason)
@@ -89,7 +89,7 @@ def make(request: Request, announce: Announce) -> Visit:
     return visit
 
 
-def missing_device(point: Point) -> str:
+def obstacle(point: Point) -> str:
     """Return why this machine can't run the point, empty where it can."""
     if point.device != "cpu":
         if not torch.cuda.is_available():
@@ -120,21 +120,22 @@ class _Setting:
 
 
 def _measure(request: Request, visit: Visit, rng: random.Random, announce: Announce) -> None:
-    torch.set_num_threads(request.point.threads)
-    announce(request.baseline, "reference")
+    announce("", "reference")
     try:
+        workload.set_up(request.point)
         work = workload.make(request.point)
         trials = gate.trials(work, thorough=request.thorough)
     except Exception as error:
+        _end_if_poisoned(request.point.device, error)
         for outcome in visit.outcomes.values():
-            outcome.end(_status(error), f"the float64 reference failed: {_one_line(error)}")
+            outcome.end(_status(error), f"the reference failed: {_one_line(error)}")
         return
     timer = clock.timer(request.point.device, request.point.timing)
     setting = _Setting(request, visit, work, trials, timer, announce)
     ready: dict[str, Ready] = {}
     for name in rng.sample(request.implementations, len(request.implementations)):
         announce(name, "preparation")
-        with _caught(visit.outcomes[name]):
+        with _caught(visit.outcomes[name], request.point.device):
             prepared = _prepare(name, setting)
             if prepared is not None:
                 ready[name] = prepared
@@ -177,13 +178,17 @@ def _prepare(name: str, setting: _Setting) -> Ready | None:
 
 def _first_call(name: str, subject: workload.Subject, trial: gate.Trial) -> tuple[gate.Answer, dict[str, Any]]:
     """Make the first call, the answer to a trial, and say what was compiled in it, or should have been."""
-    before = compilation.graphs()
+    before, cached = compilation.graphs(), compilation.cached_graphs()
     start = time.perf_counter()
     answer = gate.answer(subject, trial)
     elapsed_s = time.perf_counter() - start
     graphs = compilation.graphs() - before
     if graphs:
-        return answer, {"graphs": graphs, "compile_s": elapsed_s}
+        return answer, {
+            "graphs": graphs,
+            "compile_s": elapsed_s,
+            "compile_cached": compilation.cached_graphs() > cached,
+        }
     return answer, {"graphs": 0} if impls.compiles(name) else {}
 
 
@@ -204,7 +209,7 @@ def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Cal
 
 
 def _take_rounds(setting: _Setting, ready: dict[str, Ready], rng: random.Random) -> None:
-    request, outcomes, neighbours = setting.request, setting.visit.outcomes, Neighbours()
+    request, outcomes, neighbours = setting.request, setting.visit.outcomes, Neighbours(setting.request.point.threads)
 
     def turn(name: str) -> Callable[[], sampler.Reading]:
         def take() -> sampler.Reading:
@@ -215,6 +220,7 @@ def _take_rounds(setting: _Setting, ready: dict[str, Ready], rng: random.Random)
         return take
 
     def failed(name: str, error: Exception) -> None:
+        _end_if_poisoned(request.point.device, error)
         outcomes[name].end(_status(error), _one_line(error))
 
     gc.collect()
@@ -236,13 +242,27 @@ def _take_rounds(setting: _Setting, ready: dict[str, Ready], rng: random.Random)
 
 
 @contextmanager
-def _caught(outcome: Outcome) -> Iterator[None]:
+def _caught(outcome: Outcome, device: str) -> Iterator[None]:
     try:
         yield
     except impls.Unsupported as error:
         outcome.end("unsupported", str(error))
     except Exception as error:
+        _end_if_poisoned(device, error)
         outcome.end(_status(error), _one_line(error))
+
+
+def _end_if_poisoned(device: str, error: Exception) -> None:
+    """Let the process end where an error left a GPU unusable for it.
+
+    The engine blames who was at work, and goes on with another process.
+    """
+    if device == "cpu" or not torch.cuda.is_initialized():
+        return
+    try:
+        torch.cuda.synchronize(device)
+    except RuntimeError:
+        raise SystemExit(_one_line(error)) from None
 
 
 def _status(error: Exception) -> str:
@@ -254,7 +274,7 @@ def _status(error: Exception) -> str:
 def is_not_implemented(error: Exception) -> bool:
     """Return whether torch says that it has no such kernel here, or no compiler to make one with."""
     said = str(error)
-    return isinstance(error, NotImplementedError) or "not implemented for" in said or compilation.NO_COMPILER in said
+    return isinstance(error, NotImplementedError) or "not implemented for" in said or compilation.is_missing(said)
 
 
 def is_out_of_memory(error: Exception) -> bool:

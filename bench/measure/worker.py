@@ -3,8 +3,11 @@
 import contextlib
 import ctypes
 import dataclasses
+import gc
 import sys
 from typing import Any
+
+import torch
 
 import impls
 from bench.measure import compilation, facts, system_memory, visit
@@ -28,7 +31,8 @@ def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     channel.announce("", "toolchain")
     with contextlib.suppress(Exception):
         if any(impls.compiles(name) for name in request["implementations"]):
-            compilation.warm_toolchain(request["device"])
+            for device in request["devices"]:
+                compilation.warm_toolchain(device)
     return {"event": "warm"}
 
 
@@ -55,7 +59,9 @@ def _memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
 
 
 def _give_memory_back() -> None:
-    """Return freed memory to the system while other workers take their turn; under glibc `retained` keeps it."""
+    """Return freed memory to the system, and to a GPU, while other workers take their turn."""
+    gc.collect()
+    torch.cuda.empty_cache()  # nothing happens where no GPU was used
     if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):
         ctypes.CDLL(None).malloc_trim(0)
 

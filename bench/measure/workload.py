@@ -49,6 +49,13 @@ class Subject:
     function: impls.Implementation
 
 
+def set_up(point: Point) -> None:
+    """Give this process the point's threads, and on a GPU the point's device as the current one."""
+    torch.set_num_threads(point.threads)
+    if point.device != "cpu":
+        torch.cuda.set_device(torch.device(point.device).index or 0)
+
+
 def make(point: Point) -> Workload:
     """Return the workload of a point; its values depend on the shape alone."""
     dtype = getattr(torch, point.dtype)

@@ -18,11 +18,10 @@ PROFILED_CALLS = 3
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Write a Chrome trace of some calls of one case; the answer names an objection where it can't run."""
     point = Point(**request["point"])
-    reason = visit.missing_device(point)
+    reason = visit.obstacle(point)
     if reason:
         return {"event": "traced", "objection": reason}
     channel.announce(request["implementation"], "profile")
-    torch.set_num_threads(point.threads)
     try:
         _trace(point, request["implementation"], request["path"])
     except Exception as error:
@@ -31,6 +30,7 @@ def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
 
 
 def _trace(point: Point, implementation: str, path: str) -> None:
+    workload.set_up(point)
     work = workload.make(point)
     call = workload.step(workload.subject(work, implementation), work)
     cuda = [ProfilerActivity.CUDA] if point.device != "cpu" else []

@@ -6,7 +6,7 @@ from typing import IO
 
 from rich.console import Console, RenderableType
 
-PLAIN_WIDTH = 140
+PLAIN_WIDTH = 180
 """Columns where no terminal sets a limit: every column of the results fits."""
 
 

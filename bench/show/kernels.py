@@ -2,6 +2,7 @@
 
 ALGORITHMS = {
     "flash_attention": "flash",
+    "flash_fwd": "flash",
     "efficient_attention": "efficient",
     "cudnn_attention": "cudnn",
     "attention_math": "math",
@@ -9,6 +10,12 @@ ALGORITHMS = {
     "flex_attention": "flex",
 }
 """What is part of a kernel's name, and what we call it."""
+
+MULTIPLY = ("mm", "bmm", "addmm", "baddbmm", "matmul", "gemm")
+"""What a matrix product is called, or is called among other things."""
+
+LONGEST = 24
+"""So many characters of a kernel's own name are shown."""
 
 PRODUCTS = "products"
 """What ran where no kernel stands for the whole: matrix products with a softmax of some kind between them."""
@@ -21,4 +28,12 @@ def algorithm(kernels: str | None) -> str:
     names = kernels.split(";")
     found = [word for part, word in ALGORITHMS.items() if any(part in name for name in names)]
     compiled = any(name == "CompiledFxGraph" or name.startswith("triton_") for name in names)
-    return " + ".join([*(found or [PRODUCTS]), *(["compiled"] if compiled else [])])
+    return " + ".join([*(dict.fromkeys(found) or [_plain(names)]), *(["compiled"] if compiled else [])])
+
+
+def _plain(names: list[str]) -> str:
+    """Return that products ran, or else the name of the first kernel."""
+    if any(name in MULTIPLY or "gemm" in name for name in names):
+        return PRODUCTS
+    own = names[0]
+    return own if len(own) <= LONGEST else f"{own[: LONGEST - 1]}…"

@@ -16,8 +16,11 @@ from bench.store.environment import Environment
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
 
-def observe(torch_facts: dict[str, Any], sweep: str, preflight: dict[str, Any]) -> Environment:
-    """Return this machine's environment, with what a worker found out through torch and a look before the run."""
+def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[str, Any]) -> Environment:
+    """Return this machine's environment, with what a worker found out through torch and a look before the run.
+
+    `plan` is kept as context.
+    """
     identity = {
         "cpu": cpu_model(),
         "cpu_flags": cpu_flags(),
@@ -40,7 +43,7 @@ def observe(torch_facts: dict[str, Any], sweep: str, preflight: dict[str, Any]) 
         "kernel": platform.release(),
         "commit": commit(),
         "command": [_without_folders(word) for word in sys.argv],
-        "sweep": sweep,
+        **plan,
     }
     return Environment(identity, state, context)
 

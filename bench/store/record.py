@@ -20,7 +20,7 @@ class Slots:
 
     `rounds` numbers the rounds of the process; `timings_s` holds the seconds per call of each timing of a slot;
     `switches` and `faults` are the involuntary context switches and minor page faults during a slot,
-    `others` the cores that other processes kept busy around it; empty in results of the first schema.
+    `others` the share of the cores left free that other processes kept busy around it; empty before schema 2.
     """
 
     rounds: tuple[int, ...] = ()
@@ -81,6 +81,7 @@ class Record:
     reserved_bytes: int | None = None
     system_peak_bytes: int | None = None
     compile_s: float | None = None
+    compile_cached: bool | None = None
     graphs: int | None = None
     kernels: tuple[str, ...] = ()
     error: float | None = None

@@ -205,6 +205,22 @@ def test_cold_compilation_is_the_first_and_warm_the_median_of_the_rest() -> None
     assert (found["compile_cold_s"], found["compile_warm_s"]) == (17.0, 3.0)
 
 
+def test_what_came_from_the_cache_is_warm_whoever_was_first() -> None:
+    """A first process that found the graph, as after a death, is not cold; the one that compiled it is."""
+    found = only(
+        measured("sdpa", 0, compile_s=2.0, compile_cached=True),
+        measured("sdpa", 1, compile_s=17.0, compile_cached=False),
+        measured("sdpa", 2, compile_s=4.0, compile_cached=True),
+    )
+    assert (found["compile_cold_s"], found["compile_warm_s"]) == (17.0, 3.0)
+
+
+def test_the_error_shown_is_the_one_nearest_to_its_own_tolerance() -> None:
+    """An error of 3 where 8 are tolerated says more than one of 4 where 16 are."""
+    found = only(measured("sdpa", 0, error=4.0, tolerance=16.0), measured("sdpa", 1, error=3.0, tolerance=8.0))
+    assert (found["error"], found["tolerance"]) == (3.0, 8.0)
+
+
 def test_numbers_that_do_not_apply_are_missing() -> None:
     """A layer that was not compiled has no compilation time, and nothing here has a memory figure."""
     found = only(measured("eager", 0))

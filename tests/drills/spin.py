@@ -25,7 +25,7 @@ def spin(length_s: float) -> Callable[[], None]:
 
 def main() -> None:
     """Print the length that slots say beside the known one."""
-    neighbours = Neighbours()
+    neighbours = Neighbours(threads=1)
     timer = clock.timer("cpu", "host")
     print(f"reading the clock twice: {clock.overhead_s() * 1e9:.0f} ns")
     for length_s in LENGTHS_S:

@@ -46,6 +46,10 @@ def warm(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
 def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Report slots of made-up times, or end as the implementation's name says."""
     outcomes = {}
+    if "test:takes_the_reference_down" in request["implementations"]:
+        channel.announce("", "reference")
+        os._exit(1)
+    looked = {"kernels": ["thoroughly"]} if request["thorough"] else {}
     for name in request["implementations"]:
         channel.announce(name, "first call")
         match name:
@@ -56,7 +60,7 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         outcomes[name] = {
             "status": "ok",
             "detail": "",
-            "found": {"slots": SLOTS, "settled": True, "calls_per_timing": 2},
+            "found": {"slots": SLOTS, "settled": True, "calls_per_timing": 2, **looked},
         }
         if name == "test:raises":
             outcomes[name] = {"status": "error", "detail": "no", "found": {}}

@@ -70,6 +70,29 @@ def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Pa
 
 
 @scripted
+def test_whoever_comes_later_is_looked_at_as_thoroughly(tmp_path: Path) -> None:
+    """The first visit that meets an implementation asks for both inputs and an inspection, whatever its number."""
+    list(engine.run(swept("eager", tokens=(5,)), tmp_path))
+    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    looks = [
+        (record.process, record.case.implementation)
+        for record in journal.read(tmp_path)
+        if record.kernels == ("thoroughly",)
+    ]
+    assert looks == [(0, "eager"), (2, "eager"), (2, "sdpa")]
+
+
+@scripted
+def test_a_death_before_anyone_is_at_work_is_told_of_all(tmp_path: Path) -> None:
+    """Where the reference itself takes the process down, it is not tried again for each implementation."""
+    effort = Effort(processes=1, target=0.5, budget_s=0.1, timeout_s=60)
+    list(engine.run(swept("eager", "test:takes_the_reference_down", "sdpa", effort=effort, tokens=(5,)), tmp_path))
+    table = load(tmp_path)
+    assert table["status"].tolist() == ["crashed"] * 3
+    assert table["detail"].str.contains("during reference").all()
+
+
+@scripted
 def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
     """Two points and two implementations are four rows, with a journal line for each process."""
     sweep = swept("eager", "sdpa")

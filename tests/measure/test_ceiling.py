@@ -16,7 +16,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Ceiling]:
     """Return a list from which ceilings are taken, the last first; nothing is remembered from before or for later."""
     ceilings: list[Ceiling] = []
     monkeypatch.setattr(ceiling, "_best", {})
-    monkeypatch.setattr(ceiling, "_take", lambda _: ceilings.pop())
+    monkeypatch.setattr(ceiling, "_take", lambda *_: ceilings.pop())
     return ceilings
 
 

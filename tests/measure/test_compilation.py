@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -26,6 +27,16 @@ def test_more_points_than_the_recompile_limit_are_all_compiled() -> None:
     assert [made.status for made in found] == ["ok"] * 4
     assert all(made.found["graphs"] >= 1 for made in found)
     assert all(made.found["compile_s"] > 0 for made in found)
+
+
+def test_a_graph_from_the_cache_is_told_from_one_that_was_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an empty cache a visit compiles; the next one, after a reset, finds the graph on disk."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    first, second = outcome(point(num_tokens=9)), outcome(point(num_tokens=9))
+    assert (first.found["compile_cached"], second.found["compile_cached"]) == (False, True)
+    assert first.found["graphs"] == second.found["graphs"] == 1
 
 
 def test_with_the_limit_exhausted_the_row_is_a_fallback_without_a_number(monkeypatch: pytest.MonkeyPatch) -> None:

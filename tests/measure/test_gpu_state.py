@@ -52,10 +52,17 @@ def test_a_driver_that_does_not_answer_leaves_nothing_known(nvml: types.SimpleNa
     assert gpu_state.read("cuda") == GpuState()
 
 
+def test_the_driver_is_named(nvml: types.SimpleNamespace) -> None:
+    """The driver's version is part of a machine's identity."""
+    nvml.nvmlSystemGetDriverVersion = lambda: "570.1"
+    assert gpu_state.driver() == "570.1"
+
+
 def test_without_the_package_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """NVML's package is wanted, not needed."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert gpu_state.read("cuda") == GpuState()
+    assert gpu_state.driver() is None
 
 
 @pytest.mark.cuda

@@ -145,7 +145,9 @@ def test_a_slot_counts_its_timings_and_its_page_faults() -> None:
         with mmap.mmap(-1, 1 << 22) as fresh:
             fresh.write(bytes(1 << 22))
 
-    taken = sampler.slot(call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True), Neighbours())
+    taken = sampler.slot(
+        call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True), Neighbours(threads=1)
+    )
     assert calls == 6
     assert len(taken.timings_s) == 3
     assert taken.faults >= 6 * (1 << 22) // 4096 * 0.9

@@ -90,6 +90,25 @@ def test_a_first_visit_tries_both_inputs_and_inspects_and_a_later_one_the_harder
     assert "kernels" not in later.outcomes["sdpa"].found
 
 
+def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the device answers no more, nothing else is measured in this process; where it answers, a row ends."""
+    calls = []
+
+    def synchronize(device: str) -> None:
+        calls.append(device)
+        if len(calls) > 1:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    outcome = visit.Outcome()
+    with visit._caught(outcome, "cuda"):
+        raise ValueError("a shape")
+    assert (outcome.status, outcome.detail) == ("error", "ValueError: a shape")
+    with pytest.raises(SystemExit, match="RuntimeError: the kernel's own words"), visit._caught(outcome, "cuda"):
+        raise RuntimeError("the kernel's own words")
+
+
 def test_preparation_happens_in_an_order_of_its_own_each_time() -> None:
     """The order of building follows the seed, so that no implementation is always the first."""
     orders = set()

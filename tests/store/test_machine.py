@@ -27,7 +27,10 @@ def in_another_process(code: str, **environment: str) -> str:
 
 def test_the_identity_is_the_same_at_a_second_look() -> None:
     """Two looks at the machine give one identity, whatever sweep is measured."""
-    first, second = machine.observe(TORCH_FACTS, "quick", {}), machine.observe(TORCH_FACTS, "full", {})
+    first, second = (
+        machine.observe(TORCH_FACTS, {"sweep": "quick"}, {}),
+        machine.observe(TORCH_FACTS, {"sweep": "full"}, {}),
+    )
 
     assert first.identity == second.identity
     assert first.env_id == second.env_id
@@ -35,15 +38,15 @@ def test_the_identity_is_the_same_at_a_second_look() -> None:
 
 def test_the_identity_is_the_same_in_another_process() -> None:
     """Another process on the machine finds the same env_id, its hash seed and arguments notwithstanding."""
-    code = f"from bench.store import machine; print(machine.observe({TORCH_FACTS!r}, 'vit', {{}}).env_id)"
+    code = f"from bench.store import machine; print(machine.observe({TORCH_FACTS!r}, {{'sweep': 'vit'}}, {{}}).env_id)"
 
-    assert in_another_process(code, PYTHONHASHSEED="7") == machine.observe(TORCH_FACTS, "quick", {}).env_id
+    assert in_another_process(code, PYTHONHASHSEED="7") == machine.observe(TORCH_FACTS, {"sweep": "quick"}, {}).env_id
 
 
 def test_what_torch_found_is_part_of_the_identity() -> None:
     """A new version of torch is another identity, and its GPUs give the devices their names."""
-    here = machine.observe(TORCH_FACTS, "quick", {})
-    newer = machine.observe({**TORCH_FACTS, "torch": "2.14.0"}, "quick", {})
+    here = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    newer = machine.observe({**TORCH_FACTS, "torch": "2.14.0"}, {"sweep": "quick"}, {})
 
     assert differences(here, newer) == ["torch: '2.13.0' against '2.14.0'"]
     assert here.device_name("cuda") == "H200"
@@ -54,9 +57,9 @@ def test_what_torch_found_is_part_of_the_identity() -> None:
 def test_the_wait_policy_is_part_of_the_identity(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """How OpenMP's threads wait changes what is measured, and so the identity."""
     monkeypatch.delenv(variable, raising=False)
-    before = machine.observe(TORCH_FACTS, "quick", {})
+    before = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
     monkeypatch.setenv(variable, "7")
-    after = machine.observe(TORCH_FACTS, "quick", {})
+    after = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
 
     assert before.env_id != after.env_id
     assert [line.partition(":")[0] for line in differences(before, after)] == ["wait_policy"]
@@ -64,11 +67,11 @@ def test_the_wait_policy_is_part_of_the_identity(variable: str, monkeypatch: pyt
 
 def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busier machine, another command line or another host name are the same identity."""
-    before = machine.observe(TORCH_FACTS, "quick", {})
+    before = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
     monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 99.0, 99.0))
     monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
     monkeypatch.setattr(sys, "argv", ["/usr/bin/other", "--option"])
-    after = machine.observe(TORCH_FACTS, "quick", {})
+    after = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
 
     assert after.env_id == before.env_id
     assert after.state["load_1min"] == 99.0
@@ -78,7 +81,7 @@ def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytes
 
 def test_context_tells_the_sweep() -> None:
     """The name of the sweep stands in the context."""
-    assert machine.observe(TORCH_FACTS, "quick", {}).context["sweep"] == "quick"
+    assert machine.observe(TORCH_FACTS, {"sweep": "quick"}, {}).context["sweep"] == "quick"
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system can't pin a process to a core")
