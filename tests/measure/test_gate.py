@@ -21,7 +21,7 @@ def judged(at: Point, implementation: str) -> gate.Verdict:
 
 @pytest.mark.parametrize("implementation", ["eager", "manual", "stepwise", "online", "sdpa", "mha"])
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_shipped_implementations_pass(implementation: str, mode: str, dtype: str) -> None:
     """What we ship computes the reference's function, output and gradients."""
     verdict = judged(point(mode=mode, dtype=dtype), implementation)

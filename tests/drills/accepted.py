@@ -1,0 +1,40 @@
+"""Every shipped implementation through the gate at twelve shapes: `python -m tests.drills.accepted [MODE] [DTYPE]`."""
+
+import sys
+from collections import Counter
+
+import impls
+from bench.measure import compilation, gate, workload
+from bench.plan.names import DTYPES, MODES
+from tests.measure.test_gate import SHAPES
+from tests.points import point
+
+
+def judged(name: str, mode: str, dtype: str) -> Counter[str]:
+    """Return how often the gate accepted an implementation, and what else it or the implementation said."""
+    said: Counter[str] = Counter()
+    for shape in SHAPES:
+        compilation.reset()
+        work = workload.make(point(**shape, mode=mode, dtype=dtype))
+        try:
+            subject = workload.subject(work, name)
+            said[gate.judge(subject, work, gate.trials(work)).objection or "accepted"] += 1
+        except impls.Unsupported as reason:
+            said[f"unsupported: {str(reason)[:70]}"] += 1
+        except Exception as error:
+            said[f"{type(error).__name__}: {str(error).strip().splitlines()[0][:70]}"] += 1
+    return said
+
+
+def main(*words: str) -> None:
+    """Print a line for each implementation, mode and dtype."""
+    modes = [mode for mode in MODES if mode in words] or ["inference", "train"]
+    dtypes = [dtype for dtype in DTYPES if dtype in words] or ["float32"]
+    for dtype in dtypes:
+        for mode in modes:
+            for name in impls.IMPLEMENTATIONS:
+                print(f"{dtype} {mode} {name}: {dict(judged(name, mode, dtype))}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
