@@ -23,15 +23,23 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
     """Return the number of calls after which compiling has paid, infinite where it never does.
 
     What compiling gains is the difference to the same implementation uncompiled, or to the baseline where that
-    wasn't measured beside it. None for what wasn't compiled, or where there is nothing to compare with.
+    wasn't measured beside it; both by their paired ratios to the baseline, where they have them.
+    None for what wasn't compiled, or where there is nothing to compare with.
     """
     if row["compile_cold_s"] is None or row["latency_s"] is None:
         return None
-    latencies = {other["implementation"]: other["latency_s"] for other in others if other["status"] == "ok"}
+    measured = {other["implementation"]: other for other in others if other["status"] == "ok"}
+    base = measured.get(baseline)
     name = str(row["implementation"])
-    twin_s = latencies.get(name.removeprefix(COMPILED)) if name.startswith(COMPILED) else None
-    plain_s = twin_s or latencies.get(baseline)
-    if plain_s is None:
+    plain = (measured.get(name.removeprefix(COMPILED)) if name.startswith(COMPILED) else None) or base
+    if plain is None:
         return None
-    gained_s = plain_s - row["latency_s"]
+    gained_s = _paired_s(plain, base) - _paired_s(row, base)
     return math.ceil(row["compile_cold_s"] / gained_s) if gained_s > 0 else math.inf
+
+
+def _paired_s(row: Row, base: Row | None) -> float:
+    """Return the seconds of a call by its ratio to the baseline, which noise moves less than a latency by itself."""
+    if base is None or row["speedup"] is None:
+        return float(row["latency_s"])
+    return float(base["latency_s"] / row["speedup"])

@@ -136,6 +136,7 @@ class Worker:
     def _last_error(self) -> str:
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").splitlines()
+        # the profiler of some builds of torch writes lines of its own that begin so
         spoken = [line.strip() for line in lines if line.strip() and not line.startswith("USDT")]
         return f": {spoken[-1]}" if spoken else ""
 

@@ -68,19 +68,26 @@ class Limits:
     processes: int
 
 
-def warm_up(call: Call, timer: Timer, clock_overhead_s: float, most_s: float = WARM_S) -> Pace:
-    """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace at which to time."""
+def warm_up(
+    call: Call, timer: Timer, clock_overhead_s: float, most_s: float = WARM_S, seen_s: float | None = None
+) -> Pace:
+    """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace at which to time.
+
+    `seen_s` is what the call before took, if that is known: a window of its own, where a window is one timing.
+    """
     deadline = time.perf_counter() + min(most_s, WARM_S)
     least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
     calls, per_call_s = _calibrate(call, timer, least_s)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
     values = [per_call_s] if calls == 1 else []  # a long call needs no second look at its pace
-    settled = False
+    if values and window == 1 and seen_s is not None:
+        values.insert(0, seen_s)
+    settled = _settled(values, window)
     while not settled and len(values) < WARM_TIMINGS:
         if len(values) >= 2 * window and time.perf_counter() > deadline:
             break
         values.append(timer(call, calls))
-        settled = len(values) >= 2 * window and _agree(values[-2 * window : -window], values[-window:])
+        settled = _settled(values, window)
     warm_s = min(values, default=per_call_s)
     return Pace(math.ceil(least_s / warm_s), 1 if warm_s > LONG_CALL_S else TIMINGS, settled)
 
@@ -131,6 +138,10 @@ def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float]:
         if per_call_s * calls >= least_s:
             return calls, per_call_s
         calls = max(2 * calls, math.ceil(least_s / max(per_call_s, 1e-9)))
+
+
+def _settled(values: list[float], window: int) -> bool:
+    return len(values) >= 2 * window and _agree(values[-2 * window : -window], values[-window:])
 
 
 def _agree(first: list[float], second: list[float]) -> bool:

@@ -148,7 +148,7 @@ def _prepare(name: str, setting: _Setting) -> Ready | None:
     subject = workload.subject(work, name)
     announce(name, "first call")
     with setting.visit.busy():
-        answer, compiled = _first_call(name, subject, setting.trials[0])
+        answer, compiled, first_s = _first_call(name, subject, setting.trials[0])
     outcome.found |= compiled
     if "graphs" in outcome.found and not outcome.found["graphs"]:
         outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
@@ -169,27 +169,25 @@ def _prepare(name: str, setting: _Setting) -> Ready | None:
             return None
     announce(name, "warm-up")
     with work.context(), compilation.frozen(), setting.visit.busy():
-        pace = sampler.warm_up(call, setting.timer, clock.overhead_s(), setting.warm_up_s)
+        seen_s = first_s if len(setting.trials) == 1 and not compiled and work.point.device == "cpu" else None
+        pace = sampler.warm_up(call, setting.timer, clock.overhead_s(), setting.warm_up_s, seen_s)
         if work.point.timing != "host":
             outcome.found["host_s"] = clock.host_s(call)
     outcome.found |= {"calls_per_timing": pace.calls, "settled": pace.settled}
     return Ready(call, pace)
 
 
-def _first_call(name: str, subject: workload.Subject, trial: gate.Trial) -> tuple[gate.Answer, dict[str, Any]]:
-    """Make the first call, the answer to a trial, and say what was compiled in it, or should have been."""
+def _first_call(name: str, subject: workload.Subject, trial: gate.Trial) -> tuple[gate.Answer, dict[str, Any], float]:
+    """Make the first call, the answer to a trial; say what was compiled in it, or should have been, and its seconds."""
     before, cached = compilation.graphs(), compilation.cached_graphs()
     start = time.perf_counter()
     answer = gate.answer(subject, trial)
     elapsed_s = time.perf_counter() - start
     graphs = compilation.graphs() - before
     if graphs:
-        return answer, {
-            "graphs": graphs,
-            "compile_s": elapsed_s,
-            "compile_cached": compilation.cached_graphs() > cached,
-        }
-    return answer, {"graphs": 0} if impls.compiles(name) else {}
+        from_cache = compilation.cached_graphs() > cached
+        return answer, {"graphs": graphs, "compile_s": elapsed_s, "compile_cached": from_cache}, elapsed_s
+    return answer, {"graphs": 0} if impls.compiles(name) else {}, elapsed_s
 
 
 def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Call) -> dict[str, Any]:

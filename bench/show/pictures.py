@@ -118,6 +118,7 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
 
     A picture needs two places on its axis. Where the same layer, device, mode and so on has a longer series along
     that axis, pairs are left to the table: a sweep of heads at two token counts is no sweep of tokens.
+    Points that differ in the allocator alone are drawn together as well, a line for each.
     """
     rows, baseline = plain(table), baseline_of(table)
     for quantity, axis in SHOWN:

@@ -18,13 +18,11 @@ def varying(points: Iterable[Point]) -> set[str]:
     return {name for name, values in zip(POINT_COLUMNS, columns, strict=False) if len(set(values)) > 1}
 
 
-def describe(point: Point) -> str:
-    """Return the point on one line, without what goes without saying: `vit float32 inference B=8 N=197 C=384 H=6`."""
-    return " ".join(parts(point))
-
-
 def parts(point: Point, columns: Collection[str] = POINT_COLUMNS) -> list[str]:
-    """Return a word for each of these columns of the point, but none for a value that goes without saying."""
+    """Return a word for each of these columns of the point, but none for a value that goes without saying.
+
+    All columns of a usual point are `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`.
+    """
     words = _words(point)
     said = _merged(columns) - {name for name, value in DEFAULTS.items() if getattr(point, name) == value}
     if (point.device, point.timing) == HOST_TIMING:

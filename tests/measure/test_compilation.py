@@ -57,6 +57,13 @@ def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback() ->
     assert "slots" not in made.found
 
 
+def test_a_compiled_layer_trains_and_says_what_it_keeps() -> None:
+    """Forward and backward compile, pass the gate with their gradients, and keep no more than the eager layer."""
+    made = visited("eager", "compiled_eager", mode="train").outcomes
+    assert {outcome.status for outcome in made.values()} == {"ok"}
+    assert 0 < made["compiled_eager"].found["saved_bytes"] <= made["eager"].found["saved_bytes"]
+
+
 def test_a_recompilation_while_timing_is_an_error() -> None:
     """A call of another shape inside the frozen stance raises instead of compiling."""
     compiled = torch.compile(lambda x: x.sin() + 1, dynamic=False)

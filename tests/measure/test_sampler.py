@@ -49,6 +49,14 @@ class TestWarmUp:
         assert not pace.settled
         assert next(timings, None) is None
 
+    def test_a_long_call_that_was_seen_before_needs_one_more(self) -> None:
+        """A call of 60 ms that took as long in the gate has settled with its first timing, a slower one hasn't."""
+        timings = iter([0.06])
+        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, seen_s=0.06).settled
+        timings = iter([0.06, 0.06])
+        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, seen_s=0.09).settled
+        assert next(timings, None) is None
+
     def test_a_timing_lasts_a_millisecond(self) -> None:
         """A call of 30 µs is timed at least 34 at a time, three times a slot."""
         pace = sampler.warm_up(lambda: None, scripted([30e-6]), 1e-7)

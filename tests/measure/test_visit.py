@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend
 
+import impls
 from bench.measure import sampler, visit
+from impls.attend import sdpa
 from tests.points import point
 
 SHORT = sampler.Limits(target=0.5, budget_s=0.05, processes=3)
@@ -79,6 +82,16 @@ def test_modes_with_gradients_say_what_autograd_keeps(mode: str) -> None:
     """Outside inference the bytes saved for backward are found too, in inference there are none to find."""
     assert visited("eager", mode=mode).outcomes["eager"].found["saved_bytes"] > 0
     assert "saved_bytes" not in visited("eager").outcomes["eager"].found
+
+
+def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answers are right and its time would be another kernel's: the row says what ran, and holds no time."""
+    monkeypatch.setitem(impls.IMPLEMENTATIONS, "sdpa_flash", impls.with_attend(sdpa.pinned(SDPBackend.MATH)))
+    outcome = visited("eager", "sdpa_flash").outcomes["sdpa_flash"]
+    assert outcome.status == "fallback"
+    assert "sdpa_flash asked for scaled_dot_product_flash_attention" in outcome.detail
+    assert "_scaled_dot_product_attention_math ran" in outcome.detail
+    assert "slots" not in outcome.found
 
 
 def test_a_first_visit_tries_both_inputs_and_inspects_and_a_later_one_the_harder_input() -> None:

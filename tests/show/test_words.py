@@ -4,25 +4,25 @@ import pytest
 
 from bench.plan.case import POINT_COLUMNS
 from bench.plan.sweep import load_sweep
-from bench.show.words import counted, describe, differences, parts, slug, varying
+from bench.show.words import counted, differences, parts, slug, varying
 from tests.show.made import point
 
 
 def test_a_point_is_described_without_what_goes_without_saying() -> None:
     """The CPU, a retaining allocator, host timing and no bias are not mentioned."""
-    assert describe(point()) == "vit float32 inference B=8 N=197 C=384 H=6 1 thread"
+    assert " ".join(parts(point())) == "vit float32 inference B=8 N=197 C=384 H=6 1 thread"
 
 
 def test_whatever_is_unusual_is_said() -> None:
     """Another device, allocator, timing, bias and a width that changes are part of the description."""
     unusual = point(device="cuda:1", timing="device-hot", allocator="system", qkv_bias=True, token_len=49, threads=4)
     said = "vit cuda:1 float32 inference B=8 N=197 C=49→384 H=6 with qkv bias 4 threads"
-    assert describe(unusual) == f"{said} allocator system timing device-hot"
+    assert " ".join(parts(unusual)) == f"{said} allocator system timing device-hot"
 
 
 def test_host_timing_of_a_gpu_is_said() -> None:
     """Wall time is the only way to time a CPU, but one of several on a GPU."""
-    assert "timing host" in describe(point(device="cuda", timing="host"))
+    assert "timing host" in parts(point(device="cuda", timing="host"))
 
 
 def test_only_columns_that_are_asked_for_are_said() -> None:
