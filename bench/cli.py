@@ -1,18 +1,22 @@
 """The command line: `python -m bench list | show | compare | plot | profile`."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.analyse.compare import compare, regressed
 from bench.plan import names
 from bench.plan.errors import NotComparable, WrongRequest
+from bench.plan.grid import DEFAULTS, expand
+from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.profiling import select, traces
 from bench.show import comparison, plots, tables
 from bench.show.console import console
 from bench.show.doubts import TARGET
 from bench.show.rows import baseline_of
+from bench.show.words import parts
 from bench.store import environment
 from bench.store.comparable import check_comparable
 from bench.store.table import load
@@ -40,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, _list, "list", "the sweeps, layers and implementations there are")
     show = _command(commands, _show, "show", "print the table of a run")
     show.add_argument("run", metavar="RUN", type=Path, help="a run folder or a results.csv")
+    show.add_argument("--reference", action="store_true", help="our times beside figures that others published")
     versus = _command(commands, _compare, "compare", "compare two runs by their ratios to the baseline")
     versus.add_argument("base", metavar="BASE", type=Path, help="a run folder or a results.csv")
     versus.add_argument("new", metavar="NEW", type=Path, help="a run folder or a results.csv")
@@ -79,13 +84,26 @@ def _list(_options: argparse.Namespace) -> int:
         ("modes", names.MODES),
         ("timings", names.TIMINGS),
         ("allocators", names.ALLOCATORS),
+        ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
         console().print(tables.listing(title, entries))
+    console().print("which implementation holds for which layer", style="bold")
+    console().print(tables.matrix([*names.LAYERS], [*names.IMPLEMENTATIONS], names.CANNOT, names.CONDITIONS))
     return FINE
+
+
+def _shape(model: Mapping[str, Any]) -> str:
+    """Return a model's shape in words, as a point of it is named."""
+    (point,) = expand({**DEFAULTS, "threads": 1, **model})
+    return " ".join(parts(point, ["num_tokens", "channels", "num_heads", "qkv_bias"]))
 
 
 def _show(options: argparse.Namespace) -> int:
     table = load(options.run)
+    if options.reference:
+        published = [figure for name in shipped_names() for figure in load_sweep(name).published]
+        console().print(tables.references(table, published))
+        return FINE
     console().print(tables.results(table, baseline_of(table), _target(options.run)))
     console().print(tables.failures(table))
     return FINE

@@ -6,6 +6,9 @@ from torch.nn.attention import SDPBackend
 from impls.attend import eager, flex, manual, online, sdpa
 from impls.compiled import compiled
 from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, with_attend
+from impls.layers.conv import ConvSelfAttention
+from impls.layers.patch import PatchAttention
+from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from impls.resolve import resolve
 from impls.whole import mha, stepwise
@@ -15,6 +18,7 @@ __all__ = [
     "LAYERS",
     "Adapt",
     "Attend",
+    "ConvSelfAttention",
     "Implementation",
     "Unsupported",
     "build",
@@ -27,6 +31,9 @@ __all__ = [
 
 LAYERS: dict[str, type[nn.Module]] = {
     "vit": ViTAttention,
+    "self": SelfAttention,
+    "patch": PatchAttention,
+    "conv": ConvSelfAttention,
 }
 
 IMPLEMENTATIONS: dict[str, Adapt] = {
@@ -43,6 +50,7 @@ IMPLEMENTATIONS: dict[str, Adapt] = {
     "compiled_eager": compiled(with_attend(eager.attend)),
     "compiled_sdpa": compiled(with_attend(sdpa.attend)),
     "mha": mha.adapt,
+    "mha_weights": mha.adapt_weights,
 }
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from impls import Implementation, with_attend
-from impls.layers.vit import merge_heads
+from impls.layers.heads import merge_heads
 
 
 def _mean_of_values(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -21,6 +21,10 @@ def _with_swapped_heads(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor
     return ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v.flip(1)
 
 
+def _with_swapped_tokens(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    return ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v.flip(2)
+
+
 def _with_a_nan(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     output = ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v
     spoiled = torch.zeros_like(output)
@@ -30,6 +34,7 @@ def _with_a_nan(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 
 mean_of_values = with_attend(_mean_of_values)
 missing_scale = with_attend(_without_scale)
+swapped_tokens = with_attend(_with_swapped_tokens)
 swapped_heads = with_attend(_with_swapped_heads)
 one_nan = with_attend(_with_a_nan)
 
@@ -96,6 +101,7 @@ ALL = (  # that the gate must see; what `remembers` does shows in its time
     "missing_scale",
     "missing_skip",
     "swapped_heads",
+    "swapped_tokens",
     "zero_projection",
     "stale_output",
     "edits_its_input",

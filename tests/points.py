@@ -20,6 +20,34 @@ TINY: dict[str, Any] = {
     "timing": "host",
 }
 
+SELF: dict[str, Any] = {**TINY, "layer": "self", "num_heads": 1, "token_len": 10, "channels": 14, "key_channels": 6}
+PATCH: dict[str, Any] = {
+    **TINY,
+    "layer": "patch",
+    "image_size": 12,
+    "patch_size": 4,
+    "num_tokens": 9,
+    "token_len": 48,
+    "qkv_bias": True,
+}
+CONV: dict[str, Any] = {
+    **TINY,
+    "layer": "conv",
+    "image_size": 3,
+    "num_tokens": 9,
+    "token_len": 16,
+    "channels": 16,
+    "num_heads": 1,
+    "qkv_bias": True,
+}
+OF_LAYER = {"vit": TINY, "self": SELF, "patch": PATCH, "conv": CONV}
+"""A tiny point of each layer, as a plan would make it."""
+
+
+def of_layer(layer: str, **columns: Any) -> Point:
+    """Return the tiny point of a layer with some columns changed."""
+    return Point(**{**OF_LAYER[layer], **columns})
+
 
 def point(**columns: Any) -> Point:
     """Return a tiny point with some columns changed; token_len follows channels unless it is given."""

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,9 @@ from bench.plan.case import Point
 
 SEED = 20_200_914
 """The same weights and inputs in every process and run."""
+
+GAMMA = 0.5
+"""What the residual of `conv` is weighted with: at its initial 0 the layer returns its input, and any kernel passes."""
 
 INPUTS = "normal(0, 1)"
 """The distribution that inputs and output gradients are drawn from."""
@@ -62,7 +66,7 @@ def make(point: Point) -> Workload:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         layer = _layer(point)
-        x = torch.randn(point.batch, point.num_tokens, point.token_len)
+        x = torch.randn(_input_shape(point))
         direction = torch.randn(_output_shape(layer, x))
     layer.train(point.mode != "inference")
     return Workload(point, layer.to(point.device, dtype), x.to(point.device, dtype), direction.to(point.device, dtype))
@@ -93,9 +97,57 @@ def step(subject: Subject, workload: Workload) -> Callable[[], object]:
 
 
 def _layer(point: Point) -> nn.Module:
-    return impls.LAYERS[point.layer](
-        dim=point.token_len, chan=point.channels, num_heads=point.num_heads, qkv_bias=point.qkv_bias
-    )
+    layer = impls.LAYERS[point.layer](**ARGUMENTS[point.layer](point))
+    if isinstance(layer, impls.ConvSelfAttention):
+        nn.init.constant_(layer.gamma, GAMMA)
+    return layer
+
+
+def _vit(point: Point) -> dict[str, Any]:
+    return {
+        "dim": point.token_len,
+        "chan": point.channels,
+        "num_heads": point.num_heads,
+        "qkv_bias": point.qkv_bias,
+        "qk_scale": point.qk_scale,
+    }
+
+
+def _self(point: Point) -> dict[str, Any]:
+    return {"dim": point.token_len, "dim_k": point.key_channels, "dim_v": point.channels}
+
+
+def _patch(point: Point) -> dict[str, Any]:
+    return {
+        "in_channels": _image_channels(point),
+        "patch_size": point.patch_size,
+        "embed_dim": point.channels,
+        "heads": point.num_heads,
+    }
+
+
+def _conv(point: Point) -> dict[str, Any]:
+    return {"in_channels": point.channels}
+
+
+ARGUMENTS: dict[str, Callable[[Point], dict[str, Any]]] = {
+    "vit": _vit,
+    "self": _self,
+    "patch": _patch,
+    "conv": _conv,
+}
+"""The columns of a point in the words of each layer's constructor: the one translation between the two."""
+
+
+def _input_shape(point: Point) -> tuple[int, ...]:
+    """Return the shape of tokens, or of images where the layer takes those."""
+    if point.image_size is None:
+        return point.batch, point.num_tokens, point.token_len
+    return point.batch, _image_channels(point), point.image_size, point.image_size
+
+
+def _image_channels(point: Point) -> int:
+    return point.token_len // (point.patch_size or 1) ** 2
 
 
 def _output_shape(layer: nn.Module, x: Tensor) -> torch.Size:

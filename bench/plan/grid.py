@@ -1,11 +1,13 @@
 """From the values of a grid to points: products, defaults, and the rules that a point must keep."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.errors import WrongRequest, unknown
+from bench.plan.layers import complete
 from bench.plan.names import ALLOCATORS, DTYPES, LAYERS, MODES, TIMINGS
 
 Values = Mapping[str, Any]
@@ -18,14 +20,32 @@ DEFAULTS: Values = {
     "mode": "inference",
     "batch": 8,
     "num_heads": 1,
-    "qkv_bias": False,
     "allocator": "retained",
 }
 
-COUNTS = ("batch", "num_tokens", "token_len", "channels", "num_heads", "threads")
+COUNTS = (
+    "batch",
+    "num_tokens",
+    "token_len",
+    "channels",
+    "num_heads",
+    "key_channels",
+    "image_size",
+    "patch_size",
+    "threads",
+)
 CHOICES = {"layer": LAYERS, "dtype": DTYPES, "mode": MODES, "allocator": ALLOCATORS, "timing": TIMINGS}
-DERIVED = ("token_len", "timing")
-"""Columns that follow from others where nothing is said: token_len from channels, timing from device."""
+DERIVED = (
+    "num_tokens",
+    "token_len",
+    "qkv_bias",
+    "qk_scale",
+    "key_channels",
+    "image_size",
+    "patch_size",
+    "timing",
+)
+"""Columns that follow from others, or that the layer asks for or has no place for: see `bench.plan.layers`."""
 
 
 def expand(values: Values) -> Iterator[Point]:
@@ -35,7 +55,7 @@ def expand(values: Values) -> Iterator[Point]:
     """
     for key in values:
         if key not in POINT_COLUMNS:
-            raise unknown("key", key, POINT_COLUMNS)
+            raise unknown("key", key, (*POINT_COLUMNS, "model"))
     for key in POINT_COLUMNS:
         if key not in values and key not in DERIVED:
             raise WrongRequest(f"{key} is missing; every point needs it")
@@ -45,12 +65,10 @@ def expand(values: Values) -> Iterator[Point]:
 
 
 def _point(values: dict[str, Any]) -> Point:
-    values.setdefault("token_len", values["channels"])
+    if "qk_scale" in values:
+        values["qk_scale"] = float(values["qk_scale"])
     values.setdefault("timing", "host" if values["device"] == "cpu" else "device-cold")
-    channels, heads = values["channels"], values["num_heads"]
-    if channels % heads:
-        raise WrongRequest(f"channels = {channels} must be divisible by num_heads = {heads}")
-    return Point(**values)
+    return Point(**complete(values))
 
 
 def _check_list(key: str, values: list[Any]) -> list[Any]:
@@ -66,6 +84,10 @@ def _check_value(key: str, value: object) -> None:
         raise WrongRequest(f"{key} = {value!r} must be a whole number of at least 1")
     if key in CHOICES and value not in tuple(CHOICES[key]):
         raise WrongRequest(f"{key} = {value!r} must be one of {', '.join(CHOICES[key])}")
+    if key == "qk_scale" and (
+        not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value)
+    ):
+        raise WrongRequest(f"qk_scale = {value!r} must be a number")
     if key == "qkv_bias" and not isinstance(value, bool):
         raise WrongRequest(f"qkv_bias = {value!r} must be true or false")
     if key == "device" and not _is_device(value):

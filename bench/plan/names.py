@@ -8,6 +8,9 @@ from importlib.metadata import entry_points
 
 LAYERS = {
     "vit": "multi-head self-attention with output projection and a skip that adds the values",
+    "self": "one head, unscaled, without an output projection",
+    "patch": "patch embedding of an image, multi-head self-attention, output projection",
+    "conv": "attention over the pixels of a map, keys an eighth of values, a learned residual",
 }
 
 IMPLEMENTATIONS = {
@@ -24,7 +27,33 @@ IMPLEMENTATIONS = {
     "compiled_eager": "torch.compile of eager",
     "compiled_sdpa": "torch.compile of sdpa",
     "mha": "torch.nn.MultiheadAttention with the layer's weights",
+    "mha_weights": "the same, asked for the attention weights too",
 }
+
+_MHA_SELF = "nn.MultiheadAttention has a scale and an output projection, this layer has neither"
+_MHA_CONV = "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower"
+_ONE_WIDTH = "FlashAttention needs queries, keys and values of one width, here keys are an eighth of values"
+
+CANNOT = {
+    ("self", "mha"): _MHA_SELF,
+    ("self", "mha_weights"): _MHA_SELF,
+    ("conv", "sdpa_flash"): _ONE_WIDTH,
+    ("conv", "mha"): _MHA_CONV,
+    ("conv", "mha_weights"): _MHA_CONV,
+}
+"""Layer and implementation that don't go together whatever the shape and the machine, with the reason."""
+
+CONDITIONS = {
+    "sdpa_flash": "where queries, keys and values have one width, which a self layer may not have",
+    "sdpa_efficient": "on a GPU",
+    "sdpa_cudnn": "on a GPU",
+    "flex": "in training on a GPU alone",
+    "compiled_eager": "where there is a compiler",
+    "compiled_sdpa": "where there is a compiler",
+    "mha": "where token_len = channels and qk_scale is the layer's own",
+    "mha_weights": "where token_len = channels and qk_scale is the layer's own",
+}
+"""Implementations that hold for some shapes or machines, and for which."""
 
 DTYPES = ("float32", "bfloat16", "float16")
 

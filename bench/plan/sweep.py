@@ -11,7 +11,10 @@ from typing import Any
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest, unknown
 from bench.plan.grid import DEFAULTS, Values, expand
+from bench.plan.models import spelled_out
 from bench.plan.names import IMPLEMENTATIONS, is_implementation
+from bench.plan.published import Published
+from bench.plan.published import read as read_published
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
@@ -34,13 +37,14 @@ class Effort:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A named set of points and the implementations that are measured at each."""
+    """A named set of points and the implementations that are measured at each, with what others published of them."""
 
     name: str
     points: tuple[Point, ...]
     implementations: tuple[str, ...]
     baseline: str = "eager"
     effort: Effort = field(default_factory=Effort)
+    published: tuple[Published, ...] = ()
 
     def cases(self) -> Iterator[Case]:
         """Yield every planned case, point by point."""
@@ -50,7 +54,7 @@ class Sweep:
 
 
 EFFORT_KEYS = tuple(f.name for f in dataclasses.fields(Effort))
-SWEEP_KEYS = ("implementations", "baseline", "defaults", "grid", *EFFORT_KEYS)
+SWEEP_KEYS = ("implementations", "baseline", "defaults", "grid", "published", *EFFORT_KEYS)
 
 
 def shipped_names() -> list[str]:
@@ -104,6 +108,7 @@ def _sweep(
         implementations=_implementations(implementations or document.get("implementations"), baseline),
         baseline=baseline,
         effort=_effort({**{key: document[key] for key in EFFORT_KEYS if key in document}, **effort}),
+        published=read_published(document.get("published", [])),
     )
 
 
@@ -125,8 +130,17 @@ def _points(document: dict[str, Any], machine: Values, overrides: Values) -> tup
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
         raise WrongRequest("the sweep is empty: it must hold at least one [[grid]]")
-    points = [point for grid in grids for point in expand({**DEFAULTS, **machine, **defaults, **grid, **overrides})]
+    spelled = [each for grid in grids for each in _spelled_out(defaults, grid)]
+    points = [point for grid in spelled for point in expand({**DEFAULTS, **machine, **grid, **overrides})]
     return tuple(dict.fromkeys(points))
+
+
+def _spelled_out(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a grid with the defaults that it leaves, once for each model that it, or else the defaults, name."""
+    if "model" in defaults and "model" not in grid:
+        grid = {"model": defaults["model"], **grid}
+    usual = {key: value for key, value in defaults.items() if key != "model"}
+    return [{**usual, **each} for each in spelled_out(grid)]
 
 
 def _implementations(names: object, baseline: object) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from bench.plan.case import POINT_COLUMNS, Point
 
-DEFAULTS = {"device": "cpu", "qkv_bias": False, "allocator": "retained"}
+DEFAULTS = {"device": "cpu", "qkv_bias": False, "qk_scale": None, "allocator": "retained"}
 """Values that go without saying."""
 
 HOST_TIMING = ("cpu", "host")
@@ -27,13 +27,13 @@ def parts(point: Point, columns: Collection[str] = POINT_COLUMNS) -> list[str]:
     said = _merged(columns) - {name for name, value in DEFAULTS.items() if getattr(point, name) == value}
     if (point.device, point.timing) == HOST_TIMING:
         said.discard("timing")
-    return [word for name, word in words.items() if name in said]
+    return [word for name, word in words.items() if name in said and word]
 
 
 def differences(point: Point, columns: Collection[str]) -> str:
     """Return the values of the columns in which this point differs from others, each of them said."""
     said = _merged(columns)
-    return " ".join(word for name, word in _words(point).items() if name in said)
+    return " ".join(word for name, word in _words(point).items() if name in said and word)
 
 
 def width(point: Point) -> str:
@@ -54,6 +54,10 @@ def slug(point: Point, without: Collection[str]) -> str:
         "channels": f"c{point.channels}",
         "num_heads": f"h{point.num_heads}",
         "qkv_bias": "bias" if point.qkv_bias else "",
+        "qk_scale": "" if point.qk_scale is None else f"s{point.qk_scale:g}",
+        "key_channels": "" if point.key_channels is None else f"k{point.key_channels}",
+        "image_size": "" if point.image_size is None else f"i{point.image_size}",
+        "patch_size": "" if point.patch_size is None else f"p{point.patch_size}",
         "threads": f"t{point.threads}",
         "allocator": point.allocator if point.allocator != DEFAULTS["allocator"] else "",
         "timing": point.timing if point.timing != "host" else "",
@@ -80,6 +84,10 @@ def _words(point: Point) -> dict[str, str]:
         "channels": f"C={width(point)}",
         "num_heads": f"H={point.num_heads}",
         "qkv_bias": "with qkv bias" if point.qkv_bias else "without qkv bias",
+        "qk_scale": "qk scale of the layer" if point.qk_scale is None else f"qk scale {point.qk_scale:g}",
+        "key_channels": "" if point.key_channels is None else f"keys C={point.key_channels}",
+        "image_size": "" if point.image_size is None else f"images {point.image_size}×{point.image_size}",
+        "patch_size": "" if point.patch_size is None else f"patches {point.patch_size}×{point.patch_size}",
         "threads": "1 thread" if point.threads == 1 else f"{point.threads} threads",
         "allocator": f"allocator {point.allocator}",
         "timing": f"timing {point.timing}",

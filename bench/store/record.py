@@ -7,7 +7,7 @@ from typing import Any, Self
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """2 added host_s, system_peak_bytes, clock_hz, throttle, and to slots others."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
@@ -111,7 +111,7 @@ class Record:
         check_schema(line["schema_version"])
         names = {f.name for f in dataclasses.fields(cls)} - {"case", "origin", "slots", "kernels", "throttle"}
         return cls(
-            case=Case.from_columns({name: line[name] for name in CASE_COLUMNS}),
+            case=Case.from_columns({name: line[name] for name in CASE_COLUMNS if name in line}),
             origin=Origin(**{f.name: line[f.name] for f in dataclasses.fields(Origin)}),
             slots=Slots.from_json(line["slots"]),
             kernels=tuple(line["kernels"]),

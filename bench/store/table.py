@@ -7,7 +7,9 @@ from typing import Any, Final
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS
+from bench.plan.case import SINCE as CASE_SINCE
 from bench.plan.errors import WrongRequest
+from bench.plan.grid import COUNTS
 from bench.store.record import check_schema
 
 RESULTS = "results.csv"
@@ -20,8 +22,9 @@ TRUTH: Final = "boolean"
 COLUMNS: dict[str, str] = {
     # the case
     **dict.fromkeys(CASE_COLUMNS, TEXT),
-    **dict.fromkeys(("batch", "num_tokens", "token_len", "channels", "num_heads", "threads"), WHOLE),
+    **dict.fromkeys(COUNTS, WHOLE),
     "qkv_bias": TRUTH,
+    "qk_scale": NUMBER,
     # outcome
     "status": TEXT,
     "detail": TEXT,
@@ -69,7 +72,7 @@ COLUMNS: dict[str, str] = {
 """Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
 
 
-SINCE = {"host_s": 2, "system_peak_bytes": 2, "clock_hz": 2, "throttle": 2}
+SINCE = {"host_s": 2, "system_peak_bytes": 2, "clock_hz": 2, "throttle": 2, **CASE_SINCE}
 """The schema version that brought a column; in older results it is empty."""
 
 

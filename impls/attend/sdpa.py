@@ -9,6 +9,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from impls.contract import Attend, Unsupported
 
+ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
+
 
 def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     """Return `F.scaled_dot_product_attention(q, k, v, scale=scale)`.
@@ -33,7 +35,9 @@ def pinned(backend: SDPBackend) -> Attend:
             except RuntimeError as error:
                 if "No available kernel" not in str(error) and "No viable backend" not in str(error):
                     raise
-                raise Unsupported(_reasons(q, k, v, scale, error)) from None
+                missing = f"PyTorch has no {backend.name} kernel for the {q.device.type.upper()}. "
+                lacking = q.device.type == "cpu" and backend in ON_GPUS_ALONE
+                raise Unsupported(lacking * missing + _reasons(q, k, v, scale, error)) from None
 
     return attend_pinned
 

@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from impls.attend import eager
 from impls.contract import Attend
+from impls.layers.heads import merge_heads
 
 
 class ViTAttention(nn.Module):
@@ -44,8 +45,3 @@ class ViTAttention(nn.Module):
         o = self.attend(q, k, v, self.scale)
         y: Tensor = merge_heads(v) + self.proj(merge_heads(o))
         return y
-
-
-def merge_heads(heads: Tensor) -> Tensor:
-    """Return `[B, H, N, D]` as `[B, N, H·D]`."""
-    return heads.transpose(1, 2).flatten(2)

@@ -2,48 +2,128 @@
 
 from typing import cast
 
+import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from impls.contract import Implementation, Unsupported
+from impls.layers.conv import ConvSelfAttention
+from impls.layers.patch import PatchAttention
+from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 
 
 def adapt(layer: nn.Module) -> Implementation:
-    """Return the layer computed by `nn.MultiheadAttention`, which holds the layer's own parameters.
+    """Return the layer computed by `nn.MultiheadAttention`, asked for its output alone (`need_weights=False`).
+
+    In eval mode without gradients the module takes its own fast path, one operator for the whole of it.
+    Raises `Unsupported` where the module can't express the layer.
+    """
+    return _adapt(layer, need_weights=False)
+
+
+def adapt_weights(layer: nn.Module) -> Implementation:
+    """Return the layer computed by `nn.MultiheadAttention` asked for the attention weights too, as it is by default.
+
+    The weights, averaged over heads, are computed and not used; asking for them rules out fused attention.
+    Raises `Unsupported` where the module can't express the layer.
+    """
+    return _adapt(layer, need_weights=True)
+
+
+def _adapt(layer: nn.Module, *, need_weights: bool) -> Implementation:
+    if isinstance(layer, ViTAttention):
+        return _vit(layer, need_weights)
+    if isinstance(layer, PatchAttention):
+        return _patch(layer, need_weights)
+    if isinstance(layer, SelfAttention):
+        raise Unsupported("nn.MultiheadAttention has a scale and an output projection, this layer has neither")
+    if isinstance(layer, ConvSelfAttention):
+        raise Unsupported("nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower")
+    raise Unsupported(f"no adapter from {type(layer).__name__} to nn.MultiheadAttention")
+
+
+def _vit(layer: ViTAttention, need_weights: bool) -> Implementation:
+    """Return the layer with a module that holds the layer's own parameters.
 
     MultiheadAttention does not give out its values, so the adapter projects v a second time for the skip:
     2·B·N·dim·chan FLOPs more than the layer needs.
     Where the layer has no QKV bias the module gets a zero one, because its fast path asks for a bias.
-    Raises `Unsupported` where the module can't express the layer.
     """
-    if not isinstance(layer, ViTAttention):
-        raise Unsupported(f"the adapter to nn.MultiheadAttention expects ViTAttention, got {type(layer).__name__}")
     dim, chan = layer.qkv.in_features, layer.proj.in_features
     if dim != chan:
         raise Unsupported(f"nn.MultiheadAttention needs token_len = channels, got {dim} and {chan}")
     if layer.scale != (chan // layer.num_heads) ** -0.5:
         raise Unsupported(f"nn.MultiheadAttention has the scale D**-0.5 built in, got {layer.scale}")
-    mha = nn.MultiheadAttention(
-        chan,
-        layer.num_heads,
-        batch_first=True,
-        device=layer.proj.weight.device,
-        dtype=layer.proj.weight.dtype,
-    )
+    mha = _module(layer.proj, layer.num_heads)
     mha.in_proj_weight = cast(nn.Parameter, layer.qkv.weight)
     if layer.qkv.bias is None:
         mha.in_proj_bias.requires_grad_(False).zero_()
     else:
         mha.in_proj_bias = layer.qkv.bias
-    mha.out_proj.weight = layer.proj.weight
-    mha.out_proj.bias = layer.proj.bias
-    mha.train(layer.training)
 
     def vit(x: Tensor) -> Tensor:
         bias = None if layer.qkv.bias is None else layer.qkv.bias[2 * chan :]
         v = F.linear(x, layer.qkv.weight[2 * chan :], bias)  # [B, N, chan], heads already merged
-        y: Tensor = mha(x, x, x, need_weights=False)[0]
+        y: Tensor = mha(x, x, x, need_weights=need_weights)[0]
         return v + y
 
     return vit
+
+
+def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
+    """Return the layer with a module, or where it trains with the function behind the module.
+
+    The module wants the three projections as one weight. In training that would be a copy in every call, so there
+    the function takes them apart, as it does for a module whose keys have another width.
+    In eval mode the one weight is a copy that is made here, and later changes of the layer don't reach it.
+    """
+    projections = (layer.to_q, layer.to_k, layer.to_v)
+    if layer.training:
+        return lambda x: _functional(layer, layer.embed(x), need_weights)
+    mha = _module(layer.to_out, layer.heads)
+    with torch.no_grad():
+        mha.in_proj_weight = nn.Parameter(torch.cat([projection.weight for projection in projections]))
+        mha.in_proj_bias = nn.Parameter(torch.cat([projection.bias for projection in projections]))
+
+    def patch(x: Tensor) -> Tensor:
+        tokens = layer.embed(x)
+        y: Tensor = mha(tokens, tokens, tokens, need_weights=need_weights)[0]
+        return y
+
+    return patch
+
+
+def _functional(layer: PatchAttention, tokens: Tensor, need_weights: bool) -> Tensor:
+    tokens = tokens.transpose(0, 1)  # [N, B, E], as the function has it
+    y: Tensor = F.multi_head_attention_forward(
+        tokens,
+        tokens,
+        tokens,
+        embed_dim_to_check=tokens.shape[-1],
+        num_heads=layer.heads,
+        in_proj_weight=None,
+        in_proj_bias=torch.cat([layer.to_q.bias, layer.to_k.bias, layer.to_v.bias]),
+        bias_k=None,
+        bias_v=None,
+        add_zero_attn=False,
+        dropout_p=0.0,
+        out_proj_weight=layer.to_out.weight,
+        out_proj_bias=layer.to_out.bias,
+        need_weights=need_weights,
+        use_separate_proj_weight=True,
+        q_proj_weight=layer.to_q.weight,
+        k_proj_weight=layer.to_k.weight,
+        v_proj_weight=layer.to_v.weight,
+    )[0]
+    return y.transpose(0, 1)
+
+
+def _module(output: nn.Linear, heads: int) -> nn.MultiheadAttention:
+    """Return a module of the width and dtype of an output projection, which it shares, without its projections in."""
+    weight = output.weight
+    mha = nn.MultiheadAttention(output.in_features, heads, batch_first=True, device=weight.device, dtype=weight.dtype)
+    mha.out_proj.weight = weight
+    mha.out_proj.bias = output.bias
+    mha.train(output.training)
+    return mha

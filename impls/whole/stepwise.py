@@ -1,10 +1,16 @@
-"""The layer with each of its steps a labelled stage, for profiles."""
+"""The layers with each of their steps a labelled stage, for profiles."""
+
+from collections.abc import Callable
 
 from torch import Tensor, nn
 from torch.profiler import record_function
 
 from impls.contract import Implementation, Unsupported
-from impls.layers.vit import ViTAttention, merge_heads
+from impls.layers.conv import ConvSelfAttention, as_maps, as_tokens
+from impls.layers.heads import merge_heads, split_heads
+from impls.layers.patch import PatchAttention
+from impls.layers.self_attention import SelfAttention
+from impls.layers.vit import ViTAttention
 
 
 def adapt(layer: nn.Module) -> Implementation:
@@ -12,13 +18,10 @@ def adapt(layer: nn.Module) -> Implementation:
 
     Raises `Unsupported` for a layer whose steps are not spelled out here.
     """
-    if not isinstance(layer, ViTAttention):
-        raise Unsupported(f"the steps of {type(layer).__name__} are not spelled out")
-
-    def vit(x: Tensor) -> Tensor:
-        return _vit(layer, x)
-
-    return vit
+    for kind, steps in STEPS.items():
+        if isinstance(layer, kind):
+            return lambda x: steps(layer, x)
+    raise Unsupported(f"the steps of {type(layer).__name__} are not spelled out")
 
 
 def _vit(layer: ViTAttention, x: Tensor) -> Tensor:
@@ -37,6 +40,43 @@ def _vit(layer: ViTAttention, x: Tensor) -> Tensor:
         return merge_heads(v) + y
 
 
+def _self(layer: SelfAttention, x: Tensor) -> Tensor:
+    with record_function("qkv projection"):
+        q, k, v = layer.query(x), layer.key(x), layer.value(x)
+    with record_function("split heads"):
+        q, k, v = (tokens.unsqueeze(1) for tokens in (q, k, v))  # each [B, 1, N, D]
+    o = _attend(q, k, v, layer.scale)
+    with record_function("merge heads"):
+        return o.squeeze(1)  # [B, N, dim_v]
+
+
+def _patch(layer: PatchAttention, x: Tensor) -> Tensor:
+    with record_function("patch embedding"):
+        tokens = layer.embed(x)  # [B, N, E]
+    with record_function("qkv projection"):
+        q, k, v = layer.to_q(tokens), layer.to_k(tokens), layer.to_v(tokens)
+    with record_function("split heads"):
+        q, k, v = (split_heads(projected, layer.heads) for projected in (q, k, v))  # each [B, H, N, D]
+    o = _attend(q, k, v, layer.scale)
+    with record_function("merge heads"):
+        o = merge_heads(o)  # [B, N, E]
+    with record_function("output projection"):
+        y: Tensor = layer.to_out(o)
+        return y
+
+
+def _conv(layer: ConvSelfAttention, x: Tensor) -> Tensor:
+    with record_function("qkv projection"):
+        q, k, v = layer.q(x), layer.k(x), layer.v(x)  # [B, D, height, width]
+    with record_function("split heads"):
+        q, k, v = as_tokens(q), as_tokens(k), as_tokens(v)  # [B, 1, N, D]
+    o = _attend(q, k, v, layer.scale)
+    with record_function("merge heads"):
+        maps = as_maps(o, x)  # [B, C, height, width]
+    with record_function("skip"):
+        return layer.gamma * maps + x
+
+
 def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     with record_function("scale"):
         q = q * scale
@@ -46,3 +86,11 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
         weights = scores.softmax(dim=-1)
     with record_function("weighted values"):
         return weights @ v
+
+
+STEPS: dict[type[nn.Module], Callable[..., Tensor]] = {
+    ViTAttention: _vit,
+    SelfAttention: _self,
+    PatchAttention: _patch,
+    ConvSelfAttention: _conv,
+}

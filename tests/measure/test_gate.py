@@ -7,10 +7,12 @@ import torch
 
 import impls
 from bench.measure import gate, workload
+from bench.plan import names
 from bench.plan.case import Point
 from tests import mutants
+from tests.impls.hardware import NOT_EAGER_ON_CPU
 from tests.measure.test_visit import visited
-from tests.points import point
+from tests.points import of_layer, point
 
 
 def judged(at: Point, implementation: str) -> gate.Verdict:
@@ -27,6 +29,26 @@ def test_shipped_implementations_pass(implementation: str, mode: str, dtype: str
     verdict = judged(point(mode=mode, dtype=dtype), implementation)
     assert verdict.objection == ""
     assert 0 <= verdict.error <= verdict.tolerance
+
+
+@pytest.mark.parametrize("layer", ["self", "patch", "conv"])
+@pytest.mark.parametrize("implementation", [name for name in impls.IMPLEMENTATIONS if name not in NOT_EAGER_ON_CPU])
+@pytest.mark.parametrize("mode", ["inference", "train"])
+def test_shipped_implementations_pass_on_every_layer(mode: str, implementation: str, layer: str) -> None:
+    """On each layer what we ship computes the reference's function, or says that it can't."""
+    narrow_keys = ("self", "sdpa_flash")  # this point's keys are narrower than its values
+    if (layer, implementation) in {*names.CANNOT, narrow_keys}:
+        with pytest.raises(impls.Unsupported):
+            judged(of_layer(layer, mode=mode), implementation)
+    else:
+        assert judged(of_layer(layer, mode=mode), implementation).objection == ""
+
+
+@pytest.mark.parametrize("mutant", ["mean_of_values", "swapped_tokens", "stale_output", "edits_its_input", "one_nan"])
+@pytest.mark.parametrize("layer", ["self", "patch", "conv"])
+def test_mutants_are_rejected_on_every_layer(layer: str, mutant: str) -> None:
+    """What computes something else is rejected whatever the layer; conv's weight of the residual is not 0."""
+    assert judged(of_layer(layer), f"tests.mutants:{mutant}").objection != ""
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 
-from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS, Case, Point
+from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS, SINCE, Case, Point
 from tests.examples import POINT, cases, point, points
 
 CHANGES: list[tuple[str, Any]] = [
@@ -20,6 +20,10 @@ CHANGES: list[tuple[str, Any]] = [
     ("channels", 768),
     ("num_heads", 12),
     ("qkv_bias", True),
+    ("qk_scale", 0.3),
+    ("key_channels", 48),
+    ("image_size", 32),
+    ("patch_size", 4),
     ("threads", 4),
     ("allocator", "system"),
     ("timing", "device-hot"),
@@ -27,10 +31,10 @@ CHANGES: list[tuple[str, Any]] = [
 
 
 def test_columns_are_those_of_the_contract() -> None:
-    """A case has the columns that design.md gives to results.csv, in that order."""
+    """A case has the columns that design.md gives to results.csv, and those of the later layers, in that order."""
     assert ", ".join(CASE_COLUMNS) == (
         "layer, implementation, device, dtype, mode, batch, num_tokens, token_len, channels, num_heads, "
-        "qkv_bias, threads, allocator, timing"
+        "qkv_bias, qk_scale, key_channels, image_size, patch_size, threads, allocator, timing"
     )
 
 
@@ -47,6 +51,14 @@ def test_columns_hold_the_whole_case(case: Case) -> None:
 
     assert tuple(columns) == CASE_COLUMNS
     assert Case.from_columns(columns) == case
+
+
+def test_columns_of_later_schemas_may_be_missing() -> None:
+    """A row from before a column of the case was there gives the case in which it went without saying."""
+    columns = {name: value for name, value in Case(point(), "sdpa").columns().items() if name not in SINCE}
+
+    assert len(columns) == len(CASE_COLUMNS) - 4
+    assert Case.from_columns(columns) == Case(point(), "sdpa")
 
 
 def test_other_columns_are_passed_over() -> None:

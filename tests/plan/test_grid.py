@@ -5,16 +5,19 @@ from typing import Any
 import pytest
 
 from bench.plan.errors import WrongRequest
-from bench.plan.grid import DEFAULTS, expand
+from bench.plan.grid import COUNTS, DEFAULTS, DERIVED, expand
 from tests.examples import POINT, point
 
 SMALL: dict[str, Any] = {**DEFAULTS, "threads": 1, "num_tokens": 10, "channels": 12}
 """The least that a grid must say, on a machine with one thread."""
 
+SAID = {name: value for name, value in POINT.items() if value is not None}
+"""All that can be said of a point of the vit layer."""
+
 
 def test_scalars_are_one_point() -> None:
     """A grid of scalars is the one point that it says."""
-    assert list(expand(POINT)) == [point()]
+    assert list(expand(SAID)) == [point()]
 
 
 def test_lists_are_a_product() -> None:
@@ -64,13 +67,13 @@ def test_an_unknown_key_is_refused(key: str) -> None:
     with pytest.raises(WrongRequest) as refusal:
         list(expand({**SMALL, key: 3}))
 
-    assert str(refusal.value) == f"unknown key {key!r}; expected one of {', '.join(POINT)}"
+    assert str(refusal.value) == f"unknown key {key!r}; expected one of {', '.join(POINT)}, model"
 
 
-@pytest.mark.parametrize("key", [key for key in POINT if key not in ("token_len", "timing")])
+@pytest.mark.parametrize("key", [key for key in POINT if key not in DERIVED or key == "num_tokens"])
 def test_a_missing_key_is_refused(key: str) -> None:
     """A point that lacks a value which follows from no other is refused, the key named."""
-    values = {name: value for name, value in POINT.items() if name != key}
+    values = {name: value for name, value in SAID.items() if name != key}
 
     with pytest.raises(WrongRequest, match=rf"^{key} is missing"):
         list(expand(values))
@@ -80,10 +83,7 @@ def test_a_missing_key_is_refused(key: str) -> None:
 def test_an_empty_list_is_refused(key: str) -> None:
     """A list without a value would make an empty product, and is refused."""
     with pytest.raises(WrongRequest, match=rf"^{key} = \[\] must hold at least one value$"):
-        list(expand({**POINT, key: []}))
-
-
-COUNTS = ["batch", "num_tokens", "token_len", "channels", "num_heads", "threads"]
+        list(expand({**SAID, key: []}))
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, 2.5, True, "8", None, [3]])
@@ -91,7 +91,7 @@ COUNTS = ["batch", "num_tokens", "token_len", "channels", "num_heads", "threads"
 def test_a_count_is_a_whole_number_of_at_least_one(key: str, value: object) -> None:
     """Nothing but a positive whole number is a count, and true is no number."""
     with pytest.raises(WrongRequest) as refusal:
-        list(expand({**POINT, key: [value]}))
+        list(expand({**SAID, key: [value]}))
 
     assert str(refusal.value) == f"{key} = {value!r} must be a whole number of at least 1"
 
@@ -107,6 +107,9 @@ def test_a_count_is_a_whole_number_of_at_least_one(key: str, value: object) -> N
         ("allocator", "jemalloc", "must be one of retained, system"),
         ("allocator", {}, "must be one of retained, system"),
         ("timing", "cold", "must be one of host, device-cold, device-hot"),
+        ("qk_scale", "0.5", "must be a number"),
+        ("qk_scale", True, "must be a number"),
+        ("qk_scale", float("nan"), "must be a number"),
         ("qkv_bias", 1, "must be true or false"),
         ("qkv_bias", "true", "must be true or false"),
         ("device", "gpu", "must be cpu, cuda or cuda:<number>"),
@@ -122,7 +125,7 @@ def test_a_count_is_a_whole_number_of_at_least_one(key: str, value: object) -> N
 def test_an_impossible_value_is_refused(key: str, value: object, expected: str) -> None:
     """A value that its column can't have is refused with the key, the value and what was expected."""
     with pytest.raises(WrongRequest) as refusal:
-        list(expand({**POINT, key: [value]}))
+        list(expand({**SAID, key: [value]}))
 
     assert str(refusal.value).startswith(f"{key} = {value!r} {expected}")
 
@@ -131,7 +134,7 @@ def test_an_impossible_value_is_refused(key: str, value: object, expected: str) 
 def test_indivisible_channels_are_refused(channels: int, heads: int) -> None:
     """Channels that the heads can't share are refused with both numbers."""
     with pytest.raises(WrongRequest) as refusal:
-        list(expand({**POINT, "channels": channels, "num_heads": heads}))
+        list(expand({**SAID, "channels": channels, "num_heads": heads}))
 
     assert str(refusal.value) == f"channels = {channels} must be divisible by num_heads = {heads}"
 
@@ -139,4 +142,4 @@ def test_indivisible_channels_are_refused(channels: int, heads: int) -> None:
 def test_one_impossible_combination_refuses_the_product() -> None:
     """A product that holds one indivisible pair is refused, because its rows would be missing."""
     with pytest.raises(WrongRequest, match="channels = 64 must be divisible by num_heads = 6"):
-        list(expand({**POINT, "channels": [48, 64], "num_heads": [1, 6]}))
+        list(expand({**SAID, "channels": [48, 64], "num_heads": [1, 6]}))

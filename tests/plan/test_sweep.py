@@ -226,8 +226,8 @@ def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any
 
 # What is refused
 
-KEYS = "implementations, baseline, defaults, grid, processes, target, budget_s, timeout_s, check_memory"
-POINT_KEYS = ", ".join(POINT)
+KEYS = "implementations, baseline, defaults, grid, published, processes, target, budget_s, timeout_s, check_memory"
+POINT_KEYS = ", ".join([*POINT, "model"])
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ POINT_KEYS = ", ".join(POINT)
         (EAGER + '"a\\nb" = 3\n' + GRID, f"unknown key 'a\\nb'; expected one of {KEYS}"),
         (EAGER + GRID + "num_head = 3\n", f"unknown key 'num_head'; expected one of {POINT_KEYS}"),
         (EAGER + "[defaults]\nheads = 3\n" + GRID, f"unknown key 'heads'; expected one of {POINT_KEYS}"),
-        (EAGER + "[[grid]]\nchannels = 8\n", "num_tokens is missing; every point needs it"),
+        (EAGER + "[[grid]]\nchannels = 8\n", "num_tokens is missing; the layer vit needs it"),
         (EAGER + "[[grid]]\nnum_tokens = 8\n", "channels is missing; every point needs it"),
         (
             EAGER + "[[grid]]\nnum_tokens = 8\nchannels = 100\nnum_heads = 3\n",

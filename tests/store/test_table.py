@@ -20,7 +20,7 @@ from tests.store.disk import full_after
 
 CONTRACT = """
     layer, implementation, device, dtype, mode, batch, num_tokens, token_len, channels, num_heads, qkv_bias,
-    threads, allocator, timing,
+    qk_scale, key_channels, image_size, patch_size, threads, allocator, timing,
     status, detail,
     latency_s, latency_low_s, latency_high_s, latency_min_s, rounds, processes, calls_per_timing, flagged_share,
     page_faults, settled, host_s,
@@ -29,7 +29,7 @@ CONTRACT = """
     kernels, error, tolerance, clock_hz, throttle,
     env_id, device_name, torch_version, commit, started_at, schema_version
 """
-"""The columns of results.csv as design.md lists them; what schema 2 added stands among them."""
+"""The columns of results.csv as design.md lists them; what later schemas added stands among them."""
 
 
 def row(**changes: Any) -> dict[str, Any]:

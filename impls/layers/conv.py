@@ -1,0 +1,52 @@
+"""Convolutional self-attention with a learned residual."""
+
+import torch
+from torch import Tensor, nn
+
+from impls.attend import eager
+from impls.contract import Attend
+
+KEY_SHARE = 8
+"""Queries and keys are so many times narrower than values."""
+
+
+class ConvSelfAttention(nn.Module):
+    """Attention over the pixels of a map, added to the map with a learned weight that begins at 0.
+
+    x `[B, C, height, width]` -> y of the same shape; every pixel is a token, queries and keys are C // 8 wide.
+    With `gamma` = 0 the layer returns x exactly.
+    Raises ValueError when `in_channels` is below 8, which leaves no key channel.
+    Source: a notebook on QKV attention for images, after SAGAN (Zhang et al. 2018, arXiv 1805.08318),
+    which has no scale.
+    """
+
+    attend: Attend
+
+    def __init__(self, in_channels: int) -> None:
+        super().__init__()
+        key_channels = in_channels // KEY_SHARE
+        if key_channels < 1:
+            raise ValueError(f"in_channels must be at least {KEY_SHARE} to leave a key channel, got {in_channels}")
+        self.scale = key_channels**-0.5
+        self.q = nn.Conv2d(in_channels, key_channels, kernel_size=1)
+        self.k = nn.Conv2d(in_channels, key_channels, kernel_size=1)
+        self.v = nn.Conv2d(in_channels, in_channels, kernel_size=1)
+        self.gamma = nn.Parameter(torch.zeros(1))
+        self.attend = eager.attend
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the layer's output `[B, C, height, width]` for maps x of the same shape."""
+        q, k, v = (as_tokens(projection(x)) for projection in (self.q, self.k, self.v))
+        o = self.attend(q, k, v, self.scale)  # [B, 1, N, C]
+        return self.gamma * as_maps(o, x) + x
+
+
+def as_tokens(maps: Tensor) -> Tensor:
+    """Return maps `[B, D, height, width]` as one head of tokens `[B, 1, height·width, D]`."""
+    return maps.flatten(2).transpose(1, 2).unsqueeze(1)
+
+
+def as_maps(tokens: Tensor, like: Tensor) -> Tensor:
+    """Return one head of tokens `[B, 1, N, C]` as maps of the shape of `like`."""
+    maps: Tensor = tokens.squeeze(1).transpose(1, 2).unflatten(2, like.shape[-2:])
+    return maps

@@ -1,0 +1,30 @@
+"""Self-attention with one head and no scale."""
+
+from torch import Tensor, nn
+
+from impls.attend import eager
+from impls.contract import Attend
+
+
+class SelfAttention(nn.Module):
+    """Self-attention with one head, without scale, bias, output projection or skip.
+
+    x `[B, N, dim]` -> y `[B, N, dim_v]`; queries and keys are `dim_k` wide.
+    The weights stand as PyTorch has them, `[out, in]`; the source multiplies by their transposes.
+    Source: Karim, "Illustrated: Self-Attention" (2019).
+    """
+
+    attend: Attend
+
+    def __init__(self, dim: int, dim_k: int, dim_v: int) -> None:
+        super().__init__()
+        self.scale = 1.0
+        self.query = nn.Linear(dim, dim_k, bias=False)
+        self.key = nn.Linear(dim, dim_k, bias=False)
+        self.value = nn.Linear(dim, dim_v, bias=False)
+        self.attend = eager.attend
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the layer's output `[B, N, dim_v]` for tokens x `[B, N, dim]`."""
+        q, k, v = (projection(x).unsqueeze(1) for projection in (self.query, self.key, self.value))  # [B, 1, N, D]
+        return self.attend(q, k, v, self.scale).squeeze(1)

@@ -1,0 +1,129 @@
+"""The one-headed, unscaled layer by its contract in layers.md, and the article's worked example."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from impls import Implementation, build
+from impls.layers.self_attention import SelfAttention
+from tests.impls.reference import Array, array, distance, normal, softmax, weights
+from tests.impls.test_implementations import needs_compiler
+
+ROUNDING = 1e-12
+"""What float64 arithmetic may differ by from itself in another order."""
+
+TOKENS = [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]
+KEY_WEIGHTS: list[list[float]] = [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]
+QUERY_WEIGHTS: list[list[float]] = [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]
+VALUE_WEIGHTS: list[list[float]] = [[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]
+KEYS = [[0, 1, 1], [4, 4, 0], [2, 3, 1]]
+QUERIES = [[1, 0, 2], [2, 2, 2], [2, 1, 3]]
+VALUES: list[list[float]] = [[1, 2, 3], [2, 8, 0], [2, 6, 3]]
+SCORES = [[2, 4, 4], [4, 16, 12], [4, 12, 10]]
+SOFTMAX = [
+    [6.3379e-02, 4.6831e-01, 4.6831e-01],
+    [6.0337e-06, 9.8201e-01, 1.7986e-02],
+    [2.9539e-04, 8.8054e-01, 1.1917e-01],
+]
+OUTPUTS = [
+    [1.936621, 6.683105, 1.595068],
+    [1.999994, 7.963991, 0.053976],
+    [1.999704, 7.759892, 0.358389],
+]
+ROUNDED_SOFTMAX = [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.9, 0.1]]
+ROUNDED_OUTPUTS = [[2.0, 7.0, 1.5], [2.0, 8.0, 0.0], [2.0, 7.8, 0.3]]
+"""All as the article prints them; its weight matrices are used as `x @ W`."""
+
+THROUGH = ["eager", "manual", "sdpa", pytest.param("compiled_eager", marks=needs_compiler)]
+
+
+def layer_with(*weights_in_out: list[list[float]]) -> SelfAttention:
+    """Return a layer with these weights of queries, keys and values, written `[in, out]` as in the article."""
+    query, key, value = (np.transpose(matrix) for matrix in weights_in_out)
+    layer = SelfAttention(query.shape[1], len(query), len(value))
+    given = {"query.weight": query, "key.weight": key, "value.weight": value}
+    layer.load_state_dict({name: torch.tensor(matrix).float() for name, matrix in given.items()})
+    return layer.eval()
+
+
+def output(implementation: Implementation, tokens: list[list[int]]) -> Array:
+    """Return what an implementation makes of tokens."""
+    torch.compiler.reset()
+    with torch.inference_mode():
+        return np.asarray(array(implementation(torch.tensor(tokens).float().unsqueeze(0)))[0])
+
+
+def attention_weights(name: str) -> Array:
+    """Return the article's softmax as an implementation has it.
+
+    Each token is told which it is by three more elements, and those alone are its values: the outputs are the weights.
+    """
+    identity = np.eye(3, dtype=int)
+    tokens = np.hstack([TOKENS, identity]).tolist()
+    queries, keys = (np.vstack([matrix, 0 * identity]).tolist() for matrix in (QUERY_WEIGHTS, KEY_WEIGHTS))
+    values = np.vstack([np.zeros((4, 3), dtype=int), identity]).tolist()
+    return output(build(layer_with(queries, keys, values), name), tokens)
+
+
+def test_the_articles_keys_queries_values_and_scores() -> None:
+    """The projections give the article's integers exactly, and so do their products."""
+    layer = layer_with(QUERY_WEIGHTS, KEY_WEIGHTS, VALUE_WEIGHTS)
+    seen: list[Tensor] = []
+
+    def spy(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        seen.extend((q, k, v, (q * scale) @ k.transpose(-2, -1)))
+        return v
+
+    layer.attend = spy
+    output(layer, TOKENS)
+
+    assert [tensor[0, 0].tolist() for tensor in seen] == [QUERIES, KEYS, VALUES, SCORES]
+
+
+@pytest.mark.parametrize("name", THROUGH)
+def test_the_articles_softmax(name: str) -> None:
+    """An implementation weighs the values as the article does, to 1e-4 of each weight."""
+    np.testing.assert_allclose(attention_weights(name), SOFTMAX, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", THROUGH)
+def test_the_articles_outputs(name: str) -> None:
+    """An implementation gives the article's outputs to 1e-5."""
+    layer = layer_with(QUERY_WEIGHTS, KEY_WEIGHTS, VALUE_WEIGHTS)
+
+    np.testing.assert_allclose(output(build(layer, name), TOKENS), OUTPUTS, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", THROUGH)
+def test_the_articles_rounded_table(name: str) -> None:
+    """With the article's own weights of one decimal an implementation gives its last table exactly.
+
+    The article writes 0.0 for a weight of 0.063, so the table follows from its weights, not from rounding the softmax.
+    Each token is told alone which it is: queries are then the logarithms of the weights, and keys the identity.
+    """
+    identity = np.eye(3, dtype=int).tolist()
+    logarithms = np.log(np.maximum(ROUNDED_SOFTMAX, 1e-30)).tolist()
+    layer = layer_with(logarithms, identity, VALUES)
+
+    assert np.round(output(build(layer, name), identity), 5).tolist() == ROUNDED_OUTPUTS
+
+
+@pytest.mark.parametrize(
+    ("batch", "tokens", "dim", "dim_k", "dim_v"), [(1, 3, 4, 3, 3), (2, 11, 10, 6, 14), (3, 1, 5, 8, 2)]
+)
+def test_output_is_the_formula(batch: int, tokens: int, dim: int, dim_k: int, dim_v: int) -> None:
+    """In float64 the output equals `softmax(q kᵀ) v` to rounding, with values of another width too."""
+    layer = SelfAttention(dim, dim_k, dim_v).double()
+    x, w = normal(batch, tokens, dim, dtype=torch.float64), weights(layer)
+
+    q, k, v = (array(x) @ w[f"{name}.weight"].T for name in ("query", "key", "value"))
+
+    assert distance(layer(x), softmax(q @ k.transpose(0, 2, 1)) @ v) < ROUNDING
+
+
+def test_there_are_three_weights_and_no_bias() -> None:
+    """The state dict is that of the contract, in PyTorch's order of dimensions."""
+    shapes = {name: tuple(value.shape) for name, value in SelfAttention(10, 6, 14).state_dict().items()}
+
+    assert shapes == {"query.weight": (6, 10), "key.weight": (6, 10), "value.weight": (14, 10)}

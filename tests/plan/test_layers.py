@@ -1,0 +1,103 @@
+"""What each layer makes of a point's values."""
+
+from typing import Any
+
+import pytest
+
+from bench.plan.errors import WrongRequest
+from bench.plan.grid import DEFAULTS, expand
+from bench.plan.layers import KEY_SHARE, RULES
+from bench.plan.names import LAYERS
+from impls.layers import conv
+from tests.points import OF_LAYER, of_layer
+
+LEAST: dict[str, dict[str, Any]] = {
+    "vit": {"num_tokens": 7, "channels": 12, "num_heads": 3},
+    "self": {"num_tokens": 7, "token_len": 10, "channels": 14, "key_channels": 6},
+    "patch": {"image_size": 12, "patch_size": 4, "channels": 12, "num_heads": 3},
+    "conv": {"image_size": 3, "channels": 16},
+}
+"""What a grid must say for the tiny point of each layer."""
+
+
+def expanded(layer: str, **values: Any) -> Any:
+    """Return the one point of a layer that a grid says, on a machine with one thread."""
+    given = {**DEFAULTS, "threads": 1, "batch": 2, **LEAST[layer], **values, "layer": layer}
+    (made,) = expand({name: value for name, value in given.items() if value != "unsaid"})
+    return made
+
+
+def refusal(layer: str, **values: Any) -> str:
+    """Return why a point of a layer is refused; a value "unsaid" is left out."""
+    with pytest.raises(WrongRequest) as refused:
+        expanded(layer, **values)
+    return str(refused.value)
+
+
+def test_every_layer_has_a_rule() -> None:
+    """The rules are those of the layers that there are."""
+    assert list(RULES) == list(LAYERS) == list(OF_LAYER)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_rest_follows(layer: str) -> None:
+    """A grid says what is its own to choose, and all other columns follow from the layer."""
+    assert expanded(layer) == of_layer(layer)
+
+
+def test_the_key_share_is_the_layers() -> None:
+    """The plan knows how much narrower keys of conv are."""
+    assert KEY_SHARE == conv.KEY_SHARE
+
+
+@pytest.mark.parametrize(
+    ("layer", "values", "expected"),
+    [
+        ("self", {"key_channels": "unsaid"}, {"key_channels": 14}),
+        ("self", {"token_len": "unsaid"}, {"token_len": 14}),
+        ("patch", {"token_len": 64}, {"token_len": 64}),
+        ("patch", {"num_tokens": 9}, {"num_tokens": 9}),
+        ("conv", {"token_len": 16, "num_tokens": 9}, {"token_len": 16}),
+        ("vit", {"qkv_bias": True, "qk_scale": 1}, {"qkv_bias": True, "qk_scale": 1.0}),
+    ],
+)
+def test_what_can_be_said(layer: str, values: dict[str, Any], expected: dict[str, Any]) -> None:
+    """A value that is the layer's to choose, or that agrees with what follows, is taken."""
+    assert expanded(layer, **values) == of_layer(layer, **expected)
+
+
+@pytest.mark.parametrize(
+    ("layer", "values", "said"),
+    [
+        ("vit", {"num_tokens": "unsaid"}, "num_tokens is missing; the layer vit needs it"),
+        ("patch", {"image_size": "unsaid"}, "image_size is missing; the layer patch needs it"),
+        ("patch", {"patch_size": "unsaid"}, "patch_size is missing; the layer patch needs it"),
+        ("conv", {"image_size": "unsaid"}, "image_size is missing; the layer conv needs it"),
+        ("vit", {"image_size": 32}, "image_size = 32 has no place in the layer vit"),
+        ("vit", {"key_channels": 6}, "key_channels = 6 has no place in the layer vit"),
+        ("self", {"qk_scale": 0.5}, "qk_scale = 0.5 has no place in the layer self"),
+        ("conv", {"patch_size": 4}, "patch_size = 4 has no place in the layer conv"),
+        ("self", {"num_heads": 2}, "num_heads = 2 must be 1 in the layer self"),
+        ("conv", {"num_heads": 4}, "num_heads = 4 must be 1 in the layer conv"),
+        ("self", {"qkv_bias": True}, "qkv_bias = true must be false in the layer self"),
+        ("patch", {"qkv_bias": False}, "qkv_bias = false must be true in the layer patch"),
+        ("patch", {"image_size": 30}, "image_size = 30 must be divisible by patch_size = 4"),
+        ("patch", {"token_len": 50}, "token_len = 50 must be a multiple of patch_size² = 16, the pixels of a patch"),
+        ("patch", {"num_heads": 5}, "channels = 12 must be divisible by num_heads = 5"),
+        (
+            "patch",
+            {"num_tokens": 8},
+            "num_tokens = 8 contradicts image_size = 12 with patch_size = 4, which makes 9; leave num_tokens out",
+        ),
+        (
+            "conv",
+            {"num_tokens": 3},
+            "num_tokens = 3 contradicts image_size = 3, a token for each pixel, which makes 9; leave num_tokens out",
+        ),
+        ("conv", {"channels": 4}, "channels = 4 must be at least 8 in the layer conv: keys have channels // 8"),
+        ("conv", {"token_len": 8}, "token_len = 8 must equal channels = 16 in the layer conv"),
+    ],
+)
+def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], said: str) -> None:
+    """What the layer needs and lacks, has no place for or fixes otherwise is said in one line, with the numbers."""
+    assert refusal(layer, **values) == said

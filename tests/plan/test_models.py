@@ -1,0 +1,151 @@
+"""The models' shapes, held against the constructors and the arithmetic that they come from."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from bench.plan.errors import WrongRequest
+from bench.plan.models import MODELS, spelled_out
+from bench.plan.sweep import load_sweep
+
+TIMM = {
+    "deit_ti_16_224": ("deit_tiny_patch16_224", 224),
+    "deit_s_16_224": ("deit_small_patch16_224", 224),
+    "vit_b_16_224": ("vit_base_patch16_224", 224),
+    "vit_b_16_384": ("vit_base_patch16_384", 384),
+    "vit_l_16_384": ("vit_large_patch16_384", 384),
+    "vit_h_14_224": ("vit_huge_patch14_224", 224),
+    "vit_b_16_1024": ("vit_base_patch16_224", 1024),
+}
+"""Our name, timm's, and the side of the image."""
+
+TORCHVISION_OPERATORS = ("nms", "qnms")
+"""What torchvision's Python part asks torch for even where its compiled part doesn't load."""
+
+
+@pytest.fixture(scope="module")
+def timm() -> Any:
+    """timm, which imports torchvision: beside a torch of another build that lacks operators, which nobody calls here.
+
+    They are declared without an implementation, so that the import succeeds.
+    """
+    try:
+        return importlib.import_module("timm")
+    except RuntimeError:
+        declared = torch.library.Library("torchvision", "FRAGMENT")
+        for name in TORCHVISION_OPERATORS:
+            declared.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return importlib.import_module("timm")
+
+
+@pytest.mark.parametrize("name", TIMM)
+def test_shapes_are_timms(timm: Any, name: str) -> None:
+    """Tokens with the class token, width, heads and QKV bias are those of the model that timm builds."""
+    theirs, side = TIMM[name]
+    with torch.device("meta"):
+        model = timm.create_model(theirs, img_size=side)
+    attention = model.blocks[0].attn
+
+    assert MODELS[name] == {
+        "layer": "vit",
+        "num_tokens": model.patch_embed.num_patches + model.num_prefix_tokens,
+        "token_len": attention.qkv.in_features,
+        "channels": attention.proj.out_features,
+        "num_heads": attention.num_heads,
+        "qkv_bias": attention.qkv.bias is not None,
+    }
+
+
+def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
+    """T2T-ViT unfolds 7×7 pixels in steps of 4 with a border of 2, then 3×3 tokens of 64 in steps of 2, border 1."""
+    image = torch.empty(1, 3, 224, 224, device="meta")
+    first = nn.Unfold(7, stride=4, padding=2)(image)
+    second = nn.Unfold(3, stride=2, padding=1)(torch.empty(1, 64, 56, 56, device="meta"))
+    stages = [(MODELS[name]["token_len"], MODELS[name]["num_tokens"]) for name in ("t2t_stage_1", "t2t_stage_2")]
+
+    assert stages == [first.shape[1:], second.shape[1:]]
+
+
+def test_every_model_is_checked() -> None:
+    """No shape stands there that isn't held against something."""
+    assert set(MODELS) == {*TIMM, "t2t_stage_1", "t2t_stage_2"}
+
+
+def test_a_grid_without_a_model_stays_as_it_is() -> None:
+    """Nothing is added where no model is named."""
+    assert spelled_out({"num_tokens": 7}) == [{"num_tokens": 7}]
+
+
+def test_a_list_of_models_is_a_grid_each() -> None:
+    """Each model brings its shape, and the grid's other values hold for all."""
+    grids = spelled_out({"model": ["vit_b_16_224", "vit_b_16_384"], "batch": [1, 8]})
+
+    assert [(grid["num_tokens"], grid["batch"]) for grid in grids] == [(197, [1, 8]), (577, [1, 8])]
+
+
+@pytest.mark.parametrize("name", ["vit_b_16_385", "", 16, None])
+def test_an_unknown_model_is_refused(name: object) -> None:
+    """A name that no model has is refused with those that there are."""
+    with pytest.raises(WrongRequest) as refusal:
+        spelled_out({"model": name})
+
+    assert str(refusal.value) == f"unknown model {name!r}; expected one of {', '.join(MODELS)}"
+
+
+def test_a_value_that_the_model_gives_otherwise_is_refused() -> None:
+    """A grid that names a model and another number of heads contradicts itself."""
+    with pytest.raises(WrongRequest, match="num_heads = 6 contradicts model = vit_b_16_384, which has 12"):
+        spelled_out({"model": "vit_b_16_384", "num_heads": 6})
+
+
+def test_no_model_at_all_is_refused() -> None:
+    """An empty list would make an empty sweep."""
+    with pytest.raises(WrongRequest, match=r"model = \[\] must hold at least one value"):
+        spelled_out({"model": []})
+
+
+def write(folder: Path, *lines: str) -> str:
+    """Write a sweep file of two implementations."""
+    path = folder / "mine.toml"
+    path.write_text("\n".join(['implementations = ["eager", "sdpa"]', *lines]), encoding="utf-8")
+    return str(path)
+
+
+def test_a_model_overrules_the_sweeps_defaults(tmp_path: Path) -> None:
+    """What [defaults] say of a shape holds for grids without a model; options on the command line overrule both."""
+    sweep = write(
+        tmp_path,
+        "[defaults]",
+        "num_heads = 6",
+        "channels = 384",
+        "[[grid]]",
+        'model = "vit_b_16_384"',
+        "[[grid]]",
+        "num_tokens = 50",
+    )
+    first, second = load_sweep(sweep).points
+    (overridden, _) = load_sweep(sweep, overrides={"num_heads": [4]}).points
+
+    assert (first.num_tokens, first.channels, first.num_heads) == (577, 768, 12)
+    assert (second.num_tokens, second.channels, second.num_heads) == (50, 384, 6)
+    assert (overridden.num_tokens, overridden.num_heads) == (577, 4)
+
+
+def test_a_model_may_stand_in_the_defaults(tmp_path: Path) -> None:
+    """A model of [defaults] is that of every grid without one of its own."""
+    sweep = write(
+        tmp_path,
+        "[defaults]",
+        'model = "vit_b_16_224"',
+        "[[grid]]",
+        "batch = [1, 2]",
+        "[[grid]]",
+        'model = "t2t_stage_2"',
+    )
+    points = load_sweep(sweep).points
+
+    assert [(point.num_tokens, point.batch) for point in points] == [(197, 1), (197, 2), (784, 8)]
