@@ -57,6 +57,21 @@ def test_show_prints_every_row_and_the_winner(run: Path, capsys: pytest.CaptureF
     assert "2.00x" in by_folder
 
 
+def test_list_says_what_holds_and_names_models(capsys: pytest.CaptureFixture[str]) -> None:
+    """The table of layers and implementations comes with its reasons, and each model with its shape."""
+    assert main(["list"]) == 0
+    said = capsys.readouterr().out
+    assert all(words in said for words in ("mha_weights", "no (1)", "narrower", "t2t_stage_1", "N=577 C=768 H=12"))
+
+
+def test_show_reference_without_a_published_case_is_a_wrong_request(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that nobody published figures for ends with one line and status 2."""
+    assert main(["show", str(run), "--reference"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
 def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Pictures come from results.csv, into the folder asked for or beside the results."""
     alone = tmp_path / "alone.csv"

@@ -9,10 +9,12 @@ from torch.profiler import profile
 METADATA = frozenset(
     "aten::" + name
     for name in [
+        "_nnpack_available",
         "_reshape_alias",
         "_unsafe_view",
         "alias",
         "as_strided",
+        "as_strided_",
         "broadcast_tensors",
         "chunk",
         "contiguous",

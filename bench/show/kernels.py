@@ -33,7 +33,7 @@ def algorithm(kernels: str | None) -> str:
 
 def _plain(names: list[str]) -> str:
     """Return that products ran, or else the name of the first kernel."""
-    if any(name in MULTIPLY or "gemm" in name for name in names):
+    if any(name in MULTIPLY or "gemm" in name or "conv" in name for name in names):
         return PRODUCTS
     own = names[0]
     return own if len(own) <= LONGEST else f"{own[: LONGEST - 1]}…"

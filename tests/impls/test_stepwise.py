@@ -6,6 +6,9 @@ from torch import nn
 from torch.autograd.profiler_util import FunctionEvent
 
 from impls import Unsupported, build
+from impls.layers.conv import ConvSelfAttention
+from impls.layers.patch import PatchAttention
+from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import normal
 
@@ -37,6 +40,32 @@ def test_stages_appear_once_each_in_order(events: list[FunctionEvent]) -> None:
     outermost = [event for event in events if event.cpu_parent is None]
 
     assert [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)] == STAGES
+
+
+CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge heads"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "x", "stages"),
+    [
+        (SelfAttention(6, 4, 8), (2, 5, 6), ["qkv projection", *CORE]),
+        (
+            PatchAttention(3, 4, 8, 2),
+            (2, 3, 8, 8),
+            ["patch embedding", "qkv projection", *CORE, "output projection"],
+        ),
+        (ConvSelfAttention(8), (2, 8, 3, 3), ["qkv projection", *CORE, "skip"]),
+    ],
+    ids=["self", "patch", "conv"],
+)
+def test_every_layer_has_its_stages(layer: nn.Module, x: tuple[int, ...], stages: list[str]) -> None:
+    """Each layer's steps are named alike where they are alike, and all of its work stands in a stage."""
+    implementation, tokens = build(layer, "stepwise"), normal(*x)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        implementation(tokens)
+    outermost = [event for event in profile.events() or [] if event.cpu_parent is None]
+
+    assert [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)] == stages
 
 
 @pytest.mark.parametrize(

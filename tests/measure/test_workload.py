@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from bench.measure import workload
-from tests.points import point
+from tests.points import of_layer, point
 
 
 def test_the_values_depend_on_the_shape_alone() -> None:
@@ -41,6 +41,27 @@ def test_token_len_and_channels_become_the_origins_dim_and_chan() -> None:
     assert work.x.shape == (2, 7, 49)
     assert work.direction.shape == (2, 7, 64)
     assert work.layer.state_dict()["qkv.weight"].shape == (3 * 64, 49)
+
+
+@pytest.mark.parametrize(
+    ("layer", "x", "y"),
+    [("self", (2, 7, 10), (2, 7, 14)), ("patch", (2, 3, 12, 12), (2, 9, 12)), ("conv", (2, 16, 3, 3), (2, 16, 3, 3))],
+)
+def test_each_layer_gets_what_it_takes(layer: str, x: tuple[int, ...], y: tuple[int, ...]) -> None:
+    """Layers of tokens get tokens and layers of images get images, and the output gradient has the output's shape."""
+    work = workload.make(of_layer(layer))
+    assert (tuple(work.x.shape), tuple(work.direction.shape)) == (x, y)
+
+
+def test_the_residual_of_conv_counts() -> None:
+    """The workload's gamma is not its initial 0, at which the layer would return its input."""
+    work = workload.make(of_layer("conv"))
+    assert work.layer.get_parameter("gamma").item() == workload.GAMMA > 0
+
+
+def test_a_scale_of_the_point_is_the_layers() -> None:
+    """qk_scale goes to the layer as it is."""
+    assert workload.make(point(qk_scale=0.25)).layer.scale == 0.25
 
 
 def test_implementations_cannot_disturb_each_other() -> None:

@@ -12,6 +12,7 @@ from bench.show.kernels import algorithm
         ("mm;_scaled_dot_product_attention_math;bmm;_softmax", "math"),
         ("mm;_native_multi_head_attention;bmm;_softmax;add", "fast path"),
         ("mm;copy_;bmm;_softmax;add", "products"),
+        ("mkldnn_convolution;copy_;_softmax", "products"),
         ("CompiledFxGraph;mm;bmm;copy_", "products + compiled"),
         ("CompiledFxGraph;mm;_scaled_dot_product_flash_attention_for_cpu", "flash + compiled"),
         (None, ""),

@@ -5,6 +5,7 @@ import pytest
 from bench.plan.case import POINT_COLUMNS
 from bench.plan.sweep import load_sweep
 from bench.show.words import counted, differences, parts, slug, varying
+from tests.points import of_layer
 from tests.show.made import point
 
 
@@ -18,6 +19,14 @@ def test_whatever_is_unusual_is_said() -> None:
     unusual = point(device="cuda:1", timing="device-hot", allocator="system", qkv_bias=True, token_len=49, threads=4)
     said = "vit cuda:1 float32 inference B=8 N=197 C=49→384 H=6 with qkv bias 4 threads"
     assert " ".join(parts(unusual)) == f"{said} allocator system timing device-hot"
+
+
+def test_layers_of_images_say_their_sides() -> None:
+    """Images and patches are said with the tokens that they make, narrower keys and a scale of one's own too."""
+    assert parts(of_layer("patch"), ["image_size", "patch_size"]) == ["images 12×12", "patches 4×4"]
+    assert parts(of_layer("self"), ["key_channels"]) == ["keys C=6"]
+    assert parts(point(qk_scale=0.25), ["qk_scale"]) == ["qk scale 0.25"]
+    assert parts(of_layer("conv")).count("") == 0
 
 
 def test_host_timing_of_a_gpu_is_said() -> None:
@@ -49,6 +58,7 @@ def test_nothing_varies_in_a_single_point_or_none() -> None:
 def test_file_names_of_different_points_differ() -> None:
     """The points of the widest sweep have names of their own, in characters that every file system takes."""
     points = [*load_sweep("full").points, point(device="cuda:0", timing="host"), point(threads=2), point(qkv_bias=True)]
+    points += [*load_sweep("layers").points, point(qk_scale=0.25)]
     names = {slug(each, ()) for each in points}
     assert len(names) == len(set(points))
     assert all(character.isalnum() or character in "-_." for name in names for character in name)
