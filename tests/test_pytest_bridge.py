@@ -1,10 +1,14 @@
 """The contract with the installed pytest-benchmark: what it gets from us comes out of it."""
 
 import json
+import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import bench.pytest_bridge  # noqa: F401 - loaded once: a suite inside this process forgets what it loads itself
 
 pytest_plugins = ["pytester"]
 
@@ -26,14 +30,14 @@ def test_sweep(benchmark):
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Return a suite that hands two rows over."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
     pytester.makepyfile(test_sweep=SUITE)
     return pytester
 
 
 def measured(suite: pytest.Pytester, *options: str) -> list[dict[str, Any]]:
     """Return the benchmarks of the JSON that pytest-benchmark wrote."""
-    done = suite.runpytest_subprocess("--benchmark-json=out.json", *options)
+    done = suite.runpytest_inprocess("--benchmark-json=out.json", *options)
     assert done.ret == 0
     benchmarks: list[dict[str, Any]] = json.loads((suite.path / "out.json").read_text())["benchmarks"]
     return benchmarks
@@ -60,20 +64,48 @@ def test_the_median_is_that_of_the_results_to_the_last_digit(suite: pytest.Pytes
 
 def test_its_table_shows_the_rows(suite: pytest.Pytester) -> None:
     """pytest-benchmark's own table lists both rows in the group."""
-    done = suite.runpytest_subprocess()
+    done = suite.runpytest_inprocess()
     done.stdout.fnmatch_lines(["*benchmark 'point': 2 tests*", "*test_sweep[[]eager-point[]]*", "*sdpa-point*"])
 
 
 def test_disabled_it_gets_nothing_and_the_test_passes(suite: pytest.Pytester) -> None:
     """With --benchmark-disable no row is added, and nothing fails."""
-    done = suite.runpytest_subprocess("--benchmark-disable")
+    done = suite.runpytest_inprocess("--benchmark-disable")
     done.assert_outcomes(passed=1)
     assert "eager-point" not in done.stdout.str()
 
 
 def test_saved_rows_can_be_compared(suite: pytest.Pytester) -> None:
     """--benchmark-autosave, then --benchmark-compare, finds each row again by its name."""
-    assert suite.runpytest_subprocess("--benchmark-autosave").ret == 0
-    done = suite.runpytest_subprocess("--benchmark-compare", "--benchmark-compare-fail=median:5%")
+    assert suite.runpytest_inprocess("--benchmark-autosave").ret == 0
+    done = suite.runpytest_inprocess("--benchmark-compare", "--benchmark-compare-fail=median:5%")
     assert done.ret == 0
     done.stdout.fnmatch_lines(["*eager-point*NOW*"])
+
+
+def test_a_row_that_became_slower_fails_its_comparison(suite: pytest.Pytester) -> None:
+    """--benchmark-compare-fail judges the medians that we gave, and ends with an error where one grew."""
+    assert suite.runpytest_inprocess("--benchmark-autosave").ret == 0
+    suite.makepyfile(test_sweep=SUITE.replace("6e-3),", "6.6e-3),"))
+    done = suite.runpytest_inprocess("--benchmark-compare", "--benchmark-compare-fail=median:5%")
+    assert done.ret != 0
+    done.stderr.fnmatch_lines(["*Performance has regressed*", "*sdpa-point*median*"])
+
+
+@pytest.mark.parametrize("options", [[], ["--between", "median"], ["--csv", "out.csv"]], ids=["table", "between", "csv"])
+def test_its_own_command_reads_saved_files(suite: pytest.Pytester, options: list[str]) -> None:
+    """`pytest-benchmark compare` shows the rows of two files beside each other."""
+    if options[:1] == ["--between"] and not has_between():
+        pytest.skip(f"pytest-benchmark {version('pytest-benchmark')} has no --between")
+    for name in ("base.json", "new.json"):
+        assert suite.runpytest_inprocess(f"--benchmark-json={name}").ret == 0
+    done = suite.run(sys.executable, "-m", "pytest_benchmark", "compare", "base.json", "new.json", *options)
+    assert done.ret == 0
+    said = done.stdout.str() + done.stderr.str()
+    assert "eager-point" in said
+    assert "sdpa-point" in said
+
+
+def has_between() -> bool:
+    """Return whether the installed pytest-benchmark knows --between, which came with 5.3."""
+    return tuple(int(part) for part in version("pytest-benchmark").split(".")[:2]) >= (5, 3)

@@ -1,0 +1,251 @@
+"""What `compare` calls a change: on processes that didn't change, and on work that was planted.
+
+python -m tests.drills.power collect DIR [PROCESSES]   measures the pool of processes, some ten minutes
+python -m tests.drills.power resample DIR              tables drawn from that pool: false alarms, power, other rules
+python -m tests.drills.power live [PAIRS]              pairs of whole runs of `article` that nothing changed between
+"""
+
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+import bench
+from bench.analyse.statistics import paired_log_ratio, ratio
+from bench.engine.run import run
+from bench.plan.case import Point
+from bench.plan.sweep import Sweep, load_sweep
+from bench.store import journal
+from bench.store.record import SCHEMA_VERSION
+from bench.store.table import COLUMNS, typed
+from tests.planted import PLANTED, key
+
+SHAPES: list[dict[str, int]] = [
+    {"batch": 13, "num_tokens": 100, "token_len": 49, "channels": 64, "num_heads": 1},
+    {"batch": 13, "num_tokens": 100, "token_len": 49, "channels": 64, "num_heads": 4},
+    {"batch": 1, "num_tokens": 197, "token_len": 192, "channels": 192, "num_heads": 3},
+    {"batch": 1, "num_tokens": 197, "token_len": 384, "channels": 384, "num_heads": 6},
+]
+TWIN, THREE, FIVE = "tests.planted:twin", "tests.planted:three", "tests.planted:five"
+PLANTED_SHARE = {THREE: 0.03, FIVE: 0.05}
+
+PROCESSES, ROUNDS = 40, 60
+SIDE = 10
+"""Processes on each side of a comparison, drawn from the pool without replacement."""
+
+TABLES, ROWS = 300, 60
+PAIRS = 10
+
+Generator = np.random.Generator
+Values = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    """One process of one case: seconds per call of its first rounds, and the log ratio to eager over them."""
+
+    values_s: Values
+    log_ratio: float
+
+
+Pool = dict[tuple[Point, str], list[Process]]
+
+
+def collect(folder: Path, processes: int) -> None:
+    """Calibrate the planted work, then measure the pool into a run folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = folder / "planted.json"
+    if not counts.exists():
+        counts.write_text(json.dumps(calibrated()))
+    os.environ[PLANTED] = counts.read_text()
+    for first in range(0, processes, SIDE):  # so many workers at a time, for the sake of memory
+        begin = time.monotonic()
+        list(run(_sweep(SHAPES, (TWIN, THREE, FIVE, "sdpa"), SIDE, budget_s=30 * SIDE), folder / f"part{first}"))
+        print(f"{first + SIDE} of {processes} processes, {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def calibrated() -> dict[str, dict[str, int]]:
+    """Return how many products are 3 % and 5 % of eager at each shape, by measuring with many of them planted."""
+    many = 200
+    shapes = [key(**{name: size for name, size in shape.items() if name != "channels"}) for shape in SHAPES]
+    os.environ[PLANTED] = json.dumps({"five": dict.fromkeys(shapes, many)})
+    with tempfile.TemporaryDirectory() as folder:
+        list(run(_sweep(SHAPES, (FIVE,), 3, budget_s=6), folder))
+        rows = bench.load(folder).set_index("implementation").loc[[FIVE]]
+    counts: dict[str, dict[str, int]] = {"three": {}, "five": {}}
+    for _, row in rows.iterrows():
+        name = key(row["batch"], row["num_tokens"], row["token_len"], row["num_heads"])
+        share = (1 / row["speedup"] - 1) / many
+        for planted, wanted in (("three", 0.03), ("five", 0.05)):
+            counts[planted][name] = max(1, round(wanted / share))
+    return counts
+
+
+def resample(folder: Path) -> None:
+    """Print what the rules say of tables that are drawn from the pool."""
+    pool = _pool(folder)
+    rng = np.random.default_rng(1)
+    for (point, name), found in pool.items():
+        mean, sd = np.mean([p.log_ratio for p in found]), np.std([p.log_ratio for p in found], ddof=1)
+        print(f"{point.name} {name}: {len(found)} processes, eager / it {np.exp(mean):.4f}, sd of the log {sd:.3%}")
+    unchanged = [(point, name, name) for point, name in pool if name in (TWIN, "sdpa")]
+    print(f"\nA/A, {TABLES} tables of {ROWS} rows, K = {SIDE}:")
+    _judge(pool, unchanged, rng, TABLES)
+    for name, share in PLANTED_SHARE.items():
+        changed = [(point, TWIN, name) for point, other in pool if other == name]
+        print(f"\n+{share:.0%} of work planted, {TABLES // 10} tables of {ROWS} rows, K = {SIDE}:")
+        _judge(pool, changed, rng, TABLES // 10)
+
+
+def live(pairs: int) -> None:
+    """Run `article` twice, so many times, and print the verdicts of each pair."""
+    sweep = load_sweep("article", threads=1, implementations=("eager", "manual", "stepwise", "online", "sdpa"))
+    sweep = dataclasses.replace(sweep, effort=dataclasses.replace(sweep.effort, processes=5))
+    alarmed = 0
+    for number in range(pairs):
+        with tempfile.TemporaryDirectory() as folder:
+            tables = []
+            for side in ("base", "new"):
+                list(run(sweep, Path(folder) / side))
+                tables.append(bench.load(Path(folder) / side))
+        verdicts = Counter(bench.compare(*tables)["verdict"])
+        alarmed += bool(verdicts["faster"] or verdicts["slower"])
+        print(f"{number + 1:>2}/{pairs}  {dict(verdicts)}", flush=True)
+    print(f"{alarmed} of {pairs} pairs hold a faster or slower")
+
+
+def _judge(pool: Pool, rows: Sequence[tuple[Point, str, str]], rng: Generator, tables: int) -> None:
+    """Print what `compare` and the rules of other suites say of each row of tables drawn from the pool."""
+    said: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    alarmed = 0
+    for _ in range(tables):
+        drawn = [_draw(pool, rows[int(rng.integers(len(rows)))], rng) for _ in range(ROWS)]
+        verdicts = Counter(bench.compare(*(_table([side[n] for side in drawn], rows[0][0]) for n in (0, 1)))["verdict"])
+        said += verdicts
+        alarmed += bool(verdicts["faster"] or verdicts["slower"])
+        for name, rule in RULES.items():
+            others[name] += sum(rule(base, new) for base, new in drawn)
+    total = tables * ROWS
+    print(f"  {alarmed} of {tables} tables hold a faster or slower")
+    print("  compare: " + ", ".join(f"{verdict} {count / total:.1%}" for verdict, count in said.most_common()))
+    for name, count in others.items():
+        print(f"  {name}: different {count / total:.1%}")
+
+
+def _draw(pool: Pool, row: tuple[Point, str, str], rng: Generator) -> tuple[list[Process], list[Process]]:
+    """Return disjoint processes for both sides: of one case, or of two that were measured in the same processes."""
+    point, base, new = row
+    order = rng.permutation(len(pool[point, base]))
+    chosen = order[:SIDE], order[SIDE : 2 * SIDE]
+    return [pool[point, base][i] for i in chosen[0]], [pool[point, new][i] for i in chosen[1]]
+
+
+def _table(rows: Sequence[Sequence[Process]], point: Point) -> pd.DataFrame:
+    """Return a table of results whose rows have the ratios of these processes; batch tells the rows apart."""
+    made = []
+    for number, processes in enumerate(rows, 1):
+        estimate = ratio([process.log_ratio for process in processes])
+        columns = dataclasses.asdict(dataclasses.replace(point, batch=number))
+        made.append(
+            {
+                **dict.fromkeys(COLUMNS),
+                **columns,
+                "implementation": "drawn",
+                "status": "ok",
+                "speedup": estimate.value,
+                "log_ratio_sd": estimate.sd,
+                "processes": len(processes),
+                "latency_s": float(np.median(np.concatenate([process.values_s for process in processes]))),
+                "schema_version": SCHEMA_VERSION,
+            }
+        )
+    return typed(pd.DataFrame(made, columns=list(COLUMNS)))
+
+
+def _pytest_benchmark(base: Sequence[Process], new: Sequence[Process]) -> bool:
+    """`--benchmark-compare-fail=median:5%` on one process a side, in either direction."""
+    one, other = np.median(base[0].values_s), np.median(new[0].values_s)
+    return bool(max(one, other) / min(one, other) > 1.05)
+
+
+def _pyperf(base: Sequence[Process], new: Sequence[Process]) -> bool:
+    """`pyperf compare_to`: Student's two-sample t test over all values at 95 %."""
+    one, other = (np.concatenate([process.values_s for process in side]) for side in (base, new))
+    return bool(stats.ttest_ind(one, other).pvalue < 0.05)
+
+
+def _asv(base: Sequence[Process], new: Sequence[Process]) -> bool:
+    """Asv's `is_different`: Mann and Whitney's test over all values at p < 0.002, before its factor."""
+    one, other = (np.concatenate([process.values_s for process in side]) for side in (base, new))
+    return bool(stats.mannwhitneyu(one, other).pvalue < 0.002)
+
+
+def _asv_factor(base: Sequence[Process], new: Sequence[Process]) -> bool:
+    """`asv continuous`: the same, and medians that differ by a factor of 1.1."""
+    one, other = (np.median(np.concatenate([process.values_s for process in side])) for side in (base, new))
+    return bool(max(one, other) / min(one, other) > 1.1) and _asv(base, new)
+
+
+RULES: dict[str, Callable[[Sequence[Process], Sequence[Process]], bool]] = {
+    "pytest-benchmark median:5%": _pytest_benchmark,
+    "pyperf's t test": _pyperf,
+    "asv's test": _asv,
+    "asv's test with its factor of 1.1": _asv_factor,
+}
+
+
+def _pool(folder: Path) -> Pool:
+    pool: Pool = defaultdict(list)
+    for part in sorted(folder.glob("part*")):
+        records = {(r.case.point, r.process, r.case.implementation): r for r in journal.read(part) if r.status == "ok"}
+        for (point, process, name), record in records.items():
+            eager = records.get((point, process, "eager"))
+            if eager is None or name == "eager":
+                continue
+            logs = paired_log_ratio(*_first(record), *_first(eager))
+            pool[point, name].append(Process(np.array(_first(record)[0]), logs))
+    return pool
+
+
+def _first(record: Any) -> tuple[list[float], list[int]]:
+    """Return the values and numbers of a record's first rounds."""
+    return list(record.slots.values_s)[:ROUNDS], list(record.slots.rounds)[:ROUNDS]
+
+
+def _sweep(shapes: Sequence[dict[str, int]], names: Sequence[str], processes: int, budget_s: float) -> Sweep:
+    """Return a sweep of these shapes in which rounds end by the budget alone."""
+    effort = {"processes": processes, "budget_s": budget_s, "target": 1e-6}
+    sweeps = [
+        load_sweep("article", threads=1, implementations=("eager", *names), overrides=shape, effort=effort)
+        for shape in shapes
+    ]
+    points = tuple(dict.fromkeys(point for sweep in sweeps for point in sweep.points))
+    return dataclasses.replace(sweeps[0], points=points)
+
+
+def _main(words: Sequence[str]) -> None:
+    match words:
+        case ["collect", folder, *rest]:
+            collect(Path(folder), int(rest[0]) if rest else PROCESSES)
+        case ["resample", folder]:
+            resample(Path(folder))
+        case ["live", *rest]:
+            live(int(rest[0]) if rest else PAIRS)
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])
