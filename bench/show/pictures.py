@@ -2,12 +2,13 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.plan.case import Case, Point
+from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, by, groups, moving, places, point_of
+from bench.plan.case import Point
 from bench.show.rows import Row, baseline_of, is_measured, plain
 from bench.show.words import slug
 
@@ -20,15 +21,6 @@ class Quantity:
     column: str
     low: str = ""
     high: str = ""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What stands on the horizontal axis: a column of the points."""
-
-    name: str
-    column: str
-    symbol: str
 
 
 @dataclass(frozen=True)
@@ -93,10 +85,6 @@ LATENCY = Quantity("latency", "latency_s", "latency_low_s", "latency_high_s")
 SPEEDUP = Quantity("speedup", "speedup", "speedup_low", "speedup_high")
 MEMORY = Quantity("memory", "peak_bytes")
 
-TOKENS = Axis("tokens", "num_tokens", "N")
-HEADS = Axis("heads", "num_heads", "H")
-CHANNELS = Axis("channels", "channels", "C")
-
 SHOWN = (
     (LATENCY, TOKENS),
     (SPEEDUP, TOKENS),
@@ -109,61 +97,28 @@ SHOWN = (
 
 ALLOCATOR = "allocator"
 
-SERIES = 3
-"""Places that make a series: two are a picture only where nothing longer shows the same setting along this axis."""
-
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
     """Yield every picture that the table has values for.
 
-    A picture needs two places on its axis. Where the same layer, device, mode and so on has a longer series along
-    that axis, pairs are left to the table: a sweep of heads at two token counts is no sweep of tokens.
+    A picture shows a series along its axis.
     Points that differ in the allocator alone are drawn together as well, a line for each.
     """
     rows, baseline = plain(table), baseline_of(table)
     for quantity, axis in SHOWN:
-        for group in _groups(rows, axis):
-            lines = tuple(_lines(group, quantity, axis, baseline))
-            if lines:
-                yield _picture(group, quantity, axis, lines, baseline)
+        yield from filter(None, (picture(group, quantity, axis, baseline) for group in groups(rows, axis)))
     for quantity in (LATENCY, SPEEDUP):
-        for group in _groups(rows, TOKENS, {ALLOCATOR}):
-            parts = _by(group, ALLOCATOR)
+        for group in groups(rows, TOKENS, {ALLOCATOR}):
+            parts = by(group, ALLOCATOR)
             lines = tuple(line for part in parts.values() for line in _allocated(part, group, quantity, baseline))
             if len(parts) > 1 and lines:
                 yield _picture(group, quantity, TOKENS, lines, baseline)
 
 
-def moving(axis: Axis, point: Point) -> set[str]:
-    """Return the columns that change along an axis: the token length follows the channels where it equals them."""
-    follows = axis is CHANNELS and point.token_len == point.channels
-    return {axis.column, "token_len"} if follows else {axis.column}
-
-
-def _groups(rows: Sequence[Row], axis: Axis, together: Set[str] = frozenset()) -> list[list[Row]]:
-    groups: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(_fixed(_point(row), moving(axis, _point(row)) | together), []).append(row)
-    found = [group for group in groups.values() if len(_xs(group, axis)) > 1]
-    long = {_setting(group) for group in found if len(_xs(group, axis)) >= SERIES}
-    return [group for group in found if len(_xs(group, axis)) >= SERIES or _setting(group) not in long]
-
-
-def _fixed(point: Point, without: set[str]) -> tuple[object, ...]:
-    columns = dataclasses.asdict(point)
-    return tuple(None if name in without else value for name, value in columns.items())
-
-
-def _setting(group: Sequence[Row]) -> tuple[object, ...]:
-    return _fixed(_point(group[0]), {axis.column for axis in (TOKENS, HEADS, CHANNELS)} | {"token_len"})
-
-
-def _point(row: Row) -> Point:
-    return Case.from_columns(row).point
-
-
-def _xs(group: Sequence[Row], axis: Axis) -> tuple[int, ...]:
-    return tuple(sorted({row[axis.column] for row in group}))
+def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None) -> Picture | None:
+    """Return what the picture of a series shows, None where nothing of this quantity was measured."""
+    lines = tuple(_lines(group, quantity, axis, baseline))
+    return _picture(group, quantity, axis, lines, baseline) if lines else None
 
 
 def _picture(
@@ -172,8 +127,8 @@ def _picture(
     return Picture(
         quantity=quantity,
         axis=axis,
-        point=_point(group[0]),
-        xs=_xs(group, axis),
+        point=point_of(group[0]),
+        xs=places(group, axis),
         lines=lines,
         failures=tuple(_failures(group, axis)),
         baseline=baseline,
@@ -183,15 +138,15 @@ def _picture(
 
 def _allocated(part: Sequence[Row], group: Sequence[Row], quantity: Quantity, baseline: str | None) -> Iterator[Line]:
     """Yield the lines of the rows under one allocator, over the places of the whole group."""
-    for line in _lines(part, quantity, TOKENS, baseline, _xs(group, TOKENS)):
+    for line in _lines(part, quantity, TOKENS, baseline, places(group, TOKENS)):
         yield dataclasses.replace(line, allocator=part[0][ALLOCATOR])
 
 
 def _lines(
-    group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None, places: Sequence[int] = ()
+    group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None, over: Sequence[int] = ()
 ) -> Iterator[Line]:
-    xs = places or _xs(group, axis)
-    for name, rows in _by(group, "implementation").items():
+    xs = over or places(group, axis)
+    for name, rows in by(group, "implementation").items():
         at = {row[axis.column]: row for row in rows if is_measured(row)}
         line = Line(
             name,
@@ -205,16 +160,9 @@ def _lines(
 
 
 def _failures(group: Sequence[Row], axis: Axis) -> Iterator[Failure]:
-    for name, rows in _by(group, "implementation").items():
+    for name, rows in by(group, "implementation").items():
         for status in dict.fromkeys(row["status"] for row in rows if row["status"] != "ok"):
             yield Failure(name, status, tuple(sorted(row[axis.column] for row in rows if row["status"] == status)))
-
-
-def _by(group: Sequence[Row], column: str) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = {}
-    for row in group:
-        rows.setdefault(row[column], []).append(row)
-    return rows
 
 
 def _value(row: Row | None, column: str) -> float:

@@ -2,9 +2,10 @@
 
 import math
 
+from bench.analyse.series import CHANNELS, HEADS, TOKENS
 from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
-from bench.show.pictures import CHANNELS, HEADS, LATENCY, MEMORY, SPEEDUP, TOKENS, Failure, Picture, pictures
+from bench.show.pictures import LATENCY, MEMORY, SPEEDUP, Failure, Picture, pictures
 from tests.show.made import Fate, point, quick, results
 
 FOUR = [point(num_tokens=number) for number in (50, 197, 577, 1024)]

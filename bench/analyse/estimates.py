@@ -1,0 +1,105 @@
+"""Estimates from few processes, and weighted sums of them with intervals that keep their level."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from bench.analyse.series import Row
+from bench.analyse.statistics import CONFIDENCE, MEDIAN_EFFICIENCY
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and the ends of its 95 % interval, NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is an interval."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Independent values with standard errors and degrees of freedom; these are NaN where no scatter is known."""
+
+    value: Array
+    error: Array
+    freedom: Array
+
+
+def log_latencies(rows: Sequence[Row]) -> Estimates:
+    """Return the logarithms of the rows' latencies.
+
+    A latency is a median over processes with the interval of a mean, so its error is that of a mean times what a
+    median of many scatters more; of two it is the mean.
+    """
+    value, low, high = (_logarithms(rows, name) for name in ("latency_s", "latency_low_s", "latency_high_s"))
+    processes = _numbers(rows, "processes")
+    quantile = _quantile(_freedom(processes))
+    return Estimates(
+        value, (high - low) / 2 / quantile * np.where(processes > 2, MEDIAN_EFFICIENCY, 1.0), _freedom(processes)
+    )
+
+
+def log_speedups(rows: Sequence[Row]) -> Estimates:
+    """Return the logarithms of the rows' speed-ups, each a mean over processes; the baseline's has no error."""
+    processes = _numbers(rows, "processes")
+    return Estimates(
+        _logarithms(rows, "speedup"), _numbers(rows, "log_ratio_sd") / np.sqrt(processes), _freedom(processes)
+    )
+
+
+def exact(values: Sequence[float]) -> Estimates:
+    """Return numbers that are counted, not measured: nothing is known of their scatter, for they have none."""
+    nothing = np.full(len(values), np.nan)
+    return Estimates(np.asarray(values, dtype=np.float64), nothing, nothing)
+
+
+def combined(weights: Array, of: Estimates) -> Estimates:
+    """Return a weighted sum of the estimates for each row of weights, with Satterthwaite's degrees of freedom (1946).
+
+    Processes without any scatter tell none: there the clock was too coarse.
+    """
+    parts = np.where(weights == 0, 0.0, weights**2 * of.error**2)  # [sums, estimates]
+    variance = np.sum(parts, axis=-1)
+    variance = np.where(variance > 0, variance, np.nan)
+    inverse = np.sum(np.where(parts == 0, 0.0, (parts / variance[..., None]) ** 2 / of.freedom), axis=-1)
+    return Estimates(weights @ of.value, np.sqrt(variance), 1 / np.where(inverse > 0, inverse, np.nan))
+
+
+def half_widths(of: Estimates) -> Array:
+    """Return the half-width of the t interval of each estimate."""
+    return np.asarray(_quantile(of.freedom) * of.error)
+
+
+def intervals(of: Estimates) -> list[Interval]:
+    """Return the t interval of each estimate."""
+    half = half_widths(of)
+    ends = zip(of.value, of.value - half, of.value + half, strict=True)
+    return [Interval(float(value), float(low), float(high)) for value, low, high in ends]
+
+
+def _quantile(freedom: Array) -> Array:
+    return np.asarray(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
+
+
+def _freedom(processes: Array) -> Array:
+    return np.where(processes > 1, processes - 1, np.nan)
+
+
+def _logarithms(rows: Sequence[Row], column: str) -> Array:
+    return np.log(_numbers(rows, column))
+
+
+def _numbers(rows: Sequence[Row], column: str) -> Array:
+    return np.array([math.nan if row[column] is None else row[column] for row in rows], dtype=np.float64)

@@ -1,0 +1,83 @@
+"""How latency and memory grow along an axis: local exponents, and all that is known of a series."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.analyse.crossover import Crossover, Leaders, crossovers
+from bench.analyse.estimates import Array, Estimates, Interval, combined, exact, intervals, log_latencies
+from bench.analyse.fit import Fit, fit
+from bench.analyse.series import AXES, TOKENS, Axis, Row, by, groups
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """The slope of the logarithm of a quantity between two neighbouring places: 2 where twice as many cost fourfold."""
+
+    start: int
+    end: int
+    slope: Interval
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How one implementation grows along an axis; `fit` is None off the tokens, and for fewer than three places."""
+
+    implementation: str
+    fit: Fit | None
+    latency: tuple[Exponent, ...]
+    memory: tuple[Exponent, ...]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """All implementations along one axis: their rows, their growth, who leads where, and where that changes."""
+
+    axis: Axis
+    rows: tuple[Row, ...]
+    growths: tuple[Growth, ...]
+    leaders: Leaders
+    crossovers: tuple[Crossover, ...]
+
+
+def scalings(rows: Iterable[Row], leaders: Callable[[Sequence[Row]], Sequence[str]]) -> list[Scaling]:
+    """Return every series among rows that were measured, by axis; one implementation was measured twice in each.
+
+    `leaders` tells who leads among the rows of one point, fastest first: one name has won, several tie.
+    """
+    known = list(rows)
+    found = (_scaling(group, axis, leaders) for axis in AXES for group in groups(known, axis))
+    return [scaling for scaling in found if any(growth.latency for growth in scaling.growths)]
+
+
+def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
+    """Return the slopes between neighbouring places of what has these logarithms; exact numbers have no intervals."""
+    if len(places) < 2:
+        return ()
+    slopes = intervals(combined(_differences(np.log(np.asarray(places, dtype=np.float64))), logs))
+    return tuple(Exponent(*gap) for gap in zip(places[:-1], places[1:], slopes, strict=True))
+
+
+def _scaling(group: Sequence[Row], axis: Axis, leaders: Callable[[Sequence[Row]], Sequence[str]]) -> Scaling:
+    leading = {place: tuple(leaders(rows)) for place, rows in sorted(by(group, axis.column).items())}
+    changes = crossovers(group, leading) if axis is TOKENS else []
+    growths = tuple(_growth(name, rows, axis) for name, rows in by(group, "implementation").items())
+    return Scaling(axis, tuple(group), growths, leading, tuple(changes))
+
+
+def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:
+    at = {row[axis.column]: row for row in rows}
+    ordered = [at[place] for place in sorted(at)]
+    sized = [row for row in ordered if row["peak_bytes"]]
+    return Growth(
+        name,
+        fit(ordered) if axis is TOKENS else None,
+        exponents([row[axis.column] for row in ordered], log_latencies(ordered)),
+        exponents([row[axis.column] for row in sized], exact([np.log(row["peak_bytes"]) for row in sized])),
+    )
+
+
+def _differences(logs: Array) -> Array:
+    """Return the weights that make slopes of values at these logarithms of places."""
+    return np.diff(np.eye(len(logs)), axis=0) / np.diff(logs)[:, None]  # [gaps, places]

@@ -1,0 +1,70 @@
+"""Values with their intervals in words: no more digits than the interval leaves."""
+
+import math
+
+from bench.analyse.estimates import Interval
+from bench.show import units
+
+COARSE = 3
+"""A half-width that starts with less than this shows two digits, as 1 and 2 alone are coarse."""
+
+DECIMALS = 2
+"""Of ratios and exponents: what is exact has so many, and nothing more."""
+
+
+def seconds(of: Interval) -> str:
+    """Return a time with its interval in one unit: `130 µs [90, 170]`."""
+    if not of.is_known:
+        return units.seconds(of.value)
+    name, scale = _unit(of.high)
+    value, low, high = _rounded(Interval(of.value / scale, of.low / scale, of.high / scale))
+    return f"{value} {name} [{low}, {high}]"
+
+
+def number(of: Interval) -> str:
+    """Return a number with its interval: `1.5 [0.4, 2.6]`; one without has two decimals."""
+    if not of.is_known:
+        return f"{round(of.value, DECIMALS) + 0:.{DECIMALS}f}"  # + 0 makes -0.00 plain
+    value, low, high = _rounded(of, DECIMALS)
+    return f"{value} [{low}, {high}]"
+
+
+def ratio(of: Interval) -> str:
+    """Return a ratio with its interval: `1.20x [1.05, 1.37]`."""
+    if not of.is_known:
+        return units.ratio(of.value)
+    value, low, high = _rounded(of, DECIMALS)
+    return f"{value}x [{low}, {high}]"
+
+
+def place(of: Interval) -> str:
+    """Return where on the tokens something lies: `at 120 [95, 160]`, or where one end is open `no later than 160`."""
+    bounded_below, bounded_above = bool(of.low), math.isfinite(of.high)
+    if of.is_known and bounded_below and bounded_above:
+        value, low, high = _rounded(of, 0)
+        return f"at {value} [{low}, {high}]"
+    if of.is_known and bounded_below:
+        return f"no earlier than {units.count(of.low)}"
+    if of.is_known and bounded_above:
+        return f"no later than {units.count(of.high)}"
+    return f"{'perhaps ' if of.is_known else ''}at {units.count(of.value)}"
+
+
+def _unit(value_s: float) -> tuple[str, float]:
+    # the house's own choice of a unit
+    name = units.seconds(value_s).split()[1]
+    return name, dict(units.TIME_UNITS)[name]
+
+
+def _rounded(of: Interval, most: float = math.inf) -> tuple[str, ...]:
+    """Return value, low and high with the decimals that the half-width leaves, at most so many."""
+    half, ends = (of.high - of.low) / 2, (of.value, of.low, of.high)
+    if half == 0:
+        return tuple(units.significant(end) for end in ends)
+    power = math.floor(math.log10(half))
+    decimals = int(min((half / 10**power < COARSE) - power, most))
+    return tuple(_digits(end, decimals) for end in ends)
+
+
+def _digits(value: float, decimals: int) -> str:
+    return f"{round(value, decimals) + 0:.{max(0, decimals)}f}" if value else "0"  # + 0 makes -0 plain

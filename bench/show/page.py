@@ -1,0 +1,58 @@
+"""What the page of any picture has: heading and footnotes, numbers under an axis that don't touch, and its files."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib import style as mpl_style
+from matplotlib.figure import Figure
+
+from bench.show import scales
+from bench.show.frame import EDGE, GREY, NOTE_LINE, RC, TICK_GAP, TITLE_LINE
+from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, text_width
+from bench.show.plots import PNG_DPI
+
+
+def head_height(subtitle: Sequence[str]) -> float:
+    """Return how tall a heading with these lines under it is, in inches."""
+    return EDGE + TITLE_LINE * (len(subtitle) + 1.6)
+
+
+def write(figure: Figure, heading: str, subtitle: Sequence[str], footnotes: Sequence[str]) -> None:
+    """Write the heading with the lines under it, and the footnotes."""
+    width, height = figure.get_size_inches()
+    left = EDGE / width
+    figure.text(left, 1 - EDGE / height, heading, size=TITLE_SIZE, weight="bold", va="top")
+    for number, text in enumerate(subtitle):
+        down = EDGE + TITLE_LINE * (number + 1.25)
+        figure.text(left, 1 - down / height, text, size=TEXT_SIZE, color=GREY, va="top")
+    for number, text in enumerate(reversed(footnotes)):
+        figure.text(left, (0.08 + NOTE_LINE * number) / height, text, size=SMALL_SIZE, color=GREY, va="bottom")
+
+
+def tick_labels(places: Sequence[int], ends: tuple[float, float], width: float) -> list[str]:
+    """Return a label for each place of a logarithmic axis of this width in inches, empty where there is no room.
+
+    The ends are named first, then from the right: there the places of a sweep are far apart.
+    """
+    scale = width / math.log(ends[1] / ends[0])
+    last = len(places) - 1
+    written = scales.spaced(
+        [math.log(place) * scale for place in places],
+        [text_width(f"{place}") + TICK_GAP for place in places],
+        [last, 0, *range(last - 1, 0, -1)],
+    )
+    return [f"{place}" if index in written else "" for index, place in enumerate(places)]
+
+
+def save(figure: Figure, name: str, folder: Path) -> list[Path]:
+    """Write a figure as PNG and as SVG into a folder, made where it is missing, and return both files.
+
+    The same figure gives the same SVG, byte for byte.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    with mpl_style.context(RC, after_reset=True):
+        figure.savefig(png, dpi=PNG_DPI)
+        figure.savefig(svg, metadata={"Date": None})
+    return [png, svg]

@@ -1,0 +1,144 @@
+"""The picture of how a series grows."""
+
+import functools
+import itertools
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from bench.analyse.scaling import Scaling
+from bench.analyse.summary import summarise
+from bench.plan.case import Case
+from bench.show import scaling
+from bench.show.frame import AXES_WIDTH, LEFT
+from bench.show.growth import draw, figure, name
+from tests.show.made import point, quick, record, results
+
+TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
+SECONDS = {"eager": (1e-3, 1e-4, 4e-7), "sdpa": (9e-3, 1e-4, 2e-7), "online": (60e-3, 1e-4, 1e-7)}
+"""The coefficients of three that lead one after the other: at 200 and at 714 tokens their curves meet."""
+
+
+@functools.cache
+def changing(processes: int = 3) -> Scaling:
+    """Return a series of tokens along which the winner changes twice."""
+    made = [
+        record(Case(at, which), process, None, a + b * at.num_tokens + c * at.num_tokens**2)
+        for at in TOKENS
+        for which, (a, b, c) in SECONDS.items()
+        for process in range(processes)
+    ]
+    return scaling.series(summarise(made, "eager"))[0]
+
+
+@functools.cache
+def sheets() -> list[Figure]:
+    """Return the pictures of `quick`, and those of a series with crossovers."""
+    return [figure(each) for each in (*scaling.series(quick()), changing(), changing(1))]
+
+
+def ids(made: Figure, kind: str) -> set[str]:
+    """Return what is drawn of a kind, by the name of what it shows."""
+    drawn = (str(line.get_gid()) for axes in made.axes for line in axes.lines)
+    return {gid.removeprefix(f"{kind} ") for gid in drawn if gid.startswith(f"{kind} ")}
+
+
+def words(made: Figure) -> list[Text]:
+    """Return all visible text of a figure."""
+    made.draw_without_rendering()  # places what depends on the rest
+    found = made.findobj(Text)
+    return [text for text in found if isinstance(text, Text) and text.get_text() and text.get_visible()]
+
+
+def test_latencies_curves_and_exponents_are_drawn_of_each() -> None:
+    """Every implementation has its marks, its curve, and marks of both exponents."""
+    made = figure(changing())
+    for kind in ("latency", "curve", "exponent of latency", "exponent of peak memory"):
+        assert ids(made, kind) == set(SECONDS)
+
+
+def test_marks_stand_on_their_curves() -> None:
+    """Latencies that follow their law lie on the fitted curve, to the scatter of the made-up rounds."""
+    series = changing()
+    axes = next(axes for axes in figure(series).axes if axes.get_ylabel() == "time per call")
+    marks = {str(line.get_gid()): line for line in axes.lines}
+    for growth in series.growths:
+        assert growth.fit is not None
+        mark = marks[f"latency {growth.implementation}"]
+        xs, ys = (np.asarray(data, dtype=np.float64) for data in (mark.get_xdata(), mark.get_ydata()))
+        assert ys == pytest.approx(growth.fit.seconds(xs), rel=0.02)
+
+
+def test_crossovers_are_marked_with_who_follows_whom() -> None:
+    """Each has a row above the latencies, and a rule through them."""
+    made = figure(changing())
+    assert ids(made, "crossover") == {"eager sdpa", "sdpa online"}
+    said = [text.get_text() for text in words(made) if " → " in text.get_text()]
+    assert [text.split(" at ")[0] for text in said if " at " in text] == ["eager → sdpa", "sdpa → online"]
+
+
+def test_all_words_are_on_the_page_and_none_overlap() -> None:
+    """With crossovers and without, with one process and three, along tokens, heads and channels."""
+    for made in sheets():
+        boxes = [text.get_window_extent() for text in words(made)]
+        assert all(made.bbox.x0 <= box.x0 and box.x1 <= made.bbox.x1 for box in boxes)
+        assert all(made.bbox.y0 <= box.y0 and box.y1 <= made.bbox.y1 for box in boxes)
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def test_panels_share_their_horizontal_axis() -> None:
+    """Places stand below each other in every panel, and are named once."""
+    made = figure(changing())
+    width = made.get_size_inches()[0]
+    assert {round(axes.get_position().x0 * width, 6) for axes in made.axes} == {LEFT}
+    assert {round(axes.get_position().width * width, 6) for axes in made.axes} == {AXES_WIDTH}
+    assert len({axes.get_xlim() for axes in made.axes}) == 1
+    named = [axes for axes in made.axes if any(label.get_text() for label in axes.get_xticklabels())]
+    assert named == made.axes[-1:]
+
+
+def test_names_are_stable_and_say_what_is_fixed() -> None:
+    """A picture's name doesn't depend on what else was measured."""
+    own = name(changing())
+    assert own == "scaling-tokens-vit-cpu-float32-inference-b8-c384-h6-t1"
+    among = [name(each) for each in scaling.series(quick())]
+    assert own in among
+    assert len(among) == len(set(among)) == 4
+
+
+def test_a_png_and_an_svg_are_written_for_each_series(tmp_path: Path) -> None:
+    """The same table gives the same SVG, byte for byte, whatever the user's own style is."""
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "black"}):
+        one = draw([changing()], tmp_path / "one")
+    other = draw([changing()], tmp_path / "other")
+    assert [path.suffix for path in one] == [".png", ".svg"]
+    assert one[1].read_bytes() == other[1].read_bytes()
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize("places", [2, 3])
+def test_little_can_be_drawn_too(places: int, processes: int) -> None:
+    """Two places have no curve but lines, and one process has marks without bars."""
+    made = results([Case(at, name) for at in TOKENS[:places] for name in ("eager", "sdpa")], processes=processes)
+    (series,) = scaling.series(made)
+    assert ids(figure(series), "curve") == {"eager", "sdpa"}
+
+
+def test_what_was_measured_once_is_a_mark() -> None:
+    """Beside a series of its rivals, an implementation with a single place is in the picture."""
+    cases = [*(Case(at, "eager") for at in TOKENS), Case(TOKENS[1], "flex")]
+    (series,) = scaling.series(results(cases))
+    assert ids(figure(series), "latency") == {"eager", "flex"}
+
+
+def test_results_without_memory_have_no_panel_for_it() -> None:
+    """Where no peak was counted, there is no empty panel."""
+    table = results([Case(at, "eager") for at in TOKENS])
+    table["peak_bytes"] = table["peak_bytes"].where(table["peak_bytes"] < 0)
+    (series,) = scaling.series(table)
+    assert ids(figure(series), "exponent of latency") == {"eager"}
+    assert ids(figure(series), "exponent of peak memory") == set()

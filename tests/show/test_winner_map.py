@@ -1,0 +1,136 @@
+"""The map of winners as a picture."""
+
+import functools
+import itertools
+from pathlib import Path
+
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+from bench.analyse.estimates import Interval
+from bench.plan.case import Case
+from bench.plan.names import IMPLEMENTATIONS
+from bench.show.palette import style
+from bench.show.verdict import Verdict
+from bench.show.winner_map import TIE, draw, figure, words
+from bench.show.winners import Cell, maps
+from tests.show.made import Fate, point, quick, results
+from tests.show.test_winners import GRID, led
+
+WINNER = Cell(Verdict("winner", ("sdpa",)), "mha", Interval(1.2, 1.05, 1.37))
+
+
+@functools.cache
+def sheets() -> list[Figure]:
+    """Return maps of winners, ties, leads without intervals, and failures."""
+    fates: dict[Case, Fate] = {
+        **{Case(GRID[0], name): ("oom", "") for name in ("eager", "sdpa")},
+        Case(GRID[1], "sdpa"): ("oom", ""),
+    }
+    tables = [
+        quick(),
+        led({"eager": 0.04, "sdpa": 0.02}),
+        led({"eager": 0.04, "sdpa": 0.02}, processes=1),
+        results([Case(at, name) for at in GRID for name in ("eager", "sdpa")], fates),
+    ]
+    return [figure(each) for table in tables for each in maps(table)]
+
+
+def cells(made: Figure) -> dict[str, Rectangle]:
+    """Return the cells of a map by column and row."""
+    found = [patch for patch in made.axes[0].patches if str(patch.get_gid()).startswith("cell ")]
+    return {str(patch.get_gid()): patch for patch in found if isinstance(patch, Rectangle)}
+
+
+def visible(made: Figure) -> list[Text]:
+    """Return all visible text of a figure."""
+    made.draw_without_rendering()  # places what depends on the rest
+    found = made.findobj(Text)
+    return [text for text in found if isinstance(text, Text) and text.get_text() and text.get_visible()]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (WINNER, ["sdpa", "1.20x [1.05, 1.37]", "as fast as mha"]),
+        (
+            Cell(Verdict("tie", ("sdpa", "mha")), "mha", Interval(1.02, 0.9, 1.1)),
+            ["tie", "within 1.02x", "sdpa", "mha"],
+        ),
+        (
+            Cell(Verdict("tie", ("a", "b", "c", "d", "e")), "e", Interval(1.4, 0.9, 2.0)),
+            ["tie", "within 1.40x", "a", "b", "c +2"],
+        ),
+        (
+            Cell(Verdict("fastest, without intervals", ("sdpa",)), "mha", Interval(1.2, float("nan"), float("nan"))),
+            ["sdpa", "1.20x", "as fast as mha"],
+        ),
+        (Cell(Verdict("only one measured", ("sdpa",))), ["sdpa", "only one measured"]),
+        (Cell(Verdict("nothing was measured")), ["nothing was measured"]),
+    ],
+)
+def test_a_cell_names_its_winner_and_by_how_much(cell: Cell, said: list[str]) -> None:
+    """Who leads stands first, then by how much, over whom."""
+    assert words(cell) == said
+
+
+def test_a_winner_has_its_colour_in_every_cell() -> None:
+    """The same colour as in all other pictures."""
+    (found,) = maps(led({"eager": 0.04, "sdpa": 0.02}))
+    made = cells(figure(found))
+    assert len(made) == 4
+    assert {to_hex(cell.get_facecolor()) for cell in made.values()} == {style("sdpa").colour}
+    assert not any(cell.get_hatch() for cell in made.values())
+
+
+def test_a_tie_has_a_colour_and_stripes_of_its_own() -> None:
+    """No implementation has the colour of a tie, and stripes tell it without colour."""
+    (found,) = maps(led({"eager": 0.02, "sdpa": 0.02}))
+    made = cells(figure(found))
+    assert {to_hex(cell.get_facecolor()) for cell in made.values()} == {TIE}
+    assert all(cell.get_hatch() for cell in made.values())
+    assert TIE not in {style(name).colour for name in IMPLEMENTATIONS}
+
+
+def test_what_leads_without_having_won_is_pale() -> None:
+    """One process is no ground for the full colour."""
+    (found,) = maps(led({"eager": 0.04, "sdpa": 0.02}, processes=1))
+    colours = {to_hex(cell.get_facecolor()) for cell in cells(figure(found)).values()}
+    assert style("sdpa").colour not in colours
+    assert TIE not in colours
+
+
+def test_all_words_are_on_the_page_and_none_overlap() -> None:
+    """Neither in crowded cells nor in the heading of a small map."""
+    for made in sheets():
+        boxes = [text.get_window_extent() for text in visible(made)]
+        assert all(made.bbox.x0 <= box.x0 and box.x1 <= made.bbox.x1 for box in boxes)
+        assert all(made.bbox.y0 <= box.y0 and box.y1 <= made.bbox.y1 for box in boxes)
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def test_the_footnotes_explain_what_is_in_the_map_alone() -> None:
+    """Stripes, pale cells and blanks are explained where there are any."""
+    winners = " ".join(text.get_text() for text in sheets()[2].texts)
+    assert "95 % interval over 3 processes" in winners
+    assert not any(word in winners for word in ("hatched", "pale", "blank"))
+    ties = " ".join(text.get_text() for text in sheets()[0].texts)
+    assert "hatched: a tie" in ties
+    assert "blank: not measured" in ties
+
+
+def test_a_png_and_an_svg_are_written_for_each_map(tmp_path: Path) -> None:
+    """The same table gives the same SVG, byte for byte."""
+    table = led({"eager": 0.04, "sdpa": 0.02})
+    one, other = draw(table, tmp_path / "one"), draw(table, tmp_path / "other")
+    assert [path.suffix for path in one] == [".png", ".svg"]
+    assert one[1].read_bytes() == other[1].read_bytes()
+
+
+def test_no_map_writes_nothing(tmp_path: Path) -> None:
+    """A single point leaves no folder behind."""
+    assert draw(results([Case(point(), "eager")]), tmp_path / "plots") == []
+    assert not (tmp_path / "plots").exists()
