@@ -102,6 +102,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.write_line(
         f"Everything is in {run.folder}: results.csv, journal.jsonl, environment.json, {len(pictures)} pictures."
     )
+    terminalreporter.write_line(f"How it grows, and where the winner changes: python -m bench scaling {run.folder}")
 
 
 def _say(config: pytest.Config, line: str) -> None:
