@@ -1,24 +1,23 @@
-"""The command line: `python -m bench list | show | compare | plot | profile`."""
+"""The command line: `python -m bench list | show | compare | plot | scaling | profile`."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.compare import compare, regressed
+from bench import comparing
 from bench.plan import names
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.profiling import select, traces
-from bench.show import comparison, plots, tables
+from bench.show import growth, plots, scaling, tables, winner_map
 from bench.show.console import console
 from bench.show.doubts import TARGET
 from bench.show.rows import baseline_of
 from bench.show.words import parts
 from bench.store import environment
-from bench.store.comparable import check_comparable
 from bench.store.table import load
 
 FINE, BAD, WRONG, INCOMPARABLE = 0, 1, 2, 3
@@ -45,12 +44,17 @@ def _parser() -> argparse.ArgumentParser:
     show = _command(commands, _show, "show", "print the table of a run")
     show.add_argument("run", metavar="RUN", type=Path, help="a run folder or a results.csv")
     show.add_argument("--reference", action="store_true", help="our times beside figures that others published")
-    versus = _command(commands, _compare, "compare", "compare two runs by their ratios to the baseline")
-    versus.add_argument("base", metavar="BASE", type=Path, help="a run folder or a results.csv")
-    versus.add_argument("new", metavar="NEW", type=Path, help="a run folder or a results.csv")
+    comparing.add_options(_command(commands, _compare, "compare", "compare two runs by their ratios to the baseline"))
     plot = _command(commands, _plot, "plot", "draw the pictures of a run")
     plot.add_argument("run", metavar="RUN", type=Path, help="a run folder or a results.csv")
     plot.add_argument("--to", metavar="DIR", type=Path, help="where to (default: plots/ beside the results)")
+    grows = _command(
+        commands, _scaling, "scaling", "fit how latency and memory grow, and find where the winner changes"
+    )
+    grows.add_argument("run", metavar="RUN", type=Path, help="a run folder or a results.csv")
+    grows.add_argument(
+        "--to", metavar="DIR", type=Path, help="where the pictures go (default: plots/ beside the results)"
+    )
     profile = _command(commands, _profile, "profile", "write Chrome traces of cases of a run")
     profile.add_argument("run", metavar="RUN", type=Path, help="a run folder")
     profile.add_argument(
@@ -117,22 +121,32 @@ def _target(run: Path) -> float:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    base, new = load(options.base), load(options.new)
-    check_comparable(options.base, options.new)
-    compared = compare(base, new)
-    console().print(comparison.render(compared))
-    return BAD if regressed(compared) else FINE
+    return BAD if comparing.run(options) else FINE
 
 
 def _plot(options: argparse.Namespace) -> int:
     table = load(options.run)
-    folder = options.run if options.run.is_dir() else options.run.parent
-    pictures = plots.draw(table, options.to or folder / "plots")
+    pictures = plots.draw(table, _folder(options))
     for path in pictures:
         console().print(str(path), soft_wrap=True)
     if not pictures:
         console().print("nothing to draw: no column varies over cases that are ok")
     return FINE
+
+
+def _scaling(options: argparse.Namespace) -> int:
+    table = load(options.run)
+    found = scaling.series(table)
+    console().print(scaling.render(found))
+    for path in (*growth.draw(found, _folder(options)), *winner_map.draw(table, _folder(options))):
+        console().print(str(path), soft_wrap=True)
+    return FINE
+
+
+def _folder(options: argparse.Namespace) -> Path:
+    """Return where pictures go: where they were asked for, or beside the results."""
+    beside: Path = options.run if options.run.is_dir() else options.run.parent
+    return options.to or beside / "plots"
 
 
 def _profile(options: argparse.Namespace) -> int:

@@ -84,6 +84,32 @@ def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, capsys: pytest
     assert "latency-tokens" in capsys.readouterr().out
 
 
+def test_scaling_prints_fits_and_draws_them(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exponents come from results.csv alone, pictures go into the folder asked for or beside the results."""
+    alone = tmp_path / "alone.csv"
+    shutil.copy(run / "results.csv", alone)
+    assert main(["scaling", str(alone), "--to", str(tmp_path / "there")]) == 0
+    assert main(["scaling", str(run)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("latency exponent 5 to 7") == 2
+    assert said.count("winner at N: 5 to 7 sdpa") == 2
+    drawn = {path.name for path in (tmp_path / "there").iterdir()}
+    assert drawn == {path.name for path in (run / "plots").iterdir()}
+    assert all(name in said and name.startswith("scaling-tokens") for name in drawn)
+
+
+def test_scaling_of_a_single_point_ends_with_2_and_one_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run without a series is a wrong request, and leaves no picture behind."""
+    path = run / "results.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line for line in lines if ",7,12,12," not in line) + "\n")
+    assert main(["scaling", str(run)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert "no series" in said[0]
+    assert not (run / "plots").exists()
+
+
 def test_compare_ends_with_1_when_something_got_slower(run: Path, tmp_path: Path) -> None:
     """Ten percent slower is a regression, ten percent faster and the same run are not."""
     slower, faster = folder(tmp_path / "slower", 0.55), folder(tmp_path / "faster", 0.45)
@@ -99,7 +125,7 @@ def test_results_of_two_machines_end_with_3(run: Path, tmp_path: Path, capsys: p
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["show", "plot", "profile"])
+@pytest.mark.parametrize("command", ["show", "plot", "scaling", "profile"])
 @pytest.mark.parametrize("content", [None, "", "a,b\n1,2\n", "schema_version\n"])
 def test_what_is_no_result_ends_with_2_and_one_line(
     command: str, content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -92,7 +92,9 @@ def test_a_row_that_became_slower_fails_its_comparison(suite: pytest.Pytester) -
     done.stderr.fnmatch_lines(["*Performance has regressed*", "*sdpa-point*median*"])
 
 
-@pytest.mark.parametrize("options", [[], ["--between", "median"], ["--csv", "out.csv"]], ids=["table", "between", "csv"])
+@pytest.mark.parametrize(
+    "options", [[], ["--between", "median"], ["--csv", "out.csv"]], ids=["table", "between", "csv"]
+)
 def test_its_own_command_reads_saved_files(suite: pytest.Pytester, options: list[str]) -> None:
     """`pytest-benchmark compare` shows the rows of two files beside each other."""
     if options[:1] == ["--between"] and not has_between():

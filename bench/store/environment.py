@@ -54,7 +54,7 @@ def load(run: Path) -> Environment | None:
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return Environment(content["identity"], content["state"], content["context"])
+        return Environment(dict(content["identity"]), dict(content["state"]), dict(content["context"]))
     except (ValueError, KeyError, TypeError, UnicodeDecodeError):
         raise WrongRequest(f"{path} is no environment of attention-bench") from None
 
@@ -62,10 +62,14 @@ def load(run: Path) -> Environment | None:
 def differences(base: Environment, new: Environment) -> list[str]:
     """Return what differs between two identities, one line each."""
     return [
-        f"{key}: {base.identity.get(key)!r} against {new.identity.get(key)!r}"
+        f"{key}: {_told(base.identity, key)} against {_told(new.identity, key)}"
         for key in sorted({*base.identity, *new.identity})
         if _canonical(base.identity, key) != _canonical(new.identity, key)
     ]
+
+
+def _told(identity: dict[str, Any], key: str) -> str:
+    return repr(identity[key]) if key in identity else "not recorded"
 
 
 def _canonical(identity: dict[str, Any], key: str) -> str:

@@ -44,6 +44,20 @@ def cases(number: int, implementation: str = "sdpa") -> list[Case]:
     return [case(implementation, num_tokens=tokens) for tokens in range(1, number + 1)]
 
 
+def of_layers(implementation: str = "sdpa") -> list[Case]:
+    """Return a case of each layer, and some more that differ from it in an optional column alone."""
+    image: dict[str, Any] = {"layer": "patch", "num_heads": 1}
+    return [
+        case(implementation),
+        case(implementation, qk_scale=0.5),
+        case(implementation, layer="self", num_heads=1, key_channels=6),
+        case(implementation, layer="self", num_heads=1, key_channels=8),
+        case(implementation, **image, image_size=224, patch_size=16),
+        case(implementation, **image, image_size=224, patch_size=32),
+        case(implementation, layer="conv", num_heads=1, image_size=14),
+    ]
+
+
 def drawn(
     rng: np.random.Generator,
     of: Iterable[Case],

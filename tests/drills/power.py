@@ -79,19 +79,26 @@ def collect(folder: Path, processes: int) -> None:
 
 def calibrated() -> dict[str, dict[str, int]]:
     """Return how many products are 3 % and 5 % of eager at each shape, by measuring with many of them planted."""
-    many = 200
     shapes = [key(**{name: size for name, size in shape.items() if name != "channels"}) for shape in SHAPES]
-    os.environ[PLANTED] = json.dumps({"five": dict.fromkeys(shapes, many)})
+    counts = dict.fromkeys(shapes, 100)
+    for _ in range(2):  # once from afar, once from near by
+        shares = _shares(counts)
+        counts = {name: max(1, round(counts[name] * 0.05 / shares[name])) for name in shapes}
+    return {"five": counts, "three": {name: round(count * 0.03 / 0.05) for name, count in counts.items()}}
+
+
+def _shares(counts: dict[str, int]) -> dict[str, float]:
+    """Return by how much so many products make a call longer at each shape, against the same call without any."""
+    os.environ[PLANTED] = json.dumps({"five": counts})
     with tempfile.TemporaryDirectory() as folder:
-        list(run(_sweep(SHAPES, (FIVE,), 3, budget_s=6), folder))
-        rows = bench.load(folder).set_index("implementation").loc[[FIVE]]
-    counts: dict[str, dict[str, int]] = {"three": {}, "five": {}}
-    for _, row in rows.iterrows():
-        name = key(row["batch"], row["num_tokens"], row["token_len"], row["num_heads"])
-        share = (1 / row["speedup"] - 1) / many
-        for planted, wanted in (("three", 0.03), ("five", 0.05)):
-            counts[planted][name] = max(1, round(wanted / share))
-    return counts
+        list(run(_sweep(SHAPES, (TWIN, FIVE), 5, budget_s=15), folder))
+        rows = bench.load(folder).set_index("implementation")
+    twins, fives = rows.loc[[TWIN]], rows.loc[[FIVE]]
+    return {
+        key(five["batch"], five["num_tokens"], five["token_len"], five["num_heads"]): twin["speedup"] / five["speedup"]
+        - 1
+        for (_, twin), (_, five) in zip(twins.iterrows(), fives.iterrows(), strict=True)
+    }
 
 
 def resample(folder: Path) -> None:

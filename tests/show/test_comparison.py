@@ -6,13 +6,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.compare import VERDICTS, compare
-from bench.show.comparison import counts, render
+from bench.analyse.compare import compare
+from bench.analyse.verdicts import VERDICTS, Limits
+from bench.show.compared import STAMP, Report
+from bench.show.comparison import render
 from bench.show.console import rendered
-from tests.analyse.tables import baseline, failed, row, table
+from tests.analyse.tables import failed, row, table
 from tests.examples import case
+from tests.show.changed import at, every_verdict
 
-CLOSE = (-0.001, 0.0, 0.001)
 LINES_OF_ANSI = re.compile(r"\x1b\[")
 
 
@@ -22,7 +24,7 @@ def test_rows_stand_worst_first() -> None:
     found = [
         next(name for name in VERDICTS if line.startswith(f"{name} "))
         for line in lines
-        if re.search(" tokens_[^:]*$", line)
+        if re.search("^[a-z ]+ tokens_", line)
     ]
     assert found == [
         "slower",
@@ -95,25 +97,58 @@ def test_points_are_told_apart_and_what_they_share_is_said_once() -> None:
 
 def test_last_line_counts_the_verdicts_worst_first() -> None:
     """Every row is counted under its own name."""
-    comparison = every_verdict()
-    counted = ", ".join(f"1 {name}" for name in VERDICTS)
-    assert counts(comparison) == counted
-    assert shown(comparison, width=200).splitlines()[-1] == counted
-
-
-def test_verdicts_that_nobody_got_are_not_counted() -> None:
-    """Two of one and none of the others is one figure."""
-    rows = [at(case(name), 1.0) for name in ("one", "two")]
-    assert counts(compare(table(*rows), table(*rows))) == "2 equivalent"
+    assert shown(every_verdict(), width=200).splitlines()[-1] == ", ".join(f"1 {name}" for name in VERDICTS)
 
 
 def test_inconclusive_is_never_shown_as_the_same() -> None:
-    """Its row and its count say inconclusive, and no word on the page calls it equal."""
+    """Its row and its count say inconclusive, and how much more measuring it would take to say anything else."""
     noisy = row(case("tokens"), [-0.1, 0.0, 0.1])
     said = shown(compare(table(noisy), table(noisy)))
-    assert line_of(compare(table(noisy), table(noisy)), "tokens").startswith("inconclusive ")
+    found = line_of(compare(table(noisy), table(noisy)), "tokens")
+    assert re.match(r"inconclusive tokens .* \+\d+$", found)
     assert said.splitlines()[-1] == "1 inconclusive"
-    assert not re.search(r"\b(same|equal|equivalent|unchanged)\b", said)
+    assert not re.search(r"\b(same|equal|unchanged)\b", said)
+
+
+def test_what_would_decide_has_a_column_only_where_something_is_open() -> None:
+    """A table in which all is decided is not wider for it."""
+    rows = table(at(case("tokens"), 1.0))
+    assert " more" not in shown(compare(rows, rows)).splitlines()[1]
+    assert shown(every_verdict()).splitlines()[1].endswith(" more")
+
+
+def test_limits_and_judge_are_said() -> None:
+    """By how much, how surely, and in ratios to what."""
+    comparison = every_verdict()
+    said = shown(Report(comparison, Limits(margin=0.005)))
+    assert "speed-up over tokens_baseline by BASE's" in said
+    assert "by more than 0.5%, wrong about any of the rows with a chance of 1%; equivalent: within 2%" in said
+    assert "speed-up over sdpa by BASE's" in shown(Report(comparison, anchor="sdpa"))
+
+
+def test_notes_stand_before_the_counts() -> None:
+    """What is said about the two runs is not lost above the table."""
+    lines = shown(Report(every_verdict(), notes=("one [note]", "another")), width=200).splitlines()
+    assert lines[-3:-1] == ["one [note]", "another"]
+
+
+@pytest.mark.parametrize("width", [200, 100, 60, 40])
+@pytest.mark.parametrize("colour", [False, True])
+def test_every_line_of_a_forced_comparison_is_stamped(width: int, colour: bool) -> None:
+    """Whatever line is quoted says that it compares what can't be compared; the first says why, none is too long."""
+    new = failed(case("sdpa"), "crashed", "signal 11\n[core dumped]")
+    comparison = compare(table(at(case("sdpa"), 1.0)), table(new))
+    report = Report(comparison, unlike=("cores: 2 against 8", "torch: '2.13.0' against '2.14.0'"), notes=("a note",))
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", rendered(render(report), width=width, colour=colour)).splitlines()
+    assert all(line.startswith(f"{STAMP} |") for line in lines)
+    assert max(map(len, lines)) <= width
+    said = "".join(lines).replace(f"{STAMP} |", "").replace(" ", "")
+    assert said.startswith("measuredunderdifferentconditions:cores:2against8;torch:")
+
+
+def test_what_was_not_forced_has_no_stamp() -> None:
+    """The word alone would frighten."""
+    assert STAMP not in shown(every_verdict())
 
 
 @pytest.mark.parametrize("width", [80, 60])
@@ -143,51 +178,17 @@ def test_rows_of_the_quick_sweep_take_one_line_at_80_columns() -> None:
 
 def test_colours_are_for_terminals_only() -> None:
     """Plain output holds no ANSI codes and the same words."""
-    coloured = rendered(render(every_verdict()), width=120, colour=True)
-    plain = rendered(render(every_verdict()), width=120)
+    coloured = rendered(render(Report(every_verdict())), width=120, colour=True)
+    plain = rendered(render(Report(every_verdict())), width=120)
     assert LINES_OF_ANSI.search(coloured)
     assert not LINES_OF_ANSI.search(plain)
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == plain.split()
 
 
-def every_verdict() -> pd.DataFrame:
-    """Return a comparison that holds each verdict once, in an order of its own; `tokens` is in each implementation."""
-    ok = {name: case(f"tokens_{name}") for name in VERDICTS}
-    noisy = [-0.1, 0.0, 0.1]
-    base = table(
-        {**baseline(), "implementation": "tokens_baseline"},
-        at(ok["equivalent"], 1.0),
-        at(ok["faster"], 1.0),
-        failed(ok["fixed"]),
-        failed(ok["failing"]),
-        row(ok["inconclusive"], noisy),
-        at(ok["missing"], 1.0),
-        at(ok["newly failing"], 1.0),
-        at(ok["slower"], 1.0),
-    )
-    new = table(
-        {**baseline(), "implementation": "tokens_baseline"},
-        at(ok["equivalent"], 1.0),
-        at(ok["faster"], 1.2),
-        at(ok["fixed"], 1.0),
-        failed(ok["failing"]),
-        row(ok["inconclusive"], noisy),
-        at(ok["new"], 1.0),
-        failed(ok["newly failing"]),
-        at(ok["slower"], 0.8),
-    )
-    return compare(base, new)
-
-
-def at(of: Any, speedup: float, **changes: Any) -> dict[str, Any]:
-    """Return a row of three processes that agree about a speed-up within a tenth of a percent."""
-    values = row(of, CLOSE, **changes)
-    return {**values, "speedup": speedup}
-
-
-def shown(comparison: pd.DataFrame, width: int = 100) -> str:
+def shown(comparison: pd.DataFrame | Report, width: int = 120) -> str:
     """Return what a console without colours shows."""
-    return rendered(render(comparison), width=width)
+    report = comparison if isinstance(comparison, Report) else Report(comparison)
+    return rendered(render(report), width=width)
 
 
 def line_of(comparison: pd.DataFrame, word: str) -> str:

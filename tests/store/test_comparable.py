@@ -1,43 +1,46 @@
-"""Results of two machines, or of one machine with other software, are not compared."""
+"""Results of two machines, or of one machine with other software, are told apart."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.plan.case import SINCE
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.store import environment as environments
 from bench.store import table as store
-from bench.store.comparable import check_comparable
+from bench.store.comparable import environment_of, unlike_conditions
 from bench.store.environment import Environment
-from tests.analyse.tables import row, table
+from tests.analyse.tables import of_layers, row, table
 from tests.examples import case, environment
 
 
-def test_runs_of_one_identity_are_comparable(tmp_path: Path) -> None:
+def test_runs_of_one_identity_are_alike(tmp_path: Path) -> None:
     """The same machine at another hour, under another load, is the same machine."""
     here = environment()
     busy = Environment(here.identity, {"load_1min": 9.0}, {"host": "elsewhere"})
-    check_comparable(run(tmp_path / "base", here), run(tmp_path / "new", busy))
+    assert unlike_conditions(run(tmp_path / "base", here), run(tmp_path / "new", busy)) == []
 
 
-def test_runs_of_two_identities_are_refused_with_what_differs(tmp_path: Path) -> None:
-    """Each key that differs stands on the one line, with both values."""
+def test_runs_of_two_identities_differ_in_what_is_told(tmp_path: Path) -> None:
+    """Each key that differs is told with both values."""
     base = run(tmp_path / "base", environment(torch="2.13.0", cores=2))
     new = run(tmp_path / "new", environment(torch="2.14.0", cores=8))
-    with pytest.raises(NotComparable) as refusal:
-        check_comparable(base, new)
-    said = str(refusal.value)
-    assert "cores: 2 against 8; torch: '2.13.0' against '2.14.0'" in said
-    assert "\n" not in said
+    assert unlike_conditions(base, new) == ["cores: 2 against 8", "torch: '2.13.0' against '2.14.0'"]
+
+
+def test_a_fact_that_one_run_did_not_record_is_said_to_be_missing(tmp_path: Path) -> None:
+    """A run from before a fact was part of the identity doesn't say None."""
+    base, new = run(tmp_path / "base", environment()), run(tmp_path / "new", environment(driver=None))
+    assert unlike_conditions(base, new) == ["driver: not recorded against None"]
 
 
 def test_results_files_inside_runs_have_their_runs_identity(tmp_path: Path) -> None:
     """The path of results.csv says the same as that of its folder."""
     base = run(tmp_path / "base", environment(cpu="A CPU"))
     new = run(tmp_path / "new", environment(cpu="B CPU"))
-    with pytest.raises(NotComparable, match="cpu: 'A CPU' against 'B CPU'"):
-        check_comparable(base / store.RESULTS, str(new / store.RESULTS))
+    assert unlike_conditions(base / store.RESULTS, str(new / store.RESULTS)) == ["cpu: 'A CPU' against 'B CPU'"]
+    assert environment_of(base / store.RESULTS) == environment_of(base) == environment(cpu="A CPU")
 
 
 @pytest.mark.parametrize("alone", ["both", "one"])
@@ -45,9 +48,9 @@ def test_files_without_an_environment_are_compared_by_the_env_id_of_their_rows(t
     """A results file that was taken out of its run still carries the identity's short name."""
     base = run(tmp_path / "base", None if alone == "both" else environment(), env_id="aaaa")
     same, other = run(tmp_path / "same", None, env_id="aaaa"), run(tmp_path / "other", None, env_id="bbbb")
-    check_comparable(base, same)
-    with pytest.raises(NotComparable, match="env_id aaaa against bbbb"):
-        check_comparable(base, other)
+    assert environment_of(same) is None
+    assert unlike_conditions(base, same) == []
+    assert unlike_conditions(base, other) == ["env_id aaaa against bbbb"]
 
 
 def test_files_in_one_folder_are_told_apart_by_their_rows(tmp_path: Path) -> None:
@@ -55,25 +58,34 @@ def test_files_in_one_folder_are_told_apart_by_their_rows(tmp_path: Path) -> Non
     folder = run(tmp_path / "run", environment(), env_id="aaaa")
     new = folder / "new.csv"
     table(row(case("sdpa"), [0.0], env_id="bbbb")).to_csv(new, index=False)
-    with pytest.raises(NotComparable, match="env_id aaaa against bbbb"):
-        check_comparable(folder / store.RESULTS, new)
+    assert unlike_conditions(folder / store.RESULTS, new) == ["env_id aaaa against bbbb"]
 
 
 def test_a_row_that_was_measured_elsewhere_is_found_among_others(tmp_path: Path) -> None:
-    """A file put together from two machines is comparable with itself, and not with either machine's."""
+    """A file put together from two machines is alike itself, and not alike either machine's."""
     mixed, pure = tmp_path / "mixed.csv", tmp_path / "pure.csv"
     rows = {name: row(case("sdpa", threads=threads), [0.0], env_id=name) for threads, name in enumerate("ab", start=1)}
     table(*rows.values()).to_csv(mixed, index=False)
     table(rows["a"], {**rows["b"], "env_id": "a"}).to_csv(pure, index=False)
-    check_comparable(mixed, mixed)
-    with pytest.raises(NotComparable, match=r"env_id b against a$"):
-        check_comparable(mixed, pure)
+    assert unlike_conditions(mixed, mixed) == []
+    assert unlike_conditions(mixed, pure) == ["env_id b against a"]
+
+
+def test_rows_that_lack_optional_columns_are_told_apart_too(tmp_path: Path) -> None:
+    """Cases are matched by what their layers have, also where a file of schema 2 lacks the columns altogether."""
+    base, new, old = (tmp_path / name for name in ("base.csv", "new.csv", "old.csv"))
+    table(*(row(one, [0.0], env_id="aaaa") for one in of_layers())).to_csv(base, index=False)
+    table(*(row(one, [0.0], env_id="bbbb") for one in of_layers())).to_csv(new, index=False)
+    of_two = table(row(of_layers()[0], [0.0], env_id="cccc", schema_version=2))
+    of_two.drop(columns=list(SINCE)).to_csv(old, index=False)
+    assert unlike_conditions(base, new) == ["env_id aaaa against bbbb"]
+    assert unlike_conditions(base, old) == ["env_id aaaa against cccc"]
 
 
 def test_what_holds_no_results_is_a_wrong_request(tmp_path: Path) -> None:
     """A path that doesn't exist is not a question of machines."""
     with pytest.raises(WrongRequest, match="does not exist") as refusal:
-        check_comparable(run(tmp_path / "base", environment()), tmp_path / "nowhere")
+        unlike_conditions(run(tmp_path / "base", environment()), tmp_path / "nowhere")
     assert not isinstance(refusal.value, NotComparable)
 
 

@@ -121,7 +121,11 @@ def test_a_run_without_an_environment_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"null", b"3", b"{}", b'{"identity": {}, "state": {}}', b"\xff\xfe", b"\x00"]
+    "content",
+    [
+        *[b"", b"{", b"[]", b"null", b"3", b"{}", b"\xff\xfe", b"\x00", b'{"identity": {}, "state": {}}'],
+        b'{"identity": {}, "state": null, "context": {}}',
+    ],
 )
 def test_a_broken_file_is_refused(tmp_path: Path, content: bytes) -> None:
     """A file that is no environment is refused in one line with its path."""

@@ -1,0 +1,60 @@
+"""Lines about the two runs of a comparison: who judged, what moved together, and what the machine was doing."""
+
+from collections.abc import Collection, Sequence
+
+import pandas as pd
+
+from bench.analyse.together import Movement
+from bench.show import units
+from bench.show.words import counted
+from bench.store.detectable import Detectable
+
+OTHER_WAY = {"slower": "faster", "faster": "slower"}
+
+
+def origins(base: pd.DataFrame, new: pd.DataFrame) -> str:
+    """Return which commits were measured, and in how many processes."""
+    return f"BASE is {_origin(base)}; NEW is {_origin(new)}"
+
+
+def _origin(table: pd.DataFrame) -> str:
+    commits = ", ".join(table["commit"].dropna().unique()) or "unknown"
+    processes = counted(table.loc[table["status"] == "ok", "processes"].dropna().tolist(), "process", "processes")
+    return f"commit {commits}" + (f" in {processes}" if processes else "")
+
+
+def judge(anchor: str, baseline: str) -> str:
+    """Return that an anchor judged in the baseline's place."""
+    return (
+        f"anchor: {anchor} judges in place of {baseline or 'the baseline'}; "
+        "ratios to it are paired anew from the journals of both runs"
+    )
+
+
+def hint(movement: Movement, judging: str) -> str:
+    """Return that the baseline may be what changed, and who could judge instead."""
+    rows = f"{movement.moved} of {movement.judged} judged rows, of {movement.implementations} implementations"
+    return (
+        f"hint: {rows}, became {movement.verdict} together: {judging or 'the baseline'}, which they refer to, "
+        f"may be what became {OTHER_WAY[movement.verdict]}; --anchor {movement.anchor} lets another judge"
+    )
+
+
+def state(differences: Sequence[str]) -> str:
+    """Return how the machine's state differed, which warns and refuses nothing."""
+    return f"warning: the machine was in another state, BASE against NEW: {'; '.join(differences)}"
+
+
+def detects(found: Detectable, threads: Collection[int]) -> str:
+    """Return what the machine's self-check says for these thread counts, empty where it says nothing of them."""
+    shares = {count: share for count, share in sorted(found.share.items()) if count in threads}
+    if not shares:
+        return ""
+    changes = " and ".join(_change(count, share, len(shares) > 1) for count, share in shares.items())
+    alarms = f", with {found.false_alarms} false alarms in {found.rows} unchanged rows" if found.rows else ""
+    return f"self-check: this machine detects changes of {changes} at {found.processes} processes{alarms}"
+
+
+def _change(threads: int, share: float, several: bool) -> str:
+    with_threads = f" with {threads} thread{'s' if threads > 1 else ''}" if several else ""
+    return f"{units.percent(share)}{with_threads}"

@@ -1,0 +1,53 @@
+"""What a machine was doing while it measured: differences between two runs warn, they refuse nothing."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bench.store.environment import Environment
+
+TOLERATED = {"load_1min": 1.0, "preflight.others_cores": 0.25, "preflight.spread": 0.1}
+"""So far apart may these be: less than a busy process, than a neighbour, and than what an unsteady clock shows."""
+
+PASSED_OVER = ("available_bytes", "preflight.switches", "selfcheck")
+"""What differs between any two runs, and what is no state of theirs."""
+
+SHARE = 0.05
+"""Other numbers, such as clocks, may differ by this share of the larger one: boosting alone moves a clock by less."""
+
+
+def state_differences(base: Environment, new: Environment) -> list[str]:
+    """Return what was notably different while two runs were measured; what only one of them recorded is no difference.
+
+    The names of nested facts are joined by dots.
+    """
+    before, after = dict(_flat(base.state)), dict(_flat(new.state))
+    return [
+        f"{name} {_said(before[name])} against {_said(after[name])}"
+        for name in before
+        if name in after and _apart(name, before[name], after[name])
+    ]
+
+
+def _flat(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in state.items():
+        name = f"{prefix}{key}"
+        if name in PASSED_OVER:
+            continue
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def _apart(name: str, base: Any, new: Any) -> bool:
+    if not (_is_number(base) and _is_number(new)):
+        return bool(base != new)
+    return bool(abs(new - base) > TOLERATED.get(name, SHARE * max(abs(base), abs(new))))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _said(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else f"{value}"

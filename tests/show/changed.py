@@ -1,0 +1,47 @@
+"""Comparisons that nobody measured, for tests of what is shown of them."""
+
+from typing import Any
+
+import pandas as pd
+
+from bench.analyse.compare import compare
+from bench.analyse.verdicts import VERDICTS
+from tests.analyse.tables import baseline, failed, row, table
+from tests.examples import case
+
+CLOSE = (-0.001, 0.0, 0.001)
+NOISY = (-0.1, 0.0, 0.1)
+
+
+def every_verdict() -> pd.DataFrame:
+    """Return a comparison that holds each verdict once, in an order of its own; `tokens` is in each implementation."""
+    ok = {name: case(f"tokens_{name}") for name in VERDICTS}
+    base = table(
+        {**baseline(), "implementation": "tokens_baseline"},
+        at(ok["equivalent"], 1.0),
+        at(ok["faster"], 1.0),
+        failed(ok["fixed"]),
+        failed(ok["failing"]),
+        row(ok["inconclusive"], NOISY),
+        at(ok["missing"], 1.0),
+        at(ok["newly failing"], 1.0),
+        at(ok["slower"], 1.0),
+    )
+    new = table(
+        {**baseline(), "implementation": "tokens_baseline"},
+        at(ok["equivalent"], 1.0),
+        at(ok["faster"], 1.2),
+        at(ok["fixed"], 1.0),
+        failed(ok["failing"]),
+        row(ok["inconclusive"], NOISY),
+        at(ok["new"], 1.0),
+        failed(ok["newly failing"]),
+        at(ok["slower"], 0.8),
+    )
+    return compare(base, new)
+
+
+def at(of: Any, speedup: float, **changes: Any) -> dict[str, Any]:
+    """Return a row of three processes that agree about a speed-up within a tenth of a percent."""
+    values = row(of, CLOSE, **changes)
+    return {**values, "speedup": speedup}

@@ -1,0 +1,68 @@
+"""Lines about two runs: each says its thing on one line."""
+
+import pytest
+
+from bench.analyse.together import Movement
+from bench.show import comparison_notes as notes
+from bench.store.detectable import Detectable
+from tests.analyse.tables import failed, row, table
+from tests.examples import case
+
+FOUND = Detectable({1: 0.012, 4: 0.05}, processes=10, false_alarms=0, rows=54)
+
+
+def test_commits_and_processes_of_both_runs_are_named() -> None:
+    """A reader of the comparison finds what was measured; failed rows have no processes that count."""
+    base = table(row(case("sdpa"), [0.0, 0.1], commit="abc"), row(case("eager"), [0.0, 0.0, 0.0], commit="abc+"))
+    new = table(row(case("sdpa"), [0.0], commit="def"), failed(case("eager")))
+    assert notes.origins(base, new) == ("BASE is commit abc, abc+ in 2 to 3 processes; NEW is commit def in 1 process")
+
+
+def test_a_run_that_knows_no_commit_says_so() -> None:
+    """Results from outside a checkout."""
+    run = table(failed(case("sdpa")))
+    assert notes.origins(run, run) == "BASE is commit unknown; NEW is commit unknown"
+
+
+@pytest.mark.parametrize(("verdict", "other"), [("slower", "faster"), ("faster", "slower")])
+def test_the_hint_names_who_may_have_changed_and_who_could_judge(verdict: str, other: str) -> None:
+    """Where all ratios fell, their common baseline may have risen."""
+    said = notes.hint(Movement(verdict, 9, 10, 3, "mha"), "eager")
+    assert f"9 of 10 judged rows, of 3 implementations, became {verdict} together" in said
+    assert f"eager, which they refer to, may be what became {other}; --anchor mha" in said
+
+
+def test_an_anchor_is_named_with_whom_it_stands_for() -> None:
+    """Nobody takes the ratios for those of the run."""
+    assert notes.judge("sdpa", "eager").startswith("anchor: sdpa judges in place of eager; ")
+    assert notes.judge("sdpa", "").startswith("anchor: sdpa judges in place of the baseline; ")
+
+
+def test_another_state_is_a_warning_on_one_line() -> None:
+    """All that differed, with both values."""
+    said = notes.state(["load_1min 0.4 against 3.9", "clock_hz 2e9 against 1e9"])
+    assert said.startswith("warning: ")
+    assert said.endswith("load_1min 0.4 against 3.9; clock_hz 2e9 against 1e9")
+
+
+@pytest.mark.parametrize(
+    ("threads", "words"),
+    [
+        ({1}, "this machine detects changes of 1.2% at 10 processes, with 0 false alarms in 54 unchanged rows"),
+        ({4, 8}, "this machine detects changes of 5.0% at 10 processes, with 0 false alarms in 54 unchanged rows"),
+        ({1, 4}, "this machine detects changes of 1.2% with 1 thread and 5.0% with 4 threads at 10 processes"),
+    ],
+)
+def test_a_self_check_is_quoted_for_the_threads_that_were_measured(threads: set[int], words: str) -> None:
+    """What it says of other thread counts says nothing here."""
+    assert words in notes.detects(FOUND, threads)
+
+
+def test_a_self_check_of_other_threads_is_not_quoted() -> None:
+    """What one thread can detect, two may not."""
+    assert notes.detects(FOUND, {2}) == ""
+
+
+def test_a_self_check_that_tells_no_rows_tells_no_alarms() -> None:
+    """Nothing tried is not nothing found."""
+    assert notes.detects(Detectable({1: 0.01}, 5, 0, 0), {1}).endswith("at 5 processes")
