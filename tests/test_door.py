@@ -111,8 +111,6 @@ def _wait_for_lines(path: Path, count: int) -> None:
             GRID + 'layer = "patch"\nimage_size = 30\npatch_size = 4\nchannels = 64',
             "image_size = 30 must be divisible by patch_size = 4",
         ),
-        (GRID + 'layer = "conv"\nimage_size = 8\nchannels = 4', "channels = 4 must be at least 8"),
-        (GRID + 'model = "vit_b_16_385"', "unknown model 'vit_b_16_385'; expected one of deit_ti_16_224"),
     ],
 )
 def test_a_wrong_sweep_is_one_line_and_status_4(content: str, message: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.examples import case
 
 SDPA = case("sdpa")
 
-few_examples = settings(max_examples=20)
+few_examples = settings(max_examples=10)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_so_many_decide_and_one_fewer_does_not(change: float, sd: float, before:
         assert found(MOST_PROCESSES)["verdict"] == INCONCLUSIVE
         return
     assert found(now["further_processes"])["verdict"] == now["further_verdict"]
-    assert {found(fewer)["verdict"] for fewer in range(min(now["further_processes"], 30))} == {INCONCLUSIVE}
-    assert found(now["further_processes"] - 1)["verdict"] == INCONCLUSIVE
+    for fewer in {1, now["further_processes"] // 2, now["further_processes"] - 1} - {now["further_processes"]}:
+        assert found(fewer)["verdict"] == INCONCLUSIVE
 
 
 def test_more_rows_need_more_processes() -> None:
