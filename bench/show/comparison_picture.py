@@ -16,10 +16,10 @@ from bench.analyse.verdicts import INCONCLUSIVE
 from bench.plan.errors import WrongRequest
 from bench.show import scales, units
 from bench.show.compared import STAMP, Report, change, counts, moving, shared, where
-from bench.show.frame import EDGE, GREY, INK, NOTE_LINE, RC, ROW_HEIGHT, TITLE_LINE
+from bench.show.frame import ROW_HEIGHT
 from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, text_width, wrapped
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, PNG_DPI, RC, TITLE_LINE
 from bench.show.palette import ink
-from bench.show.plots import PNG_DPI
 from bench.show.rows import Row
 
 SUFFIXES = (".png", ".svg")

@@ -15,16 +15,14 @@ from bench.show.captions import facts, notes, x_label
 from bench.show.frame import (
     AXES_HEIGHT,
     AXES_WIDTH,
-    EDGE,
     FOOT,
     LABEL_GAP,
     LABEL_START,
     LEFT,
-    NOTE_LINE,
-    RC,
     ROW_HEIGHT,
 )
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
+from bench.show.page import EDGE, NOTE_LINE, RC
 from bench.show.pictures import LATENCY, Picture, picture
 
 PANEL, GAP = 1.6, 0.24
@@ -61,7 +59,7 @@ def _figure(of: Scaling, shown: Picture) -> Figure:
     width, drawn = _width(of, shown), list(_panels(of, shown))
     subtitle = wrapped(facts(shown), width - 2 * EDGE)
     footnotes = wrapped(list(_notes(of, shown)), width - 2 * EDGE, SMALL_SIZE)
-    *tops, end = accumulate([tall + GAP for tall, _ in drawn], initial=page.head_height(subtitle))
+    *tops, end = accumulate([tall + GAP for tall, _ in drawn], initial=page.head_height(len(subtitle)))
     height = end - GAP + FOOT + NOTE_LINE * len(footnotes)
     made = Figure(figsize=(width, height), facecolor="white")
     for top, (tall, draw_on) in zip(tops, drawn, strict=True):

@@ -8,14 +8,43 @@ from matplotlib import style as mpl_style
 from matplotlib.figure import Figure
 
 from bench.show import scales
-from bench.show.frame import EDGE, GREY, NOTE_LINE, RC, TICK_GAP, TITLE_LINE
-from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, text_width
-from bench.show.plots import PNG_DPI
+from bench.show.lettering import FONT, SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, text_width
+
+PNG_DPI = 160
+
+EDGE = 0.2
+TITLE_LINE, NOTE_LINE = 0.21, 0.19
+TICK_GAP = 0.08
+"""All lengths are in inches."""
+
+INK, GREY, RULE = "#1a1a1a", "#666666", "#d9d9d9"
+
+RC = {
+    "font.family": FONT,
+    "font.size": TEXT_SIZE,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "xtick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.color": GREY,
+    "ytick.labelcolor": INK,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "attention-bench",
+}
 
 
-def head_height(subtitle: Sequence[str]) -> float:
-    """Return how tall a heading with these lines under it is, in inches."""
-    return EDGE + TITLE_LINE * (len(subtitle) + 1.6)
+def head_height(lines: int) -> float:
+    """Return how tall a heading with so many lines under it is, in inches."""
+    return EDGE + TITLE_LINE * (lines + 1.6)
 
 
 def write(figure: Figure, heading: str, subtitle: Sequence[str], footnotes: Sequence[str]) -> None:

@@ -7,11 +7,10 @@ from matplotlib import style as mpl_style
 from matplotlib.figure import Figure
 
 from bench.show.edges import draw_failures, draw_labels
-from bench.show.frame import RC, sheet
+from bench.show.frame import sheet
+from bench.show.page import RC, save
 from bench.show.pictures import Picture, pictures
 from bench.show.strokes import draw_lines
-
-PNG_DPI = 160
 
 
 def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
@@ -19,7 +18,7 @@ def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
 
     The folder is made when there is something to write. The same table gives the same SVG, byte for byte.
     """
-    return [path for picture in pictures(table) for path in _save(picture, folder)]
+    return [path for picture in pictures(table) for path in save(figure(picture), picture.name, folder)]
 
 
 def figure(picture: Picture) -> Figure:
@@ -31,13 +30,3 @@ def figure(picture: Picture) -> Figure:
         draw_labels(made, picture)
         draw_failures(made, picture)
     return made.figure
-
-
-def _save(picture: Picture, folder: Path) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    made = figure(picture)
-    png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
-    with mpl_style.context(RC, after_reset=True):
-        made.savefig(png, dpi=PNG_DPI)
-        made.savefig(svg, metadata={"Date": None})
-    return [png, svg]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from bench.show.captions import reference
-from bench.show.frame import GREY, Sheet
+from bench.show.frame import Sheet
+from bench.show.page import GREY
 from bench.show.palette import DOTTED, Dash, Style, style
 from bench.show.pictures import Line, Picture
 from bench.show.words import DEFAULTS

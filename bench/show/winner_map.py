@@ -13,8 +13,9 @@ from matplotlib.patches import Rectangle
 from bench.analyse.series import CHANNELS, TOKENS, places
 from bench.plan.case import POINT_COLUMNS
 from bench.show import intervals, page, units
-from bench.show.frame import EDGE, FOOT, GREY, INK, LEFT, NOTE_LINE, RC, RULE
+from bench.show.frame import FOOT, LEFT
 from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, text_width, wrapped
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, RULE
 from bench.show.palette import ink, mix, style
 from bench.show.winners import Cell, WinnerMap, maps
 from bench.show.words import counted, parts
@@ -68,7 +69,7 @@ def _figure(of: WinnerMap) -> Figure:
     tall = 2 * PADDING + LINE * max(map(len, texts))
     width = LEFT + wide * len(xs) + EDGE
     subtitle, footnotes = wrapped(facts, width - 2 * EDGE), wrapped(notes, width - 2 * EDGE, SMALL_SIZE)
-    head, foot = page.head_height(subtitle), FOOT + NOTE_LINE * len(footnotes)
+    head, foot = page.head_height(len(subtitle)), FOOT + NOTE_LINE * len(footnotes)
     height = head + tall * len(ys) + foot
     made = Figure(figsize=(width, height), facecolor="white")
     axes = made.add_axes((LEFT / width, foot / height, wide * len(xs) / width, tall * len(ys) / height))

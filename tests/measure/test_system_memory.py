@@ -33,7 +33,7 @@ with work.context():
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, int]]:
-    """Return the system's and the allocator's peak of one eager layer, in a process that holds nothing, then 300 MiB."""
+    """Return the system's and the allocator's peak of an eager layer, in a process that holds nothing, then 300 MiB."""
     variables = environment("returned", 1, tmp_path_factory.mktemp("cache"))
     command = [sys.executable, "-c", PRINT]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)

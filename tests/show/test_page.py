@@ -13,7 +13,7 @@ def test_heading_and_footnotes_stand_on_the_page() -> None:
     write(figure, "Heading", ["first", "second"], ["note", "last note"])
     heights = {text.get_text(): text.get_position()[1] for text in figure.texts}
     assert sorted(heights, key=lambda text: -heights[text]) == ["Heading", "first", "second", "note", "last note"]
-    assert heights["second"] > 1 - head_height(["first", "second"]) / 4
+    assert heights["second"] > 1 - head_height(2) / 4
 
 
 def test_numbers_without_room_are_left_out_but_for_the_ends() -> None:
