@@ -64,6 +64,12 @@ METADATA = frozenset(
 )
 """Operators that only look at a tensor in another way, make room, or call others that do the work."""
 
+OWN_WORK = frozenset(
+    "aten::" + name
+    for name in ["addmm", "addmv", "baddbmm", "_addmm_activation", "_slow_conv2d_forward", "_slow_conv2d_backward"]
+)
+"""Operators that do work of their own after they had another one copy the bias: both are named."""
+
 ATTENTION = re.compile(r"scaled_dot_product_\w*attention_?\w*|multi_head_attention|flex_attention")
 """Operators that stand for an algorithm: they are named even where their parts did the work."""
 
@@ -128,7 +134,7 @@ def _is_algorithm(name: str) -> bool:
 def _did_work(event: Any) -> bool:
     if event.name in METADATA or event.name == "aten::scaled_dot_product_attention":
         return False
-    return all(_is_idle(child) for child in event.cpu_children)
+    return event.name in OWN_WORK or all(_is_idle(child) for child in event.cpu_children)
 
 
 def _is_idle(event: Any) -> bool:

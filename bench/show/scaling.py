@@ -21,6 +21,9 @@ from bench.show.styles import QUIET
 from bench.show.verdict import verdict
 from bench.show.words import counted, parts
 
+ROUNDING = 1e-9
+"""What is left of a curve through as many places as it has coefficients."""
+
 WIDE = 130
 """From so many columns on, exponents stand beside the fits, in fewer below them."""
 
@@ -146,7 +149,7 @@ def _fit(growth: Growth) -> list[str]:
     if growth.fit is None:
         return [f"{COEFFICIENTS} places needed", "", "", ""]
     coefficients = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)
-    return [*map(intervals.seconds, coefficients), units.percent(growth.fit.deviation)]
+    return [*map(intervals.seconds, coefficients), _deviation(growth.fit.deviation)]
 
 
 def _exponent(found: Sequence[Exponent], last: str) -> str:
@@ -183,3 +186,8 @@ def _processes(rows: Sequence[Row]) -> str:
     number = counted([row["processes"] for row in rows if row["processes"]], "process", "processes")
     known = any(row["latency_low_s"] is not None for row in rows)
     return f"95 % interval over {number}" if known else f"{number}, so no intervals: measure with more --processes"
+
+
+def _deviation(share: float) -> str:
+    """Return a share, 0 % for what rounding leaves of a curve that goes through every place."""
+    return units.percent(share if share > ROUNDING else 0.0)

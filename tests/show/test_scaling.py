@@ -133,3 +133,12 @@ def test_a_table_without_a_series_is_a_wrong_request(of: pd.DataFrame) -> None:
 def test_a_crossover_says_what_is_not_shown(tokens: Interval, said: str) -> None:
     """An open end is no claim about who leads beyond it."""
     assert scaling.crossover(Crossover("eager", "sdpa", tokens)) == said
+
+
+def test_a_curve_through_every_place_is_off_by_nothing() -> None:
+    """Three places leave a parabola nothing to miss, and what rounding leaves isn't shown."""
+    lines = shown(table(places=3)).splitlines()
+    (eager,) = [line for line in lines if line.startswith("eager")]
+
+    assert " 0% " in eager
+    assert "0.0000" not in eager
