@@ -1,5 +1,8 @@
 """The project's stages: `nox -l` lists them."""
 
+import sys
+from pathlib import Path
+
 import nox
 
 nox.needs_version = ">=2025.2"
@@ -41,6 +44,34 @@ def profile(session: nox.Session) -> None:
     """Write traces of a run's cases: `nox -s profile -- RUN --case implementation=sdpa,num_tokens=577`."""
     _install(session, "profile")
     session.run("python", "-m", "bench", "profile", *session.posargs)
+
+
+@nox.session
+def duel(session: nox.Session) -> None:
+    """Measure a layer under two versions of torch: `nox -s duel -- 2.13.0 2.12.0 sdpa --sweep article`."""
+    if len(session.posargs) < 3:
+        session.error("expected two versions of torch and an implementation: nox -s duel -- 2.13.0 2.12.0 sdpa")
+    first, second, *rest = session.posargs
+    _install(session, "report")
+    sides = [word for version in (first, second) for word in ("--python", _python_with_torch(session, version))]
+    session.run("python", "-m", "bench", "duel", *rest, *sides)
+
+
+def _python_with_torch(session: nox.Session, version: str) -> str:
+    """Return the interpreter of an environment with this torch, its other packages at the pinned versions."""
+    folder = Path(session.virtualenv.location) / f"torch-{version}"
+    scripts, suffix = ("Scripts", ".exe") if sys.platform == "win32" else ("bin", "")
+    python = str(folder / scripts / f"python{suffix}")
+    if not Path(python).exists():
+        session.run(sys.executable, "-m", "virtualenv", "--quiet", str(folder), external=True)
+    constraints = folder / "constraints.txt"
+    pins = Path("constraints.txt").read_text(encoding="utf-8").splitlines()
+    constraints.write_text("\n".join(pin for pin in pins if not pin.startswith("torch==")), encoding="utf-8")
+    packages = [name for name in nox.project.dependency_groups(PYPROJECT, "bench") if not name.startswith("torch>=")]
+    session.run(
+        python, "-m", "pip", "install", "-q", "-c", str(constraints), f"torch=={version}", *packages, external=True
+    )
+    return python
 
 
 @nox.session

@@ -1,11 +1,11 @@
-"""The command line: `python -m bench list | show | compare | plot | scaling | profile`."""
+"""The command line: `python -m bench list | show | compare | plot | scaling | profile | duel | selfcheck`."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import comparing
+from bench import comparing, duelling, selfchecking
 from bench.plan import names
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.grid import DEFAULTS, expand
@@ -23,6 +23,9 @@ from bench.store.table import load
 FINE, BAD, WRONG, INCOMPARABLE = 0, 1, 2, 3
 """The exit statuses: fine, something measured is bad, the request is wrong, the results are not comparable."""
 
+INTERRUPTED = 130
+"""What a shell says of a program that Ctrl-C ended."""
+
 Command = Callable[[argparse.Namespace], int]
 
 
@@ -35,10 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WrongRequest as error:
         console(stderr=True).print(f"attention-bench: {error}", style="bold", soft_wrap=True, markup=False)
         return INCOMPARABLE if isinstance(error, NotComparable) else WRONG
+    except KeyboardInterrupt:
+        console(stderr=True).print("attention-bench: interrupted; what was measured is kept", style="bold")
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Read what `pytest bench` measured.")
+    what = "Read what `pytest bench` measured, and measure side by side."
+    parser = argparse.ArgumentParser(prog="python -m bench", description=what)
     commands = parser.add_subparsers(metavar="command", required=True)
     _command(commands, _list, "list", "the sweeps, layers and implementations there are")
     show = _command(commands, _show, "show", "print the table of a run")
@@ -64,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="which cases (default: the winner and the baseline of each point)",
     )
+    duelling.add(_command(commands, _duel, "duel", "two implementations, or one in two environments, side by side"))
+    selfchecking.add(_command(commands, _selfcheck, "selfcheck", "what can be claimed on this machine"))
     return parser
 
 
@@ -159,3 +168,11 @@ def _profile(options: argparse.Namespace) -> int:
         failed += bool(objection)
         console().print(f"{case.name}: {objection or path}", soft_wrap=True, markup=False)
     return BAD if failed else FINE
+
+
+def _duel(options: argparse.Namespace) -> int:
+    return FINE if duelling.run(options) else BAD
+
+
+def _selfcheck(options: argparse.Namespace) -> int:
+    return FINE if selfchecking.run(options) else BAD

@@ -19,7 +19,7 @@ PROGRESS = pytest.StashKey[Progress]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the sweep's options."""
-    options.add(parser.getgroup("attention-bench"))
+    options.add(parser.getgroup("attention-bench").addoption)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,16 +1,18 @@
-"""The options of `pytest bench`, and the sweep that they ask for."""
+"""The options of `pytest bench`, and the sweep that they ask for; some of them are those of `duel` too."""
 
 import argparse
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from bench.plan.errors import WrongRequest
 from bench.plan.names import ALLOCATORS, DTYPES, MODES
 from bench.plan.sweep import Sweep, load_sweep
 from bench.store.machine import default_threads
+
+AddOption = Callable[..., object]
+"""How argparse and pytest take an option: its flag, and what is known of it."""
 
 LISTS = {"device": str, "dtype": str, "mode": str, "batch": int, "num_tokens": int, "num_heads": int, "channels": int}
 """Options that replace a column of the sweep, each a comma list."""
@@ -26,46 +28,64 @@ HELP = {
 }
 
 
-def add(group: pytest.OptionGroup) -> None:
+def add(add_option: AddOption) -> None:
     """Add the options of a sweep to pytest's own."""
-    group.addoption("--sweep", default="quick", metavar="NAME|FILE.toml", help="what to measure (default: quick)")
-    group.addoption(
-        "--run", metavar="DIR", help="run folder, resumed if it exists (default: results/<UTC time>-<sweep>)"
-    )
-    group.addoption("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
-    for name in LISTS:
-        flag = "--" + name.replace("_", "-")
-        group.addoption(flag, metavar="A,B,…", help=f"replaces the sweep's {name}: {HELP[name]}")
-    group.addoption("--processes", type=int, metavar="K", help="worker processes that measure each point")
-    group.addoption("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")
-    group.addoption("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point")
-    group.addoption("--timeout-s", type=float, metavar="S", help="longest silence of one case")
-    group.addoption(
+    add_option("--sweep", default="quick", metavar="NAME|FILE.toml", help="what to measure (default: quick)")
+    add_run(add_option, "<UTC time>-<sweep>")
+    add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
+    add_columns(add_option)
+    add_option("--processes", type=int, metavar="K", help="worker processes that measure each point")
+    add_option("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")
+    add_option("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point")
+    add_timeout(add_option)
+    add_option(
         "--check-memory", action="store_true", default=None, help="ask the operating system for the peak memory too"
     )
-    group.addoption("--threads", type=int, metavar="N", help="threads (default: physical cores - 1)")
-    group.addoption("--allocator", metavar="A,B,…", help=f"replaces the sweep's allocator: {', '.join(ALLOCATORS)}")
+
+
+def add_run(add_option: AddOption, name: str) -> None:
+    """Add the option that names the run folder."""
+    add_option("--run", metavar="DIR", help=f"run folder, resumed if it exists (default: results/{name})")
+
+
+def add_columns(add_option: AddOption) -> None:
+    """Add the options that replace a column of the sweep."""
+    for name in LISTS:
+        flag = "--" + name.replace("_", "-")
+        add_option(flag, metavar="A,B,…", help=f"replaces the sweep's {name}: {HELP[name]}")
+    add_option("--threads", type=int, metavar="N", help="threads (default: physical cores - 1)")
+    add_option("--allocator", metavar="A,B,…", help=f"replaces the sweep's allocator: {', '.join(ALLOCATORS)}")
+
+
+def add_timeout(add_option: AddOption) -> None:
+    """Add the option that says when a worker is given up."""
+    add_option("--timeout-s", type=float, metavar="S", help="longest silence of one case")
 
 
 def sweep(option: argparse.Namespace) -> Sweep:
     """Return the sweep that the options ask for; raises WrongRequest where they can't be met."""
-    overrides = {name: values for name, kind in LISTS.items() if (values := _list(option, name, kind))}
-    if option.allocator is not None:
-        overrides["allocator"] = _list(option, "allocator", str)
-    if option.threads is not None:
-        overrides["threads"] = option.threads
-    effort = {
-        name: value
-        for name in ("processes", "target", "budget_s", "timeout_s", "check_memory")
-        if (value := getattr(option, name)) is not None
-    }
     return load_sweep(
         option.sweep,
         threads=default_threads(),
         implementations=_list(option, "impl", str),
-        overrides=overrides,
-        effort=effort,
+        overrides=overrides(option),
+        effort=effort(option, ("processes", "target", "budget_s", "timeout_s", "check_memory")),
     )
+
+
+def overrides(option: argparse.Namespace) -> dict[str, Any]:
+    """Return the columns of the sweep that the options replace."""
+    replaced = {name: values for name, kind in LISTS.items() if (values := _list(option, name, kind))}
+    if option.allocator is not None:
+        replaced["allocator"] = _list(option, "allocator", str)
+    if option.threads is not None:
+        replaced["threads"] = option.threads
+    return replaced
+
+
+def effort(option: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Return what the options say of the effort, of the names given."""
+    return {name: value for name in names if (value := getattr(option, name)) is not None}
 
 
 def run_folder(option: argparse.Namespace, root: Path, sweep: Sweep) -> Path:

@@ -72,6 +72,19 @@ def test_show_reference_without_a_published_case_is_a_wrong_request(
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
+def test_ctrl_c_ends_with_a_line(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An interrupted command says that what was measured is kept, without a traceback."""
+
+    def interrupted(_path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bench.cli.load", interrupted)
+    assert main(["show", str(run)]) == 130
+    assert capsys.readouterr().err == "attention-bench: interrupted; what was measured is kept\n"
+
+
 def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Pictures come from results.csv, into the folder asked for or beside the results."""
     alone = tmp_path / "alone.csv"

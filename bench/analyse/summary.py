@@ -112,9 +112,13 @@ def _flagged(record: Record) -> Iterator[bool]:
         yield interrupted or share > BUSY_SHARE
 
 
-def _ratio(records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
+def log_ratios(records: Sequence[Record], baseline: Sequence[Record]) -> list[float]:
+    """Return the logarithm of the ratio to the baseline in each process that measured both, in the records' order.
+
+    None where a record of the baseline is not ok.
+    """
     if any(record.status != "ok" for record in baseline):
-        return {}
+        return []
     base = {record.process: record.slots for record in baseline}
     logs = [
         paired_log_ratio(
@@ -126,7 +130,11 @@ def _ratio(records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, A
         for record in records
         if record.process in base
     ]
-    logs = [value for value in logs if not math.isnan(value)]
+    return [value for value in logs if not math.isnan(value)]
+
+
+def _ratio(records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
+    logs = log_ratios(records, baseline)
     if not logs:
         return {}
     speedup = ratio(logs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Point
+from bench.plan.errors import WrongRequest
 
 MODULE = "bench.measure.worker"
 """What a worker process runs; it is named, not imported, because it imports torch."""
@@ -15,6 +16,9 @@ MODULE = "bench.measure.worker"
 
 WARM_S = 300.0
 """The longest that the first use of the compiler may take."""
+
+CHECK_S = 120.0
+"""The longest that importing the implementations may take."""
 
 Key = tuple[str, int, int]
 """Allocator, threads, and the number of the process."""
@@ -24,26 +28,37 @@ class Pool:
     """Workers by the settings that a process must be started with, `size` of each.
 
     They are started side by side; those that will compile then use the toolchain, one of them before the rest.
+    `python` is the interpreter of another environment, None this one.
     """
 
-    def __init__(self, size: int, implementations: Sequence[str], devices: Sequence[str]) -> None:
+    def __init__(
+        self, size: int, implementations: Sequence[str], devices: Sequence[str], python: str | None = None
+    ) -> None:
         self.size = size
         self.implementations = implementations
         self.devices = devices
+        self.python = python
         self.start_up_s = 0.0
         self._workers: dict[Key, Worker] = {}
+        self._starting: list[Key] = []
         self._cache = tempfile.TemporaryDirectory(prefix="attention-bench-compiled-")
+
+    def start(self, point: Point) -> None:
+        """Start all of the point's workers that aren't there, and wait for none of them."""
+        for index in range(self.size):
+            key = (point.allocator, point.threads, index)
+            if key not in self._workers:
+                self._workers[key] = self._started(point.allocator, point.threads)
+                self._starting.append(key)
 
     def worker(self, point: Point, number: int) -> Worker:
         """Return the worker whose turn it is, all of the point's workers started together at first need.
 
         Raises Died when one doesn't come up.
         """
-        keys = [(point.allocator, point.threads, index) for index in range(self.size)]
-        fresh = [key for key in keys if key not in self._workers]
         begin = time.monotonic()
-        for key in fresh:
-            self._workers[key] = Worker(point.allocator, point.threads, Path(self._cache.name), MODULE)
+        self.start(point)
+        fresh, self._starting = self._starting, []
         try:
             for group in (fresh[:1], fresh[1:]):  # what the first compiles, the others find in the cache
                 for key in group:
@@ -56,7 +71,21 @@ class Pool:
                 self._workers.pop(key).close()
             raise
         self.start_up_s += time.monotonic() - begin
-        return self._workers[keys[number % self.size]]
+        return self._workers[(point.allocator, point.threads, number % self.size)]
+
+    def check(self, point: Point) -> dict[str, Any]:
+        """Return what a worker's torch says of the machine.
+
+        Raises WrongRequest where no worker comes up, or one doesn't find every implementation.
+        """
+        try:
+            answer = self.worker(point, 0).ask({"request": "check", "implementations": self.implementations}, CHECK_S)
+        except Died as death:
+            raise WrongRequest(f"no worker process could be started: {death.detail}") from None
+        if answer["objection"]:
+            raise WrongRequest(answer["objection"])
+        facts: dict[str, Any] = answer["facts"]
+        return facts
 
     def memory_worker(self, threads: int) -> Worker:
         """Return the worker that gives freed memory back at once, started at first need.
@@ -65,7 +94,7 @@ class Pool:
         """
         key = ("returned", threads, 0)
         if key not in self._workers:
-            self._workers[key] = Worker("returned", threads, Path(self._cache.name), MODULE)
+            self._workers[key] = self._started("returned", threads)
             try:
                 self._workers[key].ready()
             except Died:
@@ -78,12 +107,20 @@ class Pool:
         worker.close()
         self._workers = {key: other for key, other in self._workers.items() if other is not worker}
 
-    def close(self) -> None:
-        """End all workers."""
+    def renew(self) -> None:
+        """End all workers, so that fresh ones come next; what was compiled stays in the cache."""
         for worker in self._workers.values():
             worker.close()
         self._workers.clear()
+        self._starting.clear()
+
+    def close(self) -> None:
+        """End all workers."""
+        self.renew()
         self._cache.cleanup()
+
+    def _started(self, allocator: str, threads: int) -> Worker:
+        return Worker(allocator, threads, Path(self._cache.name), MODULE, self.python)
 
     @property
     def _warming(self) -> dict[str, Any]:

@@ -12,6 +12,9 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+ROOT = Path(__file__).parents[2]
+"""The checkout: what a worker of another environment imports of ours."""
+
 START_S = 120.0
 """The longest that importing torch may take."""
 
@@ -36,20 +39,28 @@ class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a r
 
 
 class Worker:
-    """A process that imports torch once and serves requests until it is closed."""
+    """A process that imports torch once and serves requests until it is closed.
 
-    def __init__(self, allocator: str, threads: int, cache: Path, module: str) -> None:
+    `python` is the interpreter of another environment, which has packages of its own; None is this one.
+    """
+
+    def __init__(self, allocator: str, threads: int, cache: Path, module: str, python: str | None = None) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         self._breadcrumb = tempfile.NamedTemporaryFile(prefix="attention-bench-")  # noqa: SIM115
         self._buffer = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, self._breadcrumb.name],
+            [python or sys.executable, "-m", module, self._breadcrumb.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=environment(allocator, threads, cache),
+            env=environment(allocator, threads, cache, python),
             start_new_session=True,  # Ctrl-C is for the parent, which then closes its workers
         )
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died when it doesn't come up."""
@@ -141,7 +152,7 @@ class Worker:
         return f": {spoken[-1]}" if spoken else ""
 
 
-def environment(allocator: str, threads: int, cache: Path) -> dict[str, str]:
+def environment(allocator: str, threads: int, cache: Path, python: str | None = None) -> dict[str, str]:
     """Return the variables that a worker starts with; an allocator setting of the user's own is taken out."""
     malloc = [name for variables in ALLOCATOR_VARIABLES.values() for name in variables]
     inherited = {name: value for name, value in os.environ.items() if name not in malloc}
@@ -150,10 +161,20 @@ def environment(allocator: str, threads: int, cache: Path) -> dict[str, str]:
         **ALLOCATOR_VARIABLES[allocator],
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
-        "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path),
+        "PYTHONPATH": os.pathsep.join(_path() if python is None else _path_elsewhere()),
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
     }
+
+
+def _path() -> list[str]:
+    return [entry or str(Path.cwd()) for entry in sys.path]
+
+
+def _path_elsewhere() -> list[str]:
+    """Return where another environment looks before its own packages: our packages must not get in there."""
+    asked = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    return list(dict.fromkeys([str(Path.cwd()), str(ROOT), *asked]))
 
 
 def _close_quietly(stream: Any) -> None:

@@ -1,5 +1,6 @@
 """What torch knows of the machine, as part of its identity."""
 
+import platform
 import re
 from typing import Any
 
@@ -9,8 +10,9 @@ from bench.measure import gpu_state, workload
 
 
 def torch_facts() -> dict[str, Any]:
-    """Return the parts of the identity that only torch can tell; nothing volatile."""
+    """Return the parts of the identity that only the worker's Python and torch can tell; nothing volatile."""
     return {
+        "python": platform.python_version(),
         "torch": torch.__version__,
         "torch_git": torch.version.git_version,
         "blas": _blas(),

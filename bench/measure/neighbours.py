@@ -2,6 +2,8 @@
 
 import time
 
+import psutil
+
 from bench.store import machine
 
 WINDOW_S = 0.25
@@ -9,10 +11,15 @@ WINDOW_S = 0.25
 
 
 class Neighbours:
-    """How busy others keep the cores that we leave free, looked at again whenever a window is over."""
+    """How busy others keep the cores that we leave free, looked at again whenever a window is over.
 
-    def __init__(self, threads: int) -> None:
+    The process `beside` takes turns with this one, and what it does counts as our own.
+    """
+
+    def __init__(self, threads: int, beside: int | None = None) -> None:
         self._free = max(1, machine.visible_cores() - threads)
+        self._beside = beside
+        self._beside_s = 0.0
         self._latest = 0.0
         self._start()
 
@@ -23,10 +30,20 @@ class Neighbours:
         """
         elapsed_s = time.perf_counter() - self._since_s
         if elapsed_s >= WINDOW_S:
-            own_s, busy_s = time.process_time() - self._own_s, machine.busy_s() - self._busy_s
+            own_s, busy_s = self._used_s() - self._own_s, machine.busy_s() - self._busy_s
             self._latest = max(0.0, busy_s - own_s) / elapsed_s / self._free
             self._start()
         return self._latest
 
     def _start(self) -> None:
-        self._since_s, self._own_s, self._busy_s = time.perf_counter(), time.process_time(), machine.busy_s()
+        self._since_s, self._own_s, self._busy_s = time.perf_counter(), self._used_s(), machine.busy_s()
+
+    def _used_s(self) -> float:
+        """Return the seconds of all cores that are our own; a process beside us that has ended adds no more."""
+        if self._beside is not None:
+            try:
+                times = psutil.Process(self._beside).cpu_times()
+                self._beside_s = float(times.user + times.system)
+            except psutil.Error:
+                self._beside = None
+        return time.process_time() + self._beside_s

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 
 import impls
+from bench.analyse.rounds import Limits, Reading, sample
 from bench.measure import ceiling, clock, compilation, dispatch, gate, gpu_state, inspection, memory, sampler, workload
 from bench.measure.neighbours import Neighbours
 from bench.plan.case import Point
@@ -25,14 +27,18 @@ LAYOUT_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Request:
-    """What a visit is asked for; a `thorough` one, a point's first, tries both inputs and inspects a call too."""
+    """What a visit is asked for; a `thorough` one, a point's first, tries both inputs and inspects a call too.
+
+    `beside` is the process that takes turns with this one, if one does: it is no neighbour.
+    """
 
     point: Point
     implementations: tuple[str, ...]
     baseline: str
-    limits: sampler.Limits
+    limits: Limits
     seed: int
     thorough: bool
+    beside: int | None = None
 
 
 @dataclass
@@ -76,16 +82,9 @@ class Ready:
 def make(request: Request, announce: Announce) -> Visit:
     """Measure the point's implementations in this process, and return what was found out about each."""
     visit = Visit({name: Outcome() for name in request.implementations})
-    reason = obstacle(request.point)
-    if reason:
-        for outcome in visit.outcomes.values():
-            outcome.end("unsupported", reason)
-        return visit
-    rng = random.Random(request.seed)  # noqa: S311 - an order, not a secret
-    layout = torch.empty(rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
-    compilation.reset()
-    _measure(request, visit, rng, announce)
-    del layout
+    standing = prepare(request, visit, announce)
+    if standing is not None:
+        _take_rounds(standing)
     return visit
 
 
@@ -119,7 +118,79 @@ class _Setting:
         return self.request.limits.budget_s / len(self.request.implementations)
 
 
-def _measure(request: Request, visit: Visit, rng: random.Random, announce: Announce) -> None:
+@dataclass(frozen=True)
+class Standing:
+    """The implementations of a visit that passed the gate and are warm, with all that their turns need."""
+
+    setting: _Setting
+    ready: dict[str, Ready]
+    rng: random.Random
+    neighbours: Neighbours
+    layout: torch.Tensor
+
+    def turn(self, name: str) -> Reading:
+        """Return one slot of one implementation, to be taken while it is quiet."""
+        self.setting.announce(name, "rounds")
+        with self.setting.visit.busy():
+            return sampler.slot(self.ready[name].call, self.setting.timer, self.ready[name].pace, self.neighbours)
+
+    def fail(self, name: str, error: Exception) -> None:
+        """End the case whose turn raised."""
+        _end_if_poisoned(self.setting.request.point.device, error)
+        self.setting.visit.outcomes[name].end(_status(error), _one_line(error))
+
+    def conclude(self, fastest_s: dict[str, float]) -> None:
+        """End the rounds of those that took their turns: a GPU's state is kept, and an impossible time is an error."""
+        point = self.setting.request.point
+        state = dataclasses.asdict(gpu_state.read(point.device)) if point.device != "cpu" else {}
+        for name, call_s in fastest_s.items():
+            outcome = self.setting.visit.outcomes[name]
+            outcome.found |= state
+            impossible = ceiling.objection(point, call_s)
+            if impossible:
+                outcome.end("error", impossible)
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Hold what slots are taken in: the point's gradient mode, and neither garbage collection nor compilation."""
+        gc.collect()
+        gc.disable()
+        try:
+            with self.setting.work.context(), compilation.frozen():
+                yield
+        finally:
+            gc.enable()
+
+
+def prepare(request: Request, visit: Visit, announce: Announce) -> Standing | None:
+    """Bring the point's implementations through the gate and warm them up; None where there is nobody to time.
+
+    What ends before is told to the visit.
+    """
+    reason = obstacle(request.point)
+    if reason:
+        for outcome in visit.outcomes.values():
+            outcome.end("unsupported", reason)
+        return None
+    rng = random.Random(request.seed)  # noqa: S311 - an order, not a secret
+    layout = torch.empty(rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
+    compilation.reset()
+    setting = _set_up(request, visit, announce)
+    if setting is None:
+        return None
+    ready: dict[str, Ready] = {}
+    for name in rng.sample(request.implementations, len(request.implementations)):
+        announce(name, "preparation")
+        with _caught(visit.outcomes[name], request.point.device):
+            prepared = _prepare(name, setting)
+            if prepared is not None:
+                ready[name] = prepared
+    neighbours = Neighbours(request.point.threads, request.beside)
+    return Standing(setting, ready, rng, neighbours, layout) if ready else None
+
+
+def _set_up(request: Request, visit: Visit, announce: Announce) -> _Setting | None:
+    """Make the workload and the reference's answers; None where that fails, which every case is told."""
     announce("", "reference")
     try:
         workload.set_up(request.point)
@@ -129,17 +200,9 @@ def _measure(request: Request, visit: Visit, rng: random.Random, announce: Annou
         _end_if_poisoned(request.point.device, error)
         for outcome in visit.outcomes.values():
             outcome.end(_status(error), f"the reference failed: {_one_line(error)}")
-        return
+        return None
     timer = clock.timer(request.point.device, request.point.timing)
-    setting = _Setting(request, visit, work, trials, timer, announce)
-    ready: dict[str, Ready] = {}
-    for name in rng.sample(request.implementations, len(request.implementations)):
-        announce(name, "preparation")
-        with _caught(visit.outcomes[name], request.point.device):
-            prepared = _prepare(name, setting)
-            if prepared is not None:
-                ready[name] = prepared
-    _take_rounds(setting, ready, rng)
+    return _Setting(request, visit, work, trials, timer, announce)
 
 
 def _prepare(name: str, setting: _Setting) -> Ready | None:
@@ -206,36 +269,14 @@ def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Cal
     return found
 
 
-def _take_rounds(setting: _Setting, ready: dict[str, Ready], rng: random.Random) -> None:
-    request, outcomes, neighbours = setting.request, setting.visit.outcomes, Neighbours(setting.request.point.threads)
-
-    def turn(name: str) -> Callable[[], sampler.Reading]:
-        def take() -> sampler.Reading:
-            setting.announce(name, "rounds")
-            with setting.visit.busy():
-                return sampler.slot(ready[name].call, setting.timer, ready[name].pace, neighbours)
-
-        return take
-
-    def failed(name: str, error: Exception) -> None:
-        _end_if_poisoned(request.point.device, error)
-        outcomes[name].end(_status(error), _one_line(error))
-
-    gc.collect()
-    gc.disable()
-    try:
-        with setting.work.context(), compilation.frozen():
-            turns = {name: turn(name) for name in ready}
-            taken = sampler.sample(turns, request.baseline, request.limits, rng, failed)
-    finally:
-        gc.enable()
-    state = dataclasses.asdict(gpu_state.read(request.point.device)) if request.point.device != "cpu" else {}
+def _take_rounds(standing: Standing) -> None:
+    request, outcomes = standing.setting.request, standing.setting.visit.outcomes
+    turns = {name: partial(standing.turn, name) for name in standing.ready}
+    with standing.quiet():
+        taken = sample(turns, request.baseline, request.limits, standing.rng, standing.fail)
+    standing.conclude({name: min(slots.values_s) for name, slots in taken.items()})
     for name, slots in taken.items():
-        outcomes[name].found |= state
-        impossible = ceiling.objection(request.point, min(slots.values_s))
-        if impossible:
-            outcomes[name].end("error", impossible)
-        else:
+        if outcomes[name].status == "ok":
             outcomes[name].found["slots"] = slots
 
 

@@ -10,10 +10,14 @@ from typing import Any
 import torch
 
 import impls
+from bench.analyse.rounds import Limits, Reading
 from bench.measure import compilation, facts, system_memory, visit
 from bench.measure.channel import Channel, serve
-from bench.measure.sampler import Limits
+from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
+
+_SEAT = Seat()
+"""This process's part in a duel with another."""
 
 
 def _check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -37,18 +41,42 @@ def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
 
 
 def _visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    asked = visit.Request(
+    made = visit.make(_asked(request), channel.announce)
+    _give_memory_back()
+    return {"event": "visited", **dataclasses.asdict(made)}
+
+
+def _prepare(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    """Prepare one implementation, and hold it ready for its turns."""
+    outcome = _SEAT.prepare(_asked(request), channel.announce, request["core"])
+    return {"event": "prepared", **dataclasses.asdict(outcome)}
+
+
+def _slot(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    """Take one turn; the answer is its reading, or how the case has ended."""
+    taken = _SEAT.slot()
+    if isinstance(taken, Reading):
+        return {"event": "slot", "status": "ok", "reading": taken._asdict()}
+    return {"event": "slot", **dataclasses.asdict(taken)}
+
+
+def _finish(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    """End the turns of the implementation that was prepared."""
+    made = _SEAT.finish()
+    _give_memory_back()
+    return {"event": "visited", **dataclasses.asdict(made)}
+
+
+def _asked(request: dict[str, Any]) -> visit.Request:
+    return visit.Request(
         point=Point(**request["point"]),
         implementations=tuple(request["implementations"]),
         baseline=request["baseline"],
         limits=Limits(**request["limits"]),
         seed=request["seed"],
         thorough=request["thorough"],
+        beside=request.get("beside"),
     )
-    made = visit.make(asked, channel.announce)
-    _give_memory_back()
-    outcomes = {name: dataclasses.asdict(outcome) for name, outcome in made.outcomes.items()}
-    return {"event": "visited", "outcomes": outcomes, "busy_s": made.busy_s}
 
 
 def _memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -67,4 +95,14 @@ def _give_memory_back() -> None:
 
 
 if __name__ == "__main__":
-    serve({"check": _check, "warm": _warm, "visit": _visit, "memory": _memory})
+    serve(
+        {
+            "check": _check,
+            "warm": _warm,
+            "visit": _visit,
+            "memory": _memory,
+            "prepare": _prepare,
+            "slot": _slot,
+            "finish": _finish,
+        }
+    )

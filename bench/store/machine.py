@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 
+from bench.store import selfcheck
 from bench.store.environment import Environment
 
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
@@ -19,7 +20,7 @@ WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "
 def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[str, Any]) -> Environment:
     """Return this machine's environment, with what a worker found out through torch and a look before the run.
 
-    `plan` is kept as context.
+    `plan` is kept as context, and what the last self-check found here as state.
     """
     identity = {
         "cpu": cpu_model(),
@@ -45,7 +46,9 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         "command": [_without_folders(word) for word in sys.argv],
         **plan,
     }
-    return Environment(identity, state, context)
+    here = Environment(identity, state, context)
+    checked = selfcheck.recall(here.env_id)
+    return here if checked is None else Environment(identity, {**state, "selfcheck": checked}, context)
 
 
 def _without_folders(word: str) -> str:

@@ -123,3 +123,24 @@ def test_what_the_parent_can_import_the_worker_can(tmp_path: Path) -> None:
     assert json.dumps(environment("retained", 1, tmp_path)["PYTHONPATH"].split(os.pathsep)) == json.dumps(
         [entry or str(Path.cwd()) for entry in sys.path]
     )
+
+
+def test_another_environment_imports_this_checkout_and_its_own_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its path holds the folder where the command was given, the checkout and what the user asked for, nothing else."""
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    monkeypatch.chdir(tmp_path)
+    path = environment("retained", 1, tmp_path, python="/other/python")["PYTHONPATH"].split(os.pathsep)
+    assert path == [str(tmp_path), str(Path(__file__).parents[2]), "/mine"]
+
+
+def test_a_worker_is_started_by_the_interpreter_that_is_named(tmp_path: Path) -> None:
+    """A program that sets a variable and then runs our Python is the interpreter of the worker."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nMALLOC_TRIM_THRESHOLD_=7 exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    with Worker("retained", 1, tmp_path, SCRIPTED, str(python)) as worker:
+        worker.ready()
+        assert worker.ask({"request": "memory", "implementation": "eager"}, 10)["peak_bytes"] == 7
+        assert psutil.Process(worker.pid).is_running()

@@ -3,7 +3,10 @@
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
+from unittest.mock import Mock
 
+import psutil
 import pytest
 
 from bench.measure.neighbours import WINDOW_S, Neighbours
@@ -47,6 +50,21 @@ def test_within_a_window_the_last_answer_holds(clocks: dict[str, float]) -> None
     assert seen.share() == pytest.approx(1.0)
     clocks.update(wall=2.0)
     assert seen.share() == 0.0
+
+
+def test_a_process_that_takes_turns_with_us_is_no_neighbour(
+    clocks: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the other side of a duel does is taken off like our own work; once it has ended, nothing more is."""
+    used = SimpleNamespace(user=0.0, system=0.0)
+    monkeypatch.setattr(psutil, "Process", lambda _pid: SimpleNamespace(cpu_times=lambda: used))
+    seen = Neighbours(threads=1, beside=7)
+    used.user, used.system = 0.5, 0.1
+    clocks.update(wall=1.0, own=0.4, busy=1.0)
+    assert seen.share() == pytest.approx(0.0)
+    monkeypatch.setattr(psutil, "Process", Mock(side_effect=psutil.NoSuchProcess(7)))
+    clocks.update(wall=2.0, own=0.8, busy=1.9)
+    assert seen.share() == pytest.approx(0.5)
 
 
 def test_a_busy_process_is_seen() -> None:

@@ -8,15 +8,16 @@ import torch
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.measure import sampler, visit
+from bench.analyse.rounds import LEAST_ROUNDS, Limits
+from bench.measure import visit
 from impls.attend import sdpa
 from tests.points import point
 
-SHORT = sampler.Limits(target=0.5, budget_s=0.05, processes=3)
-LONG = sampler.Limits(target=1e-9, budget_s=1.0, processes=3)
+SHORT = Limits(target=0.5, budget_s=0.05, processes=3)
+LONG = Limits(target=1e-9, budget_s=1.0, processes=3)
 
 
-def visited(*implementations: str, limits: sampler.Limits = SHORT, **columns: Any) -> visit.Visit:
+def visited(*implementations: str, limits: Limits = SHORT, **columns: Any) -> visit.Visit:
     """Return a visit of a tiny point."""
     request = visit.Request(point(**columns), implementations, "eager", limits, seed=7, thorough=True)
     return visit.make(request, lambda *_: None)
@@ -31,7 +32,7 @@ def test_what_works_ends_ok_with_slots_memory_and_error() -> None:
     """An ok outcome holds everything that a record needs."""
     outcome = visited("eager", "sdpa").outcomes["sdpa"]
     assert outcome.status == "ok"
-    assert len(outcome.found["slots"].rounds) >= sampler.LEAST_ROUNDS
+    assert len(outcome.found["slots"].rounds) >= LEAST_ROUNDS
     assert outcome.found["peak_bytes"] > 0
     assert 0 <= outcome.found["error"] <= outcome.found["tolerance"]
     assert outcome.found["calls_per_timing"] >= 1
@@ -127,7 +128,7 @@ def test_preparation_happens_in_an_order_of_its_own_each_time() -> None:
     orders = set()
     for seed in range(8):
         names: list[str] = []
-        limits = sampler.Limits(target=0.5, budget_s=0.0, processes=3)
+        limits = Limits(target=0.5, budget_s=0.0, processes=3)
         request = visit.Request(point(), ("eager", "sdpa", "manual"), "eager", limits, seed, thorough=False)
         visit.make(request, lambda name, stage, names=names: names.append(name) if stage == "preparation" else None)  # type: ignore[misc]
         assert sorted(names) == ["eager", "manual", "sdpa"]

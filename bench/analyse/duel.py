@@ -1,0 +1,62 @@
+"""The rows of a duel: what two sides measured at each point, and what is known of their ratio."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.analyse.sequential import Judgement, judge
+from bench.analyse.summary import log_ratios
+from bench.plan.case import Point
+from bench.store.record import STATUSES, Record
+
+Sides = tuple[Sequence[Record], Sequence[Record]]
+"""The records of a point, side A's and side B's; those of one process number were measured in the same rounds."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A point of a duel; the ratio says how many times as fast as A B is. `detail` says why a side has no time."""
+
+    point: Point
+    judgement: Judgement
+    detail: str = ""
+    latencies_s: tuple[float, float] = (math.nan, math.nan)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether both sides could be measured."""
+        return not self.detail
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether nothing more needs to be measured."""
+        return self.judgement.is_decided or not self.is_measured
+
+
+def rows(sides: Mapping[Point, Sides], looks: Sequence[int]) -> list[Row]:
+    """Return the rows as the looks taken so far judge them, together."""
+    details = {point: _detail(of) for point, of in sides.items()}
+    logs = [[] if details[point] else log_ratios(b, a) for point, (a, b) in sides.items()]
+    judgements = judge(logs, looks)
+    return [
+        Row(point, judgement, details[point], (_latency_s(a), _latency_s(b)))
+        for (point, (a, b)), judgement in zip(sides.items(), judgements, strict=True)
+    ]
+
+
+def _detail(sides: Sides) -> str:
+    """Return why a side could not be measured, empty where both could; that the other was skipped then says no more."""
+    said = {}
+    for name, records in zip("AB", sides, strict=True):
+        worst = max(records, key=lambda record: STATUSES.index(record.status), default=None)
+        if worst is not None and worst.status != "ok":
+            said[f"{name} {worst.status}: {worst.detail}"] = worst.status != "skipped"
+    return "; ".join(reason for reason, is_own in said.items() if is_own or not any(said.values()))
+
+
+def _latency_s(records: Sequence[Record]) -> float:
+    """Return the median of the processes' medians, NaN where a side has no time."""
+    medians = [float(np.median(record.slots.values_s)) for record in records if record.slots.rounds]
+    return float(np.median(medians)) if medians else math.nan

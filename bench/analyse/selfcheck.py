@@ -1,0 +1,79 @@
+"""What a self-check says of a machine: how far an unchanged ratio scatters, and what follows for a comparison."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.analyse.power import Redrawn, detectable, pooled_sd, redrawn
+from bench.analyse.statistics import Estimate, ratio
+from bench.analyse.verdicts import LEVEL
+from bench.plan.case import Point
+
+PROCESSES = (3, 5, 10, 20)
+"""A quick look, a usual run, a claim, and twice that."""
+
+CLAIM = 10
+"""The processes of a claim: what is remembered of a self-check holds for runs of so many."""
+
+SEED = 20_200_914
+"""The same processes are drawn again from the same values."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was seen with so many threads: ratios of a copy to its original, and what comparisons would say.
+
+    `detectable` and `redrawn` go by the number of processes of each of the two runs that are compared.
+    """
+
+    threads: int
+    processes: int
+    ratios: Mapping[Point, Estimate]
+    sd: float
+    detectable: Mapping[int, float]
+    redrawn: Mapping[int, Redrawn]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether tables without a change raise no more alarms than their level allows, but for chance."""
+        return all(seen.tables_with_alarm <= _most_alarms(seen.tables) for seen in self.redrawn.values())
+
+
+def findings(logs: Mapping[Point, Sequence[float]]) -> list[Finding]:
+    """Return what was found for each number of threads, given the log ratios of each point's processes.
+
+    A point that was measured in fewer than two processes tells nothing.
+    """
+    known = {point: values for point, values in logs.items() if len(values) > 1}
+    threads = sorted({point.threads for point in known})
+    return [_finding(count, {p: values for p, values in known.items() if p.threads == count}) for count in threads]
+
+
+def as_state(found: Sequence[Finding]) -> dict[str, Any]:
+    """Return what environment.json keeps of a self-check."""
+    claims = [finding.redrawn[CLAIM] for finding in found]
+    return {
+        "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in found},
+        "false_alarms": sum(seen.false_alarms for seen in claims),
+        "rows": sum(seen.rows for seen in claims),
+        "processes": CLAIM,
+    }
+
+
+def _most_alarms(tables: int) -> float:
+    """Return how many alarms a level that is kept may show: three standard deviations above the expected number."""
+    return LEVEL * tables + 3 * math.sqrt(LEVEL * tables)
+
+
+def _finding(threads: int, logs: Mapping[Point, Sequence[float]]) -> Finding:
+    values = [*logs.values()]
+    sd = pooled_sd(values)
+    return Finding(
+        threads=threads,
+        processes=min(map(len, values)),
+        ratios={point: ratio(own) for point, own in logs.items()},
+        sd=sd,
+        detectable={count: detectable(sd, count) for count in PROCESSES},
+        redrawn={count: redrawn(values, count, SEED) for count in PROCESSES},
+    )

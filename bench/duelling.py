@@ -1,0 +1,173 @@
+"""The door of `python -m bench duel`: what is asked for, and what is said of it."""
+
+import argparse
+import dataclasses
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import options
+from bench.analyse.duel import Row
+from bench.analyse.sequential import LOOKS, check_looks
+from bench.engine.duel import Contest, Look, Together, fight
+from bench.engine.pair import SIDES, Pair
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Sweep, load_sweep
+from bench.show import duel as show
+from bench.show.console import console
+from bench.show.words import counted
+from bench.store.environment import differences
+from bench.store.machine import default_threads
+
+ROOT = Path(__file__).parents[1]
+
+TARGET = 0.0001
+"""The half-width that a process's rounds aim at: so fine that they take their budget, and no stroke of luck ends them.
+
+Five rounds that agree by chance were seen to reach 0.1 % and to be off by 2 %.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add what a duel can be asked for."""
+    add_option = parser.add_argument
+    add_option("implementations", metavar="IMPL", nargs="+", help="A and B; one alone with two --python")
+    add_option(
+        "--python",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="an interpreter with a torch of its own; twice, for A and for B",
+    )
+    add_option("--sweep", default="article", metavar="NAME|FILE.toml", help="at which points (default: article)")
+    options.add_run(add_option, "<UTC time>-duel-<sweep>")
+    options.add_columns(add_option)
+    looks = ",".join(map(str, LOOKS))
+    add_option("--looks", metavar="K,K,…", default=looks, help=f"processes at which to judge (default: {looks})")
+    add_option(
+        "--target",
+        type=float,
+        default=TARGET,
+        metavar="SHARE",
+        help=f"half-width at which a process's rounds end (default: {TARGET})",
+    )
+    add_option(
+        "--budget-s",
+        type=float,
+        metavar="S",
+        help="seconds for the rounds of a point up to the last look (default: in each process, the sweep's share)",
+    )
+    options.add_timeout(add_option)
+
+
+def run(option: argparse.Namespace) -> bool:
+    """Measure a duel and print it; return whether both sides could be measured at every point."""
+    looks = _looks(option.looks)
+    names, pythons = _sides(option)
+    sweep = _sweep(option, names, looks)
+    folder = options.run_folder(option, ROOT, sweep)
+    contest = Pair(sweep, folder, pythons) if pythons else Together(sweep, folder, workers=1)
+    with contest:
+        _open(contest, looks)
+        found = _fight(contest, sweep, looks)
+    console().print(show.render(found, looks))
+    where = f"{' and '.join(SIDES)} in {folder}" if pythons else str(folder)
+    _say(f"Everything is in {where}: results.csv, journal.jsonl, environment.json.")
+    return all(row.is_measured for row in found)
+
+
+def _looks(text: str) -> list[int]:
+    try:
+        looks = [int(word) for word in text.split(",")]
+    except ValueError:
+        raise WrongRequest(f"--looks {text} must be whole numbers separated by commas") from None
+    check_looks(looks)
+    return looks
+
+
+def _sides(option: argparse.Namespace) -> tuple[list[str], tuple[str, str] | None]:
+    """Return the implementations and the two interpreters, if two environments are asked for."""
+    names: list[str] = option.implementations
+    if option.python:
+        if len(option.python) != 2 or len(names) != 1:
+            given = f"{', '.join(names)} and {len(option.python)} of --python"
+            raise WrongRequest(f"two environments take one implementation and --python twice, got {given}")
+        a, b = map(_interpreter, option.python)
+        return names, (a, b)
+    if len(names) != 2:
+        raise WrongRequest(f"a duel takes two implementations, or one with two --python, got {', '.join(names)}")
+    if names[0] == names[1]:
+        raise WrongRequest(f"{names[0]} twice is no duel; for an A/A: duel {names[0]} --python X --python X")
+    return names, None
+
+
+def _interpreter(path: str) -> str:
+    found = shutil.which(path)
+    if found is None:
+        raise WrongRequest(f"--python {path} must be a Python interpreter, and there is no such program")
+    return found
+
+
+def _sweep(option: argparse.Namespace, names: Sequence[str], looks: Sequence[int]) -> Sweep:
+    """Return the sweep of the duel: A is the baseline, and the last look says how many processes there may be."""
+    asked = load_sweep(
+        option.sweep,
+        threads=default_threads(),
+        implementations=names,
+        overrides=options.overrides(option),
+        effort=options.effort(option, ("target", "budget_s", "timeout_s")),
+    )
+    effort = asked.effort
+    budget_s = effort.budget_s if option.budget_s is not None else effort.budget_s / effort.processes * looks[-1]
+    return dataclasses.replace(
+        asked,
+        name=f"duel-{asked.name}",
+        implementations=tuple(names),
+        baseline=names[0],
+        effort=dataclasses.replace(effort, processes=looks[-1], budget_s=budget_s),
+    )
+
+
+def _open(contest: Pair | Together, looks: Sequence[int]) -> None:
+    """Say who the sides are, what is about to be measured and where it goes."""
+    sweep, effort = contest.sweep, contest.sweep.effort
+    sides = _environments(contest) if isinstance(contest, Pair) else _implementations(contest)
+    shared = show.header(sweep.points)
+    rounds_s = effort.budget_s / effort.processes
+    for line in (
+        *sides,
+        f"sweep {sweep.name}: {counted([len(sweep.points)], 'point', 'points')}, {shared}",
+        f"looks at {', '.join(map(str, looks))} processes, {rounds_s:.2g} s of rounds for a point in each",
+        f"results go to {contest.folder}",
+        *(f"warning: {warning}" for warning in contest.warnings),
+    ):
+        _say(line)
+
+
+def _implementations(run: Together) -> list[str]:
+    a, b = run.sweep.implementations
+    return [f"A is {a}, B is {b}, both with torch {run.environment.identity['torch']}"]
+
+
+def _environments(pair: Pair) -> list[str]:
+    """Return who the two sides are, and what differs between them."""
+    a, b = pair.environments
+    sides = [
+        f"{side} is {pair.sweep.implementations[0]} with torch {of.identity['torch']}, Python {of.identity['python']}"
+        for side, of in zip("AB", (a, b), strict=True)
+    ]
+    return [*sides, f"A and B differ in: {'; '.join(differences(a, b)) or 'nothing, this is an A/A'}"]
+
+
+def _fight(contest: Contest, sweep: Sweep, looks: Sequence[int]) -> list[Row]:
+    """Measure until all is decided, and say a line at each look."""
+    began = time.monotonic()
+    look = Look(0, [])
+    for look in fight(contest, sweep.points, looks):
+        _say(show.look_line(look.processes, time.monotonic() - began, look.rows))
+    return look.rows
+
+
+def _say(line: str) -> None:
+    console().print(line, soft_wrap=True, markup=False)

@@ -1,0 +1,143 @@
+"""A side of a duel between two environments: its interpreter, its run folder, and its case in one process."""
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.analyse.rounds import Reading
+from bench.engine import preflight
+from bench.engine.ledger import Ledger
+from bench.engine.pool import Pool
+from bench.engine.run import plan, visit_request
+from bench.engine.worker import Died, Worker
+from bench.plan.case import Case, Point
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Sweep
+from bench.store import machine
+from bench.store.record import Slots
+
+
+class Side:
+    """An environment of the two: its workers, one at a time for each setting, and its run folder."""
+
+    def __init__(self, sweep: Sweep, folder: Path, python: str) -> None:
+        devices = tuple(dict.fromkeys(point.device for point in sweep.points))
+        self.sweep = sweep
+        self.python = python
+        self.pool = Pool(1, sweep.implementations, devices, python)
+        self.ledger = Ledger(sweep, folder)
+
+    def start(self) -> None:
+        """Have the first worker start; raises WrongRequest where the interpreter can't be."""
+        try:
+            self.pool.start(self.sweep.points[0])
+        except OSError as error:
+            raise WrongRequest(f"--python {self.python} can't be started: {error.strerror}") from None
+
+    def open(self, seen: preflight.Preflight) -> None:
+        """Check what the environment has, and open its folder; raises WrongRequest where that can't be."""
+        try:
+            facts = self.pool.check(self.sweep.points[0])
+        except WrongRequest as error:
+            raise WrongRequest(f"--python {self.python}: {error}") from None
+        self.ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))
+
+    def ended(self, point: Point) -> set[int]:
+        """Return the processes that measured a point."""
+        return {record.process for record in self.ledger.of(point)}
+
+
+class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
+    """A case ended in its turn, by itself or with its worker; says how."""
+
+    def __init__(self, status: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+class Corner:
+    """A side at one point in one process: the worker there, and what is found out.
+
+    What goes wrong in a step ends the case; in a turn it is raised, because rounds are taken together.
+    """
+
+    def __init__(self, side: Side, point: Point) -> None:
+        self.side = side
+        self.case = Case(point, side.sweep.implementations[0])
+        self.slots = Slots()
+        names = [self.case.implementation]
+        self.request = visit_request(side.sweep, point, names, thorough=side.ledger.is_new(point, names))
+        self._outcome: dict[str, Any] = {"status": "ok", "detail": "", "found": {}}
+        self._worker: Worker | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing has ended the case."""
+        return bool(self._outcome["status"] == "ok")
+
+    @property
+    def pid(self) -> int | None:
+        """The process of the worker, None where there is none."""
+        return self._worker.pid if self._worker else None
+
+    def come(self) -> None:
+        """Wait for the worker."""
+        with self._ending():
+            try:
+                self._worker = self.side.pool.worker(self.case.point, 0)
+            except Died as death:
+                raise Ended(death.status, death.detail) from None
+
+    def prepare(self, beside: int | None, core: int | None) -> None:
+        """Have the case brought through the gate and warmed up, in its half of the budget."""
+        limits = {**self.request["limits"], "budget_s": self.request["limits"]["budget_s"] / 2}
+        shared = {"beside": beside, "core": core}
+        with self._ending():
+            self._take(self._ask({**self.request, "request": "prepare", "limits": limits, **shared}))
+
+    def turn(self) -> Reading:
+        """Return one slot; raises Ended."""
+        answer = self._ask({"request": "slot"})
+        if answer["status"] != "ok":
+            raise Ended(answer["status"], answer["detail"])
+        reading = answer["reading"]
+        return Reading(**{**reading, "timings_s": tuple(reading["timings_s"])})
+
+    def finish(self, slots: Slots) -> None:
+        """End the rounds, in which these slots were taken."""
+        with self._ending():
+            self._take(self._ask({"request": "finish"})["outcomes"][self.case.implementation])
+            self.slots = slots
+
+    def end(self, status: str, detail: str) -> None:
+        """End the case: it has no time."""
+        self._outcome |= {"status": status, "detail": detail}
+
+    def keep(self, number: int, started: str) -> None:
+        """Keep the record of the case in this process."""
+        record = self.side.ledger.record(self.case, number, started, **self._outcome)
+        self.side.ledger.keep(self.case.point, [dataclasses.replace(record, slots=self.slots)])
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        try:
+            yield
+        except Ended as end:
+            self.end(end.status, end.detail)
+
+    def _take(self, outcome: dict[str, Any]) -> None:
+        self._outcome["found"] |= outcome["found"]
+        if outcome["status"] != "ok":
+            raise Ended(outcome["status"], outcome["detail"])
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self._worker is None:
+            raise Ended("crashed", "no worker process")
+        try:
+            return self._worker.ask(request, self.side.sweep.effort.timeout_s)
+        except Died as death:
+            self.side.pool.replace(self._worker)
+            raise Ended(death.status, death.detail) from None

@@ -1,0 +1,71 @@
+"""The door of `python -m bench selfcheck`: what this machine can show, measured and remembered."""
+
+import argparse
+import time
+from pathlib import Path
+
+from bench import options
+from bench.analyse.selfcheck import Finding, as_state, findings
+from bench.engine import selfcheck as engine
+from bench.engine.run import Run
+from bench.plan.errors import WrongRequest
+from bench.show import selfcheck as show
+from bench.show import units
+from bench.show.console import console
+from bench.store import selfcheck as store
+from bench.store.machine import default_threads, physical_cores
+
+ROOT = Path(__file__).parents[1]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add what a self-check can be asked for."""
+    add_option = parser.add_argument
+    options.add_run(add_option, "<UTC time>-selfcheck")
+    add_option("--threads", metavar="N,N,…", help="threads (default: 1, physical cores - 1, and all physical cores)")
+    add_option(
+        "--limit-s",
+        type=float,
+        default=engine.LIMIT_S,
+        metavar="S",
+        help=f"begin no further process that would end later (default: {engine.LIMIT_S:g})",
+    )
+
+
+def run(option: argparse.Namespace) -> bool:
+    """Measure a self-check, print and remember it; return whether claims hold here."""
+    began = time.monotonic()
+    sweep = engine.sweep(_threads(option.threads))
+    with Run(sweep, options.run_folder(option, ROOT, sweep), workers=1) as opened:
+        _say(f"eager against a copy of itself, torch {opened.environment.identity['torch']}, into {opened.folder}")
+        for warning in opened.warnings:
+            _say(f"warning: {warning}")
+        for number in engine.measure(opened, option.limit_s - (time.monotonic() - began)):
+            _say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
+        found = findings(engine.ratios(opened))
+        sound = bool(found) and all(finding.is_sound for finding in found)
+        _tell(found, opened)
+    _say(f"It took {units.duration(time.monotonic() - began)}.")
+    return sound
+
+
+def _tell(found: list[Finding], opened: Run) -> None:
+    if not found:
+        _say("eager or its copy could not be measured: see results.csv")
+        return
+    console().print(show.render(found))
+    path = store.remember(opened.environment.env_id, as_state(found))
+    _say(f"Remembered in {path}: later runs here carry it in their environment.json.")
+
+
+def _threads(text: str | None) -> list[int]:
+    if text is None:
+        return sorted({1, default_threads(), physical_cores()})
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise WrongRequest(f"--threads {text} must be whole numbers separated by commas") from None
+
+
+def _say(line: str) -> None:
+    console().print(line, soft_wrap=True, markup=False)

@@ -1,0 +1,59 @@
+"""What a self-check says of a machine."""
+
+import dataclasses
+
+import pytest
+
+from bench.analyse.power import TABLES, detectable
+from bench.analyse.selfcheck import CLAIM, PROCESSES, as_state, findings
+from tests.points import point
+
+QUIET = [0.001, -0.001, 0.002, 0.0, -0.002]
+NOISY = [20 * value for value in QUIET]
+LOGS = {
+    point(num_heads=1, threads=2): NOISY,
+    point(num_heads=1): QUIET,
+    point(num_heads=3): QUIET,
+    point(num_heads=4): [0.1],
+}
+
+
+def test_each_number_of_threads_is_a_finding_of_its_own() -> None:
+    """Points with as many threads are taken together; one process tells nothing."""
+    one, two = findings(LOGS)
+    assert (one.threads, two.threads) == (1, 2)
+    assert [found.num_heads for found in one.ratios] == [1, 3]
+    assert two.sd == pytest.approx(20 * one.sd)
+    assert one.processes == len(QUIET)
+
+
+def test_a_finding_says_what_would_be_detected() -> None:
+    """More scatter and fewer processes leave larger changes undetected."""
+    one, two = findings(LOGS)
+    assert one.detectable == {count: detectable(one.sd, count) for count in PROCESSES}
+    assert two.detectable[CLAIM] > one.detectable[CLAIM]
+    assert one.redrawn[CLAIM].rows == 2 * TABLES
+
+
+def test_what_is_remembered_is_short() -> None:
+    """The state holds the detectable change for a claim by threads, and the false alarms of as many processes."""
+    found = findings(LOGS)
+    assert as_state(found) == {
+        "detectable": {"1": round(found[0].detectable[CLAIM], 4), "2": round(found[1].detectable[CLAIM], 4)},
+        "false_alarms": sum(finding.redrawn[CLAIM].false_alarms for finding in found),
+        "rows": 3 * TABLES,
+        "processes": CLAIM,
+    }
+
+
+def test_more_alarms_than_allowed_are_unsound() -> None:
+    """A machine whose unchanged tables raise alarms in 2 % of cases supports no claim."""
+    (one, _) = findings(LOGS)
+    assert one.is_sound
+    alarmed = dataclasses.replace(one.redrawn[CLAIM], tables_with_alarm=TABLES // 50)
+    assert not dataclasses.replace(one, redrawn={**one.redrawn, CLAIM: alarmed}).is_sound
+
+
+def test_nothing_measured_is_nothing_found() -> None:
+    """Where the copy failed there are no ratios, and no finding."""
+    assert findings({point(): []}) == []

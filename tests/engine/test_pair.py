@@ -1,0 +1,154 @@
+"""Two environments side by side: what each side measured stands in its folder, and the rounds of the two pair."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from bench.analyse.summary import log_ratios
+from bench.engine import pool, preflight
+from bench.engine.pair import Pair, _core
+from bench.engine.preflight import Preflight
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Effort, Sweep
+from bench.store import journal
+from bench.store.table import load
+from tests.engine.interpreters import two
+from tests.points import point
+
+EFFORT = Effort(processes=3, target=0.5, budget_s=0.1, timeout_s=60)
+
+
+@pytest.fixture(autouse=True)
+def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    script(monkeypatch)
+
+
+def script(patch: pytest.MonkeyPatch) -> None:
+    """Have workers make their times up, and take the machine for quiet."""
+    patch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    patch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
+
+
+def measured(folder: Path, implementation: str = "sdpa", processes: int = 1) -> Pair:
+    """Return a pair that measured one tiny point in so many pairs of processes; B takes twice the time of A."""
+    sweep = Sweep("tiny", (point(),), (implementation,), implementation, EFFORT)
+    with Pair(sweep, folder, two(folder, "2e-3")) as pair:
+        for number in range(1, processes + 1):
+            pair.measure(sweep.points[0], number)
+            pair.renew()
+    return pair
+
+
+def statuses(pair: Pair) -> list[list[str]]:
+    """Return the statuses of the records of each side."""
+    return [[record.status for record in side] for side in pair.sides(point())]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """Return a pair that measured a point in two pairs of processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        script(patch)
+        return measured(tmp_path_factory.mktemp("filled"), processes=2)
+
+
+def test_a_side_that_takes_twice_the_time_is_half_as_fast(filled: Pair) -> None:
+    """Each pair of processes gives one ratio, and another pair another."""
+    a, b = filled.sides(point())
+    ratios = log_ratios(b, a)
+    assert ratios == pytest.approx([-0.693] * 2, abs=0.005)
+    assert len(set(ratios)) == 2
+
+
+def test_each_side_is_a_run_folder_of_its_own(filled: Pair) -> None:
+    """The folders a and b hold a row for the case, with the environment that it comes from."""
+    for side, torch in (("a", "2.0"), ("b", "2.1")):
+        table = load(filled.folder / side)
+        assert table[["status", "processes", "torch_version"]].to_numpy().tolist() == [["ok", 2, torch]]
+        records = journal.read(filled.folder / side)
+        assert [record.process for record in records] == [0, 1]
+        assert [record.kernels for record in records] == [("thoroughly",), ()]
+    assert len({load(filled.folder / side)["env_id"][0] for side in "ab"}) == 2
+
+
+def test_sides_take_turns_in_the_same_rounds(filled: Pair) -> None:
+    """Every round has a slot of each side, with the readings that the worker gave."""
+    (a, _), (b, _) = filled.sides(point())
+    assert a.slots.rounds == b.slots.rounds
+    assert len(a.slots.rounds) >= 5
+    assert b.slots.timings_s[0][1] == pytest.approx(2 * b.slots.values_s[0])
+    assert set(b.slots.faults) == {1}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
+def test_both_sides_share_a_core_where_they_use_one() -> None:
+    """A neighbour then slows both alike; with more threads, or on a GPU, the system places them."""
+    rng, cores = random.Random(1), os.sched_getaffinity(0)
+    assert {_core(point(), rng) for _ in range(50)} == cores
+    assert _core(point(threads=2), rng) is None
+    assert _core(point(device="cuda"), rng) is None
+
+
+def test_a_second_run_into_the_same_folders_measures_only_what_is_missing(tmp_path: Path) -> None:
+    """Pairs that are there stay, and a record without its other half is no pair."""
+    measured(tmp_path)
+    before = journal.read(tmp_path / "a")
+    (tmp_path / "b" / journal.JOURNAL).unlink()
+    pair = measured(tmp_path)
+    assert journal.read(tmp_path / "a")[:1] == before
+    a, b = pair.sides(point())
+    assert [[record.process for record in side] for side in (a, b)] == [[0, 1], [1]]
+    assert len(log_ratios(b, a)) == 1
+
+
+@pytest.mark.parametrize("implementation", ["test:raises_in_b", "test:exits_in_b"])
+def test_where_one_side_cannot_be_prepared_the_other_is_skipped(implementation: str, tmp_path: Path) -> None:
+    """Nothing is timed without the other, both sides have their row, and neither is tried again."""
+    pair = measured(tmp_path, implementation, processes=2)
+    assert statuses(pair) == [["skipped"], ["incorrect" if "raises" in implementation else "crashed"]]
+    assert [len(load(tmp_path / side)) for side in "ab"] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("implementation", "status", "detail"),
+    [
+        ("test:raises_in_its_turn", "error", "tired"),
+        ("test:exits_in_its_turn", "crashed", "ended with exit status 1 during rounds"),
+    ],
+)
+def test_one_that_ends_in_its_turn_has_no_time(implementation: str, status: str, detail: str, tmp_path: Path) -> None:
+    """What goes wrong in the rounds of one side ends that side, and the other keeps what it measured."""
+    (a,), (b,) = measured(tmp_path, implementation).sides(point())
+    assert (a.status, b.status, b.detail) == ("ok", status, detail)
+    assert a.slots.rounds
+    assert not b.slots.rounds
+
+
+def test_an_impossible_time_is_none(tmp_path: Path) -> None:
+    """What the worker objects to when the rounds are over ends the case without its slots."""
+    (a,), (b,) = measured(tmp_path, "test:impossible").sides(point())
+    assert [(record.status, record.detail, record.slots.rounds) for record in (a, b)] == [
+        ("error", "impossible", ())
+    ] * 2
+
+
+def test_an_interpreter_that_is_none_is_a_wrong_request(tmp_path: Path) -> None:
+    """What can't be started, and what starts without our packages, is named with what it said."""
+    sweep = Sweep("tiny", (point(),), ("sdpa",), "sdpa", EFFORT)
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\necho 'No module named torch' >&2; exit 1\n")
+    with pytest.raises(WrongRequest, match=r"--python .*python can't be started: Permission denied"):
+        Pair(sweep, tmp_path / "run", (str(script), str(script))).__enter__()
+    script.chmod(0o755)
+    with pytest.raises(WrongRequest, match=r"--python .*python: no worker .*: No module named torch"):
+        Pair(sweep, tmp_path / "run", (str(script), str(script))).__enter__()
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_implementation_that_cannot_be_found_names_the_side(tmp_path: Path) -> None:
+    """It may be there in one environment and not in the other."""
+    sweep = Sweep("tiny", (point(),), ("nosuch:kernel",), "nosuch:kernel", EFFORT)
+    with pytest.raises(WrongRequest, match=r"--python .*python-a: implementation 'nosuch:kernel' can't be imported"):
+        Pair(sweep, tmp_path / "run", two(tmp_path)).__enter__()

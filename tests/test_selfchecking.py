@@ -1,0 +1,62 @@
+"""The door `python -m bench selfcheck`, with workers that make their times up."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.cli import main
+from bench.engine import pool, preflight
+from bench.engine import selfcheck as engine
+from bench.engine.preflight import Preflight
+from bench.store import selfcheck as store
+from bench.store.table import load
+
+
+@pytest.fixture
+def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where the result is remembered."""
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    monkeypatch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(store, "PATH", tmp_path / "selfcheck.json")
+    return tmp_path / "selfcheck.json"
+
+
+def check(folder: Path) -> int:
+    """Return the exit status of a self-check with one thread, in the fewest processes."""
+    return main(["selfcheck", "--threads", "1", "--limit-s", "0", "--run", str(folder)])
+
+
+def test_it_says_what_can_be_claimed_and_remembers_it(
+    remembered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The result is printed, kept by the environment, and carried by the next run."""
+    monkeypatch.setattr(engine, "TWIN", "test:half")
+    assert check(tmp_path / "run") == 0
+    said = capsys.readouterr().out
+    assert "1 thread, 10 processes: a change of" in said
+    assert "Time allowed fewer than 10 processes" in said
+    assert "It took " in said
+    (env_id,) = set(load(tmp_path / "run")["env_id"])
+    found = json.loads(remembered.read_text())[env_id]
+    assert set(found) == {"detectable", "false_alarms", "rows", "processes"}
+    assert set(found["detectable"]) == {"1"}
+    check(tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "environment.json").read_text())["state"]["selfcheck"] == found
+
+
+def test_a_copy_that_cannot_be_measured_ends_with_1(
+    remembered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Then there is nothing to say of the machine, and nothing to remember."""
+    monkeypatch.setattr(engine, "TWIN", "test:raises")
+    assert check(tmp_path / "run") == 1
+    assert "could not be measured" in capsys.readouterr().out
+    assert not remembered.exists()
+
+
+@pytest.mark.parametrize(("threads", "message"), [("all", "--threads all must be"), ("0", "threads = 0 must be")])
+def test_threads_that_are_none_end_with_2(threads: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line says what was expected."""
+    assert main(["selfcheck", "--threads", threads]) == 2
+    assert message in capsys.readouterr().err
