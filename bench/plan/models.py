@@ -9,8 +9,7 @@ def _vit(num_tokens: int, channels: int, num_heads: int) -> dict[str, Any]:
     return {
         "layer": "vit",
         "num_tokens": num_tokens,
-        "token_len": channels,
-        "channels": channels,
+        "channels": channels,  # and so token_len, even where an option replaces them
         "num_heads": num_heads,
         "qkv_bias": True,
     }

@@ -50,10 +50,10 @@ def test_shapes_are_timms(timm: Any, name: str) -> None:
         model = timm.create_model(theirs, img_size=side)
     attention = model.blocks[0].attn
 
+    assert attention.qkv.in_features == attention.proj.out_features
     assert MODELS[name] == {
         "layer": "vit",
         "num_tokens": model.patch_embed.num_patches + model.num_prefix_tokens,
-        "token_len": attention.qkv.in_features,
         "channels": attention.proj.out_features,
         "num_heads": attention.num_heads,
         "qkv_bias": attention.qkv.bias is not None,
@@ -133,6 +133,14 @@ def test_a_model_overrules_the_sweeps_defaults(tmp_path: Path) -> None:
     assert (first.num_tokens, first.channels, first.num_heads) == (577, 768, 12)
     assert (second.num_tokens, second.channels, second.num_heads) == (50, 384, 6)
     assert (overridden.num_tokens, overridden.num_heads) == (577, 4)
+
+
+def test_the_token_length_follows_channels_that_replace_a_models() -> None:
+    """An option for the channels makes tokens as long, so that all ViTs of a sweep become one point."""
+    overrides = {"num_tokens": [64], "channels": [96], "num_heads": [3], "batch": [1]}
+    (point,) = load_sweep("vit", overrides=overrides).points
+
+    assert (point.token_len, point.channels) == (96, 96)
 
 
 def test_a_model_may_stand_in_the_defaults(tmp_path: Path) -> None:
