@@ -1,36 +1,30 @@
 """The work of a layer, held against torch's own count and the sizes of its tensors."""
 
+import dataclasses
+
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.analyse.work import flops, least_bytes
 from bench.measure import workload
+from bench.plan.case import Point
 from tests.points import of_layer, point
 
-SHAPES = [(2, 16, 64, 64, 4), (3, 64, 48, 48, 1), (13, 100, 49, 64, 4)]
+SHAPES = [
+    point(batch=2, num_tokens=16, token_len=64, channels=64, num_heads=4),
+    point(batch=3, num_tokens=64, token_len=48, channels=48, num_heads=1),
+    point(batch=13, num_tokens=100, token_len=49, channels=64, num_heads=4),
+    *(of_layer(name) for name in ("self", "patch", "conv")),
+]
 
 
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-@pytest.mark.parametrize(("batch", "tokens", "token_len", "channels", "heads"), SHAPES)
-def test_flops_are_those_that_torch_counts_in_the_eager_layer(
-    batch: int, tokens: int, token_len: int, channels: int, heads: int, mode: str
-) -> None:
-    """Forward, and forward with backward, agree with torch's counter to the last operation."""
-    at = point(batch=batch, num_tokens=tokens, token_len=token_len, channels=channels, num_heads=heads, mode=mode)
-    work = workload.make(at)
-    x = work.x.requires_grad_()
-    with FlopCounterMode(display=False) as counter:
-        y = work.layer(x)
-        if mode == "train":
-            y.backward(work.direction)
-    assert flops(at) == counter.get_total_flops()
-
-
-@pytest.mark.parametrize("mode", ["inference", "train"])
-@pytest.mark.parametrize("layer", ["self", "patch", "conv"])
-def test_flops_of_the_other_layers_are_those_that_torch_counts(layer: str, mode: str) -> None:
-    """Each layer's formula agrees with torch's counter to the last operation."""
-    at = of_layer(layer, mode=mode)
+@pytest.mark.parametrize(
+    "at", [*SHAPES, *(of_layer(name) for name in ("self", "patch", "conv"))], ids=lambda at: at.name
+)
+def test_flops_are_those_that_torch_counts_in_the_layer(at: Point, mode: str) -> None:
+    """Forward, and forward with backward, each layer's formula agrees with torch's counter to the last operation."""
+    at = dataclasses.replace(at, mode=mode)
     work = workload.make(at)
     x = work.x.requires_grad_()
     with FlopCounterMode(display=False) as counter:
