@@ -1,0 +1,66 @@
+"""Profiles that nobody measured, plausible enough to be shown: stepwise in stages, and others by their operators."""
+
+from typing import Any
+
+from bench.plan.case import Case
+from bench.store.profile import BACKWARD, FORWARD, OPERATOR, STAGE, Block, Operator, Profile, Span, Stage
+from tests.examples import ORIGIN, point
+
+MIB = 1 << 20
+
+STEPS: dict[str, tuple[str, float, int]] = {
+    "qkv projection": ("aten::mm", 3e-3, 7 * MIB),
+    "split heads": ("aten::unbind", 0.01e-3, 0),
+    "scale": ("aten::mul", 0.3e-3, 2 * MIB),
+    "scores": ("aten::bmm", 2e-3, 9 * MIB),
+    "softmax": ("aten::_softmax", 1.5e-3, 7 * MIB),
+    "weighted values": ("aten::bmm", 2e-3, 2 * MIB),
+    "merge heads": ("aten::clone", 0.2e-3, 2 * MIB),
+    "output projection": ("aten::addmm", 1e-3, 2 * MIB),
+    "skip": ("aten::add", 0.3e-3, 2 * MIB),
+}
+"""Each step with the operator that does its work, its seconds and the bytes that it allocates."""
+
+
+def profile(implementation: str = "sdpa", *, operators: tuple[Operator, ...] = (), **changes: Any) -> Profile:
+    """Return the profile of a case without stages; columns of its point may be changed."""
+    given = operators or (
+        Operator("aten::addmm", 2, 4e-3, 9 * MIB, flops=2e9),
+        Operator("aten::_scaled_dot_product_flash_attention_for_cpu", 1, 3e-3, 3 * MIB),
+        Operator("aten::add", 1, 0.3e-3, 2 * MIB, flops=6e5),
+    )
+    case = Case(point(**changes), implementation)
+    total_s = sum(each.self_s for each in given)
+    spans, start_s = [], 0.0
+    for each in given:
+        spans.append(Span(each.name, OPERATOR, "host", 0, start_s, each.self_s))
+        start_s += each.self_s
+    blocks = (
+        Block(9 * MIB, given[0].name, "", 0.0, total_s),
+        Block(3 * MIB, given[-1].name, "", total_s / 2, None),
+    )
+    return Profile(case, ORIGIN, 3, total_s, total_s * 1.02, given, (), tuple(spans), blocks)
+
+
+def stepwise(*, residual_s: float = 0.2e-3, **changes: Any) -> Profile:
+    """Return a profile in stages, whose whole is so much more than their sum; in training they come twice."""
+    case = Case(point(**changes), "stepwise")
+    directions = (FORWARD, BACKWARD) if case.point.mode == "train" else (FORWARD,)
+    stages, spans, blocks, start_s = [], [], [], 0.0
+    operators: dict[str, Operator] = {}
+    for direction in directions:
+        for name, (operator, time_s, size) in STEPS.items():
+            stages.append(Stage(name, direction, time_s, size, 2 * size, 1e9 if "mm" in operator else None))
+            if direction == FORWARD:
+                spans.append(Span(name, STAGE, "host", 0, start_s, time_s))
+            spans.append(Span(operator, OPERATOR, "host", 1, start_s, time_s * 0.98))
+            if size:
+                last = name == "skip" and direction == directions[-1]
+                blocks.append(Block(size, operator, name, start_s, None if last else start_s + 4e-3))
+            known = operators.get(operator, Operator(operator, 0, 0.0, 0))
+            operators[operator] = Operator(
+                operator, known.calls + 1, known.self_s + time_s, known.allocated_bytes + size, flops=None
+            )
+            start_s += time_s
+    whole_s = start_s + residual_s
+    return Profile(case, ORIGIN, 3, whole_s, whole_s * 1.05, (*operators.values(),), (*stages,), (*spans,), (*blocks,))
