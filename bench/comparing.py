@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench import rerunning
 from bench.analyse.anchor import anchored, anchors
 from bench.analyse.compare import compare, regressed
 from bench.analyse.together import moved_together
@@ -65,6 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
     parser.add_argument("--to", metavar="FILE", type=Path, help="where to (default: standard output)")
     parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
+    rerunning.add_options(parser)
 
 
 def run(options: argparse.Namespace) -> bool:
@@ -75,7 +77,10 @@ def run(options: argparse.Namespace) -> bool:
     failing = named(options.fail_on)
     if options.plot:
         picture.check_name(options.plot)
+    rerunning.check(options)
     report = _report(options)
+    if options.rerun:
+        report = rerunning.settled(report, options)
     _put(report, options)
     if options.plot and not picture.draw(report, options.plot):
         _say_aside(report, "nothing to draw: no row was judged")

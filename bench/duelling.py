@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bench import options
 from bench.analyse.duel import Row
-from bench.analyse.sequential import LOOKS, check_looks
-from bench.engine.duel import Contest, Look, Together, fight
+from bench.analyse.sequential import LOOKS, USUAL, check_looks
+from bench.analyse.verdicts import Limits
+from bench.engine.duel import Look, Together, fight
 from bench.engine.pair import SIDES, Pair
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
@@ -43,8 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_option("--sweep", default="article", metavar="NAME|FILE.toml", help="at which points (default: article)")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
-    looks = ",".join(map(str, LOOKS))
-    add_option("--looks", metavar="K,K,…", default=looks, help=f"processes at which to judge (default: {looks})")
+    add_looks(add_option)
     add_option(
         "--target",
         type=float,
@@ -61,23 +61,36 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.add_timeout(add_option)
 
 
+def add_looks(add_option: options.AddOption) -> None:
+    """Add the option that names the looks."""
+    looks = ",".join(map(str, LOOKS))
+    add_option("--looks", metavar="K,K,…", default=looks, help=f"processes at which to judge (default: {looks})")
+
+
 def run(option: argparse.Namespace) -> bool:
     """Measure a duel and print it; return whether both sides could be measured at every point."""
-    looks = _looks(option.looks)
+    looks = planned(option.looks)
     names, pythons = _sides(option)
     sweep = _sweep(option, names, looks)
     folder = options.run_folder(option, ROOT, sweep)
     contest = Pair(sweep, folder, pythons) if pythons else Together(sweep, folder, workers=1)
     with contest:
-        _open(contest, looks)
-        found = _fight(contest, sweep, looks)
-    console().print(show.render(found, looks))
+        found = fought(contest, looks)
     where = f"{' and '.join(SIDES)} in {folder}" if pythons else str(folder)
     _say(f"Everything is in {where}: results.csv, journal.jsonl, environment.json.")
     return all(row.is_measured for row in found)
 
 
-def _looks(text: str) -> list[int]:
+def fought(contest: Pair | Together, looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
+    """Measure an open contest until all is decided, say how it goes, and print its table."""
+    _open(contest, looks)
+    found = _fight(contest, looks, limits)
+    console().print(show.render(found, looks, limits))
+    return found
+
+
+def planned(text: str) -> list[int]:
+    """Return the looks that a comma list names; raises WrongRequest for what is none."""
     try:
         looks = [int(word) for word in text.split(",")]
     except ValueError:
@@ -93,7 +106,7 @@ def _sides(option: argparse.Namespace) -> tuple[list[str], tuple[str, str] | Non
         if len(option.python) != 2 or len(names) != 1:
             given = f"{', '.join(names)} and {len(option.python)} of --python"
             raise WrongRequest(f"two environments take one implementation and --python twice, got {given}")
-        a, b = map(_interpreter, option.python)
+        a, b = map(interpreter, option.python)
         return names, (a, b)
     if len(names) != 2:
         raise WrongRequest(f"a duel takes two implementations, or one with two --python, got {', '.join(names)}")
@@ -102,7 +115,8 @@ def _sides(option: argparse.Namespace) -> tuple[list[str], tuple[str, str] | Non
     return names, None
 
 
-def _interpreter(path: str) -> str:
+def interpreter(path: str) -> str:
+    """Return the program behind --python; raises WrongRequest where there is none."""
     found = shutil.which(path)
     if found is None:
         raise WrongRequest(f"--python {path} must be a Python interpreter, and there is no such program")
@@ -160,11 +174,11 @@ def _environments(pair: Pair) -> list[str]:
     return [*sides, f"A and B differ in: {'; '.join(differences(a, b)) or 'nothing, this is an A/A'}"]
 
 
-def _fight(contest: Contest, sweep: Sweep, looks: Sequence[int]) -> list[Row]:
+def _fight(contest: Pair | Together, looks: Sequence[int], limits: Limits) -> list[Row]:
     """Measure until all is decided, and say a line at each look."""
     began = time.monotonic()
     look = Look(0, [])
-    for look in fight(contest, sweep.points, looks):
+    for look in fight(contest, contest.sweep.points, looks, limits):
         _say(show.look_line(look.processes, time.monotonic() - began, look.rows))
     return look.rows
 

@@ -90,9 +90,14 @@ def effort(option: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
 
 def run_folder(option: argparse.Namespace, root: Path, sweep: Sweep) -> Path:
     """Return the folder of the run: the one asked for, or a new one named by the time and the sweep."""
+    return new_folder(option, root, sweep.name)
+
+
+def new_folder(option: argparse.Namespace, root: Path, name: str) -> Path:
+    """Return the folder that `--run` asks for, or a new one among the results, named by the time."""
     if option.run:
         return Path(option.run)
-    return root / "results" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{sweep.name}"
+    return root / "results" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
 
 
 def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:

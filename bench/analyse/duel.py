@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.analyse.sequential import Judgement, judge
+from bench.analyse.sequential import USUAL, Judgement, judge
 from bench.analyse.summary import log_ratios
+from bench.analyse.verdicts import Limits
 from bench.plan.case import Point
 from bench.store.record import STATUSES, Record
 
@@ -35,11 +36,11 @@ class Row:
         return self.judgement.is_decided or not self.is_measured
 
 
-def rows(sides: Mapping[Point, Sides], looks: Sequence[int]) -> list[Row]:
+def rows(sides: Mapping[Point, Sides], looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
     """Return the rows as the looks taken so far judge them, together."""
     details = {point: _detail(of) for point, of in sides.items()}
     logs = [[] if details[point] else log_ratios(b, a) for point, (a, b) in sides.items()]
-    judgements = judge(logs, looks)
+    judgements = judge(logs, looks, limits)
     return [
         Row(point, judgement, details[point], (_latency_s(a), _latency_s(b)))
         for (point, (a, b)), judgement in zip(sides.items(), judgements, strict=True)

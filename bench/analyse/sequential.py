@@ -24,6 +24,9 @@ LOOKS = (5, 10, 20)
 
 OPEN = "open"
 
+USUAL = Limits()
+"""What holds where a duel asks for nothing else."""
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -51,7 +54,7 @@ def check_looks(looks: Sequence[int]) -> None:
         raise WrongRequest(f"looks {said} must be whole numbers of at least 2, each larger than the one before")
 
 
-def judge(logs: Sequence[Sequence[float]], looks: Sequence[int] = LOOKS) -> list[Judgement]:
+def judge(logs: Sequence[Sequence[float]], looks: Sequence[int] = LOOKS, limits: Limits = USUAL) -> list[Judgement]:
     """Return what the looks taken so far say of each row, given the logarithms of its ratio, one per process.
 
     A row without values takes no part. A look is taken when every row that is open has its processes,
@@ -63,15 +66,15 @@ def judge(logs: Sequence[Sequence[float]], looks: Sequence[int] = LOOKS) -> list
         if any(len(logs[row]) < look for row in rows):
             break
         seen = [values[:look] if row in rows else () for row, values in enumerate(logs)]
-        found = _look(found, seen, look, looks)
+        found = _look(found, seen, look, looks, limits)
     return found
 
 
 def _look(
-    found: Sequence[Judgement], seen: Sequence[Sequence[float]], look: int, looks: Sequence[int]
+    found: Sequence[Judgement], seen: Sequence[Sequence[float]], look: int, looks: Sequence[int], limits: Limits
 ) -> list[Judgement]:
     """Return the judgements after one look at the values of the rows that are still open."""
-    limits, change = Limits(), _change(seen)
+    change = _change(seen)
     # equivalent rows stay among the tests: which those are is chance, and chance must free no level for the others
     p_changed = np.where([was.verdict == "equivalent" for was in found], 1.0, limits.p_changed(change))
     changed = holm(p_changed) < limits.level / len(looks)

@@ -15,7 +15,9 @@ from bench.store.table import COLUMNS, typed
 
 FLAGGED_PER_S = 20
 """A slot is flagged where it was switched out involuntarily more often than this: each may cost a millisecond, and
-20 a second are the 2 % that a quick sweep aims at. A quiet machine was seen to do 3 a second."""
+20 a second are the 2 % that a quick sweep aims at. A quiet machine was seen to do 3 a second.
+
+Fewer than the slot has timings leave one of them alone, and the slot's value is the least of them."""
 
 BUSY_SHARE = 0.25
 """A slot is flagged too where others kept more than this of the cores that we leave free busy."""
@@ -108,7 +110,8 @@ def _flagged(record: Record) -> Iterator[bool]:
     others = slots.others or (0.0,) * len(slots.rounds)
     for timings, switches, share in zip(slots.timings_s, slots.switches, others, strict=True):
         seconds = sum(timings) * (record.calls_per_timing or 1)
-        interrupted = record.case.point.timing == "host" and switches > FLAGGED_PER_S * seconds
+        often = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
+        interrupted = often and record.case.point.timing == "host"
         yield interrupted or share > BUSY_SHARE
 
 

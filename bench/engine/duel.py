@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bench.analyse.duel import Row, Sides, rows
+from bench.analyse.sequential import USUAL
+from bench.analyse.verdicts import Limits
 from bench.engine.run import Run
 from bench.plan.case import Point
 
@@ -44,14 +46,14 @@ class Look:
         return all(row.is_decided for row in self.rows)
 
 
-def fight(contest: Contest, points: Sequence[Point], looks: Sequence[int]) -> Iterator[Look]:
+def fight(contest: Contest, points: Sequence[Point], looks: Sequence[int], limits: Limits = USUAL) -> Iterator[Look]:
     """Measure the points until all are decided, yielding each look; a point that is decided is measured no more.
 
     Every process measures all points that are open, and is then replaced by a fresh one.
     """
 
     def seen() -> list[Row]:
-        return rows({point: contest.sides(point) for point in points}, looks)
+        return rows({point: contest.sides(point) for point in points}, looks, limits)
 
     done = 0
     for processes in looks:

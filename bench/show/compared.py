@@ -100,7 +100,7 @@ def signed_percent(ratio: float) -> str:
 
 def more(row: Row) -> str:
     """Return how many further processes would decide an inconclusive row: `+14`, `>1,000`, or `?` if nothing tells."""
-    if row["verdict"] != INCONCLUSIVE or row["change"] is None:
+    if row["verdict"] != INCONCLUSIVE or row["change"] is None or row.get("rerun"):
         return ""
     if row["further_processes"] is not None:
         return f"+{row['further_processes']}"

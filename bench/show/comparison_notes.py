@@ -1,6 +1,8 @@
 """Lines about the two runs of a comparison: who judged, what moved together, and what the machine was doing."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 import pandas as pd
 
@@ -8,6 +10,8 @@ from bench.analyse.together import Movement
 from bench.show import units
 from bench.show.words import counted
 from bench.store.detectable import Detectable
+
+NOTHING_IN_DISPUTE = "rerun: no row is inconclusive, so nothing was measured again"
 
 OTHER_WAY = {"slower": "faster", "faster": "slower"}
 
@@ -28,6 +32,16 @@ def judge(anchor: str, baseline: str) -> str:
     return (
         f"anchor: {anchor} judges in place of {baseline or 'the baseline'}; "
         "ratios to it are paired anew from the journals of both runs"
+    )
+
+
+def rerun(verdicts: Sequence[str], folder: Path) -> str:
+    """Return what became of the rows that were measured again, and where they are."""
+    became = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
+    rows = counted([len(verdicts)], "row", "rows")
+    return (
+        f"rerun: {rows} in dispute measured again side by side: {became}; their change is that of the times "
+        f"themselves, with a chance of error of its own; everything is in {folder}"
     )
 
 

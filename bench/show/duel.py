@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.duel import Row
-from bench.analyse.sequential import OPEN
-from bench.analyse.verdicts import EQUIVALENCE, LEVEL, MARGIN
+from bench.analyse.sequential import OPEN, USUAL
+from bench.analyse.verdicts import Limits
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.show import units
 from bench.show.styles import BAD, GOOD, QUIET, WARNING
@@ -37,7 +37,7 @@ def look_line(processes: int, elapsed_s: float, rows: Sequence[Row]) -> str:
     return " | ".join(said)
 
 
-def render(rows: Sequence[Row], looks: Sequence[int]) -> RenderableType:
+def render(rows: Sequence[Row], looks: Sequence[int], limits: Limits = USUAL) -> RenderableType:
     """Return the table of a duel, and how its verdicts are to be read."""
     columns = varying(row.point for row in rows)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -49,19 +49,20 @@ def render(rows: Sequence[Row], looks: Sequence[int]) -> RenderableType:
     for row in rows:
         table.add_row(*_cells(row, columns))
     failures = [Text(f"{_point(row, columns)}: {row.detail}", BAD) for row in rows if not row.is_measured]
-    return Group(table, *failures, *(Text(line) for line in legend(looks)))
+    return Group(table, *failures, *(Text(line) for line in legend(looks, limits)))
 
 
-def legend(looks: Sequence[int]) -> tuple[str, ...]:
+def legend(looks: Sequence[int], limits: Limits = USUAL) -> tuple[str, ...]:
     """Return how the verdicts of so many looks are to be read."""
+    margin, bound, level = (units.percent(share, trim=True) for share in (limits.margin, limits.bound, limits.level))
     many = len(looks) > 1
     planned = ", ".join(map(str, looks))
     split = f", a {_ordinal(len(looks))} of it at each look (at {planned} processes)" if many else ""
     whole = ", however many looks were taken" if many else ""
     return (
         f"B as fast as A: the ratio paired round by round, with its 95 % interval over processes{whole}",
-        f"faster, slower: by more than {MARGIN:.0%}; a wrong one has a chance of {LEVEL:.0%} in the whole table{split}",
-        f"equivalent: within {EQUIVALENCE:.0%}; inconclusive: neither is shown",
+        f"faster, slower: by more than {margin}; a wrong one has a chance of {level} in the whole table{split}",
+        f"equivalent: within {bound}; inconclusive: neither is shown",
     )
 
 

@@ -74,6 +74,13 @@ def test_flagged_share_is_that_of_slots_switched_out_more_than_twenty_times_a_se
     assert found["flagged_share"] == pytest.approx(0.4)
 
 
+def test_a_slot_of_three_timings_is_flagged_where_none_of_them_was_left_alone() -> None:
+    """Its value is the least of them: two switches leave one timing undisturbed, three may not."""
+    timings = ((0.01, 0.01, 0.01),) * 4
+    of = Slots((0, 1, 2, 3), timings, switches=(0, 1, 2, 3), faults=(0, 0, 0, 0))
+    assert only(measured("eager", 0, of=of, calls_per_timing=1))["flagged_share"] == pytest.approx(0.25)
+
+
 def test_a_slot_beside_a_busy_process_is_flagged() -> None:
     """Half a core in use by others flags a slot that was never switched out; a tenth does not."""
     busy = Slots((0, 1, 2), ((1.0,),) * 3, (0, 0, 0), (0, 0, 0), (0.5, 0.1, 1.0))

@@ -1,0 +1,165 @@
+"""`compare --rerun`: the rows that a comparison leaves open, measured again with both sides in one run.
+
+Each side is an interpreter, the one that its run was measured with. The fresh times of a row are taken alternately, so
+they are judged as they are, without the detour over a baseline.
+"""
+
+import argparse
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bench import options
+from bench.analyse.duel import Row
+from bench.analyse.verdicts import INCONCLUSIVE, Limits
+from bench.duelling import TARGET, add_looks, fought, interpreter, planned
+from bench.engine.pair import Pair
+from bench.plan.case import CASE_COLUMNS, Case, Point
+from bench.plan.errors import NotComparable, WrongRequest
+from bench.plan.sweep import EFFORT_KEYS, Effort, Sweep
+from bench.show import comparison_notes as notes
+from bench.show.compared import Report
+from bench.store.comparable import environment_of, unlike_conditions
+from bench.store.environment import differences
+from bench.store.table import load
+
+ROOT = Path(__file__).parents[1]
+
+SIDES = ("BASE", "NEW")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a rerun."""
+    add_option = parser.add_argument
+    add_option("--rerun", action="store_true", help="measure inconclusive rows again, both sides alternately")
+    add_option(
+        "--python",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="for --rerun: the interpreter that BASE was measured with, and a second time for NEW",
+    )
+    options.add_run(add_option, "<UTC time>-rerun")
+    add_looks(add_option)
+
+
+def check(option: argparse.Namespace) -> None:
+    """Raise WrongRequest where a rerun can't be what it is asked to be."""
+    if not option.rerun:
+        if option.python:
+            raise WrongRequest("--python goes with --rerun: it names what measures the rows in dispute again")
+        return
+    planned(option.looks)
+    if len(option.python) != len(SIDES):
+        raise WrongRequest(
+            f"--rerun takes --python twice, for BASE and for NEW (twice the same where both were measured with it), "
+            f"got {len(option.python)}"
+        )
+    first, second = map(interpreter, option.python)
+    commits = [set(load(path)["commit"].dropna()) for path in (option.base, option.new)]
+    if first == second and commits[0] != commits[1] and not unlike_conditions(option.base, option.new):
+        base, new = (", ".join(sorted(of)) or "unknown" for of in commits)
+        raise WrongRequest(
+            f"BASE and NEW differ in their commit ({base} against {new}), and --rerun measures both sides with the "
+            "code that is here: it would compare NEW with itself; expected two interpreters that differ"
+        )
+
+
+def settled(report: Report, option: argparse.Namespace) -> Report:
+    """Measure the rows in dispute again, and return the report with what they became.
+
+    Raises NotComparable where an interpreter is not what its run was measured with, and nothing was forced.
+    """
+    disputed = _disputed(report.comparison)
+    if not disputed:
+        return dataclasses.replace(report, notes=(*report.notes, notes.NOTHING_IN_DISPUTE))
+    folder = options.new_folder(option, ROOT, "rerun")
+    # one chance of a false alarm for all that is measured again, shared by the implementations
+    limits = dataclasses.replace(report.limits, level=report.limits.level / len(disputed))
+    found: dict[Case, Row] = {}
+    for implementation, points in disputed.items():
+        rows = _measured(option, implementation, points, folder / implementation.replace(":", "."), limits)
+        found |= {Case(row.point, implementation): row for row in rows}
+    about = notes.rerun([row.judgement.verdict for row in found.values()], folder)
+    return dataclasses.replace(report, comparison=_with(report.comparison, found), notes=(*report.notes, about))
+
+
+def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
+    """Return the points of the inconclusive rows by implementation."""
+    found: dict[str, list[Point]] = {}
+    for case in _cases(comparison[comparison["verdict"] == INCONCLUSIVE]):
+        found.setdefault(case.implementation, []).append(case.point)
+    return found
+
+
+def _measured(
+    option: argparse.Namespace, implementation: str, points: Sequence[Point], folder: Path, limits: Limits
+) -> list[Row]:
+    looks = planned(option.looks)
+    effort = _effort(option.new, looks[-1])
+    sweep = Sweep("rerun", tuple(points), (implementation,), implementation, effort)
+    first, second = map(interpreter, option.python)
+    with Pair(sweep, folder, (first, second)) as pair:
+        if not option.force:
+            _check_sides(pair, option)
+        return fought(pair, looks, limits)
+
+
+def _effort(new: Path, processes: int) -> Effort:
+    """Return the effort of a rerun: in each process what NEW's run spent there, to its end."""
+    recorded = environment_of(new)
+    kept: Mapping[str, float] = recorded.context.get("effort", {}) if recorded else {}
+    before = Effort(**{name: value for name, value in kept.items() if name in EFFORT_KEYS})  # type: ignore[arg-type]
+    budget_s = before.budget_s / before.processes * processes
+    return dataclasses.replace(before, processes=processes, target=TARGET, budget_s=budget_s, check_memory=False)
+
+
+def _check_sides(pair: Pair, option: argparse.Namespace) -> None:
+    paths = (option.base, option.new)
+    for side, path, python, here in zip(SIDES, paths, option.python, pair.environments, strict=True):
+        known = environment_of(path)
+        if known and (unlike := differences(known, here)):
+            raise NotComparable(
+                f"--python {python} is not what {side} was measured with: {'; '.join(unlike)}; "
+                "--force measures it all the same"
+            )
+
+
+def _with(comparison: pd.DataFrame, found: Mapping[Case, Row]) -> pd.DataFrame:
+    """Return the comparison with what was measured again in the place of what was inconclusive.
+
+    The column `rerun` says which rows those are; a row that could not be measured again stays as it was.
+    """
+    merged = comparison.assign(rerun=False)
+    for place, case in zip(comparison.index, _cases(comparison), strict=True):
+        row = found.get(case)
+        if row is not None and row.is_measured:
+            values = _columns(row)
+            merged.loc[place, list(values)] = pd.Series(values, dtype=object)
+    return merged
+
+
+def _columns(row: Row) -> dict[str, object]:
+    judged = row.judgement
+    base_s, new_s = row.latencies_s
+    unknown = dict.fromkeys(("p", "p_holm", "further_processes", "further_verdict"), pd.NA)
+    return {
+        "change": judged.ratio,
+        "change_low": pd.NA if np.isnan(judged.low) else judged.low,
+        "change_high": pd.NA if np.isnan(judged.high) else judged.high,
+        "verdict": judged.verdict,
+        "base_latency_s": base_s,
+        "new_latency_s": new_s,
+        "base_processes": judged.processes,
+        "new_processes": judged.processes,
+        "rerun": True,
+        **unknown,
+    }
+
+
+def _cases(table: pd.DataFrame) -> list[Case]:
+    rows = table[list(CASE_COLUMNS)].astype(object).to_dict("records")
+    return [Case.from_columns({str(name): value for name, value in row.items()}) for row in rows]
