@@ -37,6 +37,7 @@ def add(add_option: AddOption) -> None:
     add_option("--processes", type=int, metavar="K", help="worker processes that measure each point")
     add_option("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")
     add_option("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point")
+    add_option("--within-s", type=float, metavar="S", help="seconds that the sweep may take if more rounds fill them")
     add_timeout(add_option)
     add_option(
         "--check-memory", action="store_true", default=None, help="ask the operating system for the peak memory too"
@@ -69,7 +70,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
         threads=default_threads(),
         implementations=_list(option, "impl", str),
         overrides=overrides(option),
-        effort=effort(option, ("processes", "target", "budget_s", "timeout_s", "check_memory")),
+        effort=effort(option, ("processes", "target", "budget_s", "within_s", "timeout_s", "check_memory")),
     )
 
 

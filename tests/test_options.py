@@ -11,7 +11,9 @@ from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, load_sweep
 
 NONE: dict[str, Any] = {
-    **dict.fromkeys([*options.LISTS, "run", "impl", "processes", "target", "budget_s", "timeout_s", "check_memory"]),
+    **dict.fromkeys(
+        [*options.LISTS, "run", "impl", "processes", "target", "budget_s", "within_s", "timeout_s", "check_memory"]
+    ),
     **dict.fromkeys(["threads", "allocator"]),
     "sweep": "article",
 }
@@ -43,8 +45,10 @@ def test_the_baseline_is_always_measured() -> None:
 
 def test_effort_can_be_changed() -> None:
     """Processes, target and budget of the file give way to those of the command line."""
-    effort = options.sweep(asked(processes=7, target=0.5, budget_s=1.5, timeout_s=9.0, check_memory=True)).effort
-    assert effort == Effort(processes=7, target=0.5, budget_s=1.5, timeout_s=9.0, check_memory=True)
+    effort = options.sweep(
+        asked(processes=7, target=0.5, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
+    ).effort
+    assert effort == Effort(processes=7, target=0.5, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
 
 
 def test_words_that_should_be_numbers_are_refused() -> None:

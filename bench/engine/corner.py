@@ -69,7 +69,8 @@ class Corner:
         self.case = Case(point, side.sweep.implementations[0])
         self.slots = Slots()
         names = [self.case.implementation]
-        self.request = visit_request(side.sweep, point, names, thorough=side.ledger.is_new(point, names))
+        is_new, budget_s = side.ledger.is_new(point, names), side.sweep.effort.budget_s
+        self.request = visit_request(side.sweep, point, names, budget_s, thorough=is_new)
         self._outcome: dict[str, Any] = {"status": "ok", "detail": "", "found": {}}
         self._worker: Worker | None = None
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 import pandas as pd
 
 from bench.engine import preflight
+from bench.engine.allowance import Allowance
 from bench.engine.ledger import Ledger
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker
@@ -36,6 +37,7 @@ class Run:
         devices = tuple(dict.fromkeys(point.device for point in sweep.points))
         self._pool = Pool(workers or sweep.effort.processes, sweep.implementations, devices)
         self._ledger = Ledger(sweep, folder)
+        self._allowance = Allowance(sweep.effort, len(sweep.points))
         self.warnings: list[str] = []
         self._busy_s = 0.0
         self._opened_s = self._measured_s = time.monotonic()
@@ -78,8 +80,12 @@ class Run:
         Each process's records are in the journal, and the point's rows in results.csv, before this returns.
         `processes` asks for fewer than the sweep does, for now.
         """
-        while missing := self._ledger.missing(point, processes or self.sweep.effort.processes):
-            self._visit(point, missing)
+        processes = processes or self.sweep.effort.processes
+        if self._ledger.missing(point, processes):
+            self._allowance.begin()
+            while missing := self._ledger.missing(point, processes):
+                self._visit(point, missing)
+            self._allowance.end()
         self._ledger.tabulate(point)
         self._measured_s = time.monotonic()
         return self._ledger.of(point)
@@ -158,19 +164,22 @@ class Run:
                     self._pool.replace(worker)
 
     def _request(self, point: Point, implementations: Sequence[str]) -> dict[str, Any]:
-        return visit_request(self.sweep, point, implementations, thorough=self._ledger.is_new(point, implementations))
+        thorough, budget_s = self._ledger.is_new(point, implementations), self._allowance.budget_s
+        return visit_request(self.sweep, point, implementations, budget_s, thorough=thorough)
 
 
-def visit_request(sweep: Sweep, point: Point, implementations: Sequence[str], *, thorough: bool) -> dict[str, Any]:
-    """Return the request for a visit of a point, with its share of the sweep's effort."""
+def visit_request(
+    sweep: Sweep, point: Point, implementations: Sequence[str], budget_s: float, *, thorough: bool
+) -> dict[str, Any]:
+    """Return the request for a visit of a point, one process's share of the point's budget."""
     effort = sweep.effort
-    budget_s = effort.budget_s / effort.processes
+    limits = {"target": effort.target, "budget_s": budget_s / effort.processes, "processes": effort.processes}
     return {
         "request": "visit",
         "point": dataclasses.asdict(point),
         "implementations": implementations,
         "baseline": sweep.baseline,
-        "limits": {"target": effort.target, "budget_s": budget_s, "processes": effort.processes},
+        "limits": limits,
         "seed": random.SystemRandom().randrange(1 << 32),
         "thorough": thorough,
     }

@@ -25,12 +25,14 @@ class Effort:
 
     `target` is the half-width of the 95 % interval of every ratio at which a point is done,
     `budget_s` the time for a point's rounds over all processes, `timeout_s` the longest silence of one case.
+    A sweep that takes less than `within_s` with these budgets spends the rest on more rounds; None asks for no more.
     `check_memory` asks the operating system for the peak memory too, in a process of its own.
     """
 
     processes: int = 3
     target: float = 0.02
     budget_s: float = 12.0
+    within_s: float | None = None
     timeout_s: float = 300.0
     check_memory: bool = False
 

@@ -226,7 +226,10 @@ def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any
 
 # What is refused
 
-KEYS = "implementations, baseline, defaults, grid, published, processes, target, budget_s, timeout_s, check_memory"
+KEYS = (
+    "implementations, baseline, defaults, grid, published, "
+    "processes, target, budget_s, within_s, timeout_s, check_memory"
+)
 POINT_KEYS = ", ".join([*POINT, "model"])
 
 
