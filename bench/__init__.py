@@ -1,7 +1,23 @@
-"""Measures attention layers: from sweep files to verdicts and pictures."""
+"""Measures attention layers: from sweep files to verdicts and pictures.
 
-from bench.analyse.compare import compare
-from bench.engine.run import run
-from bench.store.table import load
+`run` measures a sweep, `load` reads its results, `compare` judges two of them. They are found when they are asked for,
+because every worker process imports this package and needs none of what they import.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bench.analyse.compare import compare
+    from bench.engine.run import run
+    from bench.store.table import load
 
 __all__ = ["compare", "load", "run"]
+
+_HOMES = {"compare": "bench.analyse.compare", "load": "bench.store.table", "run": "bench.engine.run"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -28,8 +28,10 @@ def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
     by_case: dict[Case, list[Record]] = {}
     for record in records:
         by_case.setdefault(record.case, []).append(record)
-    rows = [row(case, group, by_case.get(Case(case.point, baseline), [])) for case, group in by_case.items()]
-    return typed(pd.DataFrame(rows, columns=list(COLUMNS)))
+    rows = {case: row(case, group, by_case.get(Case(case.point, baseline), [])) for case, group in by_case.items()}
+    leaders = _leaders(rows)
+    led = [{**values, **_lead(case, leaders.get(case.point), by_case)} for case, values in rows.items()]
+    return typed(pd.DataFrame(led, columns=list(COLUMNS)))
 
 
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
@@ -58,6 +60,32 @@ def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> di
         "started_at": first.origin.started_at,
         "schema_version": SCHEMA_VERSION,
     }
+
+
+def _leaders(rows: Mapping[Case, Mapping[str, Any]]) -> dict[Point, Case]:
+    """Return the fastest case of each point at which something is ok: by speed-up, by latency where one lacks it."""
+    points: dict[Point, list[Case]] = {}
+    for case, values in rows.items():
+        if values["status"] == "ok":
+            points.setdefault(case.point, []).append(case)
+    return {point: _fastest({case: rows[case] for case in cases}) for point, cases in points.items()}
+
+
+def _fastest(rows: Mapping[Case, Mapping[str, Any]]) -> Case:
+    if all("speedup" in values for values in rows.values()):
+        return max(rows, key=lambda case: float(rows[case]["speedup"]))
+    return min(rows, key=lambda case: float(rows[case]["latency_s"]))
+
+
+def _lead(case: Case, leader: Case | None, records: Mapping[Case, Sequence[Record]]) -> dict[str, Any]:
+    """Return how many times as fast as a case the fastest of its point is, paired in the rounds that both were in."""
+    if leader is None or any(record.status != "ok" for record in records[case]):
+        return {}
+    logs = log_ratios(records[leader], records[case])
+    if not logs:
+        return {}
+    lead = ratio(logs)
+    return {"lead": lead.value, "lead_low": lead.low, "lead_high": lead.high}
 
 
 def winners(table: pd.DataFrame) -> Mapping[Point, pd.DataFrame]:

@@ -29,11 +29,11 @@ def number(of: Interval) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def ratio(of: Interval) -> str:
+def ratio(of: Interval, decimals: int = DECIMALS) -> str:
     """Return a ratio with its interval: `1.20x [1.05, 1.37]`."""
     if not of.is_known:
         return units.ratio(of.value)
-    value, low, high = _rounded(of, DECIMALS)
+    value, low, high = _rounded(of, decimals)
     return f"{value}x [{low}, {high}]"
 
 

@@ -10,7 +10,7 @@ from bench.analyse.estimates import Interval
 from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
 from bench.plan.case import Point
 from bench.show.rows import measured, plain
-from bench.show.verdict import Verdict, verdict
+from bench.show.verdict import Verdict, lead_over, verdict
 from bench.show.words import slug
 
 
@@ -80,4 +80,9 @@ def _cell(rows: Sequence[Row]) -> Cell:
     if len(fastest) < 2:
         return Cell(found)
     other = fastest[max(1, len(found.names) - 1)]
-    return Cell(found, other["implementation"], lead(fastest[0], other))
+    return Cell(found, other["implementation"], _lead(fastest[0], other))
+
+
+def _lead(first: Row, other: Row) -> Interval:
+    """Return how many times as fast as another the fastest is; results of before schema 4 don't have it paired."""
+    return lead(first, other) if other.get("lead") is None else lead_over(other)

@@ -45,6 +45,10 @@ COLUMNS: dict[str, str] = {
     "speedup_low": NUMBER,
     "speedup_high": NUMBER,
     "log_ratio_sd": NUMBER,
+    # ratio to the fastest of the point
+    "lead": NUMBER,
+    "lead_low": NUMBER,
+    "lead_high": NUMBER,
     # memory
     "peak_bytes": WHOLE,
     "saved_bytes": WHOLE,
@@ -72,7 +76,11 @@ COLUMNS: dict[str, str] = {
 """Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
 
 
-SINCE = {"host_s": 2, "system_peak_bytes": 2, "clock_hz": 2, "throttle": 2, **CASE_SINCE}
+SINCE = {
+    **dict.fromkeys(("host_s", "system_peak_bytes", "clock_hz", "throttle"), 2),
+    **CASE_SINCE,
+    **dict.fromkeys(("lead", "lead_low", "lead_high"), 4),
+}
 """The schema version that brought a column; in older results it is empty."""
 
 

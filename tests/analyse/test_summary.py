@@ -65,6 +65,33 @@ def test_one_process_has_a_latency_and_no_interval() -> None:
     assert pd.isna(found["latency_high_s"])
 
 
+def test_the_lead_of_the_fastest_is_paired_round_by_round() -> None:
+    """The machine is thrice as slow in every second round: sdpa is 1.25 times as fast as mha in each."""
+    weather = (1.0, 3.0, 1.0, 3.0)
+    times = {"eager": 2.0, "sdpa": 1.0, "mha": 1.25}
+    found = summarise(
+        [
+            measured(name, process, [value * slow * (1 + process) for slow in weather])
+            for process in range(3)
+            for name, value in times.items()
+        ],
+        "eager",
+    )
+    assert row_of(found, "mha")[["lead", "lead_low", "lead_high"]].tolist() == pytest.approx([1.25] * 3)
+    assert row_of(found, "eager")["lead"] == pytest.approx(2.0)
+    assert row_of(found, "sdpa")[["lead", "lead_low", "lead_high"]].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_without_a_baseline_the_fastest_by_latency_leads() -> None:
+    """Where eager failed the others still have each other; what failed has no lead over it."""
+    found = summarise(
+        [record(status="oom", slots=Slots()), measured("sdpa", 0, [1.0] * 3), measured("mha", 0, [1.5] * 3)], "eager"
+    )
+    assert row_of(found, "mha")["lead"] == pytest.approx(1.5)
+    assert pd.isna(row_of(found, "mha")["lead_low"])
+    assert pd.isna(row_of(found, "eager")["lead"])
+
+
 def test_flagged_share_is_that_of_slots_switched_out_more_than_twenty_times_a_second() -> None:
     """40 switches in a second are a neighbour, one is a quiet machine's own; in 10 ms one is too many."""
     found = only(

@@ -1,6 +1,7 @@
 """What stands in the terminal."""
 
 import io
+import re
 
 import pandas as pd
 import pytest
@@ -31,10 +32,15 @@ def shown(table: pd.DataFrame, width: int = 140) -> str:
 
 
 def test_the_winner_of_each_point_is_named() -> None:
-    """Each point's heading says what the point is and who won it."""
+    """Each point's heading says what the point is, who won it, and by how much over the next."""
     latencies = {"eager": 0.02, "sdpa": 0.01, "mha": 0.015}
     made = [record(Case(point(), name), process, None, s) for name, s in latencies.items() for process in range(3)]
-    assert "winner: sdpa\n" in shown(summarise(made, "eager"))
+    (heading,) = (line for line in shown(summarise(made, "eager")).splitlines() if "winner: " in line)
+    found = re.fullmatch(r"winner: sdpa, (\S+)x \[(\S+), (\S+)\] as fast as mha", heading.strip())
+    assert found is not None
+    value, low, high = map(float, found.groups())
+    assert value == pytest.approx(1.5, rel=0.01)
+    assert low < 1.5 < high
 
 
 def test_a_tie_is_called_a_tie() -> None:

@@ -33,7 +33,7 @@ NONE: Interval = (None, None, None)
         ([], "nothing was measured"),
     ],
 )
-def test_the_intervals_decide(rows: list[Row], said: str) -> None:
+def test_results_without_leads_are_decided_by_their_intervals(rows: list[Row], said: str) -> None:
     """The fastest wins only where no other's interval reaches its own; those that reach it tie."""
     assert str(verdict(rows)) == said
 
@@ -50,3 +50,26 @@ def test_latencies_decide_where_the_baseline_failed() -> None:
     near = [row("sdpa", NONE, (1.0, 0.9, 1.1)), row("mha", NONE, (1.1, 1.0, 1.2))]
     assert str(verdict(apart)) == "winner: sdpa"
     assert str(verdict(near)) == "tie: sdpa, mha"
+
+
+def led(name: str, speedup: float, lead: Interval) -> Row:
+    """Return a row with a lead over it; the intervals of all speed-ups reach each other."""
+    return row(name, (speedup, 0.5, 2.0)) | dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
+
+
+FIRST = led("sdpa", 1.5, (1.0, 1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ([led("mha", 1.4, (1.07, 1.05, 1.09))], "winner: sdpa, 1.070x [1.050, 1.090] as fast as mha"),
+        ([led("mha", 1.4, (1.004, 1.002, 1.006))], "winner: sdpa, 1.004x [1.002, 1.006] as fast as mha"),
+        ([led("mha", 1.4, (1.07, 0.99, 1.15))], "tie: sdpa, mha"),
+        ([led("mha", 1.4, (1.07, 1.05, 1.09)), led("eager", 1.0, (1.5, 0.9, 2.5))], "tie: sdpa, eager"),
+        ([led("mha", 1.4, (1.07, None, None))], "fastest, without intervals: sdpa"),
+    ],
+)
+def test_the_ratio_to_the_fastest_decides(others: list[Row], said: str) -> None:
+    """Who was timed in the same rounds is told apart by the pairs, however wide the other intervals are."""
+    assert str(verdict([*others, FIRST])) == said

@@ -1,0 +1,38 @@
+"""The package by itself: what it offers, and that a worker doesn't pay for it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bench
+from bench.analyse.compare import compare
+from bench.engine.run import run
+from bench.store.table import load
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_library_is_three_names() -> None:
+    """They are the functions that the rooms hold."""
+    assert (bench.compare, bench.load, bench.run) == (compare, load, run)
+    assert bench.__all__ == ["compare", "load", "run"]
+
+
+def test_another_name_is_none() -> None:
+    """A typo is an AttributeError that names it."""
+    with pytest.raises(AttributeError, match="module 'bench' has no attribute 'laod'"):
+        bench.laod  # noqa: B018 - asking is the deed
+
+
+def test_importing_the_package_imports_no_table() -> None:
+    """Every worker process imports it, and none needs pandas."""
+    found = subprocess.run(
+        [sys.executable, "-c", "import bench, sys; print({'pandas', 'scipy', 'numpy', 'torch'} & set(sys.modules))"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == "set()"
