@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import comparing, duelling, selfchecking
+from bench import comparing, duelling, explaining, selfchecking
 from bench.plan import names
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.profiling import select, traces
 from bench.show import growth, plots, scaling, tables, winner_map
 from bench.show.console import console
 from bench.show.doubts import TARGET
@@ -62,15 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     grows.add_argument(
         "--to", metavar="DIR", type=Path, help="where the pictures go (default: plots/ beside the results)"
     )
-    profile = _command(commands, _profile, "profile", "write Chrome traces of cases of a run")
-    profile.add_argument("run", metavar="RUN", type=Path, help="a run folder")
-    profile.add_argument(
-        "--case",
-        metavar="COLUMN=VALUE,…",
-        action="append",
-        default=[],
-        help="which cases (default: the winner and the baseline of each point)",
-    )
+    explaining.add_options(_command(commands, _profile, "profile", "profile cases of a run, to see why they are fast"))
     duelling.add(_command(commands, _duel, "duel", "two implementations, or one in two environments, side by side"))
     selfchecking.add(_command(commands, _selfcheck, "selfcheck", "what can be claimed on this machine"))
     return parser
@@ -159,15 +150,7 @@ def _folder(options: argparse.Namespace) -> Path:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    table = load(options.run)
-    if not options.run.is_dir():
-        raise WrongRequest(f"{options.run} is a file; profile needs the run folder, to write traces/ into it")
-    cases = select.chosen(table, options.case, baseline_of(table) or "")
-    failed = 0
-    for case, path, objection in traces.write(cases, options.run):
-        failed += bool(objection)
-        console().print(f"{case.name}: {objection or path}", soft_wrap=True, markup=False)
-    return BAD if failed else FINE
+    return FINE if explaining.run(options) else BAD
 
 
 def _duel(options: argparse.Namespace) -> int:

@@ -76,11 +76,17 @@ def on_cuda(call: Callable[[], object], device: str) -> Memory:
     )
 
 
-def _allocator_events(profiler: profile) -> list[tuple[int, int]]:
+def allocations(profiler: profile) -> list[Any]:
+    """Return the allocator's events in a profile that recorded memory, in the order of time.
+
+    They are nodes of the profiler's tree of events: `parent` is what ran when the allocator was asked.
+    """
     tree = profiler.profiler.kineto_results.experimental_event_tree()  # type: ignore[union-attr]
-    allocations = [event for event in _walk(tree) if event.name == "[memory]"]
-    allocations.sort(key=lambda event: event.start_time_ns)
-    return [(event.extra_fields.ptr, event.extra_fields.alloc_size) for event in allocations]
+    return sorted((event for event in _walk(tree) if event.name == "[memory]"), key=lambda event: event.start_time_ns)
+
+
+def _allocator_events(profiler: profile) -> list[tuple[int, int]]:
+    return [(event.extra_fields.ptr, event.extra_fields.alloc_size) for event in allocations(profiler)]
 
 
 def _walk(events: list[Any]) -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """Which cases of a run are profiled."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pandas as pd
@@ -9,9 +9,12 @@ from bench.analyse.summary import winners
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, unknown
 
+STEPWISE = "stepwise"
+"""The implementation whose profile has stages: it can be chosen at every point, whether or not the run has it."""
+
 
 def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list[Case]:
-    """Return the cases that the selectors name; without any, the winner and the baseline of each point.
+    """Return the cases that the selectors name; without any, the winner, the baseline and stepwise of each point.
 
     A selector is `column=value,column=value…`; a case must agree with all of one selector.
     Raises WrongRequest for an unknown column, and where no case that is ok agrees.
@@ -19,10 +22,19 @@ def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list
     measured = table[table["status"] == "ok"]
     if measured.empty:
         raise WrongRequest("the run holds no case that is ok")
+    stepwise = _stepwise(table, measured)
     if not selectors:
-        return _winners_and_baselines(measured, baseline)
-    cases = [case for selector in selectors for case in _agreeing(measured, selector)]
+        return _winners_and_baselines(measured, baseline, {*_cases(stepwise)})
+    candidates = pd.concat([measured, stepwise]).drop_duplicates([*CASE_COLUMNS])
+    cases = [case for selector in selectors for case in _agreeing(candidates, selector)]
     return list(dict.fromkeys(cases))
+
+
+def _stepwise(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    """Return a row of stepwise for each point at which something is ok, but those at which it failed itself."""
+    rows = measured.assign(implementation=STEPWISE).drop_duplicates([*CASE_COLUMNS])
+    failed = {*_cases(table[(table["implementation"] == STEPWISE) & (table["status"] != "ok")])}
+    return rows[[case not in failed for case in _cases(rows)]]
 
 
 def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
@@ -32,15 +44,24 @@ def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
             raise WrongRequest(f"--case {selector}: must be column=value,column=value…, got {condition!r}")
         if column not in CASE_COLUMNS:
             raise unknown("column", column, CASE_COLUMNS)
-        table = table[table[column].astype("string") == value]
-    if table.empty:
-        raise WrongRequest(f"--case {selector}: no case of the run that is ok agrees with it")
+        agreeing = table[table[column].astype("string") == value]
+        if agreeing.empty:
+            found = ", ".join(table[column].astype("string").dropna().unique()) or "nothing"
+            raise WrongRequest(
+                f"--case {selector}: no case of the run that is ok agrees with {condition}; "
+                f"the others have {column} = {found}"
+            )
+        table = agreeing
     return _cases(table)
 
 
-def _winners_and_baselines(table: pd.DataFrame, baseline: str) -> list[Case]:
-    cases = [_cases(rows) for rows in winners(table).values()]
-    return [case for point in cases for case in point if case is point[0] or case.implementation == baseline]
+def _winners_and_baselines(measured: pd.DataFrame, baseline: str, stepwise: Collection[Case]) -> list[Case]:
+    found: list[Case] = []
+    for point, rows in winners(measured).items():
+        cases = _cases(rows)
+        found += [case for case in cases if case is cases[0] or case.implementation == baseline]
+        found += [case for case in [Case(point, STEPWISE)] if case in stepwise]
+    return list(dict.fromkeys(found))
 
 
 def _cases(table: pd.DataFrame) -> list[Case]:

@@ -1,4 +1,4 @@
-"""Chrome traces."""
+"""Profiles of cases, on disk."""
 
 import gzip
 import json
@@ -9,25 +9,30 @@ import pytest
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import traces
+from bench.store import profile
 from tests.points import point
 
 
-def test_a_trace_is_chrome_json_that_holds_the_calls_and_their_operators(tmp_path: Path) -> None:
-    """The trace of stepwise shows calls, stages and torch's operators; an unsupported case says why there is none."""
+def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path) -> None:
+    """The files of stepwise are named after it and hold its stages; an unsupported case says why it has none."""
     cases = [Case(point(), "stepwise"), Case(point(token_len=5), "mha")]
-    (_, path, objection), (_, missing, refusal) = traces.write(cases, tmp_path)
-    assert objection == ""
-    assert path.parent == tmp_path / "traces"
-    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    names = [event.get("name") for event in events]
-    assert names.count("stepwise call") >= 3
-    assert {"softmax", "qkv projection", "aten::bmm"} <= set(names)
-    assert not missing.exists()
-    assert "needs token_len = channels" in refusal
+    made, refused = traces.write(cases, tmp_path)
+    assert made.objection == ""
+    assert made.trace.parent == tmp_path / "traces"
+    names = {event.get("name") for event in json.loads(gzip.decompress(made.trace.read_bytes()))["traceEvents"]}
+    assert {"stepwise call", "softmax", "qkv projection", "aten::bmm"} <= names
+    assert profile.load(tmp_path) == [made.profile]
+    assert refused.profile is None
+    assert "needs token_len = channels" in refused.objection
+    assert {path.name.removeprefix(cases[0].name) for path in (tmp_path / "traces").iterdir()} == {
+        ".json.gz", ".profile.json", ".operators.csv",
+    }  # fmt: skip
 
 
-def test_a_folder_that_cannot_be_made_is_a_wrong_request(tmp_path: Path) -> None:
-    """Where a file stands in the way of traces/ one line says so."""
-    (tmp_path / "traces").write_text("in the way")
-    with pytest.raises(WrongRequest, match="can't be made"):
+@pytest.mark.parametrize("unwritable", ["/proc/self/attention-bench", "in the way"])
+def test_a_folder_that_cannot_be_written_is_a_wrong_request(unwritable: str, tmp_path: Path) -> None:
+    """Where traces/ is a file or can't take files one line says so."""
+    (tmp_path / "in the way").touch()
+    (tmp_path / "traces").symlink_to(tmp_path / unwritable)
+    with pytest.raises(WrongRequest, match="can't be written"):
         list(traces.write([Case(point(), "eager")], tmp_path))

@@ -1,0 +1,105 @@
+"""What follows from a profile: its overhead, shares, the stages' sum, and the memory that was live."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import pandas as pd
+
+from bench.store.profile import Block, Operator, Profile, Stage
+
+HEAVY = 0.2
+"""From this overhead on a profile's times are more the profiler's than the layer's."""
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most bytes that were live at once in the call that is kept whole, since when, and in which blocks."""
+
+    bytes: int
+    at_s: float
+    blocks: tuple[Block, ...]
+
+
+def overhead(profile: Profile) -> float:
+    """Return by which share of its latency the profiler slowed the case down."""
+    return profile.profiled_s / profile.timed_s - 1
+
+
+def time_s(operator: Operator) -> float:
+    """Return the time that an operator spent where the case ran: on the GPU, or on the host without what it called."""
+    return operator.self_s if operator.device_s is None else operator.device_s
+
+
+def shares(profile: Profile) -> tuple[float, ...]:
+    """Return each operator's share in the time of all."""
+    return _shares([time_s(operator) for operator in profile.operators])
+
+
+def unnamed_s(profile: Profile) -> float:
+    """Return what a profiled call took on the host beyond its operators: Python, and freeing memory."""
+    return max(0.0, profile.profiled_s - sum(operator.self_s for operator in profile.operators))
+
+
+def stage_shares(profile: Profile) -> tuple[float, ...]:
+    """Return each stage's share in the time of all stages."""
+    return _shares([stage.time_s for stage in profile.stages])
+
+
+def stage_sum_s(profile: Profile) -> float:
+    """Return the time of all stages together."""
+    return sum(stage.time_s for stage in profile.stages)
+
+
+def residual_s(profile: Profile) -> float:
+    """Return what the whole layer takes beyond its stages: below 0 where the profiler slowed the stages down."""
+    return profile.timed_s - stage_sum_s(profile)
+
+
+def rate(stage: Stage) -> float | None:
+    """Return a stage's floating-point operations a second, None where they are not known."""
+    return None if stage.flops is None or not stage.time_s else stage.flops / stage.time_s
+
+
+def live_bytes(blocks: Sequence[Block]) -> list[tuple[float, int]]:
+    """Return how many bytes were live from each moment at which that changed."""
+    changes = [(block.start_s, block.bytes) for block in blocks]
+    changes += [(block.end_s, -block.bytes) for block in blocks if block.end_s is not None]
+    changes.sort()  # at the same moment first what is freed
+    return list(zip((moment for moment, _ in changes), accumulate(size for _, size in changes), strict=True))
+
+
+def peak(profile: Profile) -> Peak | None:
+    """Return the peak with the blocks that live at it, largest first; None where nothing was allocated."""
+    curve = live_bytes(profile.blocks)
+    if not curve:
+        return None
+    at_s, size = max(curve, key=lambda point: point[1])
+    alive = [block for block in profile.blocks if block.start_s <= at_s and (block.end_s is None or block.end_s > at_s)]
+    return Peak(size, at_s, tuple(sorted(alive, key=lambda block: -block.bytes)))
+
+
+def operator_table(profile: Profile) -> pd.DataFrame:
+    """Return a row for each operator, in their order, the names of kernels separated by semicolons."""
+    rows = [
+        {
+            "name": operator.name,
+            "calls": operator.calls,
+            "self_s": operator.self_s,
+            "share": share,
+            "allocated_bytes": operator.allocated_bytes,
+            "flops": operator.flops,
+            "device_s": operator.device_s,
+            "kernels": ";".join(operator.kernels),
+        }
+        for operator, share in zip(profile.operators, shares(profile), strict=True)
+    ]
+    return pd.DataFrame(rows, columns=OPERATOR_COLUMNS)
+
+
+OPERATOR_COLUMNS = ["name", "calls", "self_s", "share", "allocated_bytes", "flops", "device_s", "kernels"]
+
+
+def _shares(times_s: Sequence[float]) -> tuple[float, ...]:
+    total_s = sum(times_s)
+    return tuple(time_s / total_s if total_s else 0.0 for time_s in times_s)

@@ -1,0 +1,42 @@
+"""What each operator did in a call, as means over several calls."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from torch.autograd.profiler_util import FunctionEvent
+
+from bench.profiling.blocks import Allocated
+from bench.profiling.recorded import MICROSECOND_S, Call, is_label, name
+from bench.store.profile import Operator
+
+
+def operators(calls: Sequence[Call], blocks: Sequence[Sequence[Allocated]], device: str) -> tuple[Operator, ...]:
+    """Return the operators of the calls, those first that took the most time; `blocks` are those of each call.
+
+    What is no operator but took time of its own, as entering compiled code does, is among them.
+    """
+    events: dict[str, list[FunctionEvent]] = defaultdict(list)
+    for call in calls:
+        for event in call.host:
+            if not is_label(event):
+                events[name(event)].append(event)
+    sizes: dict[str, int] = defaultdict(int)
+    for each in (each for found in blocks for each in found):
+        sizes[each.block.operator] += each.block.bytes
+    found = [_operator(key, group, sizes[key], len(calls), device) for key, group in events.items()]
+    return tuple(sorted(found, key=lambda operator: -(operator.device_s or operator.self_s)))
+
+
+def _operator(name: str, events: Sequence[FunctionEvent], size: int, calls: int, device: str) -> Operator:
+    kernels = [kernel for event in events for kernel in event.kernels]
+    device_s = sum(kernel.duration for kernel in kernels) * MICROSECOND_S / calls
+    flops = sum(event.flops or 0 for event in events)
+    return Operator(
+        name,
+        calls=len(events) / calls,
+        self_s=sum(event.self_cpu_time_total for event in events) * MICROSECOND_S / calls,
+        allocated_bytes=size / calls,
+        device_s=None if device == "cpu" else device_s,
+        flops=flops / calls if flops else None,
+        kernels=tuple(dict.fromkeys(kernel.name for kernel in kernels)),
+    )

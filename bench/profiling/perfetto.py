@@ -1,0 +1,93 @@
+"""Chrome traces that hold together: torch's own, with what is broken in them mended."""
+
+import gzip
+import json
+import tempfile
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from torch.profiler import profile
+
+TraceEvent = dict[str, Any]
+Lane = tuple[Any, Any]
+
+ARROW_START, ARROW_END = "s", "f"
+"""The phases of an arrow's ends."""
+
+SLICE = "X"
+"""The phase of what has a beginning and a duration."""
+
+
+def save(profiler: profile, path: Path) -> None:
+    """Write the trace of a profile as gzipped JSON, mended."""
+    with tempfile.TemporaryDirectory() as folder:
+        raw = Path(folder) / "raw.json"
+        profiler.export_chrome_trace(str(raw))
+        text = raw.read_text(encoding="utf-8", errors="replace")
+    # torch writes NaN where JSON has no number, and control characters of other people's names as they are
+    trace = json.loads(text, strict=False, parse_float=Decimal, parse_constant=lambda _: None)
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        json.dump({**mended(trace), "traceName": path.name}, file, allow_nan=False, default=float)
+
+
+def mended(trace: dict[str, Any]) -> dict[str, Any]:
+    """Return a trace that viewers can read whole; decimal numbers stay exact.
+
+    Times count from the trace's first event: counted from the machine's start they have more digits than a float, and
+    a slice could seem to leave the one around it. A slice with a negative duration never ended: it lasts to the end.
+    An arrow is left out where it lacks an end, or begins or ends outside all slices.
+    """
+    events: list[TraceEvent] = trace["traceEvents"]
+    first = min((event["ts"] for event in events if "ts" in event), default=0)
+    last = max((event["ts"] + max(0, event.get("dur", 0)) for event in events if "ts" in event), default=0)
+    whole = [_moved(_ended(event, last), first) for event in events]
+    base = {"baseTimeNanoseconds": trace.get("baseTimeNanoseconds", 0) + round(first * 1000)}
+    return {**trace, **base, "traceEvents": _without_loose_arrows(whole)}
+
+
+def _ended(event: TraceEvent, last: Any) -> TraceEvent:
+    return {**event, "dur": last - event["ts"]} if event.get("dur", 0) < 0 else event
+
+
+def _moved(event: TraceEvent, first: Any) -> TraceEvent:
+    return {**event, "ts": event["ts"] - first} if "ts" in event else event
+
+
+def _without_loose_arrows(events: Sequence[TraceEvent]) -> list[TraceEvent]:
+    covers = _covering(events)
+    ends: dict[Any, set[str]] = defaultdict(set)
+    for event in events:
+        if event["ph"] in (ARROW_START, ARROW_END) and covers(event):
+            ends[_arrow(event)].add(event["ph"])
+    whole = {arrow for arrow, phases in ends.items() if len(phases) == 2}
+    return [event for event in events if event["ph"] not in (ARROW_START, ARROW_END) or _arrow(event) in whole]
+
+
+def _arrow(event: TraceEvent) -> tuple[Any, ...]:
+    return event.get("cat"), event["name"], event["id"]
+
+
+def _covering(events: Sequence[TraceEvent]) -> Callable[[TraceEvent], bool]:
+    """Return what says whether a slice of its own lane lies around an event."""
+    lanes: dict[Lane, list[tuple[Any, Any]]] = defaultdict(list)
+    for event in events:
+        if event["ph"] == SLICE:
+            lanes[_lane(event)].append((event["ts"], event["ts"] + event["dur"]))
+    starts = {lane: sorted(start for start, _ in slices) for lane, slices in lanes.items()}
+    ends = {lane: list(accumulate((end for _, end in sorted(slices)), max)) for lane, slices in lanes.items()}
+
+    def covers(event: TraceEvent) -> bool:
+        lane = _lane(event)
+        before = bisect_right(starts.get(lane, []), event["ts"])
+        return before > 0 and bool(ends[lane][before - 1] >= event["ts"])
+
+    return covers
+
+
+def _lane(event: TraceEvent) -> Lane:
+    return event["pid"], event["tid"]

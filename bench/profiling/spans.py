@@ -1,0 +1,60 @@
+"""What took time in one call, to be drawn: each with its lane and its depth."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from torch.autograd.profiler_util import FunctionEvent
+
+from bench.measure.dispatch import METADATA
+from bench.profiling.recorded import Call, duration_s, is_label, name, start_s
+from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
+
+HOST = "host"
+"""The lane of the thread that the call was made on."""
+
+INDUCTOR_KERNEL = re.compile(r"(graph_\d+_)?(cpp|triton)_")
+"""How Inductor names the kernels that it makes."""
+
+WORTH_SHOWING = 1e-3
+"""An operator that only looks at a tensor in another way is left out where it took less than this share of the call."""
+
+
+def spans(call: Call) -> tuple[Span, ...]:
+    """Return the spans of the call by their beginning, what lies around another before it."""
+    shown = {event: None for event in call.host if _is_shown(event, call)}
+    lanes = _lanes(call)
+    on_host = [_span(event, call, _kind(event), lanes[event.thread], _depth(event, shown)) for event in shown]
+    return (*on_host, *_on_device(call))
+
+
+def _span(event: FunctionEvent, call: Call, kind: str, lane: str, depth: int) -> Span:
+    return Span(name(event), kind, lane, depth, start_s(event, call), duration_s(event))
+
+
+def _is_shown(event: FunctionEvent, call: Call) -> bool:
+    return event.name not in METADATA or duration_s(event) >= WORTH_SHOWING * duration_s(call.whole)
+
+
+def _kind(event: FunctionEvent) -> str:
+    if is_label(event):
+        return STAGE
+    return KERNEL if INDUCTOR_KERNEL.match(event.name) else OPERATOR
+
+
+def _depth(event: FunctionEvent, shown: Mapping[FunctionEvent, None]) -> int:
+    depth = 0
+    while event.cpu_parent is not None:
+        event = event.cpu_parent
+        depth += event in shown
+    return depth
+
+
+def _lanes(call: Call) -> Mapping[int, str]:
+    """Return a name for each thread of the host: autograd has one of its own where a GPU is at work."""
+    threads = list(dict.fromkeys([call.whole.thread, *(event.thread for event in call.host)]))
+    return {thread: HOST if number == 0 else f"{HOST} thread {number + 1}" for number, thread in enumerate(threads)}
+
+
+def _on_device(call: Call) -> Iterator[Span]:
+    for event in sorted(call.device, key=lambda event: event.time_range.start):
+        yield _span(event, call, KERNEL, f"stream {event.device_resource_id}", 0)

@@ -1,0 +1,47 @@
+"""What each step of the layer cost in a call, as means over several calls."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from torch.autograd.profiler_util import FunctionEvent
+
+from bench.analyse import stages as formulas
+from bench.plan.case import Point
+from bench.profiling.blocks import Allocated
+from bench.profiling.recorded import MICROSECOND_S, Call, Place, duration_s
+from bench.store.profile import Stage
+
+
+def stages(calls: Sequence[Call], blocks: Sequence[Sequence[Allocated]], point: Point) -> tuple[Stage, ...]:
+    """Return the stages in the order in which they began, forward and backward; `blocks` are those of each call."""
+    times: dict[Place, float] = defaultdict(float)
+    sizes: dict[Place, int] = defaultdict(int)
+    for call in calls:
+        for place, time_s in _times(call, point.device):
+            times[place] += time_s
+    for each in (each for found in blocks for each in found):
+        if each.place:
+            sizes[each.place] += each.block.bytes
+    return tuple(
+        Stage(
+            *place,
+            time_s=time_s / len(calls),
+            allocated_bytes=sizes[place] / len(calls),
+            moved_bytes=formulas.moved_bytes(point, *place),
+            flops=formulas.flops(point, *place),
+        )
+        for place, time_s in times.items()
+    )
+
+
+def _times(call: Call, device: str) -> Iterator[tuple[Place, float]]:
+    """Yield the parts of each stage's time: of its outermost events, or of the kernels that it launched on a GPU."""
+    for event, place in call.places.items():
+        if device != "cpu":
+            yield place, sum(kernel.duration for kernel in event.kernels) * MICROSECOND_S
+        elif _is_outermost(event, call):
+            yield place, duration_s(event)
+
+
+def _is_outermost(event: FunctionEvent, call: Call) -> bool:
+    return event.cpu_parent is None or event.cpu_parent not in call.places

@@ -1,0 +1,45 @@
+"""Operators as means over calls."""
+
+import pytest
+
+from bench.profiling.blocks import allocated
+from bench.profiling.operators import operators
+from bench.profiling.recorded import recorded
+from bench.store.profile import Operator
+from tests.points import point
+from tests.profiling.taken import captured
+
+AT = point(batch=2, num_tokens=64, channels=32, num_heads=4)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Operator]:
+    """Return the operators of eager by their names."""
+    taken = captured(AT, "eager")
+    calls = [recorded(pair.profiler, taken.label) for pair in taken.middle]
+    blocks = [allocated(pair.profiler, call, "cpu") for pair, call in zip(taken.middle, calls, strict=True)]
+    return {each.name: each for each in operators(calls, blocks, "cpu")}
+
+
+def test_calls_bytes_and_flops_are_those_of_one_call(found: dict[str, Operator]) -> None:
+    """By hand: two products of all heads, the first with N² results and the second with as many as queries."""
+    scores, values = 2 * 4 * 64 * 64, 2 * 64 * 32
+    product = found["aten::bmm"]
+    assert product.calls == 2
+    assert product.flops == 2 * 2 * (values * 64)
+    assert product.allocated_bytes == 4 * (scores + values)
+    assert found["aten::clone"].allocated_bytes == 4 * 4 * values  # q, k, v and the merged heads
+    assert found["aten::_softmax"].flops is None
+
+
+def test_the_self_times_add_up_to_no_more_than_the_call(found: dict[str, Operator]) -> None:
+    """No moment is counted twice, and a CPU has neither device time nor kernels."""
+    slowest_s = max(pair.profiled_s for pair in captured(AT, "eager").middle)
+    assert 0 < sum(each.self_s for each in found.values()) <= slowest_s
+    assert all(each.device_s is None and each.kernels == () for each in found.values())
+
+
+def test_those_come_first_that_took_longest(found: dict[str, Operator]) -> None:
+    """The order is that of a table."""
+    times = [each.self_s for each in found.values()]
+    assert times == sorted(times, reverse=True)

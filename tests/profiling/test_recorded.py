@@ -1,0 +1,82 @@
+"""What belongs to which stage."""
+
+from collections import Counter
+
+import pytest
+import torch
+from torch.autograd.profiler_util import FunctionEvent
+from torch.profiler import profile, record_function
+
+from bench.profiling.recorded import Call, is_label, name, recorded
+from bench.store.profile import BACKWARD, FORWARD
+from tests.points import of_layer, point
+from tests.profiling.taken import kept_call
+
+
+def of(call: Call, operator: str, direction: str) -> list[str]:
+    """Return the stages in which an operator ran in one direction, in order, empty where it ran in none."""
+    places = [call.places.get(event, ("", FORWARD)) for event in call.host if event.name == operator]
+    return [stage for stage, found in places if found == direction]
+
+
+def test_backward_operators_belong_to_the_stage_that_made_their_node() -> None:
+    """Each of stepwise's products has two in the backward pass, and they stand in its stage, last stage first."""
+    call = kept_call(point(mode="train"), "stepwise")
+    forward, backward = of(call, "aten::bmm", FORWARD), of(call, "aten::bmm", BACKWARD)
+    assert forward == ["scores", "weighted values"]
+    assert backward == ["weighted values"] * 2 + ["scores"] * 2
+    assert of(call, "aten::mm", BACKWARD) == ["output projection"] * 2 + ["qkv projection"] * 2
+    assert of(call, "aten::_softmax_backward_data", BACKWARD) == ["softmax"]
+
+
+@pytest.mark.parametrize("layer", ["vit", "self", "patch", "conv"])
+def test_every_stage_has_a_backward_pass_in_training_alone(layer: str) -> None:
+    """All nodes of the graph find their stage; those that only receive a gradient have none."""
+    inference = kept_call(of_layer(layer), "stepwise")
+    call = kept_call(of_layer(layer, mode="train"), "stepwise")
+    assert {direction for _, direction in inference.places.values()} == {FORWARD}
+    stages = {stage for stage, _ in inference.places.values()}
+    assert Counter(call.places.values()).keys() == {(stage, way) for stage in stages for way in (FORWARD, BACKWARD)}
+    homeless = {event.name for event in call.host if event not in call.places and event.cpu_parent is call.whole}
+    assert all("AccumulateGrad" in found for found in homeless)
+
+
+def test_an_operator_that_only_reads_the_counter_makes_no_node() -> None:
+    """An operator whose number is the next one's, because it needed no gradient, doesn't take over its backward."""
+    x, constant = torch.ones(3, requires_grad=True), torch.ones(3)
+
+    def call() -> object:
+        with record_function("constant"):
+            twice = constant * 2
+        with record_function("product"):
+            y = x * twice
+        return torch.autograd.grad(y.sum(), x)
+
+    with profile(record_shapes=True) as profiler, record_function("call"):
+        call()
+    found = recorded(profiler, "call")
+    assert of(found, "MulBackward0", BACKWARD) == ["product"]
+    assert "constant" not in {stage for stage, way in found.places.values() if way == BACKWARD}
+
+
+def test_a_compiled_layer_has_no_stages_and_names_without_numbers() -> None:
+    """Inductor's announcements are no labels of ours; its kernels keep their names."""
+    annotation = FunctionEvent(1, "## Call CompiledFxGraph fabc123 ##", 1, 0, 1, is_user_annotation=True)
+    region = FunctionEvent(2, "Torch-Compiled Region: 3/1", 1, 0, 1)
+    kernel = FunctionEvent(3, "cpp_fused_add_0", 1, 0, 1)
+    assert not is_label(annotation)
+    assert [name(each) for each in (annotation, region, kernel)] == [
+        "CompiledFxGraph", "Torch-Compiled Region", "cpp_fused_add_0",
+    ]  # fmt: skip
+
+
+def test_the_call_holds_what_ran_inside_its_label_alone() -> None:
+    """What ran before or after the label is none of it."""
+    with profile() as profiler:
+        torch.ones(2).exp()
+        with record_function("call"):
+            torch.ones(2).sin()
+        torch.ones(2).cos()
+    names = {event.name for event in recorded(profiler, "call").host}
+    assert "aten::sin" in names
+    assert not {"aten::exp", "aten::cos", "call"} & names

@@ -1,0 +1,55 @@
+"""Spans of one call."""
+
+import itertools
+
+import pytest
+
+from bench.profiling.recorded import duration_s
+from bench.profiling.spans import INDUCTOR_KERNEL, spans
+from bench.store.profile import OPERATOR, STAGE, Span
+from tests.points import point
+from tests.profiling.taken import kept_call
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[Span, ...]:
+    """Return the spans of a training step of stepwise."""
+    return spans(kept_call(point(mode="train"), "stepwise"))
+
+
+def test_spans_of_a_depth_follow_each_other_inside_the_call(found: tuple[Span, ...]) -> None:
+    """None begins before the call or the end of its neighbour, and none outlasts the call."""
+    whole_s = duration_s(kept_call(point(mode="train"), "stepwise").whole)
+    assert all(0 <= span.start_s and span.start_s + span.duration_s <= whole_s + 1e-9 for span in found)
+    for depth in {span.depth for span in found}:
+        level = sorted((span for span in found if span.depth == depth), key=lambda span: span.start_s)
+        for before, after in itertools.pairwise(level):
+            assert before.start_s + before.duration_s <= after.start_s + 1e-9
+
+
+def test_every_span_lies_in_one_of_the_depth_above(found: tuple[Span, ...]) -> None:
+    """Leaving out what isn't worth showing leaves no gap in the depths."""
+    for span in found:
+        around = [
+            other for other in found
+            if other.depth == span.depth - 1
+            and other.start_s <= span.start_s + 1e-9
+            and span.start_s + span.duration_s <= other.start_s + other.duration_s + 1e-9
+        ]  # fmt: skip
+        assert span.depth == 0 or around
+
+
+def test_stages_lie_outermost_and_what_works_is_there(found: tuple[Span, ...]) -> None:
+    """The labels of stepwise are stages, products and softmax operators inside; all on the thread of the call."""
+    assert {span.depth for span in found if span.kind == STAGE} == {0}
+    assert [span.name for span in found if span.kind == STAGE][:2] == ["qkv projection", "split heads"]
+    operators = {span.name for span in found if span.kind == OPERATOR}
+    assert {"aten::bmm", "aten::_softmax", "aten::_softmax_backward_data", "aten::mm"} <= operators
+    assert {span.lane for span in found} == {"host"}
+
+
+@pytest.mark.parametrize("name", ["graph_0_cpp_fused_add_0", "cpp_fused_clone_1", "triton_poi_fused_add_0"])
+def test_inductors_kernels_are_known_by_their_names(name: str) -> None:
+    """As it names them on a CPU and on a GPU; an operator of torch is none."""
+    assert INDUCTOR_KERNEL.match(name)
+    assert not INDUCTOR_KERNEL.match("aten::add")
