@@ -47,6 +47,19 @@ def profile(session: nox.Session) -> None:
 
 
 @nox.session
+def tensorboard(session: nox.Session) -> None:
+    """Serve a run's traces to this machine alone: `nox -s tensorboard -- RUN [--port 6006]`."""
+    if not session.posargs:
+        session.error("expected a run: nox -s tensorboard -- RUN")
+    run, *options = session.posargs
+    traces = Path(run) / "traces" / "tensorboard"
+    if not any(traces.glob("*/*.pt.trace.json*")):
+        session.error(f"{run} holds no traces for TensorBoard; write them with nox -s profile -- {run}")
+    _install(session, "profile")
+    session.run("tensorboard", "--logdir", str(traces), *options, "--host", "127.0.0.1")
+
+
+@nox.session
 def duel(session: nox.Session) -> None:
     """Measure a layer under two versions of torch: `nox -s duel -- 2.13.0 2.12.0 sdpa --sweep article`."""
     if len(session.posargs) < 3:

@@ -1,0 +1,64 @@
+"""Labels of profiled calls."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+from torch.profiler import ProfilerActivity, profile
+
+from bench.measure import workload
+from bench.plan.case import Case
+from bench.profiling import labels
+from tests.points import OF_LAYER, of_layer
+
+Labelled = Callable[[Case], AbstractContextManager[None]]
+
+
+def names(layer: str, implementation: str, labelled: Labelled = labels.call, mode: str = "inference") -> list[str]:
+    """Return the names of what a profiler saw of a call, in order of time."""
+    point = of_layer(layer, mode=mode)
+    work = workload.make(point)
+    call = workload.step(workload.subject(work, implementation), work)
+    with work.context(), profile(activities=[ProfilerActivity.CPU]) as profiler, labelled(Case(point, implementation)):
+        call()
+    events = sorted(profiler.events(), key=lambda event: event.time_range.start)
+    return [event.name for event in events]
+
+
+def operators(seen: list[str]) -> list[str]:
+    """Return what torch did, without labels."""
+    return [name for name in seen if "::" in name or name.endswith("Backward0")]
+
+
+def stages(seen: list[str]) -> set[str]:
+    """Return the labels of stages."""
+    return {name for name in seen if not operators([name]) and not name.endswith(" call")}
+
+
+@pytest.mark.parametrize("layer", OF_LAYER)
+def test_eager_is_labelled_with_the_stages_that_stepwise_spells_out(layer: str) -> None:
+    """Of every layer, what eager's functions are taken for is what stepwise says that the steps are."""
+    assert stages(names(layer, "eager")) == stages(names(layer, "stepwise")) >= {"qkv projection", "scores", "softmax"}
+
+
+@pytest.mark.parametrize("layer", OF_LAYER)
+@pytest.mark.parametrize("mode", ["inference", "train"])
+def test_labels_change_nothing_that_runs(layer: str, mode: str) -> None:
+    """Labelled or not, eager runs the same operators in the same order, forwards and backwards."""
+    plain = operators(names(layer, "eager", lambda _: nullcontext(), mode))
+    assert operators(names(layer, "eager", mode=mode)) == plain
+    assert "aten::_softmax" in plain
+
+
+def test_a_call_is_labelled_by_its_implementation_and_holds_its_stages() -> None:
+    """The label of the call comes first, and a second call begins with the first stage again."""
+    seen = names("vit", "eager")
+    assert seen[0] == labels.name(Case(of_layer("vit"), "eager")) == "eager call"
+    assert names("vit", "eager") == seen
+
+
+def test_other_implementations_have_no_stages_of_ours() -> None:
+    """A fused kernel is one operator: there is nothing in it to label."""
+    seen = names("vit", "sdpa")
+    assert seen[0] == "sdpa call"
+    assert stages(seen) == set()
