@@ -1,13 +1,17 @@
 """Calls of one case, in turns without the profiler and under it."""
 
+import resource
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from bench.measure import clock
+from bench.profiling.blocks import Allocated, allocated
+from bench.profiling.recorded import Call, recorded
 
 WARM_CALLS = 3
 """Calls before all others: the first one compiles, the others fill caches."""
@@ -18,21 +22,28 @@ PAIRS, LEAST_PAIRS = 15, 3
 BUDGET_S = 3.0
 """After this no further pair begins."""
 
+SETTLING_CALLS, FEW_FAULTS = 4, 50
+"""At most so many calls are made before a timed one, until one faults in no more pages than any call may."""
+
 
 @dataclass(frozen=True)
 class Pair:
-    """The seconds of a call without the profiler, and of the one after it, with what was recorded of that."""
+    """The seconds of a call without the profiler and of the one after it, and what was recorded of that.
+
+    `trace` is the file of its Chrome trace, as torch wrote it.
+    """
 
     timed_s: float
     profiled_s: float
-    profiler: profile
+    call: Call
+    blocks: tuple[Allocated, ...]
+    trace: Path
 
 
 @dataclass(frozen=True)
 class Capture:
-    """All pairs of one case; `label` is the name under which a profiler shows the call."""
+    """All pairs of calls of one case."""
 
-    label: str
     pairs: tuple[Pair, ...]
 
     @property
@@ -61,21 +72,23 @@ class Capture:
         return self.middle[len(self.middle) // 2]
 
 
-def take(call: clock.Call, label: str, device: str, timing: str) -> Capture:
-    """Return pairs of calls, after a warm-up that holds both kinds of call."""
+def take(call: clock.Call, label: str, device: str, timing: str, folder: Path) -> Capture:
+    """Return pairs of calls, which stand under this label in their traces; the traces go into the folder.
+
+    A warm-up holds both kinds of call.
+    """
     timer = clock.timer(device, timing)
     for _ in range(WARM_CALLS):
         call()
-    _pair(call, label, device, timer)
-    pairs: list[Pair] = []
+    pairs = [_pair(call, label, device, timer, folder / "warm-up.json")]
     deadline = time.monotonic() + BUDGET_S
-    while len(pairs) < LEAST_PAIRS or (len(pairs) < PAIRS and time.monotonic() < deadline):
-        pairs.append(_pair(call, label, device, timer))
-    return Capture(label, tuple(pairs))
+    while len(pairs) <= LEAST_PAIRS or (len(pairs) <= PAIRS and time.monotonic() < deadline):
+        pairs.append(_pair(call, label, device, timer, folder / f"{len(pairs)}.json"))
+    return Capture(tuple(pairs[1:]))
 
 
-def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer) -> Pair:
-    call()  # what the last profile left in the memory makes the next call fault pages in, and it would be the timed one
+def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: Path) -> Pair:
+    _settle(call)
     timed_s = timer(call, 1)
     results: list[object] = []
 
@@ -85,7 +98,22 @@ def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer) -> Pair
 
     with profile(activities=activities(device), record_shapes=True, profile_memory=True, with_flops=True) as profiler:
         profiled_s = timer(labelled, 1)
-    return Pair(timed_s, profiled_s, profiler)
+    profiler.export_chrome_trace(str(trace))
+    found = recorded(profiler, label)
+    return Pair(timed_s, profiled_s, found, allocated(profiler, found, device), trace)
+
+
+def _settle(call: clock.Call) -> None:
+    """Make calls until one faults no page in: a profile leaves gaps in memory, and what is too large for them moves.
+
+    The first call after a profile was seen to take a quarter longer than others, and several times as long where
+    profiles were kept.
+    """
+    for _ in range(SETTLING_CALLS):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        call()
+        if resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before <= FEW_FAULTS:
+            return
 
 
 def activities(device: str) -> list[ProfilerActivity]:

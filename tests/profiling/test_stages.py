@@ -2,8 +2,6 @@
 
 import pytest
 
-from bench.profiling.blocks import allocated
-from bench.profiling.recorded import recorded
 from bench.profiling.stages import stages
 from bench.store.profile import BACKWARD, FORWARD, Stage
 from tests.points import point
@@ -17,10 +15,7 @@ SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)
 def found(mode: str, implementation: str = "stepwise") -> dict[tuple[str, str], Stage]:
     """Return the stages of a case by name and direction."""
     at = point(**AT, mode=mode)
-    taken = captured(at, implementation)
-    calls = [recorded(pair.profiler, taken.label) for pair in taken.middle]
-    blocks = [allocated(pair.profiler, call, "cpu") for pair, call in zip(taken.middle, calls, strict=True)]
-    return {(each.name, each.direction): each for each in stages(calls, blocks, at)}
+    return {(each.name, each.direction): each for each in stages(captured(at, implementation).middle, at)}
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
