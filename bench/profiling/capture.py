@@ -5,13 +5,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import mean
+from typing import TypeVar
 
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from bench.measure import clock
 from bench.profiling.blocks import Allocated, allocated
 from bench.profiling.recorded import Call, recorded
+
+Value = TypeVar("Value")
 
 WARM_CALLS = 3
 """Calls before all others: the first one compiles, the others fill caches."""
@@ -42,29 +45,28 @@ class Pair:
 
 @dataclass(frozen=True)
 class Capture:
-    """All pairs of calls of one case."""
+    """All pairs of calls of one case.
+
+    Means are taken over the middle half of the calls: like medians they pass over those that a noisy machine delayed,
+    and yet those of a call's parts add up to that of the call.
+    """
 
     pairs: tuple[Pair, ...]
 
     @property
     def timed_s(self) -> float:
-        """The median of the calls without the profiler."""
-        return median(pair.timed_s for pair in self.pairs)
+        """The mean of the middle half of the calls without the profiler."""
+        return mean(_middle(sorted(pair.timed_s for pair in self.pairs)))
 
     @property
     def profiled_s(self) -> float:
-        """The median of the calls under the profiler."""
-        return median(pair.profiled_s for pair in self.pairs)
+        """The mean of the middle half of the calls under the profiler."""
+        return mean(pair.profiled_s for pair in self.middle)
 
     @property
     def middle(self) -> Sequence[Pair]:
-        """The pairs without the fastest and slowest quarter of the profiled calls, fastest first.
-
-        Their means stay together with the medians where a noisy machine delays a call now and then.
-        """
-        ordered = sorted(self.pairs, key=lambda pair: pair.profiled_s)
-        quarter = (len(ordered) + 1) // 4
-        return ordered[quarter : len(ordered) - quarter]
+        """The middle half of the profiled calls, fastest first."""
+        return _middle(sorted(self.pairs, key=lambda pair: pair.profiled_s))
 
     @property
     def kept(self) -> Pair:
@@ -101,6 +103,12 @@ def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: 
     profiler.export_chrome_trace(str(trace))
     found = recorded(profiler, label)
     return Pair(timed_s, profiled_s, found, allocated(profiler, found, device), trace)
+
+
+def _middle(ordered: Sequence[Value]) -> Sequence[Value]:
+    """Return a sequence without its first and last quarter; of three calls the second remains."""
+    quarter = (len(ordered) + 1) // 4
+    return ordered[quarter : len(ordered) - quarter]
 
 
 def _settle(call: clock.Call) -> None:

@@ -3,10 +3,14 @@
 import itertools
 
 import pytest
+import torch
+import torch._inductor.config
+from torch.profiler import profile, record_function
 
-from bench.profiling.recorded import duration_s
+from bench.measure import compilation
+from bench.profiling.recorded import duration_s, recorded
 from bench.profiling.spans import INDUCTOR_KERNEL, spans
-from bench.store.profile import OPERATOR, STAGE, Span
+from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 from tests.points import point
 from tests.profiling.taken import captured
 
@@ -46,6 +50,20 @@ def test_stages_lie_outermost_and_what_works_is_there(found: tuple[Span, ...]) -
     operators = {span.name for span in found if span.kind == OPERATOR}
     assert {"aten::bmm", "aten::_softmax", "aten::_softmax_backward_data", "aten::mm"} <= operators
     assert {span.lane for span in found} == {"host"}
+
+
+def test_the_kernels_of_a_compiled_function_are_spans_by_name() -> None:
+    """Inductor announces them once it is told to; one fused kernel does the work of three operators."""
+    with torch._inductor.config.patch({}):
+        compilation.name_kernels()
+        compiled = torch.compile(lambda x: (x + 1).exp().sin(), dynamic=False)
+        x = torch.ones(64)
+        compiled(x)
+        with profile() as profiler, record_function("call"):
+            compiled(x)
+    kernels = [span.name for span in spans(recorded(profiler, "call")) if span.kind == KERNEL]
+    assert len(kernels) == 1
+    assert "fused_add_exp_sin" in kernels[0]
 
 
 @pytest.mark.parametrize("name", ["graph_0_cpp_fused_add_0", "cpp_fused_clone_1", "triton_poi_fused_add_0"])
