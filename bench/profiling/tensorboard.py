@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import profile, tensorboard_trace_handler
 
 from bench.plan.case import Case
@@ -14,6 +15,14 @@ from bench.store.profile import TRACES, file_name
 
 FOLDER = "tensorboard"
 """The folder within a run's traces that TensorBoard is given; each case in it is one of its runs."""
+
+SETTINGS: dict[str, Any] = {
+    "record_shapes": True,  # operators by the shapes of their inputs
+    "profile_memory": True,  # the memory view
+    "with_stack": True,  # the module view
+    "experimental_config": _ExperimentalConfig(verbose=True),  # stacks beside operators
+}
+"""What the profiler is asked for, so that every view has something to show."""
 
 WORKER = "profile"
 """What the plugin calls the one process that was profiled."""
@@ -30,7 +39,6 @@ def write(profiler: profile, run: Path, case: Case) -> dict[str, Any]:
     """Write a case's trace for the plugin in place of an earlier one, and return the trace as torch made it.
 
     torch gives a trace away only once, so whoever else needs it takes it from here.
-    The plugin's views want `record_shapes`, `profile_memory`, `with_stack` and the verbose experimental setting.
     """
     folder = run / TRACES / FOLDER / file_name(case)
     if folder.exists():

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tensorboard.backend.application import TensorBoardWSGI
 from tensorboard.plugins.base_plugin import TBContext
-from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import ProfilerActivity, profile
 from torch_tb_profiler.plugin import TorchProfilerPlugin
 from torch_tb_profiler.profiler.data import RunProfileData
@@ -73,17 +72,11 @@ TRACE_OF_A_GPU: dict[str, Any] = {
 
 
 def profiled(implementation: str, run: Path) -> dict[str, Any]:
-    """Profile some calls of a case with all that the plugin's views want, and write its trace."""
+    """Profile some calls of a case, write its trace for the plugin, and return what torch made."""
     case = Case(POINT, implementation)
     work = workload.make(POINT)
     call = workload.step(workload.subject(work, implementation), work)
-    with profile(
-        activities=[ProfilerActivity.CPU],
-        record_shapes=True,
-        profile_memory=True,
-        with_stack=True,
-        experimental_config=_ExperimentalConfig(verbose=True),
-    ) as profiler:
+    with profile(activities=[ProfilerActivity.CPU], **tensorboard.SETTINGS) as profiler:
         for _ in range(CALLS):
             with labels.call(case):
                 call()
