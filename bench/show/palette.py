@@ -79,6 +79,11 @@ def ink(colour: str) -> str:
     )
 
 
+def on(colour: str) -> str:
+    """Return the colour of small words on this one: white where that can be read, else black."""
+    return "#ffffff" if _contrast(colour) >= READABLE else "#000000"
+
+
 def mix(colour: str, other: str, share: float) -> str:
     """Return the colour with a share of another mixed into it."""
     pairs = zip(_channels(colour), _channels(other), strict=True)

@@ -1,0 +1,35 @@
+"""What an operator does."""
+
+import pytest
+
+from bench.show.families import FAMILY_COLOURS, family
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("aten::addmm", "matrix product"),
+        ("aten::bmm", "matrix product"),
+        ("ampere_sgemm_128x64_tn", "matrix product"),
+        ("aten::_softmax", "softmax"),
+        ("aten::_softmax_backward_data", "softmax"),
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", "attention in one kernel"),
+        ("pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>", "attention in one kernel"),
+        ("aten::copy_", "copy or new memory"),
+        ("Memcpy DtoD (Device -> Device)", "copy or new memory"),
+        ("aten::add", "element by element"),
+        ("cpp_fused_add_mul_0", "element by element"),
+        ("aten::view", "other"),
+        ("aten::expand", "other"),
+        ("void (anonymous namespace)::softmax_warp_forward<c10::Half, at::Common, 8, false>(c10::Half*)", "softmax"),
+        ("", "other"),
+    ],
+)
+def test_a_name_tells_what_an_operator_does(name: str, expected: str) -> None:
+    """Products, softmax, copies and arithmetic are told apart by the names that torch and CUDA give them."""
+    assert family(name) == expected
+
+
+def test_every_family_has_a_colour_of_its_own() -> None:
+    """Six words, six colours."""
+    assert len(set(FAMILY_COLOURS.values())) == len(FAMILY_COLOURS) == 6
