@@ -5,6 +5,7 @@ dash and marker say the same once more, so nothing depends on colour alone.
 """
 
 import hashlib
+import math
 from dataclasses import dataclass, replace
 
 Dash = tuple[float, ...]
@@ -77,6 +78,11 @@ def ink(colour: str) -> str:
     return next(
         dark for dark in (mix(colour, "#000000", share / 10) for share in range(11)) if _contrast(dark) >= READABLE
     )
+
+
+def on(colour: str) -> str:
+    """Return the colour of small words on this one: white or black, whichever can be read better."""
+    return max(("#ffffff", "#000000"), key=lambda words: abs(math.log(_contrast(words) / _contrast(colour))))
 
 
 def mix(colour: str, other: str, share: float) -> str:

@@ -7,7 +7,8 @@ import pytest
 
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import load_sweep
-from bench.show.palette import STYLES, TINT, Style, ink, mix, style
+from bench.show.palette import STYLES, TINT, Style, ink, mix, on, style
+from bench.show.stage_palette import STAGE_COLOURS
 
 Vector = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -86,3 +87,10 @@ def test_words_in_a_colour_can_be_read_on_white(name: str) -> None:
     """A label's contrast with white is at least 4.5, as WCAG asks of small text."""
     luminance = float(TO_XYZ[1] @ linear(ink(style(name).colour)))
     assert 1.05 / (luminance + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("colour", [*STAGE_COLOURS.values(), "#000000", "#ffffff", "#777777"])
+def test_words_can_be_read_on_a_colour(colour: str) -> None:
+    """The contrast of black or white words with what they stand on is at least 4.5."""
+    dark, light = sorted(float(TO_XYZ[1] @ linear(each)) for each in (colour, on(colour)))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
