@@ -41,7 +41,7 @@ def plot(session: nox.Session) -> None:
 
 @nox.session
 def profile(session: nox.Session) -> None:
-    """Write traces of a run's cases: `nox -s profile -- RUN --case implementation=sdpa,num_tokens=577`."""
+    """Profile a run's cases: `nox -s profile -- RUN --case implementation=sdpa,num_tokens=577`."""
     _install(session, "profile")
     session.run("python", "-m", "bench", "profile", *session.posargs)
 

@@ -160,15 +160,3 @@ def test_results_of_a_newer_suite_end_with_2(run: Path, capsys: pytest.CaptureFi
     path.write_text("\n".join([lines[0], *(line.rpartition(",")[0] + ",99" for line in lines[1:])]) + "\n")
     assert main(["show", str(run)]) == 2
     assert "schema_version 99" in capsys.readouterr().err
-
-
-def test_profile_needs_the_folder(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Traces go into the run folder, so that a file alone is refused."""
-    assert main(["profile", str(run / "results.csv")]) == 2
-    assert "needs the run folder" in capsys.readouterr().err
-
-
-def test_profile_of_a_case_that_is_not_there_ends_with_2(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A selector that nothing agrees with is a wrong request."""
-    assert main(["profile", str(run), "--case", "num_tokens=6"]) == 2
-    assert "no case of the run that is ok agrees" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def shares(profile: Profile) -> tuple[float, ...]:
 
 def unnamed_s(profile: Profile) -> float:
     """Return what a profiled call took on the host beyond its operators: Python, and freeing memory."""
-    return max(0.0, profile.profiled_s - sum(operator.self_s for operator in profile.operators))
+    return profile.profiled_s - sum(operator.self_s for operator in profile.operators)
 
 
 def stage_shares(profile: Profile) -> tuple[float, ...]:

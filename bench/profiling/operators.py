@@ -5,25 +5,25 @@ from collections.abc import Sequence
 
 from torch.autograd.profiler_util import FunctionEvent
 
-from bench.profiling.blocks import Allocated
-from bench.profiling.recorded import MICROSECOND_S, Call, is_label, name
+from bench.profiling.capture import Pair
+from bench.profiling.recorded import MICROSECOND_S, is_label, name
 from bench.store.profile import Operator
 
 
-def operators(calls: Sequence[Call], blocks: Sequence[Sequence[Allocated]], device: str) -> tuple[Operator, ...]:
-    """Return the operators of the calls, those first that took the most time; `blocks` are those of each call.
+def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
+    """Return the operators of the profiled calls, those first that took the most time.
 
     What is no operator but took time of its own, as entering compiled code does, is among them.
     """
     events: dict[str, list[FunctionEvent]] = defaultdict(list)
-    for call in calls:
-        for event in call.host:
+    for pair in pairs:
+        for event in pair.call.host:
             if not is_label(event):
                 events[name(event)].append(event)
     sizes: dict[str, int] = defaultdict(int)
-    for each in (each for found in blocks for each in found):
+    for each in (each for pair in pairs for each in pair.blocks):
         sizes[each.block.operator] += each.block.bytes
-    found = [_operator(key, group, sizes[key], len(calls), device) for key, group in events.items()]
+    found = [_operator(key, group, sizes[key], len(pairs), device) for key, group in events.items()]
     return tuple(sorted(found, key=lambda operator: -(operator.device_s or operator.self_s)))
 
 

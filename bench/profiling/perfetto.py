@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import tempfile
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -10,8 +9,6 @@ from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
-
-from torch.profiler import profile
 
 TraceEvent = dict[str, Any]
 Lane = tuple[Any, Any]
@@ -23,13 +20,10 @@ SLICE = "X"
 """The phase of what has a beginning and a duration."""
 
 
-def save(profiler: profile, path: Path) -> None:
-    """Write the trace of a profile as gzipped JSON, mended."""
-    with tempfile.TemporaryDirectory() as folder:
-        raw = Path(folder) / "raw.json"
-        profiler.export_chrome_trace(str(raw))
-        text = raw.read_text(encoding="utf-8", errors="replace")
+def save(raw: Path, path: Path) -> None:
+    """Write a trace that torch exported as gzipped JSON, mended."""
     # torch writes NaN where JSON has no number, and control characters of other people's names as they are
+    text = raw.read_text(encoding="utf-8", errors="replace")
     trace = json.loads(text, strict=False, parse_float=Decimal, parse_constant=lambda _: None)
     with gzip.open(path, "wt", encoding="utf-8") as file:
         json.dump({**mended(trace), "traceName": path.name}, file, allow_nan=False, default=float)

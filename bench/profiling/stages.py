@@ -7,26 +7,26 @@ from torch.autograd.profiler_util import FunctionEvent
 
 from bench.analyse import stages as formulas
 from bench.plan.case import Point
-from bench.profiling.blocks import Allocated
+from bench.profiling.capture import Pair
 from bench.profiling.recorded import MICROSECOND_S, Call, Place, duration_s
 from bench.store.profile import Stage
 
 
-def stages(calls: Sequence[Call], blocks: Sequence[Sequence[Allocated]], point: Point) -> tuple[Stage, ...]:
-    """Return the stages in the order in which they began, forward and backward; `blocks` are those of each call."""
+def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
+    """Return the stages of the profiled calls in the order in which they began, forward and backward."""
     times: dict[Place, float] = defaultdict(float)
     sizes: dict[Place, int] = defaultdict(int)
-    for call in calls:
-        for place, time_s in _times(call, point.device):
+    for pair in pairs:
+        for place, time_s in _times(pair.call, point.device):
             times[place] += time_s
-    for each in (each for found in blocks for each in found):
+    for each in (each for pair in pairs for each in pair.blocks):
         if each.place:
             sizes[each.place] += each.block.bytes
     return tuple(
         Stage(
             *place,
-            time_s=time_s / len(calls),
-            allocated_bytes=sizes[place] / len(calls),
+            time_s=time_s / len(pairs),
+            allocated_bytes=sizes[place] / len(pairs),
             moved_bytes=formulas.moved_bytes(point, *place),
             flops=formulas.flops(point, *place),
         )

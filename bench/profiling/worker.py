@@ -1,6 +1,8 @@
 """The process that profiles: runs one case under torch.profiler, apart from all timing."""
 
 import dataclasses
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,10 @@ from bench.measure import compilation, facts, visit, workload
 from bench.measure.channel import Channel, serve
 from bench.plan.case import Point
 from bench.profiling import capture, perfetto
-from bench.profiling.blocks import allocated
 from bench.profiling.operators import operators
-from bench.profiling.recorded import recorded
 from bench.profiling.spans import spans
 from bench.profiling.stages import stages
+from bench.store.profile import Block, Operator, Span, Stage
 
 
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -33,27 +34,28 @@ def _profile(point: Point, implementation: str, path: Path) -> dict[str, Any]:
     workload.set_up(point)
     work = workload.make(point)
     call = workload.step(workload.subject(work, implementation), work)
-    with work.context():
-        captured = capture.take(call, f"{implementation} call", point.device, point.timing)
-    perfetto.save(captured.kept.profiler, path)
-    return summary(captured, point)
+    with tempfile.TemporaryDirectory(prefix="attention-bench-traces-") as folder:
+        with work.context():
+            captured = capture.take(call, f"{implementation} call", point.device, point.timing, Path(folder))
+        perfetto.save(captured.kept.trace, path)
+    return _summary(captured, point)
 
 
-def summary(captured: capture.Capture, point: Point) -> dict[str, Any]:
+def _summary(captured: capture.Capture, point: Point) -> dict[str, Any]:
     """Return what a profile holds beside its case and origin, as JSON has it."""
-    middle = captured.middle
-    calls = [recorded(pair.profiler, captured.label) for pair in middle]
-    blocks = [allocated(pair.profiler, call, point.device) for pair, call in zip(middle, calls, strict=True)]
-    kept = middle.index(captured.kept)
     return {
-        "calls": len(calls),
+        "calls": len(captured.middle),
         "timed_s": captured.timed_s,
         "profiled_s": captured.profiled_s,
-        "operators": [dataclasses.asdict(each) for each in operators(calls, blocks, point.device)],
-        "stages": [dataclasses.asdict(each) for each in stages(calls, blocks, point)],
-        "spans": [dataclasses.asdict(each) for each in spans(calls[kept])],
-        "blocks": [dataclasses.asdict(each.block) for each in blocks[kept]],
+        "operators": _plain(operators(captured.middle, point.device)),
+        "stages": _plain(stages(captured.middle, point)),
+        "spans": _plain(spans(captured.kept.call)),
+        "blocks": _plain([each.block for each in captured.kept.blocks]),
     }
+
+
+def _plain(values: Sequence[Operator | Stage | Span | Block]) -> list[dict[str, Any]]:
+    return [dataclasses.asdict(value) for value in values]
 
 
 if __name__ == "__main__":

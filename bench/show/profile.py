@@ -79,7 +79,8 @@ def _operators(profile: Profile, top: int) -> Table:
         others, share = [operator for operator, _ in rest], sum(share for _, share in rest)
         name = counted([len(rest)], "other", "others")
         table.add_row(name, *_cells(others, share), *_on_gpu(others)[:1] * on_gpu, style=QUIET)
-    table.add_row("in no operator", units.seconds(unnamed_s(profile)), style=QUIET)
+    if not on_gpu:
+        table.add_row("in no operator", units.seconds(unnamed_s(profile)), style=QUIET)
     return table
 
 

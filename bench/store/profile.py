@@ -91,9 +91,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Profile:
-    """A case under torch.profiler, and its latency without: `profiled_s` and `timed_s` are medians of calls in turns.
+    """A case under torch.profiler, and its latency without: `profiled_s` and `timed_s` are means of calls in turns.
 
-    `spans` and `blocks` are of one call, `operators` and `stages` means over `calls`.
+    `spans` and `blocks` are of one call, the median; `operators`, `stages` and `profiled_s` are means over `calls`,
+    the middle half of all that were profiled, as `timed_s` is of those that were not.
     A case whose implementation names no stages has none.
     """
 

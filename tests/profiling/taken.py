@@ -1,11 +1,15 @@
 """Calls under the profiler in this process, for tests of what is made of them."""
 
+import tempfile
 from functools import cache
+from pathlib import Path
 
 from bench.measure import workload
 from bench.plan.case import Point
 from bench.profiling.capture import Capture, take
-from bench.profiling.recorded import Call, recorded
+
+FOLDER = tempfile.TemporaryDirectory(prefix="attention-bench-tests-")
+"""Holds the traces for as long as the tests run."""
 
 
 @cache
@@ -13,11 +17,6 @@ def captured(point: Point, implementation: str) -> Capture:
     """Return the pairs of calls of a case; each case is profiled once in a session."""
     work = workload.make(point)
     call = workload.step(workload.subject(work, implementation), work)
+    folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
     with work.context():
-        return take(call, f"{implementation} call", point.device, point.timing)
-
-
-def kept_call(point: Point, implementation: str) -> Call:
-    """Return the call that is kept whole of a case."""
-    found = captured(point, implementation)
-    return recorded(found.kept.profiler, found.label)
+        return take(call, f"{implementation} call", point.device, point.timing, folder)

@@ -24,15 +24,13 @@ def test_the_blocks_have_the_peak_that_the_row_has(at: Point, implementation: st
     with work.context():
         call()
         expected = inspection.look(call, "cpu").memory.peak_bytes
-    pair = captured(at, implementation).kept
-    found = allocated(pair.profiler, recorded(pair.profiler, f"{implementation} call"), "cpu")
-    assert max(size for _, size in live_bytes([each.block for each in found])) == expected
+    blocks = [each.block for each in captured(at, implementation).kept.blocks]
+    assert max(size for _, size in live_bytes(blocks)) == expected
 
 
 def test_a_block_is_the_innermost_operators_that_works() -> None:
     """A product's result is the product's, a copy's is clone's and not that of what made room; each has its stage."""
-    pair = captured(point(**AT), "stepwise").kept
-    found = allocated(pair.profiler, recorded(pair.profiler, "stepwise call"), "cpu")
+    found = captured(point(**AT), "stepwise").kept.blocks
     owners = [(each.block.stage, each.block.operator) for each in found if each.block.bytes > 1000]
     assert ("scores", "aten::bmm") in owners
     assert ("merge heads", "aten::clone") in owners

@@ -3,7 +3,6 @@
 import gzip
 import json
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ Event = dict[str, Any]
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the trace of a training step, as it lies on disk; NaN and the like would be refused."""
     path = tmp_path_factory.mktemp("trace") / "trace.json.gz"
-    perfetto.save(captured(point(mode="train"), request.param).kept.profiler, path)
+    perfetto.save(captured(point(mode="train"), request.param).kept.trace, path)
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")

@@ -32,9 +32,27 @@ def names(cases: list[Case]) -> list[tuple[int, str]]:
     return [(case.point.num_tokens, case.implementation) for case in cases]
 
 
-def test_without_a_selector_the_winner_and_the_baseline_of_each_point_are_chosen(table: pd.DataFrame) -> None:
-    """Two points give four cases."""
-    assert names(chosen(table, [], "eager")) == [(5, "sdpa"), (5, "eager"), (7, "sdpa"), (7, "eager")]
+def test_without_a_selector_winner_baseline_and_stepwise_of_each_point_are_chosen(table: pd.DataFrame) -> None:
+    """Two points give six cases; stepwise, which the run doesn't have, is there for its stages."""
+    expected = [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager", "stepwise")]
+    assert names(chosen(table, [], "eager")) == expected
+
+
+def test_stepwise_can_be_chosen_at_every_point_where_it_has_not_failed(table: pd.DataFrame) -> None:
+    """It agrees with selectors as any case of the run does; where the run says that it can't run, it isn't chosen."""
+    assert names(chosen(table, ["implementation=stepwise"], "eager")) == [(5, "stepwise"), (7, "stepwise")]
+    assert (7, "stepwise") in names(chosen(table, ["num_tokens=7"], "eager"))
+    failed = table.replace({"implementation": {"manual": "stepwise"}})
+    assert "stepwise" not in {case.implementation for case in chosen(failed, [], "eager")}
+    with pytest.raises(WrongRequest, match="the others have implementation = eager, sdpa, online"):
+        chosen(failed, ["implementation=stepwise"], "eager")
+
+
+def test_a_winner_that_is_stepwise_is_chosen_once(table: pd.DataFrame) -> None:
+    """Neither a case that wins nor one that two selectors name comes twice."""
+    renamed = table.replace({"implementation": {"sdpa": "stepwise"}})
+    assert names(chosen(renamed, ["num_tokens=5"], "eager")).count((5, "stepwise")) == 1
+    assert names(chosen(renamed, [], "eager")) == [(5, "stepwise"), (5, "eager"), (7, "stepwise"), (7, "eager")]
 
 
 def test_a_selector_names_columns(table: pd.DataFrame) -> None:

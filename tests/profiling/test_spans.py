@@ -3,24 +3,28 @@
 import itertools
 
 import pytest
+import torch
+import torch._inductor.config
+from torch.profiler import profile, record_function
 
-from bench.profiling.recorded import duration_s
+from bench.measure import compilation
+from bench.profiling.recorded import duration_s, recorded
 from bench.profiling.spans import INDUCTOR_KERNEL, spans
-from bench.store.profile import OPERATOR, STAGE, Span
+from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 from tests.points import point
-from tests.profiling.taken import kept_call
+from tests.profiling.taken import captured
 
 
 @pytest.fixture(scope="module")
 def found() -> tuple[Span, ...]:
     """Return the spans of a training step of stepwise."""
-    return spans(kept_call(point(mode="train"), "stepwise"))
+    return spans(captured(point(mode="train"), "stepwise").kept.call)
 
 
 def test_spans_of_a_depth_follow_each_other_inside_the_call(found: tuple[Span, ...]) -> None:
     """None begins before the call or the end of its neighbour, and none outlasts the call."""
-    whole_s = duration_s(kept_call(point(mode="train"), "stepwise").whole)
-    assert all(0 <= span.start_s and span.start_s + span.duration_s <= whole_s + 1e-9 for span in found)
+    whole_s = duration_s(captured(point(mode="train"), "stepwise").kept.call.whole)
+    assert all(span.start_s >= 0 and span.start_s + span.duration_s <= whole_s + 1e-9 for span in found)
     for depth in {span.depth for span in found}:
         level = sorted((span for span in found if span.depth == depth), key=lambda span: span.start_s)
         for before, after in itertools.pairwise(level):
@@ -46,6 +50,20 @@ def test_stages_lie_outermost_and_what_works_is_there(found: tuple[Span, ...]) -
     operators = {span.name for span in found if span.kind == OPERATOR}
     assert {"aten::bmm", "aten::_softmax", "aten::_softmax_backward_data", "aten::mm"} <= operators
     assert {span.lane for span in found} == {"host"}
+
+
+def test_the_kernels_of_a_compiled_function_are_spans_by_name() -> None:
+    """Inductor announces them once it is told to; one fused kernel does the work of three operators."""
+    with torch._inductor.config.patch({}):
+        compilation.name_kernels()
+        compiled = torch.compile(lambda x: (x + 1).exp().sin(), dynamic=False)
+        x = torch.ones(64)
+        compiled(x)
+        with profile() as profiler, record_function("call"):
+            compiled(x)
+    kernels = [span.name for span in spans(recorded(profiler, "call")) if span.kind == KERNEL]
+    assert len(kernels) == 1
+    assert "fused_add_exp_sin" in kernels[0]
 
 
 @pytest.mark.parametrize("name", ["graph_0_cpp_fused_add_0", "cpp_fused_clone_1", "triton_poi_fused_add_0"])

@@ -2,8 +2,6 @@
 
 import pytest
 
-from bench.profiling.blocks import allocated
-from bench.profiling.recorded import recorded
 from bench.profiling.stages import stages
 from bench.store.profile import BACKWARD, FORWARD, Stage
 from tests.points import point
@@ -17,19 +15,15 @@ SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)
 def found(mode: str, implementation: str = "stepwise") -> dict[tuple[str, str], Stage]:
     """Return the stages of a case by name and direction."""
     at = point(**AT, mode=mode)
-    taken = captured(at, implementation)
-    calls = [recorded(pair.profiler, taken.label) for pair in taken.middle]
-    blocks = [allocated(pair.profiler, call, "cpu") for pair, call in zip(taken.middle, calls, strict=True)]
-    return {(each.name, each.direction): each for each in stages(calls, blocks, at)}
+    return {(each.name, each.direction): each for each in stages(captured(at, implementation).middle, at)}
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_the_stages_add_up_to_no_more_than_the_call(mode: str) -> None:
     """A stage takes time, and no moment belongs to two of them."""
     times = [stage.time_s for stage in found(mode).values()]
-    slowest_s = max(pair.profiled_s for pair in captured(point(**AT, mode=mode), "stepwise").middle)
     assert min(times) > 0
-    assert sum(times) <= slowest_s
+    assert sum(times) <= captured(point(**AT, mode=mode), "stepwise").profiled_s
 
 
 def test_forward_stages_come_in_order_and_backward_in_reverse() -> None:

@@ -1,0 +1,112 @@
+"""What follows from a profile."""
+
+import dataclasses
+
+import pytest
+
+from bench.analyse.profile import (
+    live_bytes,
+    operator_table,
+    overhead,
+    peak,
+    rate,
+    residual_s,
+    shares,
+    stage_shares,
+    stage_sum_s,
+    unnamed_s,
+)
+from bench.store.profile import Block, Operator, Stage
+from tests import profiles
+
+
+def test_overhead_is_the_share_by_which_the_profiler_slows_a_case_down() -> None:
+    """A call of 4 ms that takes 5 ms under the profiler has 25 %."""
+    made = dataclasses.replace(profiles.profile(), timed_s=4e-3, profiled_s=5e-3)
+    assert overhead(made) == pytest.approx(0.25)
+
+
+def test_shares_add_up_to_one() -> None:
+    """Of operators and of stages, forward and backward together."""
+    made = profiles.stepwise(mode="train")
+    assert sum(shares(made)) == pytest.approx(1)
+    assert sum(stage_shares(made)) == pytest.approx(1)
+    first, second, *_ = shares(profiles.profile(operators=(Operator("a", 1, 3.0, 0), Operator("b", 1, 1.0, 0))))
+    assert (first, second) == (0.75, 0.25)
+
+
+def test_on_a_gpu_its_own_time_counts() -> None:
+    """An operator that launched nothing has no share there, however long the host was at it."""
+    busy, idle = Operator("a", 1, 1.0, 0, device_s=2.0), Operator("b", 1, 9.0, 0, device_s=0.0)
+    assert shares(profiles.profile(operators=(busy, idle))) == (1.0, 0.0)
+
+
+def test_a_profile_of_nothing_has_shares_of_zero() -> None:
+    """A layer that only looks at its input takes no time, and divides by none."""
+    assert shares(profiles.profile(operators=(Operator("a", 1, 0.0, 0),))) == (0.0,)
+
+
+def test_stages_and_residual_make_the_whole() -> None:
+    """What the layer takes beyond its stages is the residual, below zero where the stages were slowed down."""
+    made = profiles.stepwise(residual_s=0.5e-3)
+    assert residual_s(made) == pytest.approx(0.5e-3)
+    assert stage_sum_s(made) + residual_s(made) == pytest.approx(made.timed_s)
+    assert residual_s(dataclasses.replace(made, timed_s=stage_sum_s(made) / 2)) < 0
+
+
+def test_what_is_in_no_operator_is_the_rest_of_the_profiled_call() -> None:
+    """Of 3.5 s an operator takes 3."""
+    made = dataclasses.replace(profiles.profile(operators=(Operator("a", 1, 3.0, 0),)), profiled_s=3.5)
+    assert unnamed_s(made) == pytest.approx(0.5)
+
+
+def test_the_rate_of_a_stage_is_known_where_its_work_is() -> None:
+    """2 GFLOP in half a second are 4 GFLOP/s."""
+    assert rate(Stage("a", "forward", 0.5, 0, flops=2e9)) == 4e9
+    assert rate(Stage("a", "forward", 0.5, 0)) is None
+    assert rate(Stage("a", "forward", 0.0, 0, flops=2e9)) is None
+
+
+BLOCKS = (
+    Block(100, "a", "one", 0.0, 3.0),
+    Block(10, "b", "one", 1.0, 2.0),
+    Block(50, "c", "two", 2.0, None),
+    Block(5, "d", "two", 4.0, None),
+)
+
+
+def test_live_bytes_follow_what_is_allocated_and_freed() -> None:
+    """By hand: 100, 110, then 10 go and 50 come, 100 go, 5 come and stay."""
+    assert dict(live_bytes(BLOCKS)) == {0.0: 100, 1.0: 110, 2.0: 150, 3.0: 50, 4.0: 55}
+
+
+def test_the_peak_is_explained_by_the_blocks_that_live_at_it() -> None:
+    """Largest first, without what was freed at that moment, and together as large as the peak."""
+    found = peak(dataclasses.replace(profiles.profile(), blocks=BLOCKS))
+    assert found is not None
+    assert (found.bytes, found.at_s) == (150, 2.0)
+    assert [block.operator for block in found.blocks] == ["a", "c"]
+
+
+def test_the_blocks_of_a_planted_profile_make_its_peak() -> None:
+    """Whatever the profile, what is said to live at the peak adds up to it."""
+    for made in (profiles.profile(), profiles.stepwise(), profiles.stepwise(mode="train")):
+        found = peak(made)
+        assert found is not None
+        assert sum(block.bytes for block in found.blocks) == found.bytes
+
+
+def test_a_call_that_allocates_nothing_has_no_peak() -> None:
+    """There is nothing to explain."""
+    assert peak(dataclasses.replace(profiles.profile(), blocks=())) is None
+
+
+def test_the_table_of_operators_has_units_in_its_names() -> None:
+    """A row for each in order; what is unknown is missing, and kernels are one cell."""
+    table = operator_table(
+        profiles.profile(operators=(Operator("a", 2, 3.0, 8, 1.0, 5e9, ("k", "l")), Operator("b", 1, 1.0, 0)))
+    )
+    assert list(table) == ["name", "calls", "self_s", "share", "allocated_bytes", "flops", "device_s", "kernels"]
+    assert list(table["name"]) == ["a", "b"]
+    assert table["kernels"][0] == "k;l"
+    assert table["flops"].isna().tolist() == [False, True]
