@@ -5,6 +5,7 @@ dash and marker say the same once more, so nothing depends on colour alone.
 """
 
 import hashlib
+import math
 from dataclasses import dataclass, replace
 
 Dash = tuple[float, ...]
@@ -80,8 +81,8 @@ def ink(colour: str) -> str:
 
 
 def on(colour: str) -> str:
-    """Return the colour of small words on this one: white where that can be read, else black."""
-    return "#ffffff" if _contrast(colour) >= READABLE else "#000000"
+    """Return the colour of small words on this one: white or black, whichever can be read better."""
+    return max(("#ffffff", "#000000"), key=lambda words: abs(math.log(_contrast(words) / _contrast(colour))))
 
 
 def mix(colour: str, other: str, share: float) -> str:

@@ -8,6 +8,7 @@ import pytest
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import load_sweep
 from bench.show.palette import STYLES, TINT, Style, ink, mix, on, style
+from bench.show.stage_palette import STAGE_COLOURS
 
 Vector = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -88,8 +89,10 @@ def test_words_in_a_colour_can_be_read_on_white(name: str) -> None:
     assert 1.05 / (luminance + 0.05) >= 4.5
 
 
-@pytest.mark.parametrize("colour", ["#000000", "#ffffff", "#808080", "#d55f00", "#4a84df", "#983213", "#ffff00"])
-def test_words_on_a_colour_can_be_read(colour: str) -> None:
-    """Dark words stand on light colours and white ones on dark, with a contrast of 4.5."""
-    low, high = sorted(float(TO_XYZ[1] @ linear(each)) + 0.05 for each in (colour, on(colour)))
-    assert high / low >= 4.5
+@pytest.mark.parametrize(
+    "colour", [*STAGE_COLOURS.values(), "#000000", "#ffffff", "#777777", "#808080", "#4a84df", "#ffff00"]
+)
+def test_words_can_be_read_on_a_colour(colour: str) -> None:
+    """The contrast of black or white words with what they stand on is at least 4.5."""
+    dark, light = sorted(float(TO_XYZ[1] @ linear(each)) for each in (colour, on(colour)))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5

@@ -1,0 +1,81 @@
+"""The door of `python -m bench profile --diff`: which profiles of two runs are set against each other."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.plan.case import Case
+from bench.plan.errors import WrongRequest
+from bench.profiling import select
+from bench.show.console import console
+from bench.show.profile_difference import render
+from bench.store import profile
+from bench.store.profile import Profile
+from bench.store.table import load
+
+MOST_SELECTORS = 2
+
+Pair = tuple[Profile, Profile]
+Profiles = Mapping[Case, Profile]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the option that asks for a difference; `--case` chooses what it is of."""
+    parser.add_argument(
+        "--diff",
+        metavar=("RUN_A", "RUN_B"),
+        nargs=2,
+        type=Path,
+        help="what became of each operator from RUN_A to RUN_B, of profiles that are there; "
+        "with two --case the first is of RUN_A and the second of RUN_B",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the difference of each pair that the options name; raises WrongRequest where there is none."""
+    for number, (a, b) in enumerate(pairs(options.diff[0], options.diff[1], options.case)):
+        console().print(*([""] if number else []), render(a, b, options.top), sep="\n")
+
+
+def pairs(run_a: Path, run_b: Path, selectors: Sequence[str]) -> list[Pair]:
+    """Return the profiles of both runs that belong together.
+
+    Without a selector and with one those of the same case, with two those of the same point: of the first selector's
+    cases in RUN_A, of the second's in RUN_B; where each names one case alone, those two whatever their points.
+    """
+    if len(selectors) > MOST_SELECTORS:
+        raise WrongRequest(f"--diff takes one --case for both runs, or one for each, got {len(selectors)}")
+    a, b = _profiles(run_a, selectors[:1]), _profiles(run_b, selectors[-1:])
+    found = _same_point(a, b) if len(selectors) == MOST_SELECTORS else _same_case(a, b)
+    if not found:
+        of = f" that {' and '.join(selectors)} names" if selectors else ""
+        raise WrongRequest(
+            f"{run_a} and {run_b} share no profile{of}; python -m bench profile RUN --case … makes those of a run"
+        )
+    return found
+
+
+def _profiles(run: Path, selectors: Sequence[str]) -> Profiles:
+    """Return the profiles of a run that a selector names, all without one; raises WrongRequest where it names none."""
+    table = load(run)
+    profiles = {found.case: found for found in profile.load(run)}
+    if not selectors:
+        return profiles
+    cases = select.chosen(table, selectors, "")
+    found = {case: profiles[case] for case in cases if case in profiles}
+    if not found:
+        raise WrongRequest(
+            f"{run} holds no profile of {', '.join(case.name for case in cases)}; "
+            f"python -m bench profile {run} --case {selectors[0]} makes it"
+        )
+    return found
+
+
+def _same_case(a: Profiles, b: Profiles) -> list[Pair]:
+    return [(before, b[case]) for case, before in a.items() if case in b]
+
+
+def _same_point(a: Profiles, b: Profiles) -> list[Pair]:
+    if len(a) == len(b) == 1:
+        return list(zip(a.values(), b.values(), strict=True))
+    return [(before, after) for case, before in a.items() for other, after in b.items() if case.point == other.point]
