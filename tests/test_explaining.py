@@ -9,6 +9,7 @@ from bench.cli import main
 from bench.plan.case import Case
 from bench.profiling import traces
 from bench.profiling.traces import Traced
+from bench.store import profile as store
 from bench.store import table
 from tests import profiles
 from tests.show import made
@@ -63,6 +64,33 @@ def test_selectors_and_top_are_passed_on(run: Path, asked: list[Case], capsys: p
     assert "aten::add " not in said
 
 
+def test_what_all_profiles_show_is_drawn_and_put_on_a_page_where_one_is_asked_for(
+    run: Path, asked: list[Case], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pictures lie with the run's others, and the page in its folder; both hold profiles that were there before."""
+    (run / store.TRACES).mkdir()
+    store.save(profiles.stepwise(), run)
+    words = ["profile", str(run), "--case", "implementation=sdpa,num_tokens=577"]
+    assert main(words) == 0
+    assert not (run / "profile.html").exists()
+    pictures = sorted((run / "plots").iterdir())
+    assert {picture.suffix for picture in pictures} == {".png", ".svg"}
+    assert main([*words, "--report"]) == 0
+    assert "stepwise" in (run / "profile.html").read_text(encoding="utf-8")
+    said = capsys.readouterr().out
+    assert all(said.count(str(picture)) == 2 for picture in pictures)
+    assert said.count(str(run / "profile.html")) == 1
+
+
+def test_profiles_of_two_runs_are_set_against_each_other(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is profiled: the profiles are there."""
+    (run / store.TRACES).mkdir()
+    for tokens in (197, 577):
+        store.save(profiles.profile(num_tokens=tokens), run)
+    assert main(["profile", "--diff", str(run), str(run), "--case", "implementation=sdpa,num_tokens=577"]) == 0
+    assert "N=577" in capsys.readouterr().out
+
+
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """Return the one line with which a command ends that can't be carried out."""
     assert main(words) == 2
@@ -89,6 +117,20 @@ def test_a_trace_folder_that_cannot_be_written_is_refused(run: Path, capsys: pyt
     """The line names the folder, and nothing was run."""
     (run / "traces").write_text("in the way")
     assert "traces can't be written" in refused(["profile", str(run)], capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "profile takes a run folder, or --diff RUN_A RUN_B, got neither"),
+        (["there", "--diff", "a", "b"], "--diff takes its two runs and nothing to profile, got there too"),
+        (["--report", "--diff", "a", "b"], "got --report too"),
+        (["--diff", "/no/a", "/no/b"], "/no/a does not exist"),
+    ],
+)
+def test_what_to_profile_must_be_plain(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run, or two to be set against each other."""
+    assert message in refused(["profile", *words], capsys)
 
 
 def test_a_results_file_alone_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
