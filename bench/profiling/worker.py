@@ -2,18 +2,23 @@
 
 import dataclasses
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from bench.measure import compilation, facts, visit, workload
 from bench.measure.channel import Channel, serve
-from bench.plan.case import Point
-from bench.profiling import capture, perfetto
+from bench.plan.case import Case, Point
+from bench.profiling import capture, labels, perfetto, tensorboard
 from bench.profiling.operators import operators
 from bench.profiling.spans import spans
 from bench.profiling.stages import stages
 from bench.store.profile import Block, Operator, Span, Stage
+
+TENSORBOARD_CALLS = 3
+"""The steps of TensorBoard's overview."""
 
 
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -24,24 +29,38 @@ def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         return {"event": "traced", "objection": reason}
     channel.announce(request["implementation"], "profile")
     try:
-        profile = _profile(point, request["implementation"], Path(request["path"]))
+        profile = _profile(Case(point, request["implementation"]), Path(request["path"]))
     except Exception as error:
         return {"event": "traced", "objection": f"{type(error).__name__}: {error}"}
     return {"event": "traced", "objection": "", "profile": profile, "facts": facts.torch_facts()}
 
 
-def _profile(point: Point, implementation: str, path: Path) -> dict[str, Any]:
+def _profile(case: Case, path: Path) -> dict[str, Any]:
+    point = case.point
     workload.set_up(point)
     work = workload.make(point)
-    call = workload.step(workload.subject(work, implementation), work)
+    call = workload.step(workload.subject(work, case.implementation), work)
     with tempfile.TemporaryDirectory(prefix="attention-bench-traces-") as folder:
         with work.context():
-            captured = capture.take(call, f"{implementation} call", point.device, point.timing, Path(folder))
+            captured = capture.take(call, labels.name(case), point.device, point.timing, Path(folder))
+            _for_tensorboard(call, case, path.parents[1])
         perfetto.save(captured.kept.trace, path)
-    return _summary(captured, point)
+    return summary(captured, point)
 
 
-def _summary(captured: capture.Capture, point: Point) -> dict[str, Any]:
+def _for_tensorboard(call: Callable[[], object], case: Case, run: Path) -> None:
+    """Write the case's trace for TensorBoard, a profile of its own: its stacks cost more than all else together."""
+    device = case.point.device
+    with torch.profiler.profile(activities=capture.activities(device), **tensorboard.SETTINGS) as profiler:
+        for _ in range(TENSORBOARD_CALLS):
+            with labels.call(case):
+                call()
+        if device != "cpu":
+            torch.cuda.synchronize(device)
+    tensorboard.write(profiler, run, case)
+
+
+def summary(captured: capture.Capture, point: Point) -> dict[str, Any]:
     """Return what a profile holds beside its case and origin, as JSON has it."""
     return {
         "calls": len(captured.middle),

@@ -25,8 +25,10 @@ def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path) -
     assert refused.profile is None
     assert "needs token_len = channels" in refused.objection
     assert {path.name.removeprefix(cases[0].name) for path in (tmp_path / "traces").iterdir()} == {
-        ".json.gz", ".profile.json", ".operators.csv",
+        ".json.gz", ".profile.json", ".operators.csv", "tensorboard",
     }  # fmt: skip
+    (copy,) = (tmp_path / "traces" / "tensorboard").glob("*/*.pt.trace.json.gz")
+    assert copy.parent.name == cases[0].name
 
 
 @pytest.mark.parametrize("unwritable", ["/proc/self/attention-bench", "in the way"])
