@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.analyse.callers import Chain, chains
+from bench.analyse.callers import Chain, chains, partly_kept
 from bench.store.profile import KERNEL, OPERATOR, Operator, Profile
 
 APPEARED, VANISHED, GREW, SHRANK, UNCHANGED = "appeared", "vanished", "grew", "shrank", "unchanged"
@@ -73,11 +73,12 @@ def difference(a: Profile, b: Profile) -> Sequence[Change]:
     the longer one and TIME_WORTH of all. Times of operators are the GPU's where the case ran on one, the host's
     elsewhere; those of kernels are of one call.
     """
-    before, after = chains(a.spans), chains(b.spans)
+    unsure = partly_kept(a) | partly_kept(b)
+    called = chains(a.spans, unsure), chains(b.spans, unsure)
     found = [
         change
         for kind, old, new in ((OPERATOR, _operators(a), _operators(b)), (KERNEL, _kernels(a), _kernels(b)))
-        for change in _changes(kind, old, new, (before, after))
+        for change in _changes(kind, old, new, called)
     ]
     return sorted(found, key=lambda change: (-abs(change.time_s), -abs(change.allocated_bytes), change.name))
 

@@ -166,11 +166,12 @@ def _segment(axes: Axes, row: Row, segment: Segment, start_s: float, scale: floa
     _patch(axes, (start_s, row.top), segment.time_s, TALL, segment, gid=gid)
     if not _has_room(segment, scale):
         return
-    box = {"facecolor": segment.colour, "edgecolor": "none", "pad": 0.6} if segment.is_backward else None
+    # neither hatching nor the mark of the whole runs through words
+    box = {"facecolor": segment.colour, "edgecolor": "none", "pad": 0.6}
     middle, colour = start_s + segment.time_s / 2, on(segment.colour)
     for text, down in zip(_words(segment), (-LINE / 2, LINE / 2), strict=True):
         at = (middle, row.top + TALL / 2 + down)
-        axes.text(*at, text, color=colour, size=SMALL_SIZE, ha="center", va="center_baseline", bbox=box)
+        axes.text(*at, text, color=colour, size=SMALL_SIZE, ha="center", va="center_baseline", bbox=box, zorder=4)
 
 
 def _below(axes: Axes, segment: Segment, across: float, down: float, scale: float) -> None:

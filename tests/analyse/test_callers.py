@@ -1,7 +1,10 @@
 """What called what."""
 
-from bench.analyse.callers import chains
-from bench.store.profile import OPERATOR, STAGE, Span
+import dataclasses
+
+from bench.analyse.callers import chains, partly_kept
+from bench.store.profile import OPERATOR, STAGE, Operator, Span
+from tests.profiles import profile
 
 
 def span(name: str, depth: int, start_s: float, *, lane: str = "host", kind: str = OPERATOR) -> Span:
@@ -40,3 +43,19 @@ def test_the_order_of_spans_is_that_of_time() -> None:
 def test_a_depth_that_is_left_out_does_not_mix_siblings() -> None:
     """Where the spans between were dropped, two of one depth still aren't in each other."""
     assert chains([span("outer", 0, 0.0), span("one", 2, 0.1), span("two", 2, 0.2)])["two"] == {("outer",): 1}
+
+
+def test_a_chain_can_do_without_a_name() -> None:
+    """What it called is then called by what is around it, and its own calls are still there."""
+    found = chains([span("outer", 0, 0.0), span("view", 1, 0.1), span("copy_", 2, 0.2)], {"view"})
+    assert found["copy_"] == {("outer",): 1}
+    assert found["view"] == {("outer",): 1}
+
+
+def test_what_has_fewer_spans_than_calls_is_partly_kept() -> None:
+    """None, or some; stages have no calls to be set against."""
+    made = dataclasses.replace(
+        profile(operators=(Operator("view", 3, 1e-6, 0), Operator("mm", 1, 1e-3, 0), Operator("reshape", 1, 1e-6, 0))),
+        spans=(span("scores", 0, 0.0, kind=STAGE), span("view", 1, 0.1), span("mm", 1, 0.2)),
+    )
+    assert partly_kept(made) == {"view", "reshape"}

@@ -2,7 +2,8 @@
 
 from bench.analyse.profile_difference import GREW, UNCHANGED, difference
 from bench.plan.case import Case, Point
-from bench.profiling.worker import summary
+from bench.profiling.operators import operators
+from bench.profiling.spans import spans
 from bench.show.profile_difference import words
 from bench.store.profile import Profile
 from tests.examples import ORIGIN
@@ -16,10 +17,15 @@ COPIED_BYTES = 2 * 64 * 32 * 4
 
 def profile(at: Point, implementation: str) -> Profile:
     """Return the profile of a case."""
-    case = Case(at, implementation)
-    origin = {name: getattr(ORIGIN, name) for name in ORIGIN.__dataclass_fields__}
-    return Profile.from_json(
-        {"schema_version": 1, **case.columns(), **origin, **summary(captured(at, implementation), at)}
+    taken = captured(at, implementation)
+    return Profile(
+        case=Case(at, implementation),
+        origin=ORIGIN,
+        calls=len(taken.middle),
+        timed_s=taken.timed_s,
+        profiled_s=taken.profiled_s,
+        operators=operators(taken.middle, at.device),
+        spans=spans(taken.kept.call),
     )
 
 
