@@ -24,9 +24,6 @@ SETTINGS: dict[str, Any] = {
 }
 """What the profiler is asked for, so that every view has something to show."""
 
-WORKER = "profile"
-"""What the plugin calls the one process that was profiled."""
-
 CATEGORIES = {
     "user_annotation": "cpu_op",  # stages: the plugin drops labels, and shows operators
     "cuda_runtime": "runtime",
@@ -43,7 +40,8 @@ def write(profiler: profile, run: Path, case: Case) -> dict[str, Any]:
     folder = run / TRACES / FOLDER / file_name(case)
     if folder.exists():
         shutil.rmtree(folder)
-    tensorboard_trace_handler(str(folder), WORKER, use_gzip=True)(profiler)
+    worker = case.implementation.replace(":", ".")  # shown beside the run, whose long name the plugin cuts
+    tensorboard_trace_handler(str(folder), worker, use_gzip=True)(profiler)
     (path,) = folder.iterdir()
     trace = read(path)
     with gzip.open(path, "wt", encoding="utf-8") as file:

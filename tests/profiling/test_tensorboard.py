@@ -20,6 +20,7 @@ from bench.plan.case import Case
 from bench.profiling import labels, tensorboard
 from bench.store.profile import file_name
 from tests.points import point
+from tests.profiling import gpu_trace
 
 POINT = point(batch=1, num_tokens=577, channels=192, num_heads=3, mode="train")
 STAGES = {
@@ -27,48 +28,8 @@ STAGES = {
     "weighted values", "merge heads", "output projection", "skip",
 }  # fmt: skip
 CALLS = 3
-GPU = "on-a-gpu"
+GPU = "on-a-gpu-mine"
 LOADING_S = 120.0
-
-
-def label(name: str, start_us: float, duration_us: float, category: str = "user_annotation") -> dict[str, Any]:
-    """Return an event with a duration."""
-    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": 1, "ts": start_us, "dur": duration_us}
-
-
-def launched(name: str, start_us: float, correlation: int, launch: str) -> list[dict[str, Any]]:
-    """Return an operator, the launch of its kernel, and the kernel on a GPU, as torch 2.13 writes them."""
-    ids = {"External id": correlation, "correlation": correlation}
-    kernel = {"device": 0, "stream": 7, "grid": [8, 1, 1], "block": [128, 1, 1], "registers per thread": 32}
-    return [
-        {**label(name, start_us, 20.0, "cpu_op"), "args": {"External id": correlation}},
-        {**label("launch", start_us + 5, 5.0, launch), "args": ids},
-        {
-            **label(f"{name} kernel", start_us + 15, 30.0, "kernel"),
-            "pid": 0,
-            "tid": 7,
-            "args": {**ids, **kernel, "blocks per SM": 0.5, "est. achieved occupancy %": 40, "shared memory": 0},
-        },
-    ]
-
-
-TRACE_OF_A_GPU: dict[str, Any] = {
-    "schemaVersion": 1,
-    "deviceProperties": [{"id": 0, "name": "GPU", "totalGlobalMem": 1 << 34, "computeMajor": 9, "computeMinor": 0}],
-    "traceEvents": [
-        label("mine call", 200.0, 90.0),
-        label("mine call", 100.0, 90.0),
-        label("softmax", 110.0, 30.0),
-        *launched("aten::softmax", 112.0, 1, "cuda_runtime"),
-        *launched("triton_poi_fused", 145.0, 2, "cuda_driver"),
-        *launched("aten::mm", 210.0, 3, "cuda_runtime"),
-        label("mine call", 127.0, 60.0, "gpu_user_annotation"),
-        label("softmax", 127.0, 30.0, "gpu_user_annotation"),
-        {**label("Memcpy HtoD", 270.0, 5.0, "gpu_memcpy"), "args": {"External id": 3, "correlation": 3, "device": 0}},
-    ],
-    "displayTimeUnit": "ms",
-    "traceName": "a name with [brackets].json",
-}
 
 
 def profiled(implementation: str, run: Path) -> dict[str, Any]:
@@ -96,8 +57,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         profiled(implementation, run)
     folder = run / "traces" / "tensorboard" / GPU
     folder.mkdir()
-    trace = json.dumps(tensorboard.for_plugin(TRACE_OF_A_GPU, "mine call"))
-    (folder / "profile.1.pt.trace.json.gz").write_bytes(gzip.compress(trace.encode()))
+    trace = json.dumps(tensorboard.for_plugin(gpu_trace.TRACE, "mine call"))
+    (folder / "mine.1.pt.trace.json.gz").write_bytes(gzip.compress(trace.encode()))
     return run
 
 
@@ -121,14 +82,14 @@ def get(plugin: TorchProfilerPlugin, route: str, **query: str) -> bytes:
 
 
 def asked(plugin: TorchProfilerPlugin, route: str, run: str, **query: str) -> Any:
-    """Return what a route says of the one profile of a run."""
-    return json.loads(get(plugin, route, run=run, worker="profile", span="1", **query))
+    """Return what a route says of the one profile of a run, whose worker is named after the implementation."""
+    return json.loads(get(plugin, route, run=run, worker=run.rpartition("-")[2], span="1", **query))
 
 
 def shown(trace: dict[str, Any]) -> Any:
     """Return what the plugin makes of a trace that is rewritten for it."""
-    data = RunProfileData.from_json("profile", "1", tensorboard.for_plugin(trace, "mine call"))
-    return RunGenerator("profile", "1", data).generate_run_profile()
+    data = RunProfileData.from_json("mine", "1", tensorboard.for_plugin(trace, "mine call"))
+    return RunGenerator("mine", "1", data).generate_run_profile()
 
 
 def operators(table: dict[str, Any]) -> dict[str, int]:
@@ -154,8 +115,8 @@ def test_views_say_which_process_and_profile_they_show(plugin: TorchProfilerPlug
     """A case has one of each, though it was written twice."""
     run = name_of("stepwise")
     assert set(json.loads(get(plugin, "/runs"))["runs"]) == {name_of("eager"), run, GPU}
-    assert json.loads(get(plugin, "/workers", run=run, view="Overview")) == ["profile"]
-    assert json.loads(get(plugin, "/spans", run=run, worker="profile")) == ["1"]
+    assert json.loads(get(plugin, "/workers", run=run, view="Overview")) == ["stepwise"]
+    assert json.loads(get(plugin, "/spans", run=run, worker="stepwise")) == ["1"]
 
 
 def test_the_overview_times_each_call(plugin: TorchProfilerPlugin) -> None:
@@ -197,13 +158,13 @@ def test_the_trace_view_shows_the_plugins_copy(plugin: TorchProfilerPlugin) -> N
     """What its viewer is sent holds steps and stages, and the tree of operators the same."""
     names = {event["name"] for event in asked(plugin, "/trace", name_of("stepwise"))["traceEvents"]}
     assert names >= STAGES | {"ProfilerStep#0", "ProfilerStep#2"}
-    assert "ProfilerStep#2" in get(plugin, "/tree", run=name_of("stepwise"), worker="profile", span="1").decode()
+    assert "ProfilerStep#2" in str(asked(plugin, "/tree", name_of("stepwise")))
 
 
 @pytest.mark.parametrize("route", ["/diff", "/diffnode"])
 def test_two_cases_can_be_compared(plugin: TorchProfilerPlugin, route: str) -> None:
     """The plugin's difference of eager and stepwise has rows."""
-    other = {"exp_run": name_of("stepwise"), "exp_worker": "profile", "exp_span": "1"}
+    other = {"exp_run": name_of("stepwise"), "exp_worker": "stepwise", "exp_span": "1"}
     assert asked(plugin, route, name_of("eager"), **other)
 
 
@@ -233,26 +194,26 @@ def test_every_other_route_needs_several_processes(plugin: TorchProfilerPlugin) 
 
 def test_stages_of_a_gpu_have_the_time_of_their_kernels() -> None:
     """A stage is an operator on the host; its second appearance on the GPU is no operator of its own."""
-    rows = {row["name"]: row for row in shown(TRACE_OF_A_GPU).operation_table_by_name["data"]}
+    rows = {row["name"]: row for row in shown(gpu_trace.TRACE).operation_table_by_name["data"]}
     assert (rows["softmax"]["calls"], rows["softmax"]["device_total_duration"]) == (1, 30)
     assert rows["softmax"]["host_total_duration"] == 30
 
 
 def test_calls_are_numbered_in_order_of_time() -> None:
     """Whatever their order in the file; the label of a call on the GPU is none."""
-    events = tensorboard.for_plugin(TRACE_OF_A_GPU, "mine call")["traceEvents"]
+    events = tensorboard.for_plugin(gpu_trace.TRACE, "mine call")["traceEvents"]
     steps = {event["name"]: event["ts"] for event in events if event["name"].startswith("ProfilerStep#")}
     assert steps == {"ProfilerStep#0": 100.0, "ProfilerStep#1": 200.0}
 
 
 def test_a_trace_is_not_changed_by_being_rewritten() -> None:
     """The function returns another trace, of as many events, with all else that stood beside them."""
-    before = json.dumps(TRACE_OF_A_GPU)
-    rewritten = tensorboard.for_plugin(TRACE_OF_A_GPU, "mine call")
-    assert json.dumps(TRACE_OF_A_GPU) == before
+    before = json.dumps(gpu_trace.TRACE)
+    rewritten = tensorboard.for_plugin(gpu_trace.TRACE, "mine call")
+    assert json.dumps(gpu_trace.TRACE) == before
     assert list(rewritten)[-1] == "traceEvents"
-    assert set(rewritten) == set(TRACE_OF_A_GPU)
-    assert len(rewritten["traceEvents"]) == len(TRACE_OF_A_GPU["traceEvents"])
+    assert set(rewritten) == set(gpu_trace.TRACE)
+    assert len(rewritten["traceEvents"]) == len(gpu_trace.TRACE["traceEvents"])
 
 
 @pytest.mark.parametrize(
@@ -270,7 +231,7 @@ def test_a_trace_is_not_changed_by_being_rewritten() -> None:
 )
 def test_categories(category: str, understood: str) -> None:
     """Only the names change that the plugin doesn't know."""
-    trace = {"traceEvents": [label("softmax", 0.0, 1.0, category), {"ph": "M", "name": "process_name"}]}
+    trace = {"traceEvents": [gpu_trace.label("softmax", 0.0, 1.0, category), {"ph": "M", "name": "process_name"}]}
     first, second = tensorboard.for_plugin(trace, "mine call")["traceEvents"]
     assert (first["cat"], "cat" in second) == (understood, False)
 
