@@ -3,11 +3,13 @@
 import gzip
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch._C._profiler import _ExperimentalConfig
-from torch.profiler import profile, tensorboard_trace_handler
+from torch.profiler import ProfilerActivity, profile, tensorboard_trace_handler
 
 from bench.plan.case import Case
 from bench.profiling import labels
@@ -15,6 +17,9 @@ from bench.store.profile import TRACES, file_name
 
 FOLDER = "tensorboard"
 """The folder within a run's traces that TensorBoard is given; each case in it is one of its runs."""
+
+CALLS = 3
+"""Calls in a trace: the plugin's steps."""
 
 SETTINGS: dict[str, Any] = {
     "record_shapes": True,  # operators by the shapes of their inputs
@@ -32,21 +37,36 @@ CATEGORIES = {
 """The plugin's word for a category that it doesn't know."""
 
 
-def write(profiler: profile, run: Path, case: Case) -> dict[str, Any]:
-    """Write a case's trace for the plugin in place of an earlier one, and return the trace as torch made it.
+def record(call: Callable[[], object], run: Path, case: Case) -> Path:
+    """Profile some warm calls of a case as the plugin's views want them, and return the file of their trace.
 
-    torch gives a trace away only once, so whoever else needs it takes it from here.
+    An earlier trace of the case is replaced.
     """
-    folder = run / TRACES / FOLDER / file_name(case)
+    with labels.call(case):
+        call()  # the first label of a process imports modules, which would stand in the trace
+    with profile(activities=_activities(case), **SETTINGS) as profiler:
+        for _ in range(CALLS):
+            with labels.call(case):
+                call()
+        if case.point.device != "cpu":
+            torch.cuda.synchronize(case.point.device)
+    return _write(profiler, run / TRACES / FOLDER / file_name(case), case)
+
+
+def _activities(case: Case) -> list[ProfilerActivity]:
+    return [ProfilerActivity.CPU] if case.point.device == "cpu" else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+
+
+def _write(profiler: profile, folder: Path, case: Case) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
     worker = case.implementation.replace(":", ".")  # shown beside the run, whose long name the plugin cuts
     tensorboard_trace_handler(str(folder), worker, use_gzip=True)(profiler)
     (path,) = folder.iterdir()
-    trace = read(path)
+    rewritten = for_plugin(read(path), labels.name(case))
     with gzip.open(path, "wt", encoding="utf-8") as file:
-        json.dump(for_plugin(trace, labels.name(case)), file)
-    return trace
+        json.dump(rewritten, file)
+    return path
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tensorboard.backend.application import TensorBoardWSGI
 from tensorboard.plugins.base_plugin import TBContext
-from torch.profiler import ProfilerActivity, profile
 from torch_tb_profiler.plugin import TorchProfilerPlugin
 from torch_tb_profiler.profiler.data import RunProfileData
 from torch_tb_profiler.profiler.run_generator import RunGenerator
@@ -17,7 +16,7 @@ from werkzeug.test import Client
 
 from bench.measure import workload
 from bench.plan.case import Case
-from bench.profiling import labels, tensorboard
+from bench.profiling import tensorboard
 from bench.store.profile import file_name
 from tests.points import point
 from tests.profiling import gpu_trace
@@ -27,21 +26,16 @@ STAGES = {
     "qkv projection", "split heads", "scale", "scores", "softmax",
     "weighted values", "merge heads", "output projection", "skip",
 }  # fmt: skip
-CALLS = 3
+CALLS = tensorboard.CALLS
 GPU = "on-a-gpu-mine"
 LOADING_S = 120.0
 
 
-def profiled(implementation: str, run: Path) -> dict[str, Any]:
-    """Profile some calls of a case, write its trace for the plugin, and return what torch made."""
-    case = Case(POINT, implementation)
+def recorded(implementation: str, run: Path) -> Path:
+    """Write the trace of some calls of a case, and return its file."""
     work = workload.make(POINT)
     call = workload.step(workload.subject(work, implementation), work)
-    with profile(activities=[ProfilerActivity.CPU], **tensorboard.SETTINGS) as profiler:
-        for _ in range(CALLS):
-            with labels.call(case):
-                call()
-    return tensorboard.write(profiler, run, case)
+    return tensorboard.record(call, run, Case(POINT, implementation))
 
 
 def name_of(implementation: str) -> str:
@@ -54,7 +48,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run with traces of eager and stepwise, written twice, and one from a GPU."""
     run = tmp_path_factory.mktemp("run")
     for implementation in ("eager", "stepwise", "stepwise"):
-        profiled(implementation, run)
+        recorded(implementation, run)
     folder = run / "traces" / "tensorboard" / GPU
     folder.mkdir()
     trace = json.dumps(tensorboard.for_plugin(gpu_trace.TRACE, "mine call"))
@@ -122,7 +116,7 @@ def test_views_say_which_process_and_profile_they_show(plugin: TorchProfilerPlug
 def test_the_overview_times_each_call(plugin: TorchProfilerPlugin) -> None:
     """Every call is one of the plugin's steps, most of it spent in operators."""
     overview = asked(plugin, "/overview", name_of("eager"))
-    assert [row[0] for row in overview["steps"]["rows"]] == ["0", "1", "2"]
+    assert [row[0] for row in overview["steps"]["rows"]] == [str(step) for step in range(CALLS)]
     share = {part["name"]: part["extra"] for part in overview["performance"][0]["children"]}
     assert share["CPU Exec"] > 50
     assert {"title": "Device Type", "value": "CPU"} in overview["environments"]
@@ -236,11 +230,10 @@ def test_categories(category: str, understood: str) -> None:
     assert (first["cat"], "cat" in second) == (understood, False)
 
 
-def test_the_trace_that_torch_made_is_handed_on_unchanged(tmp_path: Path) -> None:
-    """Who needs it besides, for Perfetto or for a table, finds labels as labels."""
-    events = profiled("stepwise", tmp_path)["traceEvents"]
-    labelled = {event["name"] for event in events if event.get("cat") == "user_annotation"}
-    assert labelled == STAGES | {"stepwise call"}
+def test_a_kernel_of_ones_own_is_a_file_that_every_system_can_hold(tmp_path: Path) -> None:
+    """A colon in an implementation's name is none in its file's or its folder's."""
+    path = recorded("impls.whole.stepwise:adapt", tmp_path)
+    assert ":" not in str(path.relative_to(tmp_path))
 
 
 def test_a_trace_with_the_name_of_a_freed_function_can_be_read(tmp_path: Path) -> None:
