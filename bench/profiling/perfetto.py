@@ -20,13 +20,25 @@ SLICE = "X"
 """The phase of what has a beginning and a duration."""
 
 
-def save(raw: Path, path: Path) -> None:
-    """Write a trace that torch exported as gzipped JSON, mended."""
-    # torch writes NaN where JSON has no number, and control characters of other people's names as they are
-    text = raw.read_text(encoding="utf-8", errors="replace")
-    trace = json.loads(text, strict=False, parse_float=Decimal, parse_constant=lambda _: None)
+def read(path: Path) -> dict[str, Any]:
+    """Return a trace that torch wrote, its decimal numbers exact.
+
+    torch writes NaN where JSON has no number. With stacks a trace may hold names that are neither UTF-8 nor JSON:
+    those of functions that Python had freed by then.
+    """
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8", errors="replace")
+    trace: dict[str, Any] = json.loads(text, strict=False, parse_float=Decimal, parse_constant=lambda _: None)
+    return trace
+
+
+def write(trace: dict[str, Any], path: Path) -> None:
+    """Write a trace as gzipped JSON, under the name of its file."""
     with gzip.open(path, "wt", encoding="utf-8") as file:
-        json.dump({**mended(trace), "traceName": path.name}, file, allow_nan=False, default=float)
+        # the events come last: a plugin of TensorBoard's cuts a GPU's trace at its last bracket to add to them
+        rest = {key: value for key, value in trace.items() if key != "traceEvents"}
+        whole = {**rest, "traceName": path.name, "traceEvents": trace["traceEvents"]}
+        json.dump(whole, file, allow_nan=False, default=float)
 
 
 def mended(trace: dict[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,9 @@
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from bench.measure import compilation, facts, visit, workload
 from bench.measure.channel import Channel, serve
@@ -16,9 +14,6 @@ from bench.profiling.operators import operators
 from bench.profiling.spans import spans
 from bench.profiling.stages import stages
 from bench.store.profile import Block, Operator, Span, Stage
-
-TENSORBOARD_CALLS = 3
-"""The steps of TensorBoard's overview."""
 
 
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -43,21 +38,9 @@ def _profile(case: Case, path: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="attention-bench-traces-") as folder:
         with work.context():
             captured = capture.take(call, labels.name(case), point.device, point.timing, Path(folder))
-            _for_tensorboard(call, case, path.parents[1])
-        perfetto.save(captured.kept.trace, path)
+            tensorboard.record(call, path.parents[1], case)
+        perfetto.write(perfetto.mended(perfetto.read(captured.kept.trace)), path)
     return summary(captured, point)
-
-
-def _for_tensorboard(call: Callable[[], object], case: Case, run: Path) -> None:
-    """Write the case's trace for TensorBoard, a profile of its own: its stacks cost more than all else together."""
-    device = case.point.device
-    with torch.profiler.profile(activities=capture.activities(device), **tensorboard.SETTINGS) as profiler:
-        for _ in range(TENSORBOARD_CALLS):
-            with labels.call(case):
-                call()
-        if device != "cpu":
-            torch.cuda.synchronize(device)
-    tensorboard.write(profiler, run, case)
 
 
 def summary(captured: capture.Capture, point: Point) -> dict[str, Any]:

@@ -234,10 +234,3 @@ def test_a_kernel_of_ones_own_is_a_file_that_every_system_can_hold(tmp_path: Pat
     """A colon in an implementation's name is none in its file's or its folder's."""
     path = recorded("impls.whole.stepwise:adapt", tmp_path)
     assert ":" not in str(path.relative_to(tmp_path))
-
-
-def test_a_trace_with_the_name_of_a_freed_function_can_be_read(tmp_path: Path) -> None:
-    """Stacks may hold bytes that are neither UTF-8 nor allowed in JSON; they cost one name, not the trace."""
-    path = tmp_path / "broken.json.gz"
-    path.write_bytes(gzip.compress(b'{"traceEvents": [{"name": "a.py(0): \xf1\x03led"}]}'))
-    assert tensorboard.read(path)["traceEvents"][0]["name"].startswith("a.py(0)")
