@@ -63,7 +63,7 @@ def _write(profiler: profile, folder: Path, case: Case) -> Path:
 
 
 def for_plugin(trace: dict[str, Any], call: str) -> dict[str, Any]:
-    """Return a trace in the plugin's words: labels are operators, and those named `call` its steps, in order of time."""
+    """Return a trace in the plugin's words: labels are operators, and those named `call` its steps in order of time."""
     events = trace["traceEvents"]
     starts = sorted(event["ts"] for event in events if _is_call(event, call))
     steps = {start: f"ProfilerStep#{number}" for number, start in enumerate(starts)}
