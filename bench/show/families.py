@@ -18,7 +18,20 @@ PRODUCT, ATTENTION, SOFTMAX, COPY, ARITHMETIC, OTHER = (
 FAMILIES = {
     ATTENTION: ("attention", "flash", "fmha", "cudnn_sdpa"),
     SOFTMAX: ("softmax",),
-    PRODUCT: ("::mm", "addmm", "bmm", "kernels.mm", "matmul", "linear", "gemm", "einsum", "conv", "cutlass", "xmma"),
+    PRODUCT: (
+        "::mm",
+        "addmm",
+        "bmm",
+        "kernels.mm",
+        "mmbackward",
+        "matmul",
+        "linear",
+        "gemm",
+        "einsum",
+        "conv",
+        "cutlass",
+        "xmma",
+    ),
     COPY: ("copy", "clone", "contiguous", "empty", "::cat", "memcpy", "memset", "zero", "fill", "resize"),
     ARITHMETIC: ("add", "mul", "div", "sub", "sum", "elementwise", "fused", "triton"),
 }

@@ -15,6 +15,9 @@ NAMED, LEAST_NAMED = 8, 0.02
 WIDTH, HEIGHT = 1000, 150
 """Of the chart, in units of its own."""
 
+COLUMN = 2
+"""What lies within so many units can't be told apart."""
+
 Corner = tuple[float, float]
 
 
@@ -97,10 +100,10 @@ def _band(letter: str, block: Block, before: Sequence[Block], scale: _Scale) -> 
 
 
 def _thinned(corners: Sequence[Corner]) -> list[Corner]:
-    """Return the highest and the last corner of each of the chart's columns: what is in between can't be seen."""
+    """Return the highest and the last corner of each of the chart's columns."""
     columns: dict[int, list[Corner]] = {}
     for corner in corners:
-        columns.setdefault(int(corner[0]), []).append(corner)
+        columns.setdefault(int(corner[0] / COLUMN), []).append(corner)
     return [
         corner
         for column in columns.values()

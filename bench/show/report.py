@@ -26,7 +26,7 @@ PAGE = "profile.html"
 
 PARTS = Path(__file__).parent / "report_parts"
 
-MOST_SPANS, FEWEST_SPANS, SPANS_OF_A_PAGE = 400, 60, 8000
+MOST_SPANS, FEWEST_SPANS, SPANS_OF_A_PAGE = 400, 60, 4000
 """A timeline has so many spans at most, fewer where many cases share a page, which shall stay below 2 MB."""
 
 LIGHTER_IN_THE_DARK = 0.15

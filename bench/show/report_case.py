@@ -12,11 +12,11 @@ from bench.show.stage_palette import QUADRATIC, stage_colour
 from bench.show.timeline import Timeline, families, timeline
 from bench.store.profile import Block, Operator, Profile, Stage
 
-MOST_OPERATORS, MOST_BLOCKS = 40, 12
+MOST_OPERATORS, MOST_BLOCKS = 30, 12
 """So many rows of a table are shown at most."""
 
 LEAST_SHARE = 1e-3
-"""An operator with less than this share of the time is bookkeeping, and summed up with the others."""
+"""An operator or block with less than this share is bookkeeping, and summed up with the others."""
 
 Legend = dict[str, str]
 """What a colour means, and the colour."""
@@ -130,7 +130,7 @@ def case_view(anchor: str, profile: Profile, most_spans: int) -> CaseView:
 
 
 def peak_words(view: CaseView) -> str:
-    """Return why the peak is as high as it is: what was allocated where, and how much of it is quadratic."""
+    """Return why the peak is as high as it is: where most of it was allocated, and how much in the N² stages."""
     if view.memory is None:
         return ""
     top = view.memory.peak
@@ -140,10 +140,10 @@ def peak_words(view: CaseView) -> str:
         places[place] = places.get(place, 0) + block.bytes
     largest = sorted(places.items(), key=lambda place: -place[1])[:3]
     named = _listed([f"{name} ({units.percent(size / top.bytes)})" for name, size in largest])
-    quadratic = sum(size for name, size in places.items() if name in QUADRATIC)
-    grows = f" {units.percent(quadratic / top.bytes)} of it grows with the square of the tokens." if quadratic else ""
+    quadratic = sum(block.bytes for block in top.blocks if block.stage in QUADRATIC)
+    rest = f", {units.percent(quadratic / top.bytes)} of it in the N² stages" if quadratic else ""
     preposition = "in" if largest[0][0] in {block.stage for block in top.blocks} else "by"
-    return f"Most of it was allocated {preposition} {named}.{grows}"
+    return f"Most of it was allocated {preposition} {named}{rest}."
 
 
 def _line(operator: Operator, share: float) -> OperatorLine:
@@ -188,10 +188,8 @@ def _stages(profile: Profile) -> tuple[StageLine, ...]:
 
 def _peak_blocks(memory: MemoryChart) -> tuple[BlockLine, ...]:
     bands = {id(band.block): band for band in memory.bands}
-    return tuple(
-        BlockLine(block, block.bytes / memory.peak.bytes, *_mark(bands.get(id(block))))
-        for block in memory.peak.blocks[:MOST_BLOCKS]
-    )
+    shown = [block for block in memory.peak.blocks if block.bytes >= LEAST_SHARE * memory.peak.bytes][:MOST_BLOCKS]
+    return tuple(BlockLine(block, block.bytes / memory.peak.bytes, *_mark(bands.get(id(block)))) for block in shown)
 
 
 def _listed(names: Sequence[str]) -> str:

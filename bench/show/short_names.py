@@ -8,8 +8,13 @@ from collections.abc import Iterable
 LONGEST = 64
 """So many characters of a name are shown."""
 
-NOISE = ("void ", "(anonymous namespace)::", "at::native::")
-"""What long names are full of and nobody asks for."""
+NOISE = {
+    "void ": "",
+    "(anonymous namespace)::": "",
+    "at::native::": "",
+    "autograd::engine::evaluate_function: ": "autograd: ",
+}
+"""What long names are full of and nobody asks for, and what is said instead."""
 
 
 def short(name: str) -> str:
@@ -17,8 +22,8 @@ def short(name: str) -> str:
     if len(name) <= LONGEST:
         return name
     plain = name
-    for noise in NOISE:
-        plain = plain.replace(noise, "")
+    for noise, word in NOISE.items():
+        plain = plain.replace(noise, word)
     plain = plain or name
     # a name that begins with a bracket isn't a template's
     ends = [place for place in (plain.find("<"), plain.find("(")) if place > 0]

@@ -1,6 +1,5 @@
 """The spans of one call as boxes on lanes, few enough for a screen: stages on top, operators below in their depth."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -72,8 +71,9 @@ def timeline(spans: Sequence[Span], most: int) -> Timeline:
 
 
 def families(boxes: Sequence[Box]) -> list[str]:
-    """Return what the boxes outside all stages do, the most frequent first: what a legend of colours has to name."""
-    return [name for name, _ in Counter(family(box.name) for box in boxes if not box.stage).most_common()]
+    """Return what the boxes outside all stages do: what a legend of colours has to name."""
+    found = {family(box.name) for box in boxes if not box.stage}
+    return [name for name in FAMILY_COLOURS if name in found]
 
 
 def _stage_lane(span: Span, stages: Sequence[Span]) -> str:

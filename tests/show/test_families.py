@@ -10,6 +10,7 @@ from bench.show.families import FAMILY_COLOURS, family
     [
         ("aten::addmm", "matrix product"),
         ("aten::bmm", "matrix product"),
+        ("autograd::engine::evaluate_function: MmBackward0", "matrix product"),
         ("ampere_sgemm_128x64_tn", "matrix product"),
         ("aten::_softmax", "softmax"),
         ("aten::_softmax_backward_data", "softmax"),

@@ -11,6 +11,7 @@ ELEMENTWISE = (
     "at::native::binary_internal::MulFunctor<float>>, std::array<char*, 2ul>>(int, at::native::BUnaryFunctor<float>)"
 )
 SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<c10::Half, c10::Half, float, 8, false, false>(c10::Half*)"
+BACKWARD = "autograd::engine::evaluate_function: ScaledDotProductFlashAttentionForCpuBackward0"
 FUSED = "triton_poi_fused__softmax_add_mul_sub_transpose_view_native_layer_norm_backward_3"
 
 
@@ -21,6 +22,7 @@ FUSED = "triton_poi_fused__softmax_add_mul_sub_transpose_view_native_layer_norm_
         ("ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"),
         (ELEMENTWISE, "vectorized_elementwise_kernel<…>"),
         (SOFTMAX, "softmax_warp_forward<…>"),
+        (BACKWARD, "autograd: ScaledDotProductFlashAttentionForCpuBackward0"),
         (FUSED, "triton_poi_fused__softmax_add_mul_sub_transpose_view_native_lay…"),
     ],
 )

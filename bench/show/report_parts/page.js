@@ -15,7 +15,10 @@ function sort(heading) {
   const order = before === "none" ? (numeric ? "descending" : "ascending") : before === "ascending" ? "descending" : "ascending";
   every("th[aria-sort]", table).forEach((other) => other.setAttribute("aria-sort", "none"));
   heading.setAttribute("aria-sort", order);
-  const key = (row) => row.children[column].dataset.v ?? row.children[column].textContent;
+  const key = (row) => {
+    const cell = row.children[column];
+    return (cell.dataset.v ?? cell.style.getPropertyValue("--w")) || cell.textContent;
+  };
   const compare = numeric ? (a, b) => key(a) - key(b) : (a, b) => key(a).localeCompare(key(b));
   const sign = order === "ascending" ? 1 : -1;
   const body = table.tBodies[0];
