@@ -41,10 +41,10 @@ def stage_growths(profiles: Iterable[Profile]) -> Iterator[StageGrowth]:
             ordered: Sequence[Profile] = sorted(
                 (row["profile"] for row in group), key=lambda profile: profile.case.point.num_tokens
             )
-            yield StageGrowth(tuple(ordered), tuple(map(stage_shares, ordered)))
+            yield StageGrowth(tuple(ordered), tuple(map(shares_by_stage, ordered)))
 
 
-def stage_shares(profile: Profile) -> Shares:
+def shares_by_stage(profile: Profile) -> Shares:
     """Return the share of each stage, forward and backward together, in the time of all stages."""
     whole_s = sum(stage.time_s for stage in profile.stages)
     found = dict.fromkeys((stage.name for stage in profile.stages), 0.0)

@@ -1,50 +1,41 @@
 """What an operator does, in a word, from its name; with the colours of the stages that do the same.
 
-A call without stages is coloured by this.
+What has no stages is coloured by this, on the page and in pictures.
 """
 
 from bench.show.short_names import short
 from bench.show.stage_palette import STAGE_COLOURS
 
-PRODUCT, ATTENTION, SOFTMAX, COPY, ARITHMETIC, OTHER = (
+PRODUCT, BATCHED, SOFTMAX, SEVERAL, COPY, ARITHMETIC, OTHER = (
     "matrix product",
-    "attention in one kernel",
+    "batched product",
     "softmax",
+    "several steps in one kernel",
     "copy or new memory",
     "element by element",
     "other",
 )
 
 FAMILIES = {
-    ATTENTION: ("attention", "flash", "fmha", "cudnn_sdpa"),
+    SEVERAL: ("attention", "flash", "fmha", "cudnn_sdpa", "flex", "fused", "triton_"),
     SOFTMAX: ("softmax",),
-    PRODUCT: (
-        "::mm",
-        "addmm",
-        "bmm",
-        "kernels.mm",
-        "mmbackward",
-        "matmul",
-        "linear",
-        "gemm",
-        "einsum",
-        "conv",
-        "cutlass",
-        "xmma",
-    ),
+    BATCHED: ("bmm", "matmul", "einsum"),
+    PRODUCT: ("::mm", "addmm", "kernels.mm", "mmbackward", "linear", "gemm", "conv", "cutlass", "xmma"),
     COPY: ("copy", "clone", "contiguous", "empty", "::cat", "memcpy", "memset", "zero", "fill", "resize"),
-    ARITHMETIC: ("add", "mul", "div", "sub", "sum", "elementwise", "fused", "triton"),
+    ARITHMETIC: ("add", "mul", "div", "sub", "sum", "elementwise"),
 }
 """What is part of a name that belongs to a family; the first that fits holds."""
 
 FAMILY_COLOURS = {
     PRODUCT: STAGE_COLOURS["qkv projection"],
-    ATTENTION: STAGE_COLOURS["scores"],
+    BATCHED: STAGE_COLOURS["scores"],
     SOFTMAX: STAGE_COLOURS["softmax"],
+    SEVERAL: "#7b4fa3",
     COPY: STAGE_COLOURS["merge heads"],
     ARITHMETIC: STAGE_COLOURS["skip"],
     OTHER: "#d2d4da",
 }
+"""In the order of a call, near enough: operators of a family stand in the same place in every bar."""
 
 
 def family(name: str) -> str:

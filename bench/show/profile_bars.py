@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.profile import time_s
-from bench.show.operator_work import OTHER, OTHER_COLOUR, SHOWN_IN_ORDER, work, work_colour
+from bench.show.families import FAMILY_COLOURS, OTHER, family
 from bench.show.stage_palette import stage_colour
 from bench.store.profile import BACKWARD, Operator, Profile
 
@@ -75,10 +75,11 @@ def _operators(operators: Sequence[Operator]) -> tuple[Segment, ...]:
     least_s = LEAST_NAMED * sum(map(time_s, ordered))
     named = [operator for operator in ordered[:MOST_NAMED] if time_s(operator) >= least_s]
     rest = ordered[len(named) :]
-    named.sort(key=lambda operator: SHOWN_IN_ORDER.index(work(operator.name)))
-    segments = [Segment(short(each.name), time_s(each), work_colour(each.name)) for each in named]
+    places = list(FAMILY_COLOURS)
+    named.sort(key=lambda operator: places.index(family(operator.name)))
+    segments = [Segment(short(each.name), time_s(each), FAMILY_COLOURS[family(each.name)]) for each in named]
     if rest:
-        segments.append(Segment(f"{len(rest)} {OTHER}", sum(map(time_s, rest)), OTHER_COLOUR))
+        segments.append(Segment(f"{len(rest)} {OTHER}", sum(map(time_s, rest)), FAMILY_COLOURS[OTHER]))
     return tuple(segments)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bench.analyse.stage_growth import stage_growths, stage_shares
+from bench.analyse.stage_growth import shares_by_stage, stage_growths
 from bench.store.profile import BACKWARD, FORWARD, Profile, Stage
 from tests.profiles import STEPS, profile, stepwise
 
@@ -17,14 +17,14 @@ def of(num_tokens: int, **stages: float) -> Profile:
 
 def test_shares_are_of_the_time_of_all_stages() -> None:
     """What is in no stage has none."""
-    assert stage_shares(of(197, scores=1.0, softmax=3.0)) == {"scores": 0.25, "softmax": 0.75}
-    assert sum(stage_shares(stepwise(residual_s=1.0)).values()) == pytest.approx(1)
+    assert shares_by_stage(of(197, scores=1.0, softmax=3.0)) == {"scores": 0.25, "softmax": 0.75}
+    assert sum(shares_by_stage(stepwise(residual_s=1.0)).values()) == pytest.approx(1)
 
 
 def test_a_stage_is_one_forward_and_backward() -> None:
     """Both directions add up."""
     stages = (Stage("scores", FORWARD, 1.0, 0), Stage("skip", FORWARD, 1.0, 0), Stage("scores", BACKWARD, 2.0, 0))
-    assert stage_shares(dataclasses.replace(stepwise(), stages=stages)) == {"scores": 0.75, "skip": 0.25}
+    assert shares_by_stage(dataclasses.replace(stepwise(), stages=stages)) == {"scores": 0.75, "skip": 0.25}
 
 
 def test_a_series_is_in_the_order_of_its_tokens() -> None:
