@@ -11,6 +11,7 @@ from bench.measure.channel import Channel, serve
 from bench.plan.case import Point
 from bench.profiling import capture, perfetto
 from bench.profiling.operators import operators
+from bench.profiling.pairs import Capture
 from bench.profiling.spans import spans
 from bench.profiling.stages import stages
 from bench.store.profile import Block, Operator, Span, Stage
@@ -41,7 +42,7 @@ def _profile(point: Point, implementation: str, path: Path) -> dict[str, Any]:
     return _summary(captured, point)
 
 
-def _summary(captured: capture.Capture, point: Point) -> dict[str, Any]:
+def _summary(captured: Capture, point: Point) -> dict[str, Any]:
     """Return what a profile holds beside its case and origin, as JSON has it."""
     return {
         "calls": len(captured.middle),
