@@ -1,17 +1,12 @@
 """The worker process: imports torch once, then answers requests for as long as its parent wants."""
 
 import contextlib
-import ctypes
 import dataclasses
-import gc
-import sys
 from typing import Any
-
-import torch
 
 import impls
 from bench.analyse.rounds import Limits, Reading
-from bench.measure import compilation, facts, system_memory, visit
+from bench.measure import compilation, facts, heap, system_memory, visit
 from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
@@ -42,7 +37,7 @@ def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
 
 def _visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     made = visit.make(_asked(request), channel.announce)
-    _give_memory_back()
+    heap.give_back()  # to other workers, which take their turn
     return {"event": "visited", **dataclasses.asdict(made)}
 
 
@@ -63,7 +58,7 @@ def _slot(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
 def _finish(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """End the turns of the implementation that was prepared."""
     made = _SEAT.finish()
-    _give_memory_back()
+    heap.give_back()  # to other workers, which take their turn
     return {"event": "visited", **dataclasses.asdict(made)}
 
 
@@ -84,14 +79,6 @@ def _memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     channel.announce(request["implementation"], "memory")
     case = Case(Point(**request["point"]), request["implementation"])
     return {"event": "seen", "peak_bytes": system_memory.of_case(case)}
-
-
-def _give_memory_back() -> None:
-    """Return freed memory to the system, and to a GPU, while other workers take their turn."""
-    gc.collect()
-    torch.cuda.empty_cache()  # nothing happens where no GPU was used
-    if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 if __name__ == "__main__":

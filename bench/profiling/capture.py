@@ -2,17 +2,17 @@
 
 import resource
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean
 from typing import TypeVar
 
+import psutil
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from bench.measure import clock
-from bench.profiling.blocks import Allocated, allocated
-from bench.profiling.recorded import Call, recorded
+from bench.measure import clock, heap
+from bench.profiling.blocks import allocated
+from bench.profiling.pairs import FEW_FAULTS, Capture, Pair, calm
+from bench.profiling.recorded import recorded
 
 Value = TypeVar("Value")
 
@@ -25,103 +25,76 @@ PAIRS, LEAST_PAIRS = 15, 3
 BUDGET_S = 3.0
 """After this no further pair begins."""
 
-SETTLING_CALLS, FEW_FAULTS = 4, 50
-"""At most so many calls are made before a timed one, until one faults in no more pages than any call may."""
+MOST_PAIRS = 9
+"""Where calls are long, so many pairs are made to find the least number that are calm."""
 
+SETTLING_CALLS = 4
+"""At most so many calls are made before a timed one, until one faults hardly any page in."""
 
-@dataclass(frozen=True)
-class Pair:
-    """The seconds of a call without the profiler and of the one after it, and what was recorded of that.
-
-    `trace` is the file of its Chrome trace, as torch wrote it.
-    """
-
-    timed_s: float
-    profiled_s: float
-    call: Call
-    blocks: tuple[Allocated, ...]
-    trace: Path
-
-
-@dataclass(frozen=True)
-class Capture:
-    """All pairs of calls of one case.
-
-    Means are taken over the middle half of the calls: like medians they pass over those that a noisy machine delayed,
-    and yet those of a call's parts add up to that of the call.
-    """
-
-    pairs: tuple[Pair, ...]
-
-    @property
-    def timed_s(self) -> float:
-        """The mean of the middle half of the calls without the profiler."""
-        return mean(_middle(sorted(pair.timed_s for pair in self.pairs)))
-
-    @property
-    def profiled_s(self) -> float:
-        """The mean of the middle half of the calls under the profiler."""
-        return mean(pair.profiled_s for pair in self.middle)
-
-    @property
-    def middle(self) -> Sequence[Pair]:
-        """The middle half of the profiled calls, fastest first."""
-        return _middle(sorted(self.pairs, key=lambda pair: pair.profiled_s))
-
-    @property
-    def kept(self) -> Pair:
-        """The pair whose profiled call stands for all: the median."""
-        return self.middle[len(self.middle) // 2]
+GROWTH_BYTES = 2**30
+"""What moved leaves its old place behind: after so much growth what is free goes back to the system."""
 
 
 def take(call: clock.Call, label: str, device: str, timing: str, folder: Path) -> Capture:
     """Return pairs of calls, which stand under this label in their traces; the traces go into the folder.
 
-    A warm-up holds both kinds of call.
+    A warm-up holds both kinds of call. Pairs that are not calm are left out unless there is no other.
     """
     timer = clock.timer(device, timing)
     for _ in range(WARM_CALLS):
         call()
-    pairs = [_pair(call, label, device, timer, folder / "warm-up.json")]
-    deadline = time.monotonic() + BUDGET_S
-    while len(pairs) <= LEAST_PAIRS or (len(pairs) <= PAIRS and time.monotonic() < deadline):
+    _pair(call, label, device, timer, folder / "warm-up.json")
+    pairs: list[Pair] = []
+    held_bytes, deadline = _resident_bytes(), time.monotonic() + BUDGET_S
+    while _goes_on(pairs, deadline):
+        if _resident_bytes() > held_bytes + GROWTH_BYTES:
+            heap.give_back()
         pairs.append(_pair(call, label, device, timer, folder / f"{len(pairs)}.json"))
-    return Capture(tuple(pairs[1:]))
+    return Capture(tuple(calm(pairs) or pairs))
+
+
+def _goes_on(pairs: Sequence[Pair], deadline: float) -> bool:
+    found = len(calm(pairs))
+    return found < PAIRS if time.monotonic() < deadline else found < LEAST_PAIRS and len(pairs) < MOST_PAIRS
 
 
 def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: Path) -> Pair:
     _settle(call)
-    timed_s = timer(call, 1)
     results: list[object] = []
 
     def labelled() -> None:
         with record_function(label):
             results.append(call())  # held until the profile ends, so that what outlives the call is seen to
 
+    timed_s, timed_faults = _with_faults(lambda: timer(call, 1))
     with profile(activities=activities(device), record_shapes=True, profile_memory=True, with_flops=True) as profiler:
-        profiled_s = timer(labelled, 1)
+        profiled_s, profiled_faults = _with_faults(lambda: timer(labelled, 1))
     profiler.export_chrome_trace(str(trace))
     found = recorded(profiler, label)
-    return Pair(timed_s, profiled_s, found, allocated(profiler, found, device), trace)
-
-
-def _middle(ordered: Sequence[Value]) -> Sequence[Value]:
-    """Return a sequence without its first and last quarter; of three calls the second remains."""
-    quarter = (len(ordered) + 1) // 4
-    return ordered[quarter : len(ordered) - quarter]
+    faults = timed_faults, profiled_faults
+    return Pair(timed_s, profiled_s, faults, found, allocated(profiler, found, device), trace)
 
 
 def _settle(call: clock.Call) -> None:
     """Make calls until one faults no page in: a profile leaves gaps in memory, and what is too large for them moves.
 
-    The first call after a profile was seen to take a quarter longer than others, and several times as long where
-    profiles were kept.
+    The first call after a profile was seen to take from a quarter longer to four times as long.
     """
     for _ in range(SETTLING_CALLS):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        call()
-        if resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before <= FEW_FAULTS:
+        _, faults = _with_faults(call)
+        if faults <= FEW_FAULTS:
             return
+
+
+def _resident_bytes() -> int:
+    return int(psutil.Process().memory_info().rss)
+
+
+def _with_faults(action: Callable[[], Value]) -> tuple[Value, int]:
+    """Return what an action returns, and how many pages it faulted in."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    value = action()
+    return value, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
 def activities(device: str) -> list[ProfilerActivity]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from torch.autograd.profiler_util import FunctionEvent
 
-from bench.profiling.capture import Pair
+from bench.profiling.pairs import Pair
 from bench.profiling.recorded import MICROSECOND_S, is_label, name
 from bench.store.profile import Operator
 

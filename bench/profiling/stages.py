@@ -7,7 +7,7 @@ from torch.autograd.profiler_util import FunctionEvent
 
 from bench.analyse import stages as formulas
 from bench.plan.case import Point
-from bench.profiling.capture import Pair
+from bench.profiling.pairs import Pair
 from bench.profiling.recorded import MICROSECOND_S, Call, Place, duration_s
 from bench.store.profile import Stage
 

@@ -11,6 +11,7 @@ from bench.measure.channel import Channel, serve
 from bench.plan.case import Case, Point
 from bench.profiling import capture, labels, perfetto, tensorboard
 from bench.profiling.operators import operators
+from bench.profiling.pairs import Capture
 from bench.profiling.spans import spans
 from bench.profiling.stages import stages
 from bench.store.profile import Block, Operator, Span, Stage
@@ -43,7 +44,7 @@ def _profile(case: Case, path: Path) -> dict[str, Any]:
     return summary(captured, point)
 
 
-def summary(captured: capture.Capture, point: Point) -> dict[str, Any]:
+def summary(captured: Capture, point: Point) -> dict[str, Any]:
     """Return what a profile holds beside its case and origin, as JSON has it."""
     return {
         "calls": len(captured.middle),

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from bench.measure import workload
 from bench.plan.case import Point
-from bench.profiling.capture import Capture, take
+from bench.profiling.capture import take
+from bench.profiling.pairs import Capture
 
 FOLDER = tempfile.TemporaryDirectory(prefix="attention-bench-tests-")
 """Holds the traces for as long as the tests run."""
