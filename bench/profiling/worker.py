@@ -41,10 +41,10 @@ def _profile(case: Case, path: Path) -> dict[str, Any]:
             captured = capture.take(call, labels.name(case), point.device, point.timing, Path(folder))
             tensorboard.record(call, path.parents[1], case)
         perfetto.write(perfetto.mended(perfetto.read(captured.kept.trace)), path)
-    return summary(captured, point)
+    return _summary(captured, point)
 
 
-def summary(captured: Capture, point: Point) -> dict[str, Any]:
+def _summary(captured: Capture, point: Point) -> dict[str, Any]:
     """Return what a profile holds beside its case and origin, as JSON has it."""
     return {
         "calls": len(captured.middle),
