@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,9 @@ MOST_SPANS, FEWEST_SPANS, SPANS_OF_A_PAGE = 400, 60, 4000
 """A timeline has so many spans at most, fewer where many cases share a page, which shall stay below 2 MB."""
 
 LIGHTER_IN_THE_DARK = 0.15
+
+ONE_LINE = 32
+"""So many characters of a name always fit into a line of a table."""
 
 MOST_TICKS = 5
 """On an axis of time; more would touch each other on a phone."""
@@ -102,6 +106,7 @@ def _environment() -> Environment:
         "signed": lambda share: f"{100 * share:+.1f}%",
         "place": lambda share: f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%",
         "short": short,
+        "breakable": _breakable,
         "parts": parts,
         "peak_words": peak_words,
         "colour_class": colour_class,
@@ -113,6 +118,11 @@ def _aligned(text: str) -> Markup:
     """Return a number with its unit in a column of its own, so that numbers stand under each other."""
     number, _, unit = text.partition(" ")
     return Markup("{} <u>{}</u>").format(number, unit) if unit else Markup("")
+
+
+def _breakable(name: str) -> Markup:
+    """Return a name that may be broken between its words, where it is too long for a column."""
+    return Markup("<wbr>").join(re.split(r"(?<=_)(?=[a-z])|(?<=::)", name) if len(name) > ONE_LINE else [name])
 
 
 def _ticks(whole_s: float) -> list[float]:

@@ -19,7 +19,7 @@ HOSTILE = "<script>alert('x')</script>\" onload=\"alert(1)"
 class Page(HTMLParser):
     """The elements and words of a page; an element that is closed twice or never is a fault."""
 
-    VOID = frozenset({"meta", "link", "input", "br"})
+    VOID = frozenset({"meta", "link", "input", "wbr"})
 
     def __init__(self, text: str) -> None:
         super().__init__()
