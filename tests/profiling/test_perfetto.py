@@ -40,6 +40,13 @@ def slices(trace: dict[str, Any]) -> dict[tuple[Any, Any], list[tuple[float, flo
     return {lane: sorted(found, key=lambda each: (each[0], -each[1])) for lane, found in lanes.items()}
 
 
+def test_events_come_last(tmp_path: Path) -> None:
+    """A plugin of TensorBoard's cuts a trace at its last bracket."""
+    path = tmp_path / "trace.json.gz"
+    perfetto.write({"traceEvents": [], "traceName": "another [1].json"}, path)
+    assert gzip.decompress(path.read_bytes()).endswith(b'"traceName": "trace.json.gz", "traceEvents": []}')
+
+
 def test_no_event_of_a_real_trace_is_negative(trace: dict[str, Any]) -> None:
     """Every event has a phase, every slice a time and a duration of at least 0."""
     events = trace["traceEvents"]

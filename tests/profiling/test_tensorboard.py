@@ -16,7 +16,7 @@ from werkzeug.test import Client
 
 from bench.measure import workload
 from bench.plan.case import Case
-from bench.profiling import tensorboard
+from bench.profiling import perfetto, tensorboard
 from bench.store.profile import file_name
 from tests.points import point
 from tests.profiling import gpu_trace
@@ -51,8 +51,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         recorded(implementation, run)
     folder = run / "traces" / "tensorboard" / GPU
     folder.mkdir()
-    trace = json.dumps(tensorboard.for_plugin(gpu_trace.TRACE, "mine call"))
-    (folder / "mine.1.pt.trace.json.gz").write_bytes(gzip.compress(trace.encode()))
+    perfetto.write(tensorboard.for_plugin(gpu_trace.TRACE, "mine call"), folder / "mine.1.pt.trace.json.gz")
     return run
 
 
@@ -205,7 +204,6 @@ def test_a_trace_is_not_changed_by_being_rewritten() -> None:
     before = json.dumps(gpu_trace.TRACE)
     rewritten = tensorboard.for_plugin(gpu_trace.TRACE, "mine call")
     assert json.dumps(gpu_trace.TRACE) == before
-    assert list(rewritten)[-1] == "traceEvents"
     assert set(rewritten) == set(gpu_trace.TRACE)
     assert len(rewritten["traceEvents"]) == len(gpu_trace.TRACE["traceEvents"])
 
