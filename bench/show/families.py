@@ -33,7 +33,7 @@ FAMILY_COLOURS = {
     SEVERAL: "#7b4fa3",
     COPY: STAGE_COLOURS["merge heads"],
     ARITHMETIC: STAGE_COLOURS["skip"],
-    OTHER: "#d2d4da",
+    OTHER: "#cbc5ba",
 }
 """In the order of a call, near enough: operators of a family stand in the same place in every bar."""
 
