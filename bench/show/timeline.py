@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.show.families import FAMILY_COLOURS, family
+from bench.show.innermost import innermost
 from bench.show.stage_palette import stage_colour
 from bench.store.profile import STAGE, Span
 
@@ -18,7 +19,7 @@ STAGES = "stages"
 class Box:
     """A span where it is drawn: `left` and `width` are shares of the call, `row` counts from the top.
 
-    `stage` is the step that the span is or lies in, empty where it lies in none.
+    `stage` is the step that the span is or lies in; where it lies in none, `family` says what is done in it.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Box:
     colour: str
     duration_s: float
     stage: str
+    family: str
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,13 @@ def timeline(spans: Sequence[Span], most: int) -> Timeline:
     ]
     lanes = _lanes([(lane, depth) for lane, depth, _ in placed])
     first = {lane.name: lane.row for lane in lanes}
-    boxes = [_box(span, first[lane] + depth, whole_s, stages) for lane, depth, span in placed]
+    boxes = [_box(span, first[lane] + depth, whole_s, stages, seen) for lane, depth, span in placed]
     return Timeline(whole_s, tuple(boxes), tuple(lanes), len(others) - len(seen))
 
 
 def families(boxes: Sequence[Box]) -> list[str]:
     """Return what the boxes outside all stages do: what a legend of colours has to name."""
-    found = {family(box.name) for box in boxes if not box.stage}
+    found = {box.family for box in boxes}
     return [name for name in FAMILY_COLOURS if name in found]
 
 
@@ -106,14 +108,16 @@ def _lanes(places: Sequence[tuple[str, int]]) -> list[Lane]:
     return lanes
 
 
-def _box(span: Span, row: int, whole_s: float, stages: Sequence[Span]) -> Box:
+def _box(span: Span, row: int, whole_s: float, stages: Sequence[Span], seen: Sequence[Span]) -> Box:
     around = span.name if span.kind == STAGE else next((each.name for each in stages if _holds(each, span)), "")
+    done = "" if around else family(innermost(span, seen).name)
     return Box(
         name=span.name,
         left=span.start_s / whole_s,
         width=span.duration_s / whole_s,
         row=row,
-        colour=stage_colour(around) if around else FAMILY_COLOURS[family(span.name)],
+        colour=stage_colour(around) if around else FAMILY_COLOURS[done],
         duration_s=span.duration_s,
         stage=around,
+        family=done,
     )

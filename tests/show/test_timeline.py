@@ -1,5 +1,7 @@
 """The spans of one call as boxes."""
 
+import dataclasses
+
 from bench.show.families import FAMILY_COLOURS
 from bench.show.stage_palette import stage_colour
 from bench.show.timeline import Lane, families, timeline
@@ -40,6 +42,12 @@ def test_a_box_has_the_colour_of_its_stage_or_else_of_what_it_does() -> None:
     assert {boxes[name].colour for name in ("scores", "aten::matmul", "aten::bmm")} == {stage_colour("scores")}
     assert boxes["sgemm_tn"].colour == FAMILY_COLOURS["matrix product"]
     assert (boxes["aten::bmm"].stage, boxes["sgemm_tn"].stage) == ("scores", "")
+
+
+def test_who_calls_has_the_colour_of_what_it_calls() -> None:
+    """Outside of stages an operator does what the one does that fills it: a product with weights is not batched."""
+    product = dataclasses.replace(BMM, name="aten::mm")
+    assert {box.family for box in timeline([MATMUL, product], 99).boxes} == {"matrix product"}
 
 
 def test_a_legend_names_what_stands_outside_stages() -> None:
