@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,7 +155,7 @@ def save(profile: Profile, run: Path) -> Path:
 
 
 def load(run: Path) -> list[Profile]:
-    """Return the profiles of a run, by the names of their files.
+    """Return the profiles of a run by the names of their files, in which numbers stand by their size.
 
     Raises WrongRequest when a file is no profile.
     """
@@ -162,10 +163,14 @@ def load(run: Path) -> list[Profile]:
 
 
 def _profiles(folder: Path) -> Iterator[Profile]:
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
+    for path in sorted(folder.glob(f"*{SUFFIX}"), key=_place):
         try:
             yield Profile.from_json(json.loads(path.read_text(encoding="utf-8")))
         except WrongRequest as error:
             raise WrongRequest(f"{path}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise WrongRequest(f"{path} is no profile of attention-bench ({error!r})") from None
+
+
+def _place(path: Path) -> list[str | int]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]

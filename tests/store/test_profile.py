@@ -25,6 +25,13 @@ def test_what_is_saved_is_what_is_loaded(run: Path) -> None:
     assert all(":" not in path.name for path in paths)
 
 
+def test_points_stand_by_their_size(run: Path) -> None:
+    """1024 tokens come after 197."""
+    for tokens in (1024, 50, 197):
+        profile.save(profiles.profile(num_tokens=tokens), run)
+    assert [each.case.point.num_tokens for each in profile.load(run)] == [50, 197, 1024]
+
+
 def test_a_run_without_profiles_has_none(tmp_path: Path) -> None:
     """No folder of traces is no error."""
     assert profile.load(tmp_path) == []
