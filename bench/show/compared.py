@@ -17,6 +17,8 @@ STAMP = "NOT COMPARABLE"
 
 UNKNOWN = "?"
 
+RERUN = ", but where a rerun took them alternately"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -133,7 +135,7 @@ def explanations(report: Report) -> list[str]:
         f"change: NEW's speed-up{over} by BASE's, each from its own run; minus is slower",
         f"slower, faster: by more than {margin}, wrong about any of the rows with a chance of {level}; "
         f"equivalent: within {bound}",
-        "base, new: raw times, shown and never judged",
+        f"base, new: raw times, shown and never judged{RERUN if any(row.get('rerun') for row in rows) else ''}",
     ]
     if any(row["verdict"] == INCONCLUSIVE for row in rows):
         lines.append("inconclusive: neither a change nor its absence is shown")
