@@ -128,9 +128,13 @@ def live(pairs: int) -> None:
             for side in ("base", "new"):
                 list(run(sweep, Path(folder) / side))
                 tables.append(bench.load(Path(folder) / side))
-        verdicts = Counter(bench.compare(*tables)["verdict"])
+        compared = bench.compare(*tables)
+        verdicts = Counter(compared["verdict"])
         alarmed += bool(verdicts["faster"] or verdicts["slower"])
         print(f"{number + 1:>2}/{pairs}  {dict(verdicts)}", flush=True)
+        for row in compared[compared["verdict"].isin(["faster", "slower"])].to_dict("records"):
+            change = f"{row['change']:.4f} [{row['change_low']:.4f}, {row['change_high']:.4f}]"
+            print(f"       {row['implementation']} H={row['num_heads']} {row['verdict']} {change}", flush=True)
     print(f"{alarmed} of {pairs} pairs hold a faster or slower")
 
 
