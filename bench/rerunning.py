@@ -22,6 +22,7 @@ from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.sweep import EFFORT_KEYS, Effort, Sweep
 from bench.show import comparison_notes as notes
 from bench.show.compared import Report
+from bench.show.duel import UNMEASURED
 from bench.store.comparable import environment_of, unlike_conditions
 from bench.store.environment import differences
 from bench.store.table import load
@@ -83,7 +84,8 @@ def settled(report: Report, option: argparse.Namespace) -> Report:
     for implementation, points in disputed.items():
         rows = _measured(option, implementation, points, folder / implementation.replace(":", "."), limits)
         found |= {Case(row.point, implementation): row for row in rows}
-    about = notes.rerun([row.judgement.verdict for row in found.values()], folder)
+    became = [row.judgement.verdict if row.is_measured else UNMEASURED for row in found.values()]
+    about = notes.rerun(became, folder)
     return dataclasses.replace(report, comparison=_with(report.comparison, found), notes=(*report.notes, about))
 
 

@@ -114,6 +114,22 @@ def rows(path: Path) -> pd.DataFrame:
     return pd.DataFrame(json.loads(path.read_text())["rows"]).set_index("implementation")
 
 
+def test_a_row_that_cannot_be_measured_again_stays_in_dispute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The output says so, and why."""
+    failing = "test:raises_in_b"
+    monkeypatch.setattr(sys.modules[__name__], "SCATTER", {"eager": CLEAR, failing: NOISY})
+    words = ["compare", str(run(tmp_path / "base", "2.0")), str(run(tmp_path / "new", "2.1")), "--force"]
+    to = tmp_path / "after.json"
+    request = Request(words, tmp_path, tmp_path, two(tmp_path), tmp_path / "rerun")
+    assert request.rerun("--format", "json", "--to", str(to)) == 0
+    after = rows(to)
+    assert (after["verdict"].to_dict()[failing], after["rerun"].to_dict()[failing]) == ("inconclusive", False)
+    assert "side by side: 1 not measured" in json.loads(to.read_text())["notes"][-1]
+    assert "B incorrect: wrong" in capsys.readouterr().out
+
+
 def test_where_nothing_is_in_dispute_nothing_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
