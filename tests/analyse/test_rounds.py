@@ -1,10 +1,13 @@
 """Rounds: who takes a turn in which, and when they end."""
 
+import math
 import random
+import statistics
 from collections import Counter
 from collections.abc import Callable
 
 from bench.analyse.rounds import LEAST_ROUNDS, SURE_ROUNDS, Limits, Reading, sample
+from bench.analyse.statistics import paired_log_ratio, t_half_width
 
 
 def reading(value_s: float) -> Reading:
@@ -51,6 +54,18 @@ def test_who_reached_the_target_leaves_and_the_baseline_stays() -> None:
     taken = sample(turns, "base", limits, random.Random(2), never)
     assert len(taken["quiet"].rounds) == SURE_ROUNDS
     assert len(taken["noisy"].rounds) == len(taken["base"].rounds) > SURE_ROUNDS
+
+
+def test_what_ends_by_the_target_is_known_about_as_well_as_it_says() -> None:
+    """Rounds that agree by luck end no row: over many processes the ratios scatter little more than they may."""
+    noise, target, processes = random.Random(1), 0.02, 5
+    turns = {name: lambda: reading(math.exp(noise.gauss(0, 0.05))) for name in ("base", "other")}
+    logs = []
+    for seed in range(200):
+        taken = sample(turns, "base", Limits(target, 1.0, processes), random.Random(seed), never)
+        base, other = taken["base"], taken["other"]
+        logs.append(paired_log_ratio(other.values_s, other.rounds, base.values_s, base.rounds))
+    assert t_half_width(statistics.stdev(logs), processes) < 1.25 * target
 
 
 def test_the_least_rounds_are_taken_even_without_a_budget() -> None:

@@ -6,6 +6,7 @@ python -m tests.drills.power live [PAIRS]              pairs of whole runs of `a
 """
 
 import dataclasses
+import itertools
 import json
 import os
 import sys
@@ -48,6 +49,8 @@ VISIT_S = 5.0
 
 TABLES, ROWS = 300, 60
 PAIRS = 10
+
+CHANGED = ("faster", "slower")
 
 Generator = np.random.Generator
 Values = npt.NDArray[np.float64]
@@ -118,24 +121,34 @@ def resample(folder: Path) -> None:
 
 
 def live(pairs: int) -> None:
-    """Run `article` twice, so many times, and print the verdicts of each pair."""
+    """Run `article` twice, so many times, and print the verdicts of each pair; then how often any two runs differ."""
     sweep = load_sweep("article", threads=1, implementations=("eager", "manual", "stepwise", "online", "sdpa"))
     sweep = dataclasses.replace(sweep, effort=dataclasses.replace(sweep.effort, processes=5))
+    tables: list[pd.DataFrame] = []
     alarmed = 0
-    for number in range(pairs):
-        with tempfile.TemporaryDirectory() as folder:
-            tables = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(pairs):
             for side in ("base", "new"):
-                list(run(sweep, Path(folder) / side))
-                tables.append(bench.load(Path(folder) / side))
-        compared = bench.compare(*tables)
-        verdicts = Counter(compared["verdict"])
-        alarmed += bool(verdicts["faster"] or verdicts["slower"])
-        print(f"{number + 1:>2}/{pairs}  {dict(verdicts)}", flush=True)
-        for row in compared[compared["verdict"].isin(["faster", "slower"])].to_dict("records"):
-            change = f"{row['change']:.4f} [{row['change_low']:.4f}, {row['change_high']:.4f}]"
-            print(f"       {row['implementation']} H={row['num_heads']} {row['verdict']} {change}", flush=True)
+                list(run(sweep, Path(folder) / f"{number}-{side}"))
+                tables.append(bench.load(Path(folder) / f"{number}-{side}"))
+            alarmed += _tell(f"{number + 1:>2}/{pairs}", bench.compare(*tables[-2:]))
     print(f"{alarmed} of {pairs} pairs hold a faster or slower")
+    any_two = list(itertools.combinations(tables, 2))
+    print(f"{sum(map(_alarms, itertools.starmap(bench.compare, any_two)))} of the {len(any_two)} pairs of any two runs do")
+
+
+def _tell(name: str, compared: pd.DataFrame) -> bool:
+    """Print the verdicts of a comparison, with the rows that raise an alarm, and return whether any does."""
+    print(f"{name}  {dict(Counter(compared['verdict']))}", flush=True)
+    for row in compared[compared["verdict"].isin(CHANGED)].to_dict("records"):
+        change = f"{row['change']:.4f} [{row['change_low']:.4f}, {row['change_high']:.4f}]"
+        print(f"       {row['implementation']} H={row['num_heads']} {row['verdict']} {change}", flush=True)
+    return _alarms(compared)
+
+
+def _alarms(compared: pd.DataFrame) -> bool:
+    """Return whether a comparison of what did not change says that something did."""
+    return bool(compared["verdict"].isin(CHANGED).any())
 
 
 def _judge(pool: Pool, rows: Sequence[tuple[Point, str, str]], rng: Generator, tables: int) -> None:
