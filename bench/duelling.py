@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.live import Live
+
 from bench import options
 from bench.analyse.duel import Row
 from bench.analyse.sequential import LOOKS, USUAL, check_looks
@@ -24,10 +26,7 @@ from bench.store.machine import default_threads
 ROOT = Path(__file__).parents[1]
 
 TARGET = 0.0001
-"""The half-width that a process's rounds aim at: so fine that they take their budget, and no stroke of luck ends them.
-
-Five rounds that agree by chance were seen to reach 0.1 % and to be off by 2 %.
-"""
+"""The half-width that a process's rounds aim at: so fine that only their budget ends them."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -175,11 +174,17 @@ def _environments(pair: Pair) -> list[str]:
 
 
 def _fight(contest: Pair | Together, looks: Sequence[int], limits: Limits) -> list[Row]:
-    """Measure until all is decided, and say a line at each look."""
-    began = time.monotonic()
+    """Measure until all is decided, and say a line at each look; a terminal shows in between who is measured."""
+    began, out = time.monotonic(), console()
     look = Look(0, [])
-    for look in fight(contest, contest.sweep.points, looks, limits):
-        _say(show.look_line(look.processes, time.monotonic() - began, look.rows))
+    with Live(console=out, auto_refresh=False, transient=True) as live:  # no spinner: it would be a neighbour
+
+        def begun(process: int, next_look: int, points: int) -> None:
+            still_open = counted([points], "open point", "open points")
+            live.update(f"process {process} of {next_look}, {still_open}", refresh=True)
+
+        for look in fight(contest, contest.sweep.points, looks, limits, begun):
+            out.print(show.look_line(look.processes, time.monotonic() - began, look.rows), soft_wrap=True, markup=False)
     return look.rows
 
 

@@ -94,6 +94,20 @@ def unsupported(layer: nn.Module) -> Implementation:
     raise Unsupported("not this layer")
 
 
+def overworked(layer: nn.Module) -> Implementation:
+    """Return the layer compiled for ever new shapes without a word of it: torch.compile gives up at the first call."""
+    own = copy.copy(layer)
+    own.compile(dynamic=False, backend="eager")
+
+    def call(x: Tensor) -> Tensor:
+        for tokens in range(100, 101 + torch._dynamo.config.recompile_limit):
+            own(x.new_zeros(1, tokens, x.shape[-1]))
+        y: Tensor = own(x)
+        return y
+
+    return call
+
+
 @compiling
 def exhausted(layer: nn.Module) -> Implementation:
     """Return the layer compiled for so many shapes already that torch.compile has given up on it."""

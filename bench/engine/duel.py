@@ -1,6 +1,6 @@
 """A duel: two sides measured in ever more processes, until every row is decided or the last look is over."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,6 +9,12 @@ from bench.analyse.sequential import USUAL
 from bench.analyse.verdicts import Limits
 from bench.engine.run import Run
 from bench.plan.case import Point
+
+Begun = Callable[[int, int, int], None]
+"""`begun(process, look, points)` is told before each process which look it is for, and how many points are open."""
+
+
+def _unheard(_process: int, _look: int, _points: int) -> None: ...
 
 
 class Contest(Protocol):
@@ -46,7 +52,13 @@ class Look:
         return all(row.is_decided for row in self.rows)
 
 
-def fight(contest: Contest, points: Sequence[Point], looks: Sequence[int], limits: Limits = USUAL) -> Iterator[Look]:
+def fight(
+    contest: Contest,
+    points: Sequence[Point],
+    looks: Sequence[int],
+    limits: Limits = USUAL,
+    begun: Begun = _unheard,
+) -> Iterator[Look]:
     """Measure the points until all are decided, yielding each look; a point that is decided is measured no more.
 
     Every process measures all points that are open, and is then replaced by a fresh one.
@@ -58,9 +70,10 @@ def fight(contest: Contest, points: Sequence[Point], looks: Sequence[int], limit
     done = 0
     for processes in looks:
         for number in range(done + 1, processes + 1):
-            for row in seen():
-                if not row.is_decided:
-                    contest.measure(row.point, number)
+            undecided = [row.point for row in seen() if not row.is_decided]
+            begun(number, processes, len(undecided))
+            for point in undecided:
+                contest.measure(point, number)
             contest.renew()
         done = processes
         look = Look(processes, seen())

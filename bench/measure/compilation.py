@@ -57,6 +57,30 @@ def cached_graphs() -> int:
     return int(counters["inductor"]["fxgraph_cache_hit"])
 
 
+@contextmanager
+def insisted() -> Iterator[None]:
+    """Make it an error inside that torch.compile gives up after too many recompilations and goes on eagerly.
+
+    Nothing holds where nobody has had to do with the compiler before.
+    """
+    if not is_used():
+        yield
+        return
+    import torch._dynamo.config
+
+    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+        yield
+
+
+def gave_up(error: Exception) -> bool:
+    """Return whether an exception says that torch.compile reached its limit of recompilations."""
+    if not is_used():
+        return False
+    from torch._dynamo.exc import FailOnRecompileLimitHit
+
+    return isinstance(error, FailOnRecompileLimitHit)
+
+
 def is_missing(said: str) -> bool:
     """Return whether an error's text says that there is no compiler."""
     return any(words in said for words in NO_COMPILER)

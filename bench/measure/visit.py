@@ -208,9 +208,10 @@ def _set_up(request: Request, visit: Visit, announce: Announce) -> _Setting | No
 def _prepare(name: str, setting: _Setting) -> Ready | None:
     """Bring one implementation through the gate and warm it up; None where its case has ended."""
     outcome, work, announce = setting.visit.outcomes[name], setting.work, setting.announce
-    subject = workload.subject(work, name)
+    with compilation.insisted():
+        subject = workload.subject(work, name)
     announce(name, "first call")
-    with setting.visit.busy():
+    with setting.visit.busy(), compilation.insisted():
         answer, compiled, first_s = _first_call(name, subject, setting.trials[0])
     outcome.found |= compiled
     if "graphs" in outcome.found and not outcome.found["graphs"]:
@@ -307,6 +308,8 @@ def _end_if_poisoned(device: str, error: Exception) -> None:
 def _status(error: Exception) -> str:
     if is_out_of_memory(error):
         return "oom"
+    if compilation.gave_up(error):
+        return "fallback"
     return "unsupported" if is_not_implemented(error) else "error"
 
 

@@ -134,7 +134,8 @@ def live(pairs: int) -> None:
             alarmed += _tell(f"{number + 1:>2}/{pairs}", bench.compare(*tables[-2:]))
     print(f"{alarmed} of {pairs} pairs hold a faster or slower")
     any_two = list(itertools.combinations(tables, 2))
-    print(f"{sum(map(_alarms, itertools.starmap(bench.compare, any_two)))} of the {len(any_two)} pairs of any two runs do")
+    alarmed = sum(_alarms(bench.compare(*two)) for two in any_two)
+    print(f"{alarmed} of the {len(any_two)} pairs of any two of these runs do")
 
 
 def _tell(name: str, compared: pd.DataFrame) -> bool:

@@ -62,6 +62,13 @@ def test_every_process_measures_what_is_open_and_is_then_replaced() -> None:
     assert [look.processes for look in looks] == [2, 4, 6]
 
 
+def test_each_process_is_told_before_it_begins() -> None:
+    """Whoever watches hears the number, the look that it counts for, and how many points it measures."""
+    told: list[tuple[int, int, int]] = []
+    list(fight(Scripted(), (PLAIN, UNCLEAR, BROKEN), LOOKS, begun=lambda *said: told.append(said)))
+    assert told == [(1, 2, 3), (2, 2, 2), (3, 4, 1), (4, 4, 1), (5, 6, 1), (6, 6, 1)]
+
+
 def test_it_ends_with_the_look_that_decides_the_last_row() -> None:
     """Two processes are enough for what is plain."""
     contest = Scripted()

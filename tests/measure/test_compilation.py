@@ -46,7 +46,7 @@ def test_with_the_limit_exhausted_the_row_is_a_fallback_without_a_number(monkeyp
     with torch._dynamo.config.patch(recompile_limit=1):
         found = [outcome(point(num_tokens=tokens)) for tokens in (3, 4)]
     assert [made.status for made in found] == ["ok", "fallback"]
-    assert "compiled no graph" in found[1].detail
+    assert "recompile_limit" in found[1].detail
     assert "slots" not in found[1].found
 
 
@@ -54,6 +54,23 @@ def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback() ->
     """It warned in a log that nobody reads and ran eagerly: the row says so and holds no number."""
     made = visited("eager", "tests.foreign:exhausted").outcomes["tests.foreign:exhausted"]
     assert made.status == "fallback"
+    assert "slots" not in made.found
+
+
+def test_an_implementation_that_compiles_unannounced_may_not_fall_back_either() -> None:
+    """A kernel that calls torch.compile by itself is no number where that gave up and would run it eagerly."""
+    made = visited("eager", "tests.foreign:overworked").outcomes
+    assert made["tests.foreign:overworked"].status == "fallback"
+    assert "recompile_limit" in made["tests.foreign:overworked"].detail
+    assert made["eager"].status == "ok"
+
+
+def test_where_compiling_is_switched_off_a_compiled_layer_is_a_fallback() -> None:
+    """With torch.compile told to do nothing it compiles no graph, and the row says so."""
+    with torch.compiler.set_stance("force_eager"):
+        made = visited("eager", "compiled_eager").outcomes["compiled_eager"]
+    assert made.status == "fallback"
+    assert "compiled no graph" in made.detail
     assert "slots" not in made.found
 
 
