@@ -9,6 +9,7 @@ import pandas as pd
 
 from bench import rerunning
 from bench.analyse.anchor import anchored, anchors
+from bench.analyse.company import strangers
 from bench.analyse.compare import compare, regressed
 from bench.analyse.together import moved_together
 from bench.analyse.verdicts import MARGIN, REGRESSIONS, VERDICTS, Limits, hyphened, named
@@ -133,6 +134,7 @@ def _notes(options: argparse.Namespace, measured: Results, comparison: pd.DataFr
         yield notes.judge(options.anchor, baseline)
     if before and after and (differences := state_differences(before, after)):
         yield notes.state(differences)
+    yield notes.company(*strangers(*measured))
     if found := detectable(after) or detectable(before):
         yield notes.detects(found, set(comparison["threads"]))
     if movement := moved_together(comparison):

@@ -10,7 +10,7 @@ import os
 import torch
 from torch import Tensor, nn
 
-from impls import Implementation
+from impls import Implementation, Unsupported
 
 PLANTED = "ATTENTION_BENCH_PLANTED"
 
@@ -40,6 +40,8 @@ def key(batch: int, num_tokens: int, token_len: int, num_heads: int) -> str:
 
 def _with_work(layer: nn.Module, name: str) -> Implementation:
     counts: dict[str, int] = json.loads(os.environ.get(PLANTED, "{}")).get(name, {})
+    if name != "none" and not counts:
+        raise Unsupported(f"{PLANTED} plants no {name}: the drill tests.drills.power collects it into planted.json")
     heads = int(layer.num_heads)  # type: ignore[arg-type]  # a plain attribute of the layer
     a, b, c = (torch.zeros(SIDE, SIDE) for _ in range(3))
 

@@ -121,6 +121,13 @@ def test_an_impossible_margin_ends_with_2(base: Path, share: str, capsys: pytest
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
+def test_other_company_warns_in_one_line(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that measured one implementation less is compared, and said to be another company."""
+    fewer = folder(tmp_path / "fewer", {name: value for name, value in TIMES.items() if name != "mha"})
+    assert main(["compare", str(base), str(fewer)]) == 0
+    assert capsys.readouterr().out.count("warning: cases were measured in other company (mha in BASE alone)") == 1
+
+
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("content", [None, "", "a,b\n1,2\n", "schema_version\n", "\x00\xff", '{"a": [1]}\n'])
 def test_what_is_no_result_ends_with_2_and_one_line(

@@ -59,6 +59,18 @@ def state(differences: Sequence[str]) -> str:
     return f"warning: the machine was in another state, BASE against NEW: {'; '.join(differences)}"
 
 
+def company(only_base: Sequence[str], only_new: Sequence[str]) -> str:
+    """Return which implementations one run alone measured beside the shared cases, empty where there are none."""
+    sides = (("BASE", only_base), ("NEW", only_new))
+    apart = "; ".join(f"{', '.join(names)} in {side} alone" for side, names in sides if names)
+    if not apart:
+        return ""
+    return (
+        f"warning: cases were measured in other company ({apart}), which can shift a ratio by some percent; "
+        "runs of the same implementations compare best"
+    )
+
+
 def detects(found: Detectable, threads: Collection[int]) -> str:
     """Return what the machine's self-check says for these thread counts, empty where it says nothing of them."""
     shares = {count: share for count, share in sorted(found.share.items()) if count in threads}

@@ -45,6 +45,15 @@ def test_another_state_is_a_warning_on_one_line() -> None:
     assert said.endswith("load_1min 0.4 against 3.9; clock_hz 2e9 against 1e9")
 
 
+def test_other_company_is_a_warning_with_names() -> None:
+    """Who was measured on one side alone is said, side by side; where there is nobody, nothing is."""
+    line = notes.company(["mha", "online"], ["flex"])
+    assert line.startswith("warning: ")
+    assert "(mha, online in BASE alone; flex in NEW alone)" in line
+    assert "(flex in NEW alone)" in notes.company([], ["flex"])
+    assert notes.company([], []) == ""
+
+
 @pytest.mark.parametrize(
     ("threads", "words"),
     [
