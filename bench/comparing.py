@@ -11,7 +11,7 @@ from bench import rerunning
 from bench.analyse.anchor import anchored, anchors
 from bench.analyse.company import strangers
 from bench.analyse.compare import compare, regressed
-from bench.analyse.together import moved_together
+from bench.analyse.together import moved_together, other_speed
 from bench.analyse.verdicts import MARGIN, REGRESSIONS, VERDICTS, Limits, hyphened, named
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show import comparison_notes as notes
@@ -135,6 +135,8 @@ def _notes(options: argparse.Namespace, measured: Results, comparison: pd.DataFr
     if before and after and (differences := state_differences(before, after)):
         yield notes.state(differences)
     yield notes.company(*strangers(*measured))
+    if factor := other_speed(comparison):
+        yield notes.speed(factor)
     if found := detectable(after) or detectable(before):
         yield notes.detects(found, set(comparison["threads"]))
     if movement := moved_together(comparison):

@@ -1,4 +1,4 @@
-"""`compare --rerun`: the rows that a comparison leaves open, measured again with both sides in one run.
+"""`compare --rerun`: the rows that a comparison leaves in dispute, measured again with both sides in one run.
 
 Each side is an interpreter, the one that its run was measured with. The fresh times of a row are taken alternately, so
 they are judged as they are, without the detour over a baseline.
@@ -14,6 +14,7 @@ import pandas as pd
 
 from bench import options
 from bench.analyse.duel import Row
+from bench.analyse.together import other_speed
 from bench.analyse.verdicts import INCONCLUSIVE, Limits
 from bench.duelling import TARGET, add_looks, fought, interpreter, planned
 from bench.engine.pair import Pair
@@ -31,11 +32,13 @@ ROOT = Path(__file__).parents[1]
 
 SIDES = ("BASE", "NEW")
 
+CHANGED = ("slower", "faster")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a rerun."""
     add_option = parser.add_argument
-    add_option("--rerun", action="store_true", help="measure inconclusive rows again, both sides alternately")
+    add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
     add_option(
         "--python",
         metavar="PATH",
@@ -90,9 +93,13 @@ def settled(report: Report, option: argparse.Namespace) -> Report:
 
 
 def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
-    """Return the points of the inconclusive rows by implementation."""
+    """Return the points of the rows in dispute by implementation.
+
+    Those are the inconclusive rows, and the changed ones too where the machine may have run at another speed.
+    """
+    verdicts = (INCONCLUSIVE, *CHANGED) if other_speed(comparison) else (INCONCLUSIVE,)
     found: dict[str, list[Point]] = {}
-    for case in _cases(comparison[comparison["verdict"] == INCONCLUSIVE]):
+    for case in _cases(comparison[comparison["verdict"].isin(verdicts)]):
         found.setdefault(case.implementation, []).append(case.point)
     return found
 
@@ -131,7 +138,7 @@ def _check_sides(pair: Pair, option: argparse.Namespace) -> None:
 
 
 def _with(comparison: pd.DataFrame, found: Mapping[Case, Row]) -> pd.DataFrame:
-    """Return the comparison with what was measured again in the place of what was inconclusive.
+    """Return the comparison with what was measured again in the place of what was in dispute.
 
     The column `rerun` says which rows those are; a row that could not be measured again stays as it was.
     """

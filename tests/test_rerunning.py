@@ -5,6 +5,7 @@ import itertools
 import json
 import random
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -36,12 +37,12 @@ def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
 
 
-def run(path: Path, torch: str, commit: str = "abc") -> Path:
-    """Write a run of this machine with a torch of this version; the runs differ by chance alone."""
+def run(path: Path, torch: str, commit: str = "abc", times: Mapping[str, float] | None = None) -> Path:
+    """Write a run of this machine with a torch of this version; the runs differ by chance and by `times` alone."""
     here = machine.observe({"torch": torch, "gpus": {}}, {"effort": EFFORT}, {})
     origin = dataclasses.replace(ORIGIN, env_id=here.env_id, commit=commit)
     records = [
-        measured(Case(point(), name), process, path.name, scatter, origin)
+        measured(Case(point(), name), process, path.name, scatter, origin, (times or {}).get(name, 1.0))
         for process, (name, scatter) in itertools.product(range(PROCESSES), SCATTER.items())
     ]
     path.mkdir()
@@ -51,9 +52,9 @@ def run(path: Path, torch: str, commit: str = "abc") -> Path:
     return path
 
 
-def measured(case: Case, process: int, side: str, scatter: float, origin: object) -> Record:
-    """Return a record of two rounds that took a second, give or take the scatter."""
-    value_s = random.Random(f"{case.name} {process} {side}").lognormvariate(0, scatter)
+def measured(case: Case, process: int, side: str, scatter: float, origin: object, time_s: float) -> Record:
+    """Return a record of two rounds that took this time, give or take the scatter."""
+    value_s = time_s * random.Random(f"{case.name} {process} {side}").lognormvariate(0, scatter)
     slots = Slots((0, 1), ((value_s,), (value_s,)), (0, 0), (0, 0))
     return Record(case, process, "ok", origin, slots=slots, calls_per_timing=1, settled=True)  # type: ignore[arg-type]
 
@@ -114,6 +115,23 @@ def rows(path: Path) -> pd.DataFrame:
     return pd.DataFrame(json.loads(path.read_text())["rows"]).set_index("implementation")
 
 
+@pytest.mark.parametrize(("machine_factor", "remeasured"), [(1.0, False), (1.5, True)])
+def test_a_change_on_a_machine_of_another_speed_is_in_dispute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine_factor: float, remeasured: bool
+) -> None:
+    """Where all rows take half as long again, a slower one may be the machine's doing: side by side it is as before."""
+    monkeypatch.setattr(sys.modules[__name__], "SCATTER", dict.fromkeys(SCATTER, CLEAR))
+    times = {name: machine_factor * (1.1 if name == "online" else 1.0) for name in SCATTER}
+    words = ["compare", str(run(tmp_path / "base", "2.0")), str(run(tmp_path / "new", "2.1", times=times)), "--force"]
+    assert main(words) == 1
+    to = tmp_path / "after.json"
+    request = Request(words, tmp_path, tmp_path, two(tmp_path), tmp_path / "rerun")
+    assert request.rerun("--format", "json", "--to", str(to)) == (0 if remeasured else 1)
+    after, found = rows(to), json.loads(to.read_text())
+    assert after.loc["online", "verdict"] == ("equivalent" if remeasured else "slower")
+    assert any("times as long in NEW" in note for note in found["notes"]) == remeasured
+
+
 def test_a_row_that_cannot_be_measured_again_stays_in_dispute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,7 +156,7 @@ def test_where_nothing_is_in_dispute_nothing_is_measured(
     words = ["compare", str(run(tmp_path / "base", "2.0")), str(run(tmp_path / "new", "2.0"))]
     request = Request(words, tmp_path, tmp_path, two(tmp_path), tmp_path / "rerun")
     assert request.rerun() == 0
-    assert "no row is inconclusive, so nothing was measured again" in " ".join(capsys.readouterr().out.split())
+    assert "no row is in dispute, so nothing was measured again" in " ".join(capsys.readouterr().out.split())
     assert not request.folder.exists()
 
 

@@ -11,7 +11,7 @@ from bench.show import units
 from bench.show.words import counted
 from bench.store.detectable import Detectable
 
-NOTHING_IN_DISPUTE = "rerun: no row is inconclusive, so nothing was measured again"
+NOTHING_IN_DISPUTE = "rerun: no row is in dispute, so nothing was measured again"
 
 OTHER_WAY = {"slower": "faster", "faster": "slower"}
 
@@ -68,6 +68,14 @@ def company(only_base: Sequence[str], only_new: Sequence[str]) -> str:
     return (
         f"warning: cases were measured in other company ({apart}), which can shift a ratio by some percent; "
         "runs of the same implementations compare best"
+    )
+
+
+def speed(factor: float) -> str:
+    """Return that the machine may have run at another speed, and what helps."""
+    return (
+        f"warning: the median row takes {factor:.2f} times as long in NEW as in BASE: if the machine's speed is what "
+        "changed, ratios between dissimilar kernels shifted with it; --rerun measures changed rows again side by side"
     )
 
 

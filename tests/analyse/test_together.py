@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.compare import compare
-from bench.analyse.together import Movement, moved_together
+from bench.analyse.together import Movement, moved_together, other_speed
 from tests.analyse.tables import Row, baseline, failed, row, table
 from tests.examples import case
 
@@ -57,6 +57,33 @@ def test_nothing_judged_is_no_movement() -> None:
     """A comparison of one process a side judges no row."""
     rows = [row(case(name), [0.0]) for name in ("sdpa", "mha")]
     assert moved_together(compare(table(*rows), table(*rows))) is None
+
+
+@pytest.mark.parametrize(("factor", "said"), [(1.5, 1.5), (0.6, 0.6), (1.1, None), (0.95, None)])
+def test_where_all_took_longer_the_machine_may_have_changed(factor: float, said: float | None) -> None:
+    """What most rows did counts, as far as it is more than everyday drift."""
+    found = other_speed(timed({"eager": 1.0, "sdpa": 0.5, "mha": 0.8}, factor, {"mha": 2.0}))
+    assert found == (said if said is None else pytest.approx(said))
+
+
+def test_one_row_that_took_longer_is_no_other_speed() -> None:
+    """A baseline that became slower by itself leaves the other times as they were."""
+    assert other_speed(timed({"eager": 1.0, "sdpa": 0.5, "mha": 0.8}, 1.0, {"eager": 2.0})) is None
+
+
+def test_without_times_on_both_sides_no_speed_is_known() -> None:
+    """A case that failed has none."""
+    base = table(baseline(), row(case("sdpa"), [0.1, 0.2], latency_s=None))
+    assert other_speed(compare(base, table(failed(case("eager")), failed(case("sdpa"))))) is None
+
+
+def timed(times: dict[str, float], factor: float, own: dict[str, float]) -> pd.DataFrame:
+    """Return a comparison in which all raw times changed by a factor, and some by another of their own."""
+    base, new = (
+        table(*(row(case(name), [0.0, 0.001], latency_s=time_s * by.get(name, 1.0)) for name, time_s in times.items()))
+        for by in ({}, {name: factor * own.get(name, 1.0) for name in times})
+    )
+    return compare(base, new)
 
 
 def compared(changes: dict[str, float], failing: tuple[str, int] | None = None) -> pd.DataFrame:

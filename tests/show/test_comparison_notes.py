@@ -45,6 +45,13 @@ def test_another_state_is_a_warning_on_one_line() -> None:
     assert said.endswith("load_1min 0.4 against 3.9; clock_hz 2e9 against 1e9")
 
 
+def test_another_speed_is_a_warning_with_its_factor() -> None:
+    """It says what shifted, and what helps."""
+    line = notes.speed(1.493)
+    assert line.startswith("warning: the median row takes 1.49 times as long in NEW as in BASE")
+    assert "--rerun" in line
+
+
 def test_other_company_is_a_warning_with_names() -> None:
     """Who was measured on one side alone is said, side by side; where there is nobody, nothing is."""
     line = notes.company(["mha", "online"], ["flex"])
