@@ -15,7 +15,7 @@ import pandas as pd
 from bench import options
 from bench.analyse.duel import Row
 from bench.analyse.together import other_speed
-from bench.analyse.verdicts import INCONCLUSIVE, Limits
+from bench.analyse.verdicts import CHANGED, INCONCLUSIVE, Limits
 from bench.duelling import TARGET, add_looks, fought, interpreter, planned
 from bench.engine.pair import Pair
 from bench.plan.case import CASE_COLUMNS, Case, Point
@@ -31,8 +31,6 @@ from bench.store.table import load
 ROOT = Path(__file__).parents[1]
 
 SIDES = ("BASE", "NEW")
-
-CHANGED = ("slower", "faster")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

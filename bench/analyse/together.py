@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from bench.analyse.verdicts import CHANGED
+
 MOST = 0.5
 """More than this share of the judged rows moved: a change of the baseline moves all of them."""
 
@@ -34,7 +36,7 @@ def moved_together(comparison: pd.DataFrame) -> Movement | None:
     that changed by itself as well would judge wrongly.
     """
     rows = comparison[comparison["p"].notna() & comparison["verdict"].ne("baseline")]
-    for verdict in ("slower", "faster"):
+    for verdict in CHANGED:
         moved = rows[rows["verdict"] == verdict]
         names = moved["implementation"].nunique()
         if len(moved) > MOST * len(rows) and names >= FEWEST:

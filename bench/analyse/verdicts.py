@@ -42,6 +42,8 @@ VERDICTS = {
 
 REGRESSIONS = ("slower",)
 
+CHANGED = ("slower", "faster")
+
 Truths = npt.NDArray[np.bool_]
 Verdicts = npt.NDArray[np.str_]
 

@@ -24,6 +24,7 @@ from scipy import stats
 
 import bench
 from bench.analyse.statistics import paired_log_ratio, ratio
+from bench.analyse.verdicts import CHANGED
 from bench.engine.run import run
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
@@ -49,8 +50,6 @@ VISIT_S = 5.0
 
 TABLES, ROWS = 300, 60
 PAIRS = 10
-
-CHANGED = ("faster", "slower")
 
 Generator = np.random.Generator
 Values = npt.NDArray[np.float64]
