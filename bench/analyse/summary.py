@@ -26,12 +26,19 @@ BUSY_SHARE = 0.25
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
     """Return the table of results of the records, a row per case in the order of their first record."""
     by_case: dict[Case, list[Record]] = {}
-    for record in records:
+    for record in standing(records):
         by_case.setdefault(record.case, []).append(record)
     rows = {case: row(case, group, by_case.get(Case(case.point, baseline), [])) for case, group in by_case.items()}
     leaders = _leaders(rows)
     led = [{**values, **_lead(case, leaders.get(case.point), by_case)} for case, values in rows.items()]
     return typed(pd.DataFrame(led, columns=list(COLUMNS)))
+
+
+def standing(records: Iterable[Record]) -> list[Record]:
+    """Return the records that count, in their order: a failure counts until its case was tried again."""
+    records = [*records]
+    last = {record.case: index for index, record in enumerate(records)}
+    return [record for index, record in enumerate(records) if record.status == "ok" or index == last[record.case]]
 
 
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from bench.engine import preflight
 from bench.engine.ledger import Ledger
 from bench.engine.pool import Pool
 from bench.engine.run import plan, visit_request
+from bench.engine.trials import detail, is_own
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
@@ -45,17 +46,18 @@ class Side:
         self.ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))
 
     def ended(self, point: Point) -> set[int]:
-        """Return the processes that measured a point."""
-        return {record.process for record in self.ledger.of(point)}
+        """Return the processes in which a point was measured without a failure."""
+        return {record.process for record in self.ledger.of(point) if record.status == "ok"}
 
 
 class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
     """A case ended in its turn, by itself or with its worker; says how."""
 
-    def __init__(self, status: str, detail: str) -> None:
+    def __init__(self, status: str, detail: str, death: Died | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
+        self.death = death
 
 
 class Corner:
@@ -73,6 +75,8 @@ class Corner:
         self.request = visit_request(side.sweep, point, names, budget_s, thorough=is_new)
         self._outcome: dict[str, Any] = {"status": "ok", "detail": "", "found": {}}
         self._worker: Worker | None = None
+        self.death: Died | None = None
+        """How the worker died, None if it lives."""
 
     @property
     def is_ok(self) -> bool:
@@ -90,7 +94,7 @@ class Corner:
             try:
                 self._worker = self.side.pool.worker(self.case.point, 0)
             except Died as death:
-                raise Ended(death.status, death.detail) from None
+                raise Ended(death.status, death.detail, death) from None
 
     def prepare(self, beside: int | None, core: int | None) -> None:
         """Have the case brought through the gate and warmed up, in its half of the budget."""
@@ -113,9 +117,24 @@ class Corner:
             self._take(self._ask({"request": "finish"})["outcomes"][self.case.implementation])
             self.slots = slots
 
-    def end(self, status: str, detail: str) -> None:
+    def end(self, end: Ended) -> None:
         """End the case: it has no time."""
-        self._outcome |= {"status": status, "detail": detail}
+        self._outcome |= {"status": end.status, "detail": end.detail}
+        self.death = end.death
+
+    def skip(self) -> None:
+        """End the case because the other side could not be measured."""
+        self.end(Ended("skipped", "the other side could not be measured"))
+        self._outcome["found"] |= {"own_cause": False}
+
+    def blame(self, deaths: int) -> None:
+        """Say, if the worker died, whether that shows that the case is at fault: not before its second death."""
+        if self.death is None:
+            return
+        own_cause = deaths > 1 and is_own(self.death)
+        self._outcome["found"] |= {"own_cause": own_cause}
+        if deaths > 1:
+            self._outcome["detail"] = detail(self.case.implementation, self.death, own_cause=own_cause)
 
     def keep(self, number: int, started: str) -> None:
         """Keep the record of the case in this process."""
@@ -127,7 +146,7 @@ class Corner:
         try:
             yield
         except Ended as end:
-            self.end(end.status, end.detail)
+            self.end(end)
 
     def _take(self, outcome: dict[str, Any]) -> None:
         self._outcome["found"] |= outcome["found"]
@@ -141,4 +160,4 @@ class Corner:
             return self._worker.ask(request, self.side.sweep.effort.timeout_s)
         except Died as death:
             self.side.pool.replace(self._worker)
-            raise Ended(death.status, death.detail) from None
+            raise Ended(death.status, death.detail, death) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.summary import summarise
+from bench.analyse.summary import standing, summarise
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
@@ -25,6 +25,7 @@ class Ledger:
         self.folder = folder
         self._records: dict[Point, list[Record]] = {}
         self._tables: dict[Point, pd.DataFrame] = {}
+        self._fresh: set[tuple[Case, int]] = set()
 
     def open(self, here: Environment) -> None:
         """Make the folder, or go on with what it holds.
@@ -48,25 +49,35 @@ class Ledger:
             self._tables[point] = summarise(self.of(point), self.sweep.baseline)
 
     def of(self, point: Point) -> list[Record]:
-        """Return the records of a point, in the order in which they were measured."""
-        return self._records.get(point, [])
+        """Return the records of a point that count, in the order in which they were measured."""
+        return standing(self._records.get(point, []))
 
     def next_process(self, point: Point) -> int:
         """Return the number of the point's next process."""
-        return 1 + max((record.process for record in self.of(point)), default=-1)
+        return 1 + max((record.process for record in self._records.get(point, [])), default=-1)
 
-    def failed(self, point: Point) -> set[str]:
-        """Return the implementations that failed at a point in any process."""
-        return {record.case.implementation for record in self.of(point) if record.status != "ok"}
+    def failed(self, point: Point, *, retry_failed: bool = False) -> set[str]:
+        """Return the implementations that failed at a point and are not to be tried again.
 
-    def missing(self, point: Point, processes: int) -> list[str]:
-        """Return the implementations that lack a process; one that failed in any process is not tried again."""
-        ended, failed = Counter(record.case.implementation for record in self.of(point)), self.failed(point)
+        A failure that an earlier session kept is tried again if it has no cause of its own, or with `retry_failed`.
+        """
+        return {
+            record.case.implementation
+            for record in self.of(point)
+            if record.status != "ok"
+            and ((record.case, record.process) in self._fresh or (record.own_cause and not retry_failed))
+        }
+
+    def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
+        """Return the implementations that lack a process, without those that failed and are not to be tried again."""
+        ended = Counter(record.case.implementation for record in self.of(point) if record.status == "ok")
+        failed = self.failed(point, retry_failed=retry_failed)
         return [name for name in self.sweep.implementations if name not in failed and ended[name] < processes]
 
     def is_new(self, point: Point, implementations: Sequence[str]) -> bool:
-        """Return whether one of the implementations has no record at the point yet."""
-        return not {record.case.implementation for record in self.of(point)}.issuperset(implementations)
+        """Return whether one of the implementations has no good record at the point yet."""
+        good = {record.case.implementation for record in self.of(point) if record.status == "ok"}
+        return not good.issuperset(implementations)
 
     def record(
         self, case: Case, number: int, started: str, status: str, detail: str, found: dict[str, Any] | None = None
@@ -91,6 +102,7 @@ class Ledger:
         records = [dataclasses.replace(record, visit_size=len(records)) for record in records]
         journal.append(self.folder, records)
         self._records.setdefault(point, []).extend(records)
+        self._fresh.update((record.case, record.process) for record in records)
 
     def tabulate(self, point: Point) -> None:
         """Bring the point's rows in results.csv up to date."""

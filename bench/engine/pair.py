@@ -6,6 +6,7 @@ pair as those of one process do, and a pair of processes is what an interval cou
 
 import os
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Self
 
@@ -87,8 +88,25 @@ class Pair:
         return a & b
 
     def _visit(self, point: Point) -> None:
-        """Measure a point in one more pair, and keep a record of each side."""
+        """Measure a point in one more pair, and keep a record of each side.
+
+        If a worker dies, both are replaced and the pair is measured again, until one side has died twice.
+        """
         number, started = max(side.ledger.next_process(point) for side in self._sides), now()
+        deaths: Counter[str] = Counter()
+        corners = self._corners(point)
+        while died := {name for name, corner in corners.items() if corner.death}:
+            deaths.update(died)
+            if max(deaths.values()) > 1:
+                break
+            self.renew()
+            corners = self._corners(point)
+        for name, corner in corners.items():
+            corner.blame(deaths[name])
+            corner.keep(number, started)
+
+    def _corners(self, point: Point) -> dict[str, Corner]:
+        """Return both sides after one try at measuring a point in a pair."""
         for side in self._sides:
             side.pool.start(point)
         corners = dict(zip(SIDES, (Corner(side, point) for side in self._sides), strict=True))
@@ -97,8 +115,7 @@ class Pair:
         _prepare(first, second, _core(point, rng))
         if all(corner.is_ok for corner in corners.values()):
             _take_rounds(corners, rng)
-        for corner in corners.values():
-            corner.keep(number, started)
+        return corners
 
 
 def _core(point: Point, rng: random.Random) -> int | None:
@@ -126,7 +143,7 @@ def _prepare(first: Corner, second: Corner, core: int | None) -> None:
             break
     for corner, other in ((first, second), (second, first)):
         if corner.is_ok and not other.is_ok:
-            corner.end("skipped", "the other side could not be measured")
+            corner.skip()
 
 
 def _take_rounds(corners: dict[str, Corner], rng: random.Random) -> None:
@@ -135,7 +152,7 @@ def _take_rounds(corners: dict[str, Corner], rng: random.Random) -> None:
     def failed(name: str, error: Exception) -> None:
         if not isinstance(error, Ended):
             raise error
-        corners[name].end(error.status, error.detail)
+        corners[name].end(error)
 
     limits = Limits(**corners[SIDES[0]].request["limits"])
     taken = sample({name: corner.turn for name, corner in corners.items()}, SIDES[0], limits, rng, failed)

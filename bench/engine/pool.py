@@ -1,18 +1,19 @@
 """The worker processes of a run: each imports torch once, stays, and takes its turn."""
 
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from bench.engine.worker import Died, Worker
+from bench.engine.scratch import Scratch
+from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 
 MODULE = "bench.measure.worker"
 """What a worker process runs; it is named, not imported, because it imports torch."""
 
+COMPILED = "compiled"
+"""The folder in which what a worker compiled is found by the others."""
 
 WARM_S = 300.0
 """The longest that the first use of the compiler may take."""
@@ -41,7 +42,7 @@ class Pool:
         self.start_up_s = 0.0
         self._workers: dict[Key, Worker] = {}
         self._starting: list[Key] = []
-        self._cache = tempfile.TemporaryDirectory(prefix="attention-bench-compiled-")
+        self._scratch = Scratch()
 
     def start(self, point: Point) -> None:
         """Start all of the point's workers that aren't there, and wait for none of them."""
@@ -51,7 +52,7 @@ class Pool:
                 self._workers[key] = self._started(point.allocator, point.threads)
                 self._starting.append(key)
 
-    def worker(self, point: Point, number: int) -> Worker:
+    def worker(self, point: Point, number: int, heard: Heard = unheard) -> Worker:
         """Return the worker whose turn it is, all of the point's workers started together at first need.
 
         Raises Died when one doesn't come up.
@@ -62,16 +63,16 @@ class Pool:
         try:
             for group in (fresh[:1], fresh[1:]):  # what the first compiles, the others find in the cache
                 for key in group:
-                    self._workers[key].ready()
+                    self._workers[key].ready(heard)
                     self._workers[key].post(self._warming)
                 for key in group:
-                    self._workers[key].answer(WARM_S)
+                    self._workers[key].answer(WARM_S, heard)
         except Died:
             for key in fresh:
                 self._workers.pop(key).close()
             raise
         self.start_up_s += time.monotonic() - begin
-        return self._workers[(point.allocator, point.threads, number % self.size)]
+        return self._workers[self._key(point, number)]
 
     def check(self, point: Point) -> dict[str, Any]:
         """Return what a worker's torch says of the machine.
@@ -102,6 +103,10 @@ class Pool:
                 raise
         return self._workers[key]
 
+    def retire(self, point: Point, number: int) -> None:
+        """Close the worker whose turn it is, so that the next one who has this turn is a fresh one."""
+        self.replace(self._workers[self._key(point, number)])
+
     def replace(self, worker: Worker) -> None:
         """Close a worker that died; the next one who needs it starts another."""
         worker.close()
@@ -115,12 +120,15 @@ class Pool:
         self._starting.clear()
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers, and remove what they left in temporary files."""
         self.renew()
-        self._cache.cleanup()
+        self._scratch.close()
+
+    def _key(self, point: Point, number: int) -> Key:
+        return point.allocator, point.threads, number % self.size
 
     def _started(self, allocator: str, threads: int) -> Worker:
-        return Worker(allocator, threads, Path(self._cache.name), MODULE, self.python)
+        return Worker(allocator, threads, self._scratch.folder / COMPILED, MODULE, self.python)
 
     @property
     def _warming(self) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 import dataclasses
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,12 +16,19 @@ from bench.engine import preflight
 from bench.engine.allowance import Allowance
 from bench.engine.ledger import Ledger
 from bench.engine.pool import Pool
+from bench.engine.trials import Trials
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep, load_sweep
 from bench.store import machine
 from bench.store.environment import Environment
 from bench.store.record import Record
+
+Heard = Callable[[Point, int, str, str], None]
+"""`heard(point, process, implementation, stage)` is called at every sign of life of a worker."""
+
+
+def _unheard(_point: Point, _process: int, _implementation: str, _stage: str) -> None: ...
 
 
 class Run:
@@ -29,15 +38,21 @@ class Run:
     or when the folder holds results that were measured under other conditions.
     `warnings` then says what is amiss with the machine.
     `workers` is the number of processes that stand by together, as many as measure a point where nothing is said.
+    With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
+    known to be the cause of their failure.
+    `heard` is called at every sign of life of a worker; its implementation is "" if none is at work.
     """
 
-    def __init__(self, sweep: Sweep, folder: Path, workers: int | None = None) -> None:
+    def __init__(self, sweep: Sweep, folder: Path, workers: int | None = None, *, retry_failed: bool = False) -> None:
         self.sweep = sweep
         self.folder = folder
+        self.retry_failed = retry_failed
+        self.heard: Heard = _unheard
         devices = tuple(dict.fromkeys(point.device for point in sweep.points))
         self._pool = Pool(workers or sweep.effort.processes, sweep.implementations, devices)
         self._ledger = Ledger(sweep, folder)
         self._allowance = Allowance(sweep.effort, len(sweep.points))
+        self._visits: Counter[Point] = Counter()
         self.warnings: list[str] = []
         self._busy_s = 0.0
         self._opened_s = self._measured_s = time.monotonic()
@@ -75,15 +90,15 @@ class Run:
         return self._busy_s / max(self._measured_s - self._opened_s - self._pool.start_up_s, 1e-9)
 
     def measure(self, point: Point, processes: int | None = None) -> list[Record]:
-        """Measure what is missing of a point, and return all its records, earlier ones too.
+        """Measure what is missing of a point, and return its records that count, earlier ones too.
 
         Each process's records are in the journal, and the point's rows in results.csv, before this returns.
         `processes` asks for fewer than the sweep does, for now.
         """
         processes = processes or self.sweep.effort.processes
-        if self._ledger.missing(point, processes):
+        if self._missing(point, processes):
             self._allowance.begin()
-            while missing := self._ledger.missing(point, processes):
+            while missing := self._missing(point, processes):
                 self._visit(point, missing)
             self._allowance.end()
         self._ledger.tabulate(point)
@@ -107,46 +122,58 @@ class Run:
         """Whether there is anything to show."""
         return self._ledger.has_results
 
+    def _missing(self, point: Point, processes: int) -> list[str]:
+        return self._ledger.missing(point, processes, retry_failed=self.retry_failed)
+
     def _visit(self, point: Point, missing: Sequence[str]) -> None:
-        """Measure a point in one more process; a case that takes the process with it is left out of the next try."""
-        number, started = self._ledger.next_process(point), now()
-        left, records = self._beside_baseline(point, missing), []
-        while left:
-            answer = self._ask(point, number, left)
-            if isinstance(answer, Died):
-                culprits = [answer.implementation] if answer.implementation in left else [*left]
-                for culprit in culprits:
-                    left.remove(culprit)
-                    case = Case(point, culprit)
-                    records.append(self._ledger.record(case, number, started, answer.status, answer.detail))
-                continue
-            self._busy_s += answer["busy_s"]
-            if self._ledger.is_new(point, left) and self.sweep.effort.check_memory:
-                self._check_memory(point, answer["outcomes"])
-            records += [
-                self._ledger.record(Case(point, name), number, started, **outcome)
-                for name, outcome in answer["outcomes"].items()
-            ]
-            break
-        self._ledger.keep(point, records)
-
-    def _beside_baseline(self, point: Point, missing: Sequence[str]) -> list[str]:
-        """Return what a visit measures: nothing alone, but beside the baseline, unless that one failed."""
+        """Measure a point in one more process; if that dies, in fresh ones until every case has a record."""
         baseline = self.sweep.baseline
-        unneeded = baseline in missing or baseline in self._ledger.failed(point)
-        return [*missing] if unneeded else [baseline, *missing]
+        trials = Trials(missing, None if baseline in self._ledger.failed(point) - {*missing} else baseline)
+        turn = self._visits[point]
+        self._visits[point] += 1
+        while group := trials.group:
+            number, started = self._ledger.next_process(point), now()
+            answer = self._ask(point, turn, number, group)
+            if isinstance(answer, Died):
+                records = [
+                    self._ledger.record(
+                        Case(point, end.implementation), number, started, end.status, end.detail,
+                        {"own_cause": end.own_cause},
+                    )
+                    for end in trials.died(answer)
+                ]  # fmt: skip
+            else:
+                trials.came_through()
+                records = self._records(point, number, started, group, answer)
+                if trials.group:  # under suspicion, so they get a fresh process
+                    self._pool.retire(point, turn)
+            if records:
+                self._ledger.keep(point, records)
 
-    def _ask(self, point: Point, number: int, implementations: Sequence[str]) -> dict[str, Any] | Died:
+    def _records(
+        self, point: Point, number: int, started: str, group: Sequence[str], answer: dict[str, Any]
+    ) -> list[Record]:
+        self._busy_s += answer["busy_s"]
+        outcomes = {name: answer["outcomes"][name] for name in group}
+        if self._ledger.is_new(point, group) and self.sweep.effort.check_memory:
+            self._check_memory(point, number, outcomes)
+        return [
+            self._ledger.record(Case(point, name), number, started, **outcome) for name, outcome in outcomes.items()
+        ]
+
+    def _ask(self, point: Point, turn: int, number: int, implementations: Sequence[str]) -> dict[str, Any] | Died:
         worker: Worker | None = None
+        heard = partial(self.heard, point, number)
+        heard("", "start")
         try:
-            worker = self._pool.worker(point, number)
-            return worker.ask(self._request(point, implementations), self.sweep.effort.timeout_s)
+            worker = self._pool.worker(point, turn, heard)
+            return worker.ask(self._request(point, implementations), self.sweep.effort.timeout_s, heard)
         except Died as death:
             if worker is not None:
                 self._pool.replace(worker)
             return death
 
-    def _check_memory(self, point: Point, outcomes: dict[str, dict[str, Any]]) -> None:
+    def _check_memory(self, point: Point, number: int, outcomes: dict[str, dict[str, Any]]) -> None:
         """Add what the operating system sees of the memory of each case that is ok, where it can be seen."""
         if point.device != "cpu":
             return
@@ -157,7 +184,7 @@ class Run:
             worker: Worker | None = None
             try:
                 worker = self._pool.memory_worker(point.threads)
-                seen = worker.ask(request, self.sweep.effort.timeout_s)
+                seen = worker.ask(request, self.sweep.effort.timeout_s, partial(self.heard, point, number))
                 outcome["found"]["system_peak_bytes"] = seen["peak_bytes"]
             except Died:
                 if worker is not None:

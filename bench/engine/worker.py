@@ -1,22 +1,45 @@
 """A worker process seen from its parent: started, asked, waited for, replaced."""
 
-import contextlib
 import json
 import os
-import select
+import secrets
+import selectors
 import signal
-import subprocess
+import socket
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
+
+from bench.engine.process import Process
 
 ROOT = Path(__file__).parents[2]
 """The checkout: what a worker of another environment imports of ours."""
 
 START_S = 120.0
 """The longest that importing torch may take."""
+
+END_S = 5.0
+"""The longest that a worker may take to end after it closed its end of the pipe."""
+
+SELECT_S = 3600.0
+"""The longest that the system may be asked to wait at once; the wait goes on after it."""
+
+LOOK_S = 1.0
+"""How often the parent looks whether a worker still lives if the system doesn't tell it the moment of its end."""
+
+LONGEST_BYTES = 1 << 26
+"""A line on the pipe that is longer is no event."""
+
+EXCERPT_BYTES = 60
+LOG_END_BYTES = 1 << 14
+"""How much of the end of a log is read for its last line."""
+
+OUTSIDE_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
+"""Signals that another process sends, or the system when memory runs out: they don't show that a case is at fault."""
 
 ALLOCATOR_VARIABLES = {
     "retained": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)},
@@ -27,77 +50,102 @@ ALLOCATOR_VARIABLES = {
 and `returned` gives it back at once, so that the system sees what is held: for looking at memory, not for timing.
 """
 
+Heard = Callable[[str, str], None]
+"""`heard(implementation, stage)` is called at every sign of life; the implementation is "" if none is at work."""
+
+
+def unheard(_implementation: str, _stage: str) -> None:
+    """Take no notice of a sign of life."""
+
 
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
-    """A worker ended or fell silent; says which implementation it was at, and how it ended."""
+    """A worker ended, fell silent, or sent what is no event.
 
-    def __init__(self, status: str, implementation: str, detail: str) -> None:
+    `implementation` says which one was at work, "" if none was.
+    `is_outside` says that it was ended by a signal that other processes send.
+    """
+
+    def __init__(self, status: str, implementation: str, detail: str, *, is_outside: bool = False) -> None:
         super().__init__(detail)
         self.status = status
         self.implementation = implementation
         self.detail = detail
+        self.is_outside = is_outside
 
 
 class Worker:
     """A process that imports torch once and serves requests until it is closed.
 
     `python` is the interpreter of another environment, which has packages of its own; None is this one.
+    Raises OSError if the interpreter can't be started.
     """
 
     def __init__(self, allocator: str, threads: int, cache: Path, module: str, python: str | None = None) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
-        self._breadcrumb = tempfile.NamedTemporaryFile(prefix="attention-bench-")  # noqa: SIM115
+        self._id = self._asked = ""
         self._buffer = b""
-        self._process = subprocess.Popen(
-            [python or sys.executable, "-m", module, self._breadcrumb.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=environment(allocator, threads, cache, python),
-            start_new_session=True,  # Ctrl-C is for the parent, which then closes its workers
-        )
+        self._log_start = 0
+        with ExitStack() as files:
+            # files without a name, of which a kill leaves nothing
+            self._log = files.enter_context(tempfile.TemporaryFile())
+            self._breadcrumb = files.enter_context(tempfile.TemporaryFile())
+            self._pipe, theirs = socket.socketpair()
+            files.enter_context(self._pipe)
+            with theirs:
+                inherited = [theirs.fileno(), self._breadcrumb.fileno()]
+                command = [python or sys.executable, "-m", module, *map(str, inherited)]
+                self._process = Process(command, self._log, environment(allocator, threads, cache, python), inherited)
+            self._selector = files.enter_context(selectors.DefaultSelector())
+            self._files = files.pop_all()
+        self._selector.register(self._pipe, selectors.EVENT_READ)
+        if self._process.descriptor is not None:
+            self._selector.register(self._process.descriptor, selectors.EVENT_READ)
 
     @property
     def pid(self) -> int:
         """The number of the process."""
         return self._process.pid
 
-    def ready(self) -> None:
-        """Wait until the worker has imported torch; raises Died when it doesn't come up."""
-        self.answer(START_S)
+    def ready(self, heard: Heard = unheard) -> None:
+        """Wait until the worker has imported torch; raises Died if it doesn't come up."""
+        self.ask({"request": "start"}, START_S, heard)
 
-    def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Send a request and return the answer; raises Died after `timeout_s` without a sign of life."""
+    def ask(self, request: dict[str, Any], timeout_s: float, heard: Heard = unheard) -> dict[str, Any]:
+        """Send a request and return the answer; raises what `post` and `answer` raise."""
         self.post(request)
-        return self.answer(timeout_s)
+        return self.answer(timeout_s, heard)
 
     def post(self, request: dict[str, Any]) -> None:
-        """Send a request whose answer is waited for later; raises Died when there is nobody to read it."""
-        self._leave_no_crumb()
+        """Send a request whose answer is waited for later; raises Died if there is nobody to read it."""
+        os.pwrite(self._breadcrumb.fileno(), b" " * 512, 0)
+        self._id, self._asked = secrets.token_hex(8), request["request"]
         try:
-            self._pipe_in.write(json.dumps(request).encode() + b"\n")
-            self._pipe_in.flush()
-        except BrokenPipeError:
-            raise self._died() from None
+            self._pipe.sendall(json.dumps({**request, "id": self._id}).encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._ended() from None
 
-    def answer(self, timeout_s: float) -> dict[str, Any]:
-        """Return the answer to what was posted; each sign of life starts the clock anew."""
+    def answer(self, timeout_s: float, heard: Heard = unheard) -> dict[str, Any]:
+        """Return the answer to what was posted; each sign of life starts the clock anew.
+
+        Raises Died if the worker ends, is silent for `timeout_s`, or sends what is no event of this request.
+        """
         while True:
-            event: dict[str, Any] = json.loads(self._line(timeout_s))
-            if event["event"] != "working":
-                return event
+            line = self._line(timeout_s)
+            event = _object(line)
+            if event.get("id") != self._id:
+                raise self._foreign(line)
+            match event:
+                case {"event": "working", "implementation": str(implementation), "stage": str(stage)}:
+                    heard(implementation, stage)
+                case {"event": str(name)} if name == self._asked:
+                    self._log_start = os.fstat(self._log.fileno()).st_size
+                    return event
+                case _:
+                    raise self._foreign(line)
 
     def close(self) -> None:
         """End the process and everything it started."""
-        if self._process.poll() is None:
-            try:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._errors, self._breadcrumb):
-            if stream is not None:
-                _close_quietly(stream)
+        self._process.end()
+        self._files.close()
 
     def __enter__(self) -> Self:
         return self
@@ -105,48 +153,78 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def _pipe_in(self) -> Any:
-        return self._process.stdin
-
     def _line(self, timeout_s: float) -> bytes:
         deadline = time.monotonic() + timeout_s
-        descriptor = self._process.stdout.fileno()  # type: ignore[union-attr]  # opened as a pipe above
         while b"\n" not in self._buffer:
-            readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-            if not readable:
+            if len(self._buffer) > LONGEST_BYTES:
+                raise self._foreign(self._buffer)
+            chunk = self._chunk(deadline)
+            if chunk is None:
                 raise self._silent(timeout_s)
-            chunk = os.read(descriptor, 1 << 20)
             if not chunk:
-                raise self._died()
+                raise self._ended()
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
+    def _chunk(self, deadline: float) -> bytes | None:
+        """Return what the worker sent next: nothing if it has ended or closed the pipe, None if it fell silent.
+
+        A child of the worker may hold the pipe open, so the end of the pipe alone doesn't tell the end of the worker.
+        """
+        longest_s = LOOK_S if self._process.descriptor is None else SELECT_S
+        while True:
+            left_s = deadline - time.monotonic()
+            ready = [key.fileobj for key, _ in self._selector.select(min(max(0.0, left_s), longest_s))]
+            if self._pipe in ready:  # before the end of the process, because its last answer may be there
+                try:
+                    return self._pipe.recv(1 << 20)
+                except ConnectionResetError:
+                    return b""
+            if ready or self._process.has_ended():
+                return b""
+            if left_s <= 0:
+                return None
+
     def _silent(self, timeout_s: float) -> Died:
         implementation, stage = self._crumb()
-        self.close()
+        self._process.end()
         return Died("timeout", implementation, f"no sign of life for {timeout_s:g} s during {stage}")
 
-    def _died(self) -> Died:
-        code = self._process.wait()
+    def _foreign(self, line: bytes) -> Died:
         implementation, stage = self._crumb()
-        last = self._last_error()
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
-        hint = ", as the kernel does when memory runs out" if code == -signal.SIGKILL else ""
-        return Died("crashed", implementation, f"{how}{hint} during {stage}{last}")
+        self._process.end()
+        excerpt = line[:EXCERPT_BYTES].decode(errors="backslashreplace")
+        more = " …" if len(line) > EXCERPT_BYTES else ""
+        return Died("crashed", implementation, f"sent what is no reply during {stage}: {excerpt!r}{more}")
 
-    def _leave_no_crumb(self) -> None:
-        os.pwrite(self._breadcrumb.fileno(), b" " * 512, 0)
+    def _ended(self) -> Died:
+        by_itself = self._process.has_ended(END_S)
+        code = self._process.end()
+        implementation, stage = self._crumb()
+        if not by_itself:
+            return Died("crashed", implementation, f"closed the pipe to its parent during {stage}")
+        how = f"killed by {_signal(-code)}" if code < 0 else f"ended with exit status {code}"
+        hint = ", as the kernel does when memory runs out" if code == -signal.SIGKILL else ""
+        detail = f"{how}{hint} during {stage}{self._last_words()}"
+        return Died("crashed", implementation, detail, is_outside=-code in OUTSIDE_SIGNALS)
 
     def _crumb(self) -> tuple[str, str]:
+        """Return the implementation and the stage that the worker left word of, if its code left that alone."""
         content = os.pread(self._breadcrumb.fileno(), 512, 0).strip()
-        implementation, stage = json.loads(content) if content else ("", "start")
-        return implementation, stage
+        if not content:
+            return "", "start"
+        try:
+            implementation, stage = json.loads(content)
+        except (ValueError, TypeError):
+            return "", "an unknown stage"
+        return str(implementation), str(stage)
 
-    def _last_error(self) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").splitlines()
+    def _last_words(self) -> str:
+        """Return the last line that was written to the log since the last answer, with a colon before it."""
+        end = os.fstat(self._log.fileno()).st_size
+        start = max(self._log_start, end - LOG_END_BYTES)
+        lines = os.pread(self._log.fileno(), end - start, start).decode(errors="replace").splitlines()
         # the profiler of some builds of torch writes lines of its own that begin so
         spoken = [line.strip() for line in lines if line.strip() and not line.startswith("USDT")]
         return f": {spoken[-1]}" if spoken else ""
@@ -177,6 +255,17 @@ def _path_elsewhere() -> list[str]:
     return list(dict.fromkeys([str(Path.cwd()), str(ROOT), *asked]))
 
 
-def _close_quietly(stream: Any) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        stream.close()
+def _object(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a line, an empty one if it is none."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

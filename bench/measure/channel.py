@@ -1,69 +1,106 @@
-"""The way between a worker and its parent: requests come in, events go out, as lines of JSON.
+"""The worker's end of the pipe to its parent: requests come in and events go out, each as one line of JSON.
 
-What implementations print goes to standard error.
-This file imports no torch, so that the way can be tested without.
+Every event carries the id of the request that it belongs to.
+This file imports no torch, so that it can be tested without.
 """
 
 import ctypes
+import fcntl
 import json
 import os
+import resource
 import signal
+import socket
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TextIO
+from collections.abc import Callable, Iterator
+from typing import Any
 
 HEARTBEAT_S = 0.5
-"""Between rounds the parent hears from a worker no more often than this: waking it would disturb the measurement."""
+"""In its rounds a worker sends no more than one event in this time: waking the parent would disturb the measurement."""
+
+HIGH = 512
+"""The pipe gets a descriptor of at least this number if the system allows it: code that closes, or writes to, the
+descriptors that it believes to be its own uses low numbers."""
 
 PR_SET_PDEATHSIG = 1
 
 
 class Channel:
-    """The way to the parent: events on a pipe, and a breadcrumb in a file for the case that dies."""
+    """The pipe to the parent, and a file that holds what the worker is about to run, in case it dies there.
 
-    def __init__(self, events: TextIO, breadcrumb: Path) -> None:
-        self._events = events
-        self._breadcrumb = os.open(breadcrumb, os.O_WRONLY)
-        self._last_s = 0.0
+    Only the process that made the channel can use it: a fork closes its copies, and ends if it goes on all the same.
+    """
 
-    def send(self, event: dict[str, Any]) -> None:
-        """Write one event to the parent."""
-        self._events.write(json.dumps(event, allow_nan=False) + "\n")
-        self._events.flush()
-        self._last_s = time.monotonic()
+    def __init__(self, pipe: int, breadcrumb: int) -> None:
+        self._pid = os.getpid()
+        self._pipe = socket.socket(fileno=_moved_up(pipe))
+        self._breadcrumb = _moved_up(breadcrumb)
+        self._lines = self._pipe.makefile("rb")
+        self._id = ""
+        self._sent_s = 0.0
+        os.register_at_fork(after_in_child=self._let_go)
+
+    def requests(self) -> Iterator[dict[str, Any]]:
+        """Yield the parent's requests, until it closes the pipe."""
+        while line := self._next_line():
+            request: dict[str, Any] = json.loads(line)
+            self._id = request["id"]
+            yield request
+
+    def reply(self, request: str, answer: dict[str, Any]) -> None:
+        """Send the answer to the request of this name."""
+        self._send({**answer, "event": request})
 
     def announce(self, implementation: str, stage: str) -> None:
-        """Leave word of what is about to run, and wake the parent if it hasn't heard for a while."""
+        """Leave word of what is about to run, and tell the parent, in `rounds` at most once in HEARTBEAT_S."""
+        self._end_a_fork()
         crumb = json.dumps([implementation, stage]).encode()
         os.pwrite(self._breadcrumb, crumb.ljust(512), 0)
-        if stage != "rounds" or time.monotonic() - self._last_s > HEARTBEAT_S:
-            self.send({"event": "working"})
+        if stage != "rounds" or time.monotonic() - self._sent_s > HEARTBEAT_S:
+            self._send({"event": "working", "implementation": implementation, "stage": stage})
+
+    def _next_line(self) -> bytes:
+        self._end_a_fork()
+        return self._lines.readline()
+
+    def _send(self, event: dict[str, Any]) -> None:
+        self._end_a_fork()
+        line = json.dumps({**event, "id": self._id}, allow_nan=False)
+        self._pipe.sendall(line.encode() + b"\n")
+        self._sent_s = time.monotonic()
+
+    def _end_a_fork(self) -> None:
+        # a fork made by C code runs none of Python's hooks, so the process is asked for each time
+        if os.getpid() != self._pid:
+            os._exit(0)
+
+    def _let_go(self) -> None:
+        if self._pipe.fileno() >= 0:  # a fork of a fork has none of them
+            os.close(self._pipe.detach())
+            os.close(self._breadcrumb)
 
 
 Serve = Callable[[dict[str, Any], Channel], dict[str, Any]]
-"""What answers a request: a dictionary with the answer's name under `event`."""
+"""What answers a request: it returns the content of the answer."""
 
 
 def serve(requests_served: dict[str, Serve]) -> None:
-    """Answer requests by their name until the parent closes the pipe."""
+    """Answer requests by their name until the parent closes the pipe; `start` is answered at once."""
     _die_with_parent()
-    requests, events = _claim_pipes()
-    channel = Channel(events, Path(sys.argv[1]))
-    channel.send({"event": "ready"})
-    for line in requests:
-        request = json.loads(line)
-        channel.send(requests_served[request["request"]](request, channel))
+    channel = Channel(int(sys.argv[1]), int(sys.argv[2]))
+    for request in channel.requests():
+        name = request["request"]
+        channel.reply(name, {} if name == "start" else requests_served[name](request, channel))
 
 
-def _claim_pipes() -> tuple[TextIO, TextIO]:
-    """Keep the two pipes for the protocol, so that nothing an implementation prints or reads gets into it."""
-    requests, events = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    with Path(os.devnull).open() as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    return requests, events
+def _moved_up(descriptor: int) -> int:
+    """Return a copy of a descriptor with a high number, which no program that is started inherits."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    least = HIGH if limit == resource.RLIM_INFINITY else min(HIGH, limit // 2)
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)
+    os.close(descriptor)
+    return moved
 
 
 def _die_with_parent() -> None:

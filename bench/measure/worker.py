@@ -21,8 +21,8 @@ def _check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         try:
             impls.resolve(name, impls.IMPLEMENTATIONS)
         except LookupError as error:
-            return {"event": "checked", "objection": str(error)}
-    return {"event": "checked", "objection": "", "facts": facts.torch_facts()}
+            return {"objection": str(error)}
+    return {"objection": "", "facts": facts.torch_facts()}
 
 
 def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -32,34 +32,34 @@ def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         if any(impls.compiles(name) for name in request["implementations"]):
             for device in request["devices"]:
                 compilation.warm_toolchain(device)
-    return {"event": "warm"}
+    return {}
 
 
 def _visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     made = visit.make(_asked(request), channel.announce)
     heap.give_back()  # to other workers, which take their turn
-    return {"event": "visited", **dataclasses.asdict(made)}
+    return dataclasses.asdict(made)
 
 
 def _prepare(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Prepare one implementation, and hold it ready for its turns."""
     outcome = _SEAT.prepare(_asked(request), channel.announce, request["core"])
-    return {"event": "prepared", **dataclasses.asdict(outcome)}
+    return dataclasses.asdict(outcome)
 
 
 def _slot(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """Take one turn; the answer is its reading, or how the case has ended."""
     taken = _SEAT.slot()
     if isinstance(taken, Reading):
-        return {"event": "slot", "status": "ok", "reading": taken._asdict()}
-    return {"event": "slot", **dataclasses.asdict(taken)}
+        return {"status": "ok", "reading": taken._asdict()}
+    return dataclasses.asdict(taken)
 
 
 def _finish(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """End the turns of the implementation that was prepared."""
     made = _SEAT.finish()
     heap.give_back()  # to other workers, which take their turn
-    return {"event": "visited", **dataclasses.asdict(made)}
+    return dataclasses.asdict(made)
 
 
 def _asked(request: dict[str, Any]) -> visit.Request:
@@ -78,7 +78,7 @@ def _memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Say what peak the operating system sees in a call of one case."""
     channel.announce(request["implementation"], "memory")
     case = Case(Point(**request["point"]), request["implementation"])
-    return {"event": "seen", "peak_bytes": system_memory.of_case(case)}
+    return {"peak_bytes": system_memory.of_case(case)}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.profile import operator_table
+from bench.engine.pool import COMPILED
 from bench.engine.run import now
+from bench.engine.scratch import Scratch
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
@@ -40,9 +42,9 @@ def write(cases: Sequence[Case], run: Path) -> Iterator[Traced]:
     """
     folder = run / TRACES
     _check(folder)
-    with tempfile.TemporaryDirectory(prefix="attention-bench-compiled-") as cache:
+    with Scratch() as scratch:
         for case in cases:
-            yield _traced(case, folder / f"{file_name(case)}.json.gz", Path(cache))
+            yield _traced(case, folder / f"{file_name(case)}.json.gz", scratch.folder)
 
 
 def _check(folder: Path) -> None:
@@ -54,8 +56,8 @@ def _check(folder: Path) -> None:
         raise WrongRequest(f"the trace folder {folder} can't be written: {error.strerror}") from None
 
 
-def _traced(case: Case, path: Path, cache: Path) -> Traced:
-    answer = _ask(case, path, cache)
+def _traced(case: Case, path: Path, scratch: Path) -> Traced:
+    answer = _ask(case, path, scratch)
     if answer["objection"]:
         return Traced(case, path, None, answer["objection"])
     profile = Profile.from_json(
@@ -71,15 +73,16 @@ def _traced(case: Case, path: Path, cache: Path) -> Traced:
     return Traced(case, path, profile)
 
 
-def _ask(case: Case, path: Path, cache: Path) -> dict[str, Any]:
+def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     request = {
         "request": "trace",
         "point": dataclasses.asdict(case.point),
         "implementation": case.implementation,
         "path": str(path.absolute()),
+        "scratch": str(scratch),
     }
     try:
-        with Worker(case.point.allocator, case.point.threads, cache, MODULE) as worker:
+        with Worker(case.point.allocator, case.point.threads, scratch / COMPILED, MODULE) as worker:
             worker.ready()
             return worker.ask(request, CASE_S)
     except Died as death:

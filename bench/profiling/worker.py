@@ -22,21 +22,21 @@ def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     point = Point(**request["point"])
     reason = visit.obstacle(point)
     if reason:
-        return {"event": "traced", "objection": reason}
+        return {"objection": reason}
     channel.announce(request["implementation"], "profile")
     try:
-        profile = _profile(Case(point, request["implementation"]), Path(request["path"]))
+        profile = _profile(Case(point, request["implementation"]), Path(request["path"]), Path(request["scratch"]))
     except Exception as error:
-        return {"event": "traced", "objection": f"{type(error).__name__}: {error}"}
-    return {"event": "traced", "objection": "", "profile": profile, "facts": facts.torch_facts()}
+        return {"objection": f"{type(error).__name__}: {error}"}
+    return {"objection": "", "profile": profile, "facts": facts.torch_facts()}
 
 
-def _profile(case: Case, path: Path) -> dict[str, Any]:
+def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     point = case.point
     workload.set_up(point)
     work = workload.make(point)
     call = workload.step(workload.subject(work, case.implementation), work)
-    with tempfile.TemporaryDirectory(prefix="attention-bench-traces-") as folder:
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
         with work.context():
             captured = capture.take(call, labels.name(case), point.device, point.timing, Path(folder))
             tensorboard.record(call, path.parents[1], case)

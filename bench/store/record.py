@@ -7,9 +7,10 @@ from typing import Any, Self
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """2 added host_s, system_peak_bytes, clock_hz, throttle, and to slots others; 3 four columns of the case, which say
-since when they are there; 4 to the table of results, not to records, the ratio to the fastest of a point."""
+since when they are there; 4 to the table of results, not to records, the ratio to the fastest of a point; 5 to
+records own_cause."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
@@ -66,6 +67,7 @@ class Record:
     `host_s` is what a call costs the host, beside the device's time; `system_peak_bytes` the peak that the operating
     system saw; `clock_hz` and `throttle` the GPU's clock and the reasons that held it down after the rounds.
     `visit_size` counts the records of the point that this process measured together, in the same rounds.
+    `own_cause` is False if the case failed and isn't known to be the cause: a resumed run tries it again.
     """
 
     case: Case
@@ -90,6 +92,7 @@ class Record:
     clock_hz: float | None = None
     throttle: tuple[str, ...] = ()
     visit_size: int = 1
+    own_cause: bool = True
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:

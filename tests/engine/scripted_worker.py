@@ -6,7 +6,6 @@ import random
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from bench.measure.channel import Channel, serve
@@ -17,7 +16,7 @@ def do(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     channel.announce("culprit", "warm-up")
     match request["what"]:
         case "print":
-            print(json.dumps({"event": "done", "fake": True}), flush=True)
+            print(json.dumps({"event": "do", "fake": True}), flush=True)
         case "work":
             for _ in range(request["parts"]):
                 time.sleep(request["part_s"])
@@ -29,7 +28,7 @@ def do(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
             os._exit(3)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-    return {"event": "done", "pid": os.getpid()}
+    return {"pid": os.getpid()}
 
 
 TORCH = os.environ.get("TEST_TORCH", "2.0")
@@ -39,12 +38,12 @@ def check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """Find every implementation but `nosuch`."""
     found = "nosuch:kernel" not in request["implementations"]
     objection = "implementation 'nosuch:kernel' can't be imported"
-    return {"event": "checked", "objection": "" if found else objection, "facts": {"torch": TORCH, "gpus": {}}}
+    return {"objection": "" if found else objection, "facts": {"torch": TORCH, "gpus": {}}}
 
 
 def warm(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """Compile nothing."""
-    return {"event": "warm"}
+    return {}
 
 
 def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -71,7 +70,7 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         if name.startswith("test:half"):
             slots = {**SLOTS, "timings_s": [[jittered(0.5e-3), 1e-3]] * 3}
             outcomes[name]["found"] |= {"slots": slots}
-    return {"event": "visited", "outcomes": outcomes, "busy_s": 0.0}
+    return {"outcomes": outcomes, "busy_s": 0.0}
 
 
 def memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -79,7 +78,7 @@ def memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     channel.announce(request["implementation"], "memory")
     if request["implementation"] == "test:exits_in_memory":
         os._exit(1)
-    return {"event": "seen", "peak_bytes": int(os.environ["MALLOC_TRIM_THRESHOLD_"])}
+    return {"peak_bytes": int(os.environ["MALLOC_TRIM_THRESHOLD_"])}
 
 
 def prepare(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def prepare(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     found = {"settled": True, "calls_per_timing": 2, "error": 0.0, **looked}
     failed = name == "test:raises" or (name == "test:raises_in_b" and in_b())
     outcome = {"status": "incorrect", "detail": "wrong", "found": {}} if failed else {"status": "ok", "detail": ""}
-    return {"event": "prepared", "found": found, **outcome}
+    return {"found": found, **outcome}
 
 
 def slot(_request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -105,10 +104,10 @@ def slot(_request: dict[str, Any], channel: Channel) -> dict[str, Any]:
             case "test:exits_in_its_turn":
                 os._exit(1)
             case "test:raises_in_its_turn":
-                return {"event": "slot", "status": "error", "detail": "tired", "found": {}}
+                return {"status": "error", "detail": "tired", "found": {}}
     slot_s = PREPARED["slot_s"]
     reading = {"timings_s": [slot_s, 2 * slot_s], "switches": 0, "faults": 1, "others": 0.0}
-    return {"event": "slot", "status": "ok", "reading": reading}
+    return {"status": "ok", "reading": reading}
 
 
 def finish(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -119,7 +118,7 @@ def finish(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         "detail": "impossible" if impossible else "",
         "found": {},
     }
-    return {"event": "visited", "outcomes": {name: outcome}, "busy_s": 0.0}
+    return {"outcomes": {name: outcome}, "busy_s": 0.0}
 
 
 def in_b() -> bool:
@@ -138,7 +137,6 @@ SLOTS = {"rounds": [0, 1, 2], "timings_s": [[1e-3, 2e-3]] * 3, "switches": [0, 0
 
 
 if __name__ == "__main__":
-    assert Path(sys.argv[1]).exists()
     serve(
         {
             "do": do,

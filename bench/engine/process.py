@@ -1,0 +1,88 @@
+"""A process that is ended together with everything that it started."""
+
+import contextlib
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO
+
+import psutil
+
+MARK = "ATTENTION_BENCH_PROCESS"
+"""The variable that a process hands on to those it starts: they are found by it in whatever session they are."""
+
+
+class Process:
+    """A process that reads nothing, writes to `log`, and inherits the descriptors in `inherited`.
+
+    Raises OSError if it can't be started.
+    """
+
+    def __init__(
+        self, command: Sequence[str], log: IO[bytes], variables: Mapping[str, str], inherited: Sequence[int]
+    ) -> None:
+        self._mark = secrets.token_hex(16)
+        self._is_ended = False
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**variables, MARK: self._mark},
+            pass_fds=inherited,
+            start_new_session=True,  # Ctrl-C is for the parent, which then ends its processes
+        )
+        self.descriptor = _pidfd(self._process.pid)
+        """A pidfd, readable once the process has ended; None if the system has none."""
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def has_ended(self, within_s: float = 0.0) -> bool:
+        """Wait for the end of the process for so long, and return whether it has ended."""
+        if self._is_ended:
+            return True
+        if (
+            self.descriptor is not None
+        ):  # without reaping it: its number must not be used anew before the group is ended
+            poll = select.poll()
+            poll.register(self.descriptor, select.POLLIN)
+            return bool(poll.poll(within_s * 1000))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(within_s)
+        return self._process.returncode is not None
+
+    def end(self) -> int:
+        """End the process, its group and all others that it started; return its exit status as subprocess has it."""
+        if not self._is_ended:
+            self._is_ended = True
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # none left, or none but the dead
+                os.killpg(self._process.pid, signal.SIGKILL)
+            while strays := list(_marked(self._mark)):  # again, because one may have started another meanwhile
+                for stray in strays:
+                    with contextlib.suppress(psutil.Error):
+                        stray.kill()
+                psutil.wait_procs(strays, timeout=1)
+            if self.descriptor is not None:
+                os.close(self.descriptor)
+        return self._process.wait()
+
+
+def _pidfd(pid: int) -> int | None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # an old kernel, or a sandbox
+            return os.pidfd_open(pid)
+    return None
+
+
+def _marked(mark: str) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(MARK) == mark:
+                yield process
