@@ -46,7 +46,7 @@ class Ledger:
         for record in journal.read(self.folder):
             self._records.setdefault(record.case.point, []).append(record)
         for point in self._records:
-            self._tables[point] = summarise(self.of(point), self.sweep.baseline)
+            self._tables[point] = self._summary(point)
 
     def of(self, point: Point) -> list[Record]:
         """Return the records of a point that count, in the order in which they were measured."""
@@ -97,8 +97,7 @@ class Ledger:
 
     def keep(self, point: Point, records: list[Record]) -> None:
         """Add the records of one visit, in the order of the sweep; they are in the journal when this returns."""
-        order = {name: place for place, name in enumerate(self.sweep.implementations)}
-        records = sorted(records, key=lambda record: order[record.case.implementation])
+        records = self._in_order(records)
         records = [dataclasses.replace(record, visit_size=len(records)) for record in records]
         journal.append(self.folder, records)
         self._records.setdefault(point, []).extend(records)
@@ -106,8 +105,16 @@ class Ledger:
 
     def tabulate(self, point: Point) -> None:
         """Bring the point's rows in results.csv up to date."""
-        self._tables[point] = summarise(self.of(point), self.sweep.baseline)
+        self._tables[point] = self._summary(point)
         table.save(self.results(), self.folder)
+
+    def _summary(self, point: Point) -> pd.DataFrame:
+        return summarise(self._in_order(self.of(point)), self.sweep.baseline)
+
+    def _in_order(self, records: Sequence[Record]) -> list[Record]:
+        """Return records in the order of the sweep's implementations, those of others at the end."""
+        order = {name: place for place, name in enumerate(self.sweep.implementations)}
+        return sorted(records, key=lambda record: order.get(record.case.implementation, len(order)))
 
     def results(self) -> pd.DataFrame:
         """Return the table of what the folder holds so far."""

@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO
 
@@ -14,6 +15,9 @@ import psutil
 
 MARK = "ATTENTION_BENCH_PROCESS"
 """The variable that a process hands on to those it starts: they are found by it in whatever session they are."""
+
+STRAYS_S = 5.0
+"""The longest that is spent on ending what left the group: a process that hangs in the system can't be ended."""
 
 
 class Process:
@@ -64,11 +68,8 @@ class Process:
             self._is_ended = True
             with contextlib.suppress(ProcessLookupError, PermissionError):  # none left, or none but the dead
                 os.killpg(self._process.pid, signal.SIGKILL)
-            while strays := list(_marked(self._mark)):  # again, because one may have started another meanwhile
-                for stray in strays:
-                    with contextlib.suppress(psutil.Error):
-                        stray.kill()
-                psutil.wait_procs(strays, timeout=1)
+            self._process.wait()
+            _end_marked(self._mark)
             if self.descriptor is not None:
                 os.close(self.descriptor)
         return self._process.wait()
@@ -79,6 +80,18 @@ def _pidfd(pid: int) -> int | None:
         with contextlib.suppress(OSError):  # an old kernel, or a sandbox
             return os.pidfd_open(pid)
     return None
+
+
+def _end_marked(mark: str) -> None:
+    """Kill all processes with a mark, again and again because one may start another meanwhile, but not for ever."""
+    deadline = time.monotonic() + STRAYS_S
+    while strays := list(_marked(mark)):
+        for stray in strays:
+            with contextlib.suppress(psutil.Error):
+                stray.kill()
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.01)
 
 
 def _marked(mark: str) -> Iterator[psutil.Process]:

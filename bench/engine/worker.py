@@ -82,6 +82,7 @@ class Worker:
 
     def __init__(self, allocator: str, threads: int, cache: Path, module: str, python: str | None = None) -> None:
         self._id = self._asked = ""
+        self._heard = ("", "start")
         self._buffer = b""
         self._log_start = 0
         with ExitStack() as files:
@@ -117,6 +118,7 @@ class Worker:
     def post(self, request: dict[str, Any]) -> None:
         """Send a request whose answer is waited for later; raises Died if there is nobody to read it."""
         os.pwrite(self._breadcrumb.fileno(), b" " * 512, 0)
+        self._heard = ("", "start")
         self._id, self._asked = secrets.token_hex(8), request["request"]
         try:
             self._pipe.sendall(json.dumps({**request, "id": self._id}).encode() + b"\n")
@@ -135,6 +137,7 @@ class Worker:
                 raise self._foreign(line)
             match event:
                 case {"event": "working", "implementation": str(implementation), "stage": str(stage)}:
+                    self._heard = (implementation, stage)
                     heard(implementation, stage)
                 case {"event": str(name)} if name == self._asked:
                     self._log_start = os.fstat(self._log.fileno()).st_size
@@ -210,14 +213,12 @@ class Worker:
         return Died("crashed", implementation, detail, is_outside=-code in OUTSIDE_SIGNALS)
 
     def _crumb(self) -> tuple[str, str]:
-        """Return the implementation and the stage that the worker left word of, if its code left that alone."""
+        """Return the implementation and the stage that the worker left word of, or else those last heard of."""
         content = os.pread(self._breadcrumb.fileno(), 512, 0).strip()
-        if not content:
-            return "", "start"
         try:
             implementation, stage = json.loads(content)
-        except (ValueError, TypeError):
-            return "", "an unknown stage"
+        except (ValueError, TypeError):  # nothing was left yet, or the worker's code wrote over it
+            return self._heard
         return str(implementation), str(stage)
 
     def _last_words(self) -> str:

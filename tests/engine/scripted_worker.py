@@ -1,11 +1,15 @@
 """A worker that does as it is told, to test the parent with: it speaks the protocol by itself, without torch."""
 
+import contextlib
+import ctypes
 import json
 import os
 import random
 import signal
+import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from bench.measure.channel import Channel, serve
@@ -28,7 +32,43 @@ def do(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
             os._exit(3)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        case what:
+            misbehave(what, request, channel)
     return {"pid": os.getpid()}
+
+
+def misbehave(what: str, request: dict[str, Any], channel: Channel) -> None:
+    """Do what only code does that is wrong, or wants to deceive."""
+    match what:
+        case "send":
+            pipe(channel).sendall(request["line"].replace("ID", channel._id).encode() + b"\n")
+        case "answer and exit":
+            channel.reply("do", {"pid": os.getpid()})
+            os._exit(3)
+        case "close pipe":
+            os.close(pipe(channel).fileno())
+            time.sleep(60)
+        case "spoil descriptors":
+            for descriptor in range(51):
+                with contextlib.suppress(OSError):
+                    os.write(descriptor, b'{"event": "do"}\n')
+            os.closerange(0, 51)
+        case "fork and go on":
+            os.fork()
+        case "fork in C and go on":
+            ctypes.CDLL(None).fork()
+        case "leave a child":
+            child = ctypes.CDLL(None).fork()
+            if not child:
+                os.setsid()
+                time.sleep(60)
+            Path(request["path"]).write_text(str(child))
+            ctypes.string_at(0)
+
+
+def pipe(channel: Channel) -> socket.socket:
+    """Return the pipe, as only code that looks for it gets hold of it."""
+    return channel._pipe
 
 
 TORCH = os.environ.get("TEST_TORCH", "2.0")
@@ -49,17 +89,11 @@ def warm(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
 def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Report slots of made-up times, or end as the implementation's name says."""
     outcomes: dict[str, dict[str, Any]] = {}
-    if "test:takes_the_reference_down" in request["implementations"]:
-        channel.announce("", "reference")
-        os._exit(1)
+    end_before_anyone(request, channel)
     looked = {"kernels": ["thoroughly"]} if request["thorough"] else {}
     for name in request["implementations"]:
         channel.announce(name, "first call")
-        match name:
-            case "test:exits":
-                os._exit(1)
-            case "test:sleeps":
-                time.sleep(60)
+        end_at(name, request)
         outcomes[name] = {
             "status": "ok",
             "detail": "",
@@ -71,6 +105,32 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
             slots = {**SLOTS, "timings_s": [[jittered(0.5e-3), 1e-3]] * 3}
             outcomes[name]["found"] |= {"slots": slots}
     return {"outcomes": outcomes, "busy_s": 0.0}
+
+
+def end_before_anyone(request: dict[str, Any], channel: Channel) -> None:
+    """End as the name of one of the implementations says, while none of them, or another one, is at work."""
+    if "test:takes_the_reference_down" in request["implementations"]:
+        channel.announce("", "reference")
+        os._exit(1)
+    if is_first("test:reference_killed_once", request):
+        channel.announce("", "reference")
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "test:alarm" in request["implementations"]:
+        channel.announce("eager", "rounds")
+        os.kill(os.getpid(), signal.SIGALRM)
+
+
+def end_at(name: str, request: dict[str, Any]) -> None:
+    """End as the name of the implementation says that is at work."""
+    match name:
+        case "test:exits":
+            os._exit(1)
+        case "test:sleeps":
+            time.sleep(60)
+        case "test:killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "test:killed_once" if is_first(name, request):
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -88,6 +148,8 @@ def prepare(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     PREPARED.update(name=name, slot_s=jittered(float(os.environ.get("TEST_SLOT_S", "1e-3"))), slots=0)
     if name == "test:exits_in_b" and in_b():
         os._exit(1)
+    if in_b() and is_first(name, request):
+        os.kill(os.getpid(), signal.SIGKILL)
     looked = {"kernels": ["thoroughly"]} if request["thorough"] else {}
     found = {"settled": True, "calls_per_timing": 2, "error": 0.0, **looked}
     failed = name == "test:raises" or (name == "test:raises_in_b" and in_b())
@@ -119,6 +181,17 @@ def finish(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         "found": {},
     }
     return {"outcomes": {name: outcome}, "busy_s": 0.0}
+
+
+def is_first(name: str, request: dict[str, Any]) -> bool:
+    """Return whether an implementation is measured for the first time of all processes that share a folder."""
+    if name not in request["implementations"] or "TEST_FOLDER" not in os.environ:
+        return False
+    try:
+        (Path(os.environ["TEST_FOLDER"]) / name.replace(":", "-")).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def in_b() -> bool:

@@ -26,6 +26,14 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
         yield started
 
 
+def lives(pid: int) -> bool:
+    """Return whether a process runs: one that ended may still have its number if nobody asked how."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def told(worker: Worker, timeout_s: float = 10, **request: Any) -> dict[str, Any]:
     """Return the worker's answer."""
     return worker.ask({"request": "do", **request}, timeout_s)
@@ -39,12 +47,100 @@ def test_a_request_is_answered(worker: Worker) -> None:
 
 def test_what_it_prints_does_not_get_into_the_protocol(worker: Worker) -> None:
     """A line of JSON on standard output is not taken for an answer."""
-    assert told(worker, what="print")["event"] == "done"
+    assert "fake" not in told(worker, what="print")
 
 
 def test_signs_of_life_start_the_clock_anew(worker: Worker) -> None:
     """Work that takes longer than the limit in all, but never falls silent for so long, is waited for."""
-    assert told(worker, timeout_s=1.0, what="work", parts=6, part_s=0.3)["event"] == "done"
+    assert told(worker, timeout_s=1.0, what="work", parts=6, part_s=0.3)["pid"] == worker.pid
+
+
+def test_each_sign_of_life_is_heard(worker: Worker) -> None:
+    """The parent is told what the worker is about to do."""
+    heard = []
+    worker.ask({"request": "do", "what": "answer"}, 10, lambda *sign: heard.append(sign))
+    assert heard == [("culprit", "warm-up")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "garbage",
+        "\N{SNOWMAN}" * 99,
+        "[" * 100_000,
+        "[1]",
+        '{"event": "do"}',
+        '{"event": "do", "id": "0"}',
+        '{"event": "visit", "id": "ID"}',
+        '{"event": "working", "id": "ID"}',
+        '{"id": "ID"}',
+    ],
+)
+def test_what_is_no_event_of_the_request_is_a_crash(worker: Worker, line: str) -> None:
+    """The parent says how such a line begins, whatever it is, and ends the worker."""
+    with pytest.raises(Died) as death:
+        told(worker, what="send", line=line)
+    assert (death.value.status, death.value.implementation) == ("crashed", "culprit")
+    assert line[:8] in death.value.detail
+    assert len(death.value.detail) < 150
+    assert not lives(worker.pid)
+
+
+def test_an_event_of_an_earlier_request_is_a_crash(worker: Worker) -> None:
+    """A line that comes after the answer isn't taken for the next answer."""
+    told(worker, what="answer")
+    with pytest.raises(Died, match="no reply"):
+        told(worker, what="send", line='{"event": "do", "id": "0"}\n{"event": "do", "id": "ID"}')
+
+
+def test_low_descriptors_belong_to_the_code_that_is_measured(worker: Worker) -> None:
+    """Code may write to each descriptor up to 50, and close it, without harm to the protocol."""
+    assert told(worker, what="spoil descriptors")["pid"] == worker.pid
+    assert told(worker, what="answer")["pid"] == worker.pid
+
+
+@pytest.mark.parametrize("how", ["fork and go on", "fork in C and go on"])
+def test_a_fork_does_not_answer_in_the_place_of_the_worker(worker: Worker, how: str) -> None:
+    """All answers come from the worker itself; its children end as soon as they try."""
+    assert {told(worker, what=how)["pid"] for _ in range(5)} == {worker.pid}
+    assert {told(worker, what="answer")["pid"] for _ in range(5)} == {worker.pid}
+    assert not [child for child in psutil.Process(worker.pid).children() if lives(child.pid)]
+
+
+def test_a_death_is_noticed_while_a_child_holds_the_pipe(worker: Worker, tmp_path: Path) -> None:
+    """The death is a crash, not a time-out, and the child is ended even if it is in a session of its own."""
+    with pytest.raises(Died) as death:
+        told(worker, what="leave a child", path=str(tmp_path / "child"))
+    assert (death.value.status, death.value.detail) == ("crashed", "killed by SIGSEGV during warm-up")
+    assert not death.value.is_outside
+    assert not lives(int((tmp_path / "child").read_text()))
+
+
+def test_the_last_answer_counts(worker: Worker) -> None:
+    """An answer is not lost if the worker ends right after it; the next request finds nobody."""
+    assert told(worker, what="answer and exit")["pid"] == worker.pid
+    with pytest.raises(Died, match="exit status 3"):
+        told(worker, what="answer")
+
+
+def test_a_closed_pipe_is_a_crash(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that can't answer any more is ended, although it lives."""
+    monkeypatch.setattr("bench.engine.worker.END_S", 0.1)
+    with pytest.raises(Died) as death:
+        told(worker, what="close pipe")
+    assert (death.value.status, death.value.implementation) == ("crashed", "culprit")
+    assert not lives(worker.pid)
+
+
+def test_an_end_is_noticed_without_a_pidfd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system tells nobody, the parent looks from time to time."""
+    monkeypatch.setattr("bench.engine.process._pidfd", lambda _pid: None)
+    monkeypatch.setattr("bench.engine.worker.LOOK_S", 0.1)
+    with Worker("retained", 1, tmp_path, SCRIPTED) as worker:
+        worker.ready()
+        assert told(worker, what="answer")["pid"] == worker.pid
+        with pytest.raises(Died, match="killed by SIGSEGV"):
+            told(worker, what="leave a child", path=str(tmp_path / "child"))
 
 
 def test_silence_is_a_timeout_that_names_the_case(worker: Worker) -> None:
@@ -68,6 +164,7 @@ def test_a_kill_names_its_signal(worker: Worker) -> None:
     with pytest.raises(Died) as death:
         told(worker, what="kill")
     assert "killed by SIGKILL, as the kernel does when memory runs out" in death.value.detail
+    assert death.value.is_outside
 
 
 def test_the_parent_sleeps_while_a_worker_works(worker: Worker) -> None:

@@ -1,0 +1,48 @@
+"""A process that is ended with all that it started."""
+
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from bench.engine.process import Process
+from tests.engine.test_worker import lives
+
+CHILD = "import os, pathlib, sys, time; {}; pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(60)"
+PARENT = """
+import os, pathlib, subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]])
+while not (pathlib.Path(sys.argv[2]).exists() and pathlib.Path(sys.argv[2]).read_text()):
+    time.sleep(0.01)
+os._exit(3)
+"""
+
+
+@pytest.fixture
+def log() -> Iterator[IO[bytes]]:
+    """Return a file without a name."""
+    with tempfile.TemporaryFile() as file:
+        yield file
+
+
+@pytest.mark.parametrize("step", ["pass", "os.setsid()"])
+def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes]) -> None:
+    """A child that outlives it is ended too, in its group or in a session of its own; the exit status is its own."""
+    process = Process([sys.executable, "-c", PARENT, CHILD.format(step), str(tmp_path / "pid")], log, {}, ())
+    assert process.has_ended(30)
+    child = int((tmp_path / "pid").read_text())
+    assert lives(child)
+    assert (process.end(), process.end()) == (3, 3)
+    assert not lives(child)
+
+
+def test_one_that_lives_is_killed(log: IO[bytes]) -> None:
+    """Its exit status says so."""
+    process = Process([sys.executable, "-c", "import time; time.sleep(60)"], log, {}, ())
+    assert not process.has_ended()
+    assert process.end() == -signal.SIGKILL
+    assert process.has_ended()
