@@ -28,9 +28,9 @@ class Line:
     record: Record
 
     @property
-    def visit(self) -> tuple[Point, int]:
-        """The point and the number of the process."""
-        return self.record.case.point, self.record.process
+    def visit(self) -> tuple[Point, int, int]:
+        """What the lines of one visit share: the point, the number of the process and how many lines there are."""
+        return self.record.case.point, self.record.process, self.record.visit_size
 
 
 @dataclass
@@ -173,8 +173,11 @@ def _visits(lines: Iterator[Line]) -> Iterator[list[Line]]:
     visit: list[Line] = []
     for line in lines:
         names = {other.record.case.implementation for other in visit}
-        is_next = visit and (line.visit != visit[0].visit or line.record.case.implementation in names)
-        if is_next or len(visit) == line.record.visit_size:
+        if visit and (
+            line.visit != visit[0].visit
+            or line.record.case.implementation in names
+            or len(visit) >= visit[0].record.visit_size
+        ):
             yield visit
             visit = []
         visit.append(line)

@@ -9,7 +9,6 @@ import os
 import shlex
 import socket
 import uuid
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Self
@@ -155,7 +154,10 @@ class Lock:
 
     def check(self) -> None:
         """Raise CannotWrite if the lock is not ours any more: the folder vanished, or somebody removed the lock."""
-        holder = Holder.read(self.path)
+        try:
+            holder = Holder.read(self.path)
+        except OSError as error:
+            raise CannotWrite(f"{self.path} can't be read: {error.strerror}") from None
         if holder is None:
             raise CannotWrite(f"{self.path} is gone: the folder was removed or moved, or its lock was")
         if holder.token != self._me.token:

@@ -170,7 +170,7 @@ def check_schema(version: int) -> None:
 
 
 def _listed(name: str, values: Any) -> tuple[Any, ...]:
-    if not isinstance(values, list):
+    if not isinstance(values, list | tuple):
         raise ValueError(f"{name} must be a list, got {values!r}")
     return tuple(values)
 
