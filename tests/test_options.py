@@ -15,6 +15,7 @@ NONE: dict[str, Any] = {
         [*options.LISTS, "run", "impl", "processes", "target", "budget_s", "within_s", "timeout_s", "check_memory"]
     ),
     **dict.fromkeys(["threads", "allocator"]),
+    **dict.fromkeys(["extend", "retry_failed"], False),
     "sweep": "article",
 }
 

@@ -108,7 +108,7 @@ def scan(run: Path) -> Contents:
     path, contents = run / JOURNAL, Contents()
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return contents
     except OSError as error:
         raise WrongRequest(f"{path} can't be read: {error.strerror}") from None

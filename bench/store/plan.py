@@ -20,9 +20,6 @@ from bench.store.record import SCHEMA_VERSION, check_schema
 
 PLAN = "plan.json"
 
-MOST_NAMED = 3
-"""So many points that differ are named before the rest is counted."""
-
 
 @dataclass(frozen=True)
 class Stored:
@@ -82,7 +79,14 @@ def effort_of(run: Path) -> Effort | None:
     return Effort(**{name: value for name, value in kept.items() if name in EFFORT_KEYS})
 
 
-def continued(asked: Sweep, stored: Stored | None, folder: Path, *, extend: bool = False) -> Sweep:
+def continued(
+    asked: Sweep,
+    stored: Stored | None,
+    folder: Path,
+    *,
+    extend: bool = False,
+    way_out: str = "use another folder",
+) -> Sweep:
     """Return the sweep that a run goes on with: its own, or with `extend` the union of its own and the one asked for.
 
     Raises WrongRequest if they differ and the run shall not be extended, with both values, or in their baseline.
@@ -97,7 +101,8 @@ def continued(asked: Sweep, stored: Stored | None, folder: Path, *, extend: bool
         if holds_all and (asked.effort == stored.sweep.effort or not stored.knows_effort):
             return asked
     if differences := list(_differences(stored.sweep, asked)):
-        raise WrongRequest(f"{folder} holds another sweep: {'; '.join(differences)}; use another folder")
+        told = "; ".join(differences)
+        raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {told}; {way_out}")
     return stored.sweep
 
 
@@ -121,37 +126,24 @@ def _union(own: Sweep, asked: Sweep, folder: Path) -> Sweep:
 
 
 def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
-    """Yield how two sweeps differ, the run's own value first."""
-    if own.name != asked.name:
-        yield f"sweep {own.name} here, {asked.name} asked for"
-    if own.baseline != asked.baseline:
-        yield f"baseline {own.baseline} here, {asked.baseline} asked for"
+    """Yield how two sweeps differ, the run's own value first; another name alone is no difference."""
+    facts = {
+        "baseline": [own.baseline, asked.baseline],
+        "points": [_counted(own.points, asked.points), _counted(asked.points, own.points)],
+        **{name: [getattr(own.effort, name), getattr(asked.effort, name)] for name in EFFORT_KEYS},
+    }
     if not _same(own.implementations, asked.implementations):
-        yield f"implementations {', '.join(own.implementations)} here, {', '.join(asked.implementations)} asked for"
-    if points := _points(own.points, asked.points):
-        yield points
-    here, there = (dataclasses.asdict(sweep.effort) for sweep in (own, asked))
-    for name in here:
-        if here[name] != there[name]:
-            yield f"{name} {here[name]} here, {there[name]} asked for"
+        facts["implementations"] = [", ".join(own.implementations), ", ".join(asked.implementations)]
+    differing = {name: values for name, values in facts.items() if values[0] != values[1]}
+    if differing and own.name != asked.name:
+        yield f"sweep: {own.name} against {asked.name}"
+    yield from (f"{name}: {here} against {there}" for name, (here, there) in differing.items())
 
 
-def _points(own: Collection[Point], asked: Collection[Point]) -> str:
-    """Return how the points of two sweeps differ, empty if they don't."""
-    missing, added = set(own) - set(asked), set(asked) - set(own)
-    if not (missing or added):
-        return ""
-    only = [
-        f"{_named([point.name for point in points if point in lone])} only {where}"
-        for points, lone, where in ((own, missing, "here"), (asked, added, "in what is asked for"))
-        if lone
-    ]
-    return f"{len(own)} points here, {len(asked)} asked for ({', '.join(only)})"
-
-
-def _named(names: list[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return " ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _counted(points: Collection[Point], others: Collection[Point]) -> str:
+    """Return how many points there are, and one that the others lack."""
+    lone = next((point.name for point in points if point not in others), "")
+    return f"{len(points)}{f' with {lone}' if lone else ''}"
 
 
 def _sweep(content: Mapping[str, Any]) -> Sweep:
