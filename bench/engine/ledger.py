@@ -161,7 +161,7 @@ class Ledger:
         """Return the implementations that failed at a point, in any process or when they were last tried again."""
         return {record.case.implementation for record in latest(self.of(point)) if record.status != "ok"}
 
-    def missing(self, point: Point, processes: int, retry_failed: bool = False) -> list[str]:
+    def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
         """Return the implementations that lack a process; one that failed in any process is not tried again.
 
         With `retry_failed` it is tried again once if it failed before the folder was opened.

@@ -94,9 +94,9 @@ class Run:
         `processes` asks for fewer than the sweep does, for now.
         """
         processes = processes or self.sweep.effort.processes
-        if self._ledger.missing(point, processes, self.retry_failed):
+        if self._ledger.missing(point, processes, retry_failed=self.retry_failed):
             self._allowance.begin()
-            while missing := self._ledger.missing(point, processes, self.retry_failed):
+            while missing := self._ledger.missing(point, processes, retry_failed=self.retry_failed):
                 self._visit(point, missing)
             self._allowance.end()
         self._ledger.tabulate(point)
