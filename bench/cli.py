@@ -16,7 +16,7 @@ from bench.show.console import console
 from bench.show.doubts import TARGET
 from bench.show.rows import baseline_of
 from bench.show.words import parts
-from bench.store import environment
+from bench.store import plan
 from bench.store.table import load
 
 FINE, BAD, WRONG, INCOMPARABLE = 0, 1, 2, 3
@@ -115,9 +115,8 @@ def _show(options: argparse.Namespace) -> int:
 
 def _target(run: Path) -> float:
     """Return the half-width that the run aimed at, the usual one where it doesn't say."""
-    found = environment.load(run if run.is_dir() else run.parent)
-    effort: dict[str, float] = found.context.get("effort", {}) if found else {}
-    return effort.get("target", TARGET)
+    effort = plan.effort_of(run if run.is_dir() else run.parent)
+    return effort.target if effort else TARGET
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -116,7 +116,11 @@ def _records(path: Path) -> list[Record]:
     """Return the journal of a run folder, or of the run whose results.csv this is."""
     records = []
     if path.is_dir() or path.name == RESULTS:
-        records = journal.read(path if path.is_dir() else path.parent)
+        folder = path if path.is_dir() else path.parent
+        contents = journal.scan(folder)
+        records = contents.records
+        for notice in contents.notices(folder / journal.JOURNAL):
+            console(stderr=True).print(f"warning: {notice}", soft_wrap=True, markup=False)
     if not records:
         raise WrongRequest(
             f"--anchor needs the {journal.JOURNAL} that {path} was made from, "

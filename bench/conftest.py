@@ -46,7 +46,12 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if config.option.collectonly or not points:
         return
     sweep = config.stash[SWEEP]
-    run = Run(sweep, options.run_folder(config.option, config.rootpath, sweep))
+    run = Run(
+        sweep,
+        options.run_folder(config.option, config.rootpath, sweep),
+        extend=config.option.extend,
+        retry_failed=config.option.retry_failed,
+    )
     colour = bool(config.pluginmanager.getplugin("terminalreporter").isatty)
     progress = Progress(sweep, len(points), lambda line: _say(config, line), colour=colour)
     progress.opened(run.folder)
@@ -91,8 +96,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if run is None or not run.has_results:
         return
     table = run.results()
-    pictures = plots.draw(table, run.folder / "plots")
     terminalreporter.section("attention-bench")
+    try:
+        pictures = plots.draw(table, run.folder / "plots")
+    except OSError as error:
+        pictures = []
+        terminalreporter.write_line(f"No pictures: {run.folder / 'plots'} can't be written: {error.strerror}")
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     for part in (tables.results(table, run.sweep.baseline, run.sweep.effort.target), tables.failures(table)):
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))

@@ -1,6 +1,7 @@
 """The options of `pytest bench`, and the sweep that they ask for; some of them are those of `duel` too."""
 
 import argparse
+import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 
 from bench.plan.errors import WrongRequest
 from bench.plan.names import ALLOCATORS, DTYPES, MODES
-from bench.plan.sweep import Sweep, load_sweep
+from bench.plan.sweep import Sweep, altered, load_sweep
+from bench.store import plan
 from bench.store.machine import default_threads
 
 AddOption = Callable[..., object]
@@ -16,6 +18,12 @@ AddOption = Callable[..., object]
 
 LISTS = {"device": str, "dtype": str, "mode": str, "batch": int, "num_tokens": int, "num_heads": int, "channels": int}
 """Options that replace a column of the sweep, each a comma list."""
+
+DEFAULT_SWEEP = "quick"
+
+EFFORT = ("processes", "target", "budget_s", "within_s", "timeout_s", "check_memory")
+
+WAYS_OUT = "use a new folder, or --extend to add to this one"
 
 HELP = {
     "device": "cpu, cuda or cuda:<number>",
@@ -30,8 +38,10 @@ HELP = {
 
 def add(add_option: AddOption) -> None:
     """Add the options of a sweep to pytest's own."""
-    add_option("--sweep", default="quick", metavar="NAME|FILE.toml", help="what to measure (default: quick)")
+    add_option("--sweep", metavar="NAME|FILE.toml", help=f"what to measure (default: {DEFAULT_SWEEP})")
     add_run(add_option, "<UTC time>-<sweep>")
+    add_option("--extend", action="store_true", help="add what is asked for to the run in --run DIR")
+    add_option("--retry-failed", action="store_true", help="try the cases again that failed in --run DIR")
     add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
     add_columns(add_option)
     add_option("--processes", type=int, metavar="K", help="worker processes that measure each point")
@@ -64,14 +74,37 @@ def add_timeout(add_option: AddOption) -> None:
 
 
 def sweep(option: argparse.Namespace) -> Sweep:
-    """Return the sweep that the options ask for; raises WrongRequest where they can't be met."""
+    """Return the sweep that the options ask for, the run folder's own if they name one that holds a run.
+
+    Raises WrongRequest if they can't be met, or ask for another sweep than the folder's without `--extend`.
+    """
+    stored = plan.load(Path(option.run)) if option.run else None
+    if stored is None:
+        if option.extend:
+            raise WrongRequest(f"--extend adds to a run, and {option.run or 'without --run DIR there'} is none")
+        return _asked(option)
+    asked = _asked(option) if option.sweep is not None else _changed(option, stored.sweep)
+    return plan.continued(asked, stored, Path(option.run), extend=option.extend, way_out=WAYS_OUT)
+
+
+def _asked(option: argparse.Namespace) -> Sweep:
+    """Return the sweep that the options ask for, whatever the run folder holds."""
     return load_sweep(
-        option.sweep,
+        option.sweep if option.sweep is not None else DEFAULT_SWEEP,
         threads=default_threads(),
         implementations=_list(option, "impl", str),
         overrides=overrides(option),
-        effort=effort(option, ("processes", "target", "budget_s", "within_s", "timeout_s", "check_memory")),
+        effort=effort(option, EFFORT),
     )
+
+
+def _changed(option: argparse.Namespace, own: Sweep) -> Sweep:
+    """Return a run's own sweep with what the options say in its place.
+
+    Columns without `--sweep` are those of the default sweep, as for a new run.
+    """
+    changed = altered(own, _list(option, "impl", str), effort(option, EFFORT))
+    return dataclasses.replace(changed, points=_asked(option).points) if overrides(option) else changed
 
 
 def overrides(option: argparse.Namespace) -> dict[str, Any]:

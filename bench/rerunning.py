@@ -20,10 +20,11 @@ from bench.duelling import TARGET, add_looks, fought, interpreter, planned
 from bench.engine.pair import Pair
 from bench.plan.case import CASE_COLUMNS, Case, Point
 from bench.plan.errors import NotComparable, WrongRequest
-from bench.plan.sweep import EFFORT_KEYS, Effort, Sweep
+from bench.plan.sweep import Effort, Sweep
 from bench.show import comparison_notes as notes
 from bench.show.compared import Report
 from bench.show.duel import UNMEASURED
+from bench.store import plan
 from bench.store.comparable import environment_of, unlike_conditions
 from bench.store.environment import differences
 from bench.store.table import load
@@ -117,9 +118,7 @@ def _measured(
 
 def _effort(new: Path, processes: int) -> Effort:
     """Return the effort of a rerun: in each process what NEW's run spent there, to its end."""
-    recorded = environment_of(new)
-    kept: Mapping[str, float] = recorded.context.get("effort", {}) if recorded else {}
-    before = Effort(**{name: value for name, value in kept.items() if name in EFFORT_KEYS})  # type: ignore[arg-type]
+    before = plan.effort_of(new if new.is_dir() else new.parent) or Effort()
     budget_s = before.budget_s / before.processes * processes
     return dataclasses.replace(before, processes=processes, target=TARGET, budget_s=budget_s, check_memory=False)
 

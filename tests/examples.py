@@ -100,13 +100,13 @@ cases = st.builds(Case, points, st.sampled_from(["eager", "sdpa", "users.kernel:
 @st.composite
 def slots(draw: st.DrawFn) -> Slots:
     """Draw slots whose columns are equally long."""
-    count = draw(st.integers(0, 4))
+    count = draw(st.integers(1, 4))
 
-    def column(values: st.SearchStrategy[Any]) -> tuple[Any, ...]:
-        return tuple(draw(st.lists(values, min_size=count, max_size=count)))
+    def column(values: st.SearchStrategy[Any], *, unique: bool = False) -> tuple[Any, ...]:
+        return tuple(draw(st.lists(values, min_size=count, max_size=count, unique=unique)))
 
-    timings = st.lists(seconds, min_size=1, max_size=3).map(tuple)
-    return Slots(column(counts), column(timings), column(counts), column(counts))
+    timings = st.lists(seconds.filter(bool), min_size=1, max_size=3).map(tuple)
+    return Slots(column(counts, unique=True), column(timings), column(counts), column(counts))
 
 
 records = st.builds(

@@ -234,6 +234,20 @@ def test_an_anchor_reads_the_journal_beside_results_csv(base: Path) -> None:
     assert main(["compare", results, results, "--anchor", "sdpa", "--fail-on", "inconclusive"]) == 0
 
 
+def test_an_anchor_reads_the_good_lines_of_a_journal(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that is no record is told aside, with its number, and changes neither the output nor the file."""
+    assert main(["compare", str(base), str(base), "--anchor", "sdpa", "--format", "csv"]) == 0
+    good = capsys.readouterr().out
+    path = base / journal.JOURNAL
+    path.write_bytes(b"rubbish\n" + path.read_bytes())
+    before = path.read_bytes()
+    assert main(["compare", str(base), str(base), "--anchor", "sdpa", "--format", "csv"]) == 0
+    said = capsys.readouterr()
+    assert said.out == good
+    assert f"warning: {path}: line 1 is no record" in said.err
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("name", ["copy.csv", "results.csv"])
 def test_an_anchor_without_a_journal_is_refused(
     base: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]

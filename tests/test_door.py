@@ -14,6 +14,7 @@ import pytest
 
 from bench.store import journal
 from bench.store.table import load
+from tests.store.disk import full_after
 
 ROOT = Path(__file__).parents[1]
 
@@ -87,10 +88,17 @@ def test_a_tiny_sweep_from_end_to_end(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    """After Ctrl-C and after kill -9 the same command ends with every case, each process of it measured once."""
+    """After a full disk, Ctrl-C and kill -9 the run ends with every case, each process of it measured once."""
     run, sweep = tmp_path / "run", tmp_path / "steady.toml"
     sweep.write_text(STEADY)
     options = ["--sweep", str(sweep), "--run", str(run), "-q"]
+    with full_after(6 * 1024):
+        done = bench(*options)
+    assert done.returncode == 3, done.stdout + done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if "can't be written" in line]
+    assert f"go on with: python -m pytest bench --run {run}" in line
+    assert "Traceback" not in done.stdout + done.stderr
+    options = ["--run", str(run), "-q"]
     for how, lines in ((signal.SIGINT, 1), (signal.SIGKILL, 6)):
         command = [sys.executable, "-m", "pytest", str(ROOT / "bench"), *options]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

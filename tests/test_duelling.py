@@ -82,7 +82,7 @@ def test_two_implementations_from_end_to_end(
     table = load(tmp_path / "run")
     assert table["implementation"].tolist() == ["sdpa", "test:half"] * 2
     assert set(table["processes"]) == {2}
-    effort = json.loads((tmp_path / "run" / "environment.json").read_text())["context"]["effort"]
+    effort = json.loads((tmp_path / "run" / "plan.json").read_text())["effort"]
     assert (effort["processes"], effort["budget_s"], effort["target"]) == (4, 0.4, TARGET)
 
 

@@ -1,6 +1,7 @@
 """The options of `pytest bench` and the sweep that they ask for."""
 
 import argparse
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,16 @@ import pytest
 
 from bench import options
 from bench.plan.errors import WrongRequest
-from bench.plan.sweep import Effort, load_sweep
+from bench.plan.sweep import Effort, Sweep, load_sweep
+from bench.store import plan
+from tests.points import point
 
 NONE: dict[str, Any] = {
     **dict.fromkeys(
         [*options.LISTS, "run", "impl", "processes", "target", "budget_s", "within_s", "timeout_s", "check_memory"]
     ),
     **dict.fromkeys(["threads", "allocator"]),
+    **dict.fromkeys(["extend", "retry_failed"], False),
     "sweep": "article",
 }
 
@@ -79,3 +83,60 @@ def test_the_folder_is_the_one_asked_for_or_a_new_one(tmp_path: Path) -> None:
     fresh = options.run_folder(asked(), tmp_path, sweep)
     assert fresh.parent == tmp_path / "results"
     assert fresh.name.endswith("Z-article")
+
+
+# Options on a folder that holds a run
+
+OWN = Sweep("mine", (point(), point(num_tokens=5)), ("eager", "sdpa"), effort=Effort(processes=2))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> dict[str, Any]:
+    """Return the options that name the folder of a run, and no more."""
+    plan.save(OWN, tmp_path)
+    return {"run": str(tmp_path), "sweep": None}
+
+
+def test_a_folder_alone_goes_on_with_its_own_plan(run: dict[str, Any]) -> None:
+    """The default sweep is for new runs."""
+    assert options.sweep(asked(**run)) == OWN
+    assert options.sweep(asked(sweep=None)).name == "quick"
+
+
+def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path) -> None:
+    """With the default sweep and with a named one, whatever was changed in it."""
+    for words in ({"num_tokens": "8,16"}, {"impl": "eager,sdpa", "processes": 2}, {"sweep": "article", "threads": 1}):
+        given = {"sweep": None, **words}
+        begun = options.sweep(asked(**given))
+        plan.save(begun, tmp_path)
+        assert options.sweep(asked(**given, run=str(tmp_path))) == dataclasses.replace(begun, published=())
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"sweep": "article"}, "sweep: mine against article; points: 2 with .* against 2 with "),
+        ({"impl": "sdpa,mha"}, "implementations: eager, sdpa against eager, sdpa, mha"),
+        ({"processes": 9}, "processes: 2 against 9"),
+        ({"num_tokens": "99"}, "points: 2 with .* against .*n99"),
+    ],
+)
+def test_other_options_are_refused_with_two_ways_out(values: dict[str, Any], told: str, run: dict[str, Any]) -> None:
+    """What is not said stays as the run has it."""
+    with pytest.raises(WrongRequest, match=f"asked for: {told}.*; use a new folder, or --extend"):
+        options.sweep(asked(**{**run, **values}))
+
+
+def test_extending_adds_to_the_plan(run: dict[str, Any]) -> None:
+    """Implementations, points and processes."""
+    wider = options.sweep(asked(**run, impl="mha", processes=3, extend=True))
+    assert wider.implementations == ("eager", "sdpa", "mha")
+    assert (wider.points, wider.effort.processes) == (OWN.points, 3)
+    assert options.sweep(asked(**{**run, "sweep": "article"}, extend=True)).points[:2] == OWN.points
+
+
+@pytest.mark.parametrize("folder", [None, "missing"])
+def test_only_a_run_can_be_extended(folder: str | None, tmp_path: Path) -> None:
+    """A folder that holds none is likely to be misspelled."""
+    with pytest.raises(WrongRequest, match="--extend adds to a run"):
+        options.sweep(asked(run=folder and str(tmp_path / folder), extend=True))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.analyse.statistics import latency, paired_log_ratio, ratio
 from bench.plan.case import Case, Point
-from bench.store.record import SCHEMA_VERSION, STATUSES, Record
+from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
 from bench.store.table import COLUMNS, typed
 
 FLAGGED_PER_S = 20
@@ -26,19 +26,12 @@ BUSY_SHARE = 0.25
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
     """Return the table of results of the records, a row per case in the order of their first record."""
     by_case: dict[Case, list[Record]] = {}
-    for record in standing(records):
+    for record in latest(records):
         by_case.setdefault(record.case, []).append(record)
     rows = {case: row(case, group, by_case.get(Case(case.point, baseline), [])) for case, group in by_case.items()}
     leaders = _leaders(rows)
     led = [{**values, **_lead(case, leaders.get(case.point), by_case)} for case, values in rows.items()]
     return typed(pd.DataFrame(led, columns=list(COLUMNS)))
-
-
-def standing(records: Iterable[Record]) -> list[Record]:
-    """Return the records that count, in their order: a failure counts until its case was tried again."""
-    records = [*records]
-    last = {record.case: index for index, record in enumerate(records)}
-    return [record for index, record in enumerate(records) if record.status == "ok" or index == last[record.case]]
 
 
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:

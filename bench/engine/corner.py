@@ -31,7 +31,8 @@ class Side:
         self.ledger = Ledger(sweep, folder)
 
     def start(self) -> None:
-        """Have the first worker start; raises WrongRequest where the interpreter can't be."""
+        """Take the folder, and have the first worker start; raises WrongRequest if one of the two can't be."""
+        self.ledger.prepare()
         try:
             self.pool.start(self.sweep.points[0])
         except OSError as error:

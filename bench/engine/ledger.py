@@ -1,6 +1,7 @@
 """A run folder that is being filled: what it holds so far, and what is added to it."""
 
 import dataclasses
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,49 +9,148 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.summary import standing, summarise
+from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
-from bench.store import environment, journal, table
+from bench.store import atomic, environment, journal, plan, table
 from bench.store.environment import Environment
-from bench.store.record import Origin, Record, Slots
+from bench.store.lock import Lock
+from bench.store.record import Origin, Record, Slots, latest
+
+FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
 
 
 class Ledger:
-    """The records of a sweep by point, as the folder's journal has them, and the tables that follow from them."""
+    """The records of a sweep by point, as the folder's journal has them, and the tables that follow from them.
 
-    def __init__(self, sweep: Sweep, folder: Path) -> None:
+    The folder is this process's alone from `prepare` to `close`. `notices` says what was mended in it.
+    With `extend` the sweep may add to the one that the folder holds.
+    """
+
+    def __init__(self, sweep: Sweep, folder: Path, *, extend: bool = False) -> None:
         self.sweep = sweep
         self.folder = folder
+        self.notices: list[str] = []
+        self._extend = extend
+        self._lock: Lock | None = None
+        self._made: list[Path] = []
         self._records: dict[Point, list[Record]] = {}
         self._tables: dict[Point, pd.DataFrame] = {}
         self._fresh: set[tuple[Case, int]] = set()
 
-    def open(self, here: Environment) -> None:
-        """Make the folder, or go on with what it holds.
+    def prepare(self) -> None:
+        """Make the folder, or read what it holds; it needs no worker.
 
-        Raises WrongRequest when it holds results that were measured under other conditions, or can't be made.
+        Raises WrongRequest if it can't be made or written, if another process writes into it, or if it holds another
+        sweep or the results of a newer suite.
         """
-        self.here = here
-        known = environment.load(self.folder)
-        if known and known.env_id != here.env_id:
-            differing = "; ".join(environment.differences(known, here))
-            raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make()
+            self._take()
+            self.notices += journal.repair(self.folder)
+            self._plan()
         except OSError as error:
-            raise WrongRequest(f"the run folder {self.folder} can't be made: {error.strerror}") from None
-        environment.save(here, self.folder)
-        journal.repair(self.folder)
+            self.close()
+            raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
+        except BaseException:
+            self.close()
+            raise
         for record in journal.read(self.folder):
             self._records.setdefault(record.case.point, []).append(record)
         for point in self._records:
             self._tables[point] = self._summary(point)
 
+    def _make(self) -> None:
+        self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise WrongRequest(f"the run folder {self.folder} can't be made: there is a file in its place") from None
+        except OSError as error:
+            raise WrongRequest(f"the run folder {self.folder} can't be made: {error.strerror}") from None
+
+    def _take(self) -> None:
+        """Take the folder's lock, which is written; see that an old journal can be written too."""
+        lock = Lock(self.folder)
+        lock.acquire()
+        self._lock = lock
+        if lock.notice:
+            self.notices.append(lock.notice)
+        atomic.clear(self.folder, FILES)
+        if (self.folder / journal.JOURNAL).exists():
+            os.close(os.open(self.folder / journal.JOURNAL, os.O_RDWR | os.O_APPEND))
+
+    def _plan(self) -> None:
+        """See that the sweep goes with the folder's own."""
+        stored = plan.load(self.folder)
+        self._planned = plan.continued(self.sweep, stored, self.folder, extend=self._extend)
+        if stored and not stored.is_whole:
+            points, names = len(stored.sweep.points), ", ".join(stored.sweep.implementations)
+            self.notices.append(
+                f"{self.folder} holds no {plan.PLAN}: made from what was measured, {points} points of {names}"
+            )
+
+    def close(self) -> None:
+        """Leave the folder to others; one that was made here and holds nothing goes."""
+        if self._lock:
+            self._lock.release()
+            self._lock = None
+        for path in self._made:
+            try:
+                path.rmdir()
+            except OSError:
+                break  # it holds something
+        self._made = []
+
+    def open(self, here: Environment) -> None:
+        """Go on with the folder in this environment, after `prepare`.
+
+        Raises WrongRequest if it holds results that were measured under other conditions, or can't be written.
+        """
+        if self._lock is None:
+            self.prepare()
+        self.here = here
+        try:
+            self._admit(environment.load(self.folder))
+            plan.save(self._planned, self.folder)
+        except OSError as error:
+            raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
+
+    def _admit(self, known: Environment | None) -> None:
+        """See that all records come from this environment, and write environment.json if there is none."""
+        here, records = self.here, [record for records in self._records.values() for record in records]
+        if known and known.env_id != here.env_id:
+            differing = "; ".join(environment.differences(known, here))
+            raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
+        origins = Counter(_origin(record) for record in records)
+        foreign = [origin for origin in origins if origin.env_id != here.env_id]
+        if not known:
+            foreign = [origin for origin in origins if not self._is_from_here(origin)]
+        if foreign:
+            told = ", ".join(f"{origins[origin]} of {_told(origin)}" for origin in foreign)
+            lacking = "" if known else f" and has no {environment.ENVIRONMENT}"
+            raise WrongRequest(
+                f"{self.folder} holds records of another environment{lacking}: {told}; "
+                f"this is {here.env_id} (torch {here.identity['torch']}); use another folder"
+            )
+        if known or not records:
+            environment.save(here, self.folder)
+            return
+        rebuilt = Environment(here.identity, {}, {**here.context, "rebuilt": True})  # its state then isn't known
+        environment.save(rebuilt, self.folder)
+        self.notices.append(
+            f"{self.folder} had no {environment.ENVIRONMENT}: written anew, because all its records come from here"
+        )
+
+    def _is_from_here(self, origin: Origin) -> bool:
+        names = {self.here.device_name(point.device) for point in self._records}
+        identity = (self.here.env_id, self.here.identity["torch"])
+        return (origin.env_id, origin.torch_version) == identity and origin.device_name in names
+
     def of(self, point: Point) -> list[Record]:
         """Return the records of a point that count, in the order in which they were measured."""
-        return standing(self._records.get(point, []))
+        return latest(self._records.get(point, []))
 
     def next_process(self, point: Point) -> int:
         """Return the number of the point's next process."""
@@ -92,21 +192,46 @@ class Ledger:
             started_at=started,
         )
         values = dict(found or {})
-        slots = Slots.from_json(values.pop("slots")) if "slots" in values else Slots()
-        return Record(case, number, status, origin, detail, slots, **values)
+        try:
+            slots = Slots.from_json(values.pop("slots")) if "slots" in values else Slots()
+            texts = {name: tuple(values[name]) for name in ("kernels", "throttle") if name in values}
+            return Record(case, number, status, origin, detail, slots, **{**values, **texts})
+        except ValueError as error:
+            return Record(case, number, "error", origin, f"the worker reported what can't be: {error}")
 
     def keep(self, point: Point, records: list[Record]) -> None:
-        """Add the records of one visit, in the order of the sweep; they are in the journal when this returns."""
+        """Add the records of one visit, in the order of the sweep; they are in the journal when this returns.
+
+        Raises CannotWrite if they can't be written: then they are in the tables of this process alone.
+        """
         records = self._in_order(records)
         records = [dataclasses.replace(record, visit_size=len(records)) for record in records]
-        journal.append(self.folder, records)
         self._records.setdefault(point, []).extend(records)
         self._fresh.update((record.case, record.process) for record in records)
+        try:
+            self._check()
+            journal.append(self.folder, records)
+        except CannotWrite as error:
+            self._tables[point] = self._summary(point)
+            raise CannotWrite(
+                f"{error}; process {records[0].process} of {point.name} is lost, what was measured before it is kept"
+            ) from None
+
+    def _check(self) -> None:
+        """Raise CannotWrite if the folder isn't ours any more."""
+        if self._lock:
+            self._lock.check()
 
     def tabulate(self, point: Point) -> None:
-        """Bring the point's rows in results.csv up to date."""
+        """Bring the point's rows in results.csv up to date; raises CannotWrite if it can't be written."""
         self._tables[point] = self._summary(point)
-        table.save(self.results(), self.folder)
+        try:
+            table.save(self.results(), self.folder)
+        except OSError as error:
+            raise CannotWrite(
+                f"{self.folder / table.RESULTS} can't be written: {error.strerror}; "
+                f"all that was measured is kept in {journal.JOURNAL}"
+            ) from None
 
     def _summary(self, point: Point) -> pd.DataFrame:
         return summarise(self._in_order(self.of(point)), self.sweep.baseline)
@@ -128,3 +253,12 @@ class Ledger:
     def has_results(self) -> bool:
         """Whether there is anything to show."""
         return bool(self._tables)
+
+
+def _origin(record: Record) -> Origin:
+    """Return where a record comes from, without what differs from one record to the next."""
+    return dataclasses.replace(record.origin, commit="", started_at="")
+
+
+def _told(origin: Origin) -> str:
+    return f"{origin.env_id} (torch {origin.torch_version} on {origin.device_name or 'an unnamed device'})"

@@ -43,7 +43,8 @@ class Pair:
                 side.start()
             for side in self._sides:
                 side.open(seen)
-            self.warnings = warnings(seen, self.sweep)
+            notices = [notice for side in self._sides for notice in side.ledger.notices]
+            self.warnings = [*notices, *warnings(seen, self.sweep)]
         except BaseException:
             self.close()
             raise
@@ -53,9 +54,10 @@ class Pair:
         self.close()
 
     def close(self) -> None:
-        """End all workers."""
-        for side in self._sides:
+        """End all workers, and leave the folders to others."""
+        for side in reversed(self._sides):
             side.pool.close()
+            side.ledger.close()
 
     def renew(self) -> None:
         """End all workers, so that the next pair of a point is one that has measured nothing yet."""

@@ -21,6 +21,7 @@ from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep, load_sweep
 from bench.store import machine
+from bench.store import plan as stored
 from bench.store.environment import Environment
 from bench.store.record import Record
 
@@ -34,23 +35,32 @@ def _unheard(_point: Point, _process: int, _implementation: str, _stage: str) ->
 class Run:
     """A run folder that is being filled: use it as a context, and ask it for one point after the other.
 
-    Entering it raises WrongRequest when an implementation can't be found,
-    or when the folder holds results that were measured under other conditions.
-    `warnings` then says what is amiss with the machine.
+    Entering it raises WrongRequest if an implementation can't be found, if the folder can't be written or somebody
+    else writes into it, or if it holds another sweep or results that were measured under other conditions.
+    With `extend` the sweep may add to the folder's own.
+    `warnings` then says what is amiss with the machine and the folder.
     `workers` is the number of processes that stand by together, as many as measure a point where nothing is said.
     With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
     known to be the cause of their failure.
     `heard` is called at every sign of life of a worker; its implementation is "" if none is at work.
     """
 
-    def __init__(self, sweep: Sweep, folder: Path, workers: int | None = None, *, retry_failed: bool = False) -> None:
+    def __init__(
+        self,
+        sweep: Sweep,
+        folder: Path,
+        workers: int | None = None,
+        *,
+        extend: bool = False,
+        retry_failed: bool = False,
+    ) -> None:
         self.sweep = sweep
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = _unheard
         devices = tuple(dict.fromkeys(point.device for point in sweep.points))
         self._pool = Pool(workers or sweep.effort.processes, sweep.implementations, devices)
-        self._ledger = Ledger(sweep, folder)
+        self._ledger = Ledger(sweep, folder, extend=extend)
         self._allowance = Allowance(sweep.effort, len(sweep.points))
         self._visits: Counter[Point] = Counter()
         self.warnings: list[str] = []
@@ -59,10 +69,11 @@ class Run:
 
     def __enter__(self) -> Self:
         try:
+            self._ledger.prepare()
             seen = preflight.look()
             facts = self._pool.check(self.sweep.points[0])
             self._ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))
-            self.warnings = warnings(seen, self.sweep)
+            self.warnings = [*self._ledger.notices, *warnings(seen, self.sweep)]
         except BaseException:
             self.close()
             raise
@@ -72,8 +83,9 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers, and leave the folder to others."""
         self._pool.close()
+        self._ledger.close()
 
     def renew(self) -> None:
         """End all workers, so that the next process of a point is one that has measured nothing yet."""
@@ -213,8 +225,8 @@ def visit_request(
 
 
 def plan(sweep: Sweep) -> dict[str, Any]:
-    """Return what environment.json keeps of a sweep."""
-    return {"sweep": sweep.name, "baseline": sweep.baseline, "effort": dataclasses.asdict(sweep.effort)}
+    """Return what environment.json keeps of a sweep; plan.json keeps all of it."""
+    return {"sweep": sweep.name}
 
 
 def warnings(seen: preflight.Preflight, sweep: Sweep) -> list[str]:
@@ -227,14 +239,19 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def run(sweep: Sweep | str, folder: str | Path) -> Iterator[list[Record]]:
+def run(
+    sweep: Sweep | str, folder: str | Path, *, extend: bool = False, retry_failed: bool = False
+) -> Iterator[list[Record]]:
     """Measure a sweep into a run folder, yielding the records of each point as it is finished.
 
     `sweep` is a shipped name, a TOML file, or a Sweep.
-    An existing folder is resumed: what it holds is not measured again.
+    An existing folder is resumed: what it holds is not measured again. It must hold the same sweep; with `extend` the
+    union of both is measured. With `retry_failed` cases that failed before are tried again.
     """
+    folder = Path(folder)
     if isinstance(sweep, str):
         sweep = load_sweep(sweep, threads=machine.default_threads())
-    with Run(sweep, Path(folder)) as opened:
+    sweep = stored.continued(sweep, stored.load(folder), folder, extend=extend)
+    with Run(sweep, folder, extend=extend, retry_failed=retry_failed) as opened:
         for point in sweep.points:
             yield opened.measure(point)

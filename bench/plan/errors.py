@@ -11,6 +11,10 @@ class NotComparable(WrongRequest):
     """Two results that were not measured under the same conditions."""
 
 
+class CannotWrite(WrongRequest):
+    """Results that can't be written: the disk is full, or the folder is gone; what was written before is kept."""
+
+
 def unknown(what: str, name: object, expected: Iterable[str]) -> WrongRequest:
     """Return the refusal of an unknown name, with the names that are known."""
     return WrongRequest(f"unknown {what} {name!r}; expected one of {', '.join(expected)}")

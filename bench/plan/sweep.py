@@ -85,6 +85,18 @@ def load_sweep(
         raise WrongRequest(f"{path.name}: {error}") from None
 
 
+def altered(sweep: Sweep, implementations: Sequence[str], effort: Mapping[str, Any]) -> Sweep:
+    """Return a sweep with other implementations, if any are given, and with the effort that is given.
+
+    Raises WrongRequest with the key, the value and what was expected.
+    """
+    return dataclasses.replace(
+        sweep,
+        implementations=_implementations(tuple(implementations) or sweep.implementations, sweep.baseline),
+        effort=_effort({key: value for key, value in {**vars(sweep.effort), **effort}.items() if value is not None}),
+    )
+
+
 def _path(name_or_file: str) -> Path:
     if name_or_file in shipped_names():
         return SHIPPED / f"{name_or_file}.toml"

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.plan.errors import WrongRequest
+from bench.store import atomic
 
 ENVIRONMENT = "environment.json"
 
@@ -33,7 +33,10 @@ class Environment:
 
 
 def save(environment: Environment, run: Path) -> None:
-    """Write environment.json of a new run; an existing one stays, because its rows came from there."""
+    """Write environment.json of a new run; an existing one stays, because its rows came from there.
+
+    Raises OSError if it can't be written.
+    """
     path = run / ENVIRONMENT
     content = {
         "env_id": environment.env_id,
@@ -42,9 +45,7 @@ def save(environment: Environment, run: Path) -> None:
         "context": environment.context,
     }
     if not path.exists():
-        temporary = path.with_name(f".{ENVIRONMENT}.{os.getpid()}")
-        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        atomic.replace(path, json.dumps(content, indent=2) + "\n")
 
 
 def load(run: Path) -> Environment | None:

@@ -2,74 +2,199 @@
 
 import json
 import os
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.plan.case import Point
-from bench.plan.errors import WrongRequest
+from bench.plan.case import Case, Point
+from bench.plan.errors import CannotWrite, WrongRequest
+from bench.store import atomic
 from bench.store.record import Record
 
 JOURNAL = "journal.jsonl"
 SET_ASIDE = "journal.cut"
-"""Lines of visits that were cut by a kill, kept for the curious."""
+"""Lines that don't count, kept for the curious: no records, parts of visits, and what stood twice."""
+
+MOST_NAMED = 3
+"""So many lines with one fault are named before the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the file: its number, counted from 1, its bytes without the end, and its record."""
+
+    number: int
+    content: bytes
+    record: Record
+
+    @property
+    def visit(self) -> tuple[Point, int, int]:
+        """What the lines of one visit share: the point, the number of the process and how many lines there are."""
+        return self.record.case.point, self.record.process, self.record.visit_size
+
+
+@dataclass
+class Contents:
+    """What a journal holds: the records that count, the lines that don't, and what is to be said of those.
+
+    `faults` are the numbers of lines by what is wrong with them.
+    """
+
+    whole: list[Line] = field(default_factory=list)
+    aside: list[tuple[int, bytes]] = field(default_factory=list)
+    faults: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def records(self) -> list[Record]:
+        """The records that count, in the order in which they were measured."""
+        return [line.record for line in self.whole]
+
+    def notices(self, path: Path) -> list[str]:
+        """Return one line for each fault, with the numbers of its lines."""
+        return [f"{path}: {_numbers(numbers)} {fault}" for fault, numbers in self.faults.items()]
+
+    def put_aside(self, number: int, content: bytes, fault: str) -> None:
+        """Leave a line out, for a fault."""
+        self.aside.append((number, content))
+        self.faults.setdefault(fault, []).append(number)
 
 
 def append(run: Path, records: Sequence[Record]) -> None:
-    """Append the records of one visit to the run's journal with one write that has reached the disk on return."""
-    lines = "".join(json.dumps(record.to_json(), allow_nan=False) + "\n" for record in records)
-    with (run / JOURNAL).open("ab", buffering=len(lines) * 4 + 1) as file:  # larger than what is written: one write
-        file.write(lines.encode())
-        file.flush()
-        os.fsync(file.fileno())
+    """Append the records of one visit to the run's journal; on return they have reached the disk.
+
+    Raises CannotWrite if the disk doesn't take all of them; what it took is then removed again.
+    """
+    lines = "".join(json.dumps(record.to_json(), allow_nan=False) + "\n" for record in records).encode()
+    path = run / JOURNAL
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        raise CannotWrite(f"{path} can't be written: {error.strerror}") from None
+    try:
+        end = os.fstat(file).st_size
+        _write(file, end, lines)
+    except OSError as error:
+        raise CannotWrite(f"{path} can't be written: {error.strerror}") from None
+    finally:
+        os.close(file)
+
+
+def _write(file: int, end: int, lines: bytes) -> None:
+    """Write lines at the end of a file, on a line of their own; where that fails, cut the file to what it was."""
+    try:
+        if end and os.pread(file, 1, end - 1) != b"\n":
+            lines = b"\n" + lines
+        while lines:
+            lines = lines[os.write(file, lines) :]
+        os.fsync(file)
+    except BaseException:
+        os.ftruncate(file, end)
+        os.fsync(file)
+        raise
 
 
 def read(run: Path) -> list[Record]:
-    """Return the records of a run, in the order in which they were measured.
+    """Return the records of a run that count, in the order in which they were measured; see `scan`."""
+    return scan(run).records
 
-    A visit that was cut by a kill is passed over, because its rounds are not whole.
-    Raises WrongRequest when a line is no record.
+
+def scan(run: Path) -> Contents:
+    """Return what the journal of a run holds.
+
+    A line that is no record doesn't count, nor does a visit that lacks a line, because its rounds are not whole.
+    Of what stands twice the first counts.
+    Raises WrongRequest for a line of a newer suite, or a file that can't be read.
     """
-    return [record for record, _ in _whole_visits(run)[0]]
-
-
-def repair(run: Path) -> int:
-    """Move what a kill cut short out of the journal, so that appending goes on; return the number of lines moved."""
-    whole, cut = _whole_visits(run)
-    if cut:
-        with (run / SET_ASIDE).open("ab") as aside:
-            aside.write(b"".join(line + b"\n" for line in cut))
-        temporary = run / f".{JOURNAL}.{os.getpid()}"
-        temporary.write_bytes(b"".join(line + b"\n" for _, line in whole))
-        temporary.replace(run / JOURNAL)
-    return len(cut)
-
-
-def _whole_visits(run: Path) -> tuple[list[tuple[Record, bytes]], list[bytes]]:
-    """Return the records of whole visits with their lines, and the lines of cut ones."""
-    path = run / JOURNAL
-    if not path.exists():
-        return [], []
-    *lines, end = path.read_bytes().split(b"\n")
-    entries = [(_record(path, number, line), line) for number, line in enumerate(lines, start=1) if line.strip()]
-    sizes = Counter(_visit(record) for record, _ in entries)
-    whole = [entry for entry in entries if sizes[_visit(entry[0])] >= entry[0].visit_size]
-    cut = [line for record, line in entries if sizes[_visit(record)] < record.visit_size]
-    return whole, [*cut, *([end] if end else [])]
-
-
-def _visit(record: Record) -> tuple[Point, int]:
-    return record.case.point, record.process
-
-
-def _record(path: Path, number: int, line: bytes) -> Record:
+    path, contents = run / JOURNAL, Contents()
     try:
-        record = Record.from_json(json.loads(line))
-        if not isinstance(record.visit_size, int):
-            raise TypeError(f"visit_size must be a whole number, got {record.visit_size!r}")
-        hash(record.case)  # a list in a column of the case is no value of one
-        return record
-    except WrongRequest as error:
-        raise WrongRequest(f"{path}: line {number}: {error}") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise WrongRequest(f"{path}: line {number} is no record of attention-bench ({error!r})") from None
+        content = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return contents
+    except OSError as error:
+        raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
+    known: set[tuple[Case, int]] = set()
+    for visit in _visits(_lines(path, content, contents)):
+        if len(visit) < visit[0].record.visit_size:
+            for line in visit:
+                contents.put_aside(line.number, line.content, _INCOMPLETE)
+            continue
+        for line in visit:
+            key = (line.record.case, line.record.process)
+            if key in known:
+                contents.put_aside(line.number, line.content, _TWICE)
+            else:
+                known.add(key)
+                contents.whole.append(line)
+    return contents
+
+
+_INCOMPLETE = "of a visit that lacks other lines, so it doesn't count"
+_TWICE = "of a case and process that already stand above, so it doesn't count"
+
+
+def repair(run: Path) -> list[str]:
+    """Move the lines that don't count out of the journal, so that appending goes on; return what is to be said.
+
+    Raises WrongRequest as `scan` does, OSError if the folder can't be written.
+    """
+    path, contents = run / JOURNAL, scan(run)
+    if contents.aside:
+        with (run / SET_ASIDE).open("ab") as aside:
+            aside.write(b"".join(line + b"\n" for _, line in sorted(contents.aside)))
+            aside.flush()
+            os.fsync(aside.fileno())
+        atomic.replace(path, b"".join(line.content + b"\n" for line in contents.whole))
+    return [f"{notice}; set aside in {SET_ASIDE}" for notice in contents.notices(path)]
+
+
+def _lines(path: Path, content: bytes, contents: Contents) -> Iterator[Line]:
+    """Yield the lines that are records; the others are put aside, and so is one that stands there twice as it is."""
+    known: set[bytes] = set()
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        if line in known:
+            contents.put_aside(number, line, _TWICE)
+            continue
+        try:
+            yield Line(number, line, Record.from_json(json.loads(line)))
+            known.add(line)
+        except WrongRequest as error:
+            raise WrongRequest(f"{path}: line {number}: {error}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            contents.put_aside(number, line, f"no record of attention-bench ({_reason(error)})")
+
+
+def _visits(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    """Yield the lines of one visit after the other: those of a point and process that follow each other.
+
+    A visit that was cut may be followed by one with the same number, whose implementations begin anew.
+    """
+    visit: list[Line] = []
+    for line in lines:
+        names = {other.record.case.implementation for other in visit}
+        if visit and (
+            line.visit != visit[0].visit
+            or line.record.case.implementation in names
+            or len(visit) >= visit[0].record.visit_size
+        ):
+            yield visit
+            visit = []
+        visit.append(line)
+    if visit:
+        yield visit
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
+        return "it is not JSON"
+    if isinstance(error, KeyError):
+        return f"{error.args[0]} is missing"
+    return str(error) if type(error) is ValueError else "its values have other types"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"line {numbers[0]} is"
+    named = ", ".join(map(str, numbers[:MOST_NAMED]))
+    return f"lines {named}{f' and {len(numbers) - MOST_NAMED} more' if len(numbers) > MOST_NAMED else ''} are"

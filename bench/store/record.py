@@ -1,10 +1,15 @@
 """A record: one case in one process, with everything that was measured and nothing that was derived."""
 
 import dataclasses
+import functools
+import sys
+import typing
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any, Self
 
-from bench.plan.case import CASE_COLUMNS, Case
+from bench.plan.case import CASE_COLUMNS, Case, Point
 from bench.plan.errors import WrongRequest
 
 SCHEMA_VERSION = 5
@@ -14,6 +19,10 @@ records own_cause."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
+
+
+MOST = {int: 2**63 - 1, float: sys.float_info.max}
+"""The largest numbers that a table can hold."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,18 @@ class Slots:
     faults: tuple[int, ...] = ()
     others: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for what no measurement can be."""
+        count = len(self.rounds)
+        for name, values in vars(self).items():
+            if len(values) != count and not (name == "others" and not values):
+                raise ValueError(f"rounds has {count} values and {name} has {len(values)}; they must be equally long")
+        _check_rounds(self.rounds)
+        for timings in self.timings_s:
+            _check_timings(timings)
+        for name in ("switches", "faults", "others"):
+            _check_numbers(name, getattr(self, name), whole=name != "others")
+
     @property
     def values_s(self) -> tuple[float, ...]:
         """The value of each slot: the minimum of its timings, because a delay can only add."""
@@ -40,11 +61,11 @@ class Slots:
     def from_json(cls, columns: dict[str, Any]) -> Self:
         """Return the slots that `dataclasses.asdict` made into lists."""
         return cls(
-            rounds=tuple(columns["rounds"]),
-            timings_s=tuple(tuple(timings) for timings in columns["timings_s"]),
-            switches=tuple(columns["switches"]),
-            faults=tuple(columns["faults"]),
-            others=tuple(columns.get("others", ())),
+            rounds=_listed("rounds", columns["rounds"]),
+            timings_s=tuple(_listed("timings_s", timings) for timings in _listed("timings_s", columns["timings_s"])),
+            switches=_listed("switches", columns["switches"]),
+            faults=_listed("faults", columns["faults"]),
+            others=_listed("others", columns.get("others", [])),
         )
 
 
@@ -95,8 +116,14 @@ class Record:
     own_cause: bool = True
 
     def __post_init__(self) -> None:
+        """Raise ValueError for what no measurement can be."""
         if self.status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
+        for of in (self.case, self.case.point, self.origin, self):
+            for name, hint in _hints(type(of)).items():
+                _check(name, getattr(of, name), hint)
+        if self.visit_size < 1:
+            raise ValueError("visit_size must be at least 1, got 0")
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as one flat JSON object."""
@@ -111,17 +138,30 @@ class Record:
 
     @classmethod
     def from_json(cls, line: dict[str, Any]) -> Self:
-        """Return the record of a journal line; raises WrongRequest for a newer schema, KeyError for a foreign line."""
+        """Return the record of a journal line.
+
+        Raises WrongRequest for a newer schema, KeyError, TypeError or ValueError for what is no record.
+        """
         check_schema(line["schema_version"])
         names = {f.name for f in dataclasses.fields(cls)} - {"case", "origin", "slots", "kernels", "throttle"}
-        return cls(
+        record = cls(
             case=Case.from_columns({name: line[name] for name in CASE_COLUMNS if name in line}),
             origin=Origin(**{f.name: line[f.name] for f in dataclasses.fields(Origin)}),
             slots=Slots.from_json(line["slots"]),
-            kernels=tuple(line["kernels"]),
-            throttle=tuple(line.get("throttle", ())),
+            kernels=_listed("kernels", line["kernels"]),
+            throttle=_listed("throttle", line.get("throttle", [])),
             **{name: line[name] for name in names if name in line},
         )
+        if record.status == "ok" and not record.slots.rounds:
+            raise ValueError("timings_s must hold at least one slot if the status is ok")
+        return record
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """Return the records that count: a case that failed and was measured again later has not failed."""
+    records = list(records)
+    last = {record.case: place for place, record in enumerate(records)}
+    return [record for place, record in enumerate(records) if record.status == "ok" or place == last[record.case]]
 
 
 def check_schema(version: int) -> None:
@@ -130,3 +170,63 @@ def check_schema(version: int) -> None:
         raise WrongRequest(
             f"results have schema_version {version}; this suite reads up to {SCHEMA_VERSION}, so update the suite"
         )
+
+
+def _listed(name: str, values: Any) -> tuple[Any, ...]:
+    if not isinstance(values, list | tuple):
+        raise ValueError(f"{name} must be a list, got {values!r}")
+    return tuple(values)
+
+
+def _check_rounds(rounds: tuple[int, ...]) -> None:
+    _check_numbers("rounds", rounds, whole=True)
+    if len(set(rounds)) < len(rounds):
+        raise ValueError("rounds must differ from each other")
+
+
+def _check_timings(timings: tuple[float, ...]) -> None:
+    if not timings:
+        raise ValueError("timings_s must hold at least one timing in each slot")
+    for value in timings:
+        if type(value) not in (float, int) or not 0 < value <= MOST[float]:
+            raise ValueError(f"timings_s must be numbers of seconds above 0, got {value!r}")
+
+
+def _check_numbers(name: str, values: tuple[float, ...], *, whole: bool) -> None:
+    for value in values:
+        if type(value) not in ((int,) if whole else (float, int)) or not 0 <= value <= MOST[type(value)]:
+            raise ValueError(f"{name} must be {'whole ' if whole else ''}numbers of at least 0, got {value!r}")
+
+
+@functools.cache
+def _hints(of: type) -> dict[str, tuple[type, ...]]:
+    """Return the types that each plain field of a dataclass may have; a field of texts is told by `tuple`."""
+    kinds = {}
+    for name, hint in typing.get_type_hints(of).items():
+        members = typing.get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        plain = tuple(typing.get_origin(member) or member for member in members)
+        if not {Case, Point, Origin, Slots} & set(plain):
+            kinds[name] = plain
+    return kinds
+
+
+def _check(name: str, value: Any, kinds: tuple[type, ...]) -> None:
+    """Raise ValueError for a value of another type, or a number that is negative, infinite or none."""
+    numeric = float in kinds or int in kinds
+    allowed = (*kinds, int) if float in kinds else kinds  # JSON writes 2.0 as 2 in some languages
+    if type(value) not in allowed or (isinstance(value, tuple) and not all(type(text) is str for text in value)):
+        words = " or ".join(WORDS.get(kind, kind.__name__) for kind in kinds)
+        raise ValueError(f"{name} must be {words}, got {value!r}")
+    signed = name == "qk_scale"
+    if numeric and value is not None and not (-MOST[float] if signed else 0) <= value <= MOST[type(value)]:
+        raise ValueError(f"{name} must be a finite number{'' if signed else ' of at least 0'}, got {value!r}")
+
+
+WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    tuple: "a list of texts",
+    type(None): "empty",
+}

@@ -1,9 +1,10 @@
 """What self-checks found on this machine, by the name of its environment: later runs carry it in their state."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
+
+from bench.store import atomic
 
 PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
 """Beside the runs of this machine, and like them not part of the project."""
@@ -16,9 +17,7 @@ def remember(env_id: str, found: Found) -> Path:
     """Keep what a self-check found, in place of what an earlier one found in the same environment."""
     content = {**_known(), env_id: found}
     PATH.parent.mkdir(parents=True, exist_ok=True)
-    temporary = PATH.with_name(f".{PATH.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(PATH)
+    atomic.replace(PATH, json.dumps(content, indent=2) + "\n")
     return PATH
 
 

@@ -1,6 +1,5 @@
 """The table of results: one row per case, as results.csv."""
 
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from bench.plan.case import CASE_COLUMNS
 from bench.plan.case import SINCE as CASE_SINCE
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import COUNTS
+from bench.store import atomic
 from bench.store.record import check_schema
 
 RESULTS = "results.csv"
@@ -85,10 +85,9 @@ SINCE = {
 
 
 def save(table: pd.DataFrame, run: Path) -> None:
-    """Replace the run's results.csv by the table, at once or not at all."""
-    temporary = run / f".{RESULTS}.{os.getpid()}"
-    table.to_csv(temporary, index=False, lineterminator="\r\n", errors="backslashreplace")  # as RFC 4180 has it
-    temporary.replace(run / RESULTS)
+    """Replace the run's results.csv by the table, at once or not at all; raises OSError if it can't be written."""
+    text = table.to_csv(index=False, lineterminator="\r\n")  # as RFC 4180 has it
+    atomic.replace(run / RESULTS, text.encode(errors="backslashreplace"))
 
 
 def load(path: str | Path) -> pd.DataFrame:

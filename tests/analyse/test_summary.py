@@ -206,8 +206,8 @@ def test_failure_in_one_of_three_processes_is_the_rows_status() -> None:
         [
             *(measured("eager", number) for number in range(3)),
             measured("sdpa", 0),
-            record("sdpa", process=1, status="oom", detail="needs 3 GiB", slots=Slots()),
-            measured("sdpa", 2),
+            measured("sdpa", 1),
+            record("sdpa", process=2, status="oom", detail="needs 3 GiB", slots=Slots()),
         ],
         "eager",
     )
@@ -218,6 +218,17 @@ def test_failure_in_one_of_three_processes_is_the_rows_status() -> None:
     assert pd.isna(found["latency_s"])
     assert pd.isna(found["speedup"])
     assert row_of(table, "eager")["status"] == "ok"
+
+
+def test_a_failure_that_was_tried_again_is_not_the_rows_status() -> None:
+    """What was measured of a case after it had failed counts, with all its times from before."""
+    records = [
+        measured("sdpa", 0),
+        record("sdpa", process=1, status="oom", detail="needs 3 GiB", slots=Slots()),
+        measured("sdpa", 2),
+    ]
+    found = row_of(summarise(records, "eager"), "sdpa")
+    assert (found["status"], found["processes"]) == ("ok", 2)
 
 
 def test_failure_in_every_process_is_told_once() -> None:

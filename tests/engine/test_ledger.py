@@ -1,25 +1,33 @@
 """A run folder that is being filled."""
 
 import dataclasses
+import errno
+import json
+import os
 from pathlib import Path
 
 import pytest
 
 from bench.engine.ledger import Ledger
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
 from bench.store import journal
-from bench.store.table import load
+from bench.store.environment import ENVIRONMENT
+from bench.store.environment import load as load_environment
+from bench.store.lock import LOCK
+from bench.store.plan import PLAN
+from bench.store.table import RESULTS, load
 from tests import examples
 from tests.points import point
+from tests.store.disk import full_after
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
 FOUND = {"slots": {"rounds": [0], "timings_s": [[1e-3]], "switches": [0], "faults": [0]}, "settled": True}
 
 
-def opened(folder: Path) -> Ledger:
+def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> Ledger:
     """Return a ledger whose folder was opened on a made-up machine."""
-    ledger = Ledger(SWEEP, folder)
+    ledger = Ledger(sweep, folder, extend=extend)
     here = examples.environment()
     ledger.open(dataclasses.replace(here, context={"commit": "abc"}))
     return ledger
@@ -44,7 +52,9 @@ def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> Non
 
 def test_a_folder_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
     """Another ledger of the folder knows what is missing, what is new and which process comes next."""
-    kept(opened(tmp_path), "eager")
+    first = opened(tmp_path)
+    kept(first, "eager")
+    first.close()
     ledger = opened(tmp_path)
     assert ledger.missing(point(), 1) == ["sdpa"]
     assert ledger.missing(point(), 2) == ["eager", "sdpa"]
@@ -66,3 +76,186 @@ def test_a_folder_that_cannot_be_made_is_a_wrong_request(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     with pytest.raises(WrongRequest, match="can't be made"):
         opened(tmp_path / "file" / "run")
+
+
+# A folder that is one writer's
+
+
+def test_a_folder_that_is_being_filled_is_refused(tmp_path: Path) -> None:
+    """A second ledger of it names the process that fills it, and the first goes on."""
+    first = opened(tmp_path)
+    with pytest.raises(WrongRequest, match=f"written by process {os.getpid()} on"):
+        opened(tmp_path)
+    kept(first, "eager")
+    first.close()
+    assert opened(tmp_path).missing(point(), 1) == ["sdpa"]
+
+
+def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
+    """One that a refusal leaves empty is removed with the folders above it that were made; what was there stays."""
+    ledger = Ledger(SWEEP, tmp_path / "new" / "run")
+    ledger.prepare()
+    assert (tmp_path / "new" / "run").is_dir()
+    ledger.close()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "there").mkdir()
+    ledger = Ledger(SWEEP, tmp_path / "there")
+    ledger.prepare()
+    ledger.close()
+    assert list(tmp_path.iterdir()) == [tmp_path / "there"]
+
+
+def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
+    """A folder that vanishes, or whose lock somebody removed, ends the run with one line; nothing is made anew."""
+    ledger = opened(tmp_path / "run")
+    kept(ledger, "eager")
+    (tmp_path / "run").rename(tmp_path / "moved")
+    with pytest.raises(CannotWrite, match=r"is gone.* process 1 of .* is lost"):
+        kept(ledger, "sdpa")
+    with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written: No such file"):
+        ledger.tabulate(point())
+    ledger.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["moved"]
+    assert len(journal.read(tmp_path / "moved")) == 1
+
+
+def test_a_full_disk_loses_the_visit_in_flight_alone(tmp_path: Path) -> None:
+    """The line says so; the next ledger measures that visit again, under the same number."""
+    ledger = opened(tmp_path)
+    kept(ledger, "eager", "sdpa")
+    size = (tmp_path / journal.JOURNAL).stat().st_size
+    with full_after(size + 300), pytest.raises(CannotWrite, match=r"too large; process 1 of .* is lost.* kept"):
+        kept(ledger, "eager", "sdpa")
+    assert ledger.rows(point())["processes"].tolist() == [2, 2]
+    ledger.close()
+    assert (tmp_path / journal.JOURNAL).stat().st_size == size
+    assert opened(tmp_path).next_process(point()) == 1
+
+
+def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    """The old one stays, and the journal holds everything."""
+    ledger = opened(tmp_path)
+    kept(ledger, "eager")
+    with full_after(100), pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
+        ledger.tabulate(point())
+    assert sorted(path.name for path in tmp_path.iterdir()) == [ENVIRONMENT, journal.JOURNAL, PLAN, LOCK]
+
+
+@pytest.mark.parametrize("module", ["lock", "journal"])
+def test_a_folder_that_cannot_be_written_is_refused_at_once(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is found out before any worker is asked for anything, and nothing of the folder changes."""
+    first = opened(tmp_path)
+    kept(first, "eager")
+    first.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    patched, name = {"lock": (Path, "write_text"), "journal": (os, "open")}[module]
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(patched, name, read_only)
+    with pytest.raises(WrongRequest, match="can't be written: Read-only file system"):
+        Ledger(SWEEP, tmp_path).prepare()
+    monkeypatch.undo()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_what_a_kill_left_is_mended_and_said(tmp_path: Path) -> None:
+    """A stale lock, half a table and a torn line go, each line of notice names its file."""
+    first = opened(tmp_path)
+    kept(first, "eager")
+    content = json.loads((tmp_path / LOCK).read_text())
+    (tmp_path / LOCK).write_text(json.dumps({**content, "started_s": content["started_s"] - 100}))
+    (tmp_path / f".{RESULTS}.123").touch()
+    with (tmp_path / journal.JOURNAL).open("ab") as file:
+        file.write(b'{"schema')
+    ledger = opened(tmp_path)
+    assert len(ledger.notices) == 2
+    assert LOCK in ledger.notices[0]
+    assert f"{journal.JOURNAL}: line 2 is no record" in ledger.notices[1]
+    ledger.close()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [ENVIRONMENT, journal.SET_ASIDE, journal.JOURNAL, PLAN]
+
+
+# A folder that knows its plan and its environment
+
+
+def test_another_sweep_is_refused_and_an_extended_one_is_kept(tmp_path: Path) -> None:
+    """The plan of the folder holds what was added."""
+    opened(tmp_path).close()
+    wider = dataclasses.replace(SWEEP, implementations=("eager", "sdpa", "mha"))
+    with pytest.raises(WrongRequest, match=r"another sweep.*eager, sdpa against eager, sdpa, mha"):
+        opened(tmp_path, wider)
+    opened(tmp_path, wider, extend=True).close()
+    opened(tmp_path, wider).close()
+    with pytest.raises(WrongRequest, match="another sweep"):
+        opened(tmp_path)
+
+
+def test_a_lost_environment_is_written_anew_if_all_records_come_from_here(tmp_path: Path) -> None:
+    """Its state is then not known."""
+    first = opened(tmp_path)
+    kept(first, "eager")
+    first.close()
+    identity = load_environment(tmp_path).identity  # type: ignore[union-attr]
+    (tmp_path / ENVIRONMENT).unlink()
+    ledger = opened(tmp_path)
+    assert [ENVIRONMENT in notice for notice in ledger.notices] == [True]
+    anew = load_environment(tmp_path)
+    assert anew is not None
+    assert (anew.identity, anew.state) == (identity, {})
+
+
+@pytest.mark.parametrize("has_environment", [True, False])
+@pytest.mark.parametrize("all_foreign", [True, False])
+def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_foreign: bool, tmp_path: Path) -> None:
+    """Records from elsewhere are refused with their number and where they come from, and the folder stays."""
+    first = opened(tmp_path)
+    kept(first, "eager")
+    kept(first, "sdpa")
+    first.close()
+    path = tmp_path / journal.JOURNAL
+    own = first.here.env_id
+    path.write_text(path.read_text().replace(own, "0123456789ab", 2 if all_foreign else 1))
+    if not has_environment:
+        (tmp_path / ENVIRONMENT).unlink()
+    before = path.read_bytes()
+    with pytest.raises(WrongRequest, match=rf"{2 if all_foreign else 1} of 0123456789ab \(torch .*this is {own}"):
+        opened(tmp_path)
+    assert path.read_bytes() == before
+
+
+# What failed before
+
+
+def test_what_failed_before_is_tried_again_once_if_asked_for(tmp_path: Path) -> None:
+    """Failures of this session are not; a good record then takes the place of the failure."""
+    first = opened(tmp_path)
+    kept(first, "eager")
+    kept(first, "sdpa", status="timeout")
+    first.close()
+    ledger = opened(tmp_path)
+    assert ledger.missing(point(), 1) == []
+    assert ledger.missing(point(), 1, retry_failed=True) == ["sdpa"]
+    kept(ledger, "sdpa", status="oom")
+    assert ledger.missing(point(), 1, retry_failed=True) == []
+    ledger.close()
+    again = opened(tmp_path)
+    kept(again, "sdpa")
+    assert again.missing(point(), 1, retry_failed=True) == []
+    again.tabulate(point())
+    assert load(tmp_path)[["status", "processes"]].to_numpy().tolist() == [["ok", 1], ["ok", 1]]
+
+
+def test_what_no_measurement_can_be_ends_as_an_error(tmp_path: Path) -> None:
+    """A worker that reports impossible values does not end the run, and the journal can be read."""
+    ledger = opened(tmp_path)
+    slots = {**FOUND["slots"], "timings_s": [[-1.0]]}  # type: ignore[dict-item]
+    (case, _) = SWEEP.cases()
+    ledger.keep(point(), [ledger.record(case, 0, "now", "ok", "", {**FOUND, "slots": slots})])
+    (record,) = journal.read(tmp_path)
+    assert record.status == "error"
+    assert "seconds above 0, got -1.0" in record.detail

@@ -1,6 +1,9 @@
 """Records, and the JSON objects that they become."""
 
+import dataclasses
 import json
+import math
+import re
 from typing import Any
 
 import pytest
@@ -8,7 +11,7 @@ from hypothesis import given, settings
 
 from bench.plan.case import CASE_COLUMNS, SINCE
 from bench.plan.errors import WrongRequest
-from bench.store.record import SCHEMA_VERSION, STATUSES, Record, Slots, check_schema
+from bench.store.record import SCHEMA_VERSION, STATUSES, Record, Slots, check_schema, latest
 from tests.examples import record, records
 
 NEEDED = [
@@ -112,3 +115,79 @@ def test_schemas_up_to_this_ones_are_read(version: int) -> None:
     check_schema(version)
 
     assert Record.from_json({**record().to_json(), "schema_version": version}) == record()
+
+
+def slots_with(**columns: Any) -> dict[str, Any]:
+    """Return a line whose slots have other columns."""
+    line: dict[str, Any] = json.loads(json.dumps(record().to_json()))
+    line["slots"] |= columns
+    return line
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"timings_s": [[0.5], [math.nan], [0.5]]}, "timings_s must be numbers of seconds above 0, got nan"),
+        ({"timings_s": [[0.5], [math.inf], [0.5]]}, "got inf"),
+        ({"timings_s": [[0.5], [-0.1], [0.5]]}, "got -0.1"),
+        ({"timings_s": [[0.5], [0.0], [0.5]]}, "got 0.0"),
+        ({"timings_s": [[0.5], [10**400], [0.5]]}, "above 0, got 1000"),
+        ({"timings_s": [[0.5], ["0.5"], [0.5]]}, "got '0.5'"),
+        ({"timings_s": [[0.5], [True], [0.5]]}, "got True"),
+        ({"timings_s": [[0.5], [], [0.5]]}, "at least one timing in each slot"),
+        ({"timings_s": [0.5, 0.5, 0.5]}, "timings_s must be a list, got 0.5"),
+        ({"timings_s": [[0.5], [0.5]]}, "rounds has 3 values and timings_s has 2"),
+        ({"switches": [0, 0]}, "rounds has 3 values and switches has 2"),
+        ({"faults": [0, 0, 0, 0]}, "rounds has 3 values and faults has 4"),
+        ({"others": [0.1]}, "rounds has 3 values and others has 1"),
+        ({"rounds": [0, 1, 1]}, "rounds must differ"),
+        ({"rounds": [0, 1, -1]}, "rounds must be whole numbers of at least 0, got -1"),
+        ({"rounds": [0, 1, 2.0]}, "rounds must be whole numbers"),
+        ({"rounds": [0, True, 2]}, "rounds must be whole numbers"),
+        ({"rounds": "012"}, "rounds must be a list"),
+        ({"faults": [0, 0, -7]}, "faults must be whole numbers of at least 0, got -7"),
+        ({"others": [0.1, math.nan, 0.1]}, "others must be numbers of at least 0, got nan"),
+        ({"rounds": [], "timings_s": [], "switches": [], "faults": []}, "at least one slot if the status is ok"),
+    ],
+)
+def test_slots_that_no_measurement_can_be_are_refused(columns: dict[str, Any], reason: str) -> None:
+    """The reason names the column, the rule and what came."""
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        Record.from_json(slots_with(**columns))
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"process": -1}, "process must be a finite number of at least 0, got -1"),
+        ({"process": True}, "process must be a whole number, got True"),
+        ({"process": None}, "process must be a whole number, got None"),
+        ({"peak_bytes": 1.5}, "peak_bytes must be a whole number or empty, got 1.5"),
+        ({"peak_bytes": 2**63}, "peak_bytes must be a finite number"),
+        ({"error": math.nan}, "error must be a finite number of at least 0, got nan"),
+        ({"compile_s": "1"}, "compile_s must be a number or empty, got '1'"),
+        ({"settled": 1}, "settled must be true or false or empty, got 1"),
+        ({"detail": None}, "detail must be text, got None"),
+        ({"kernels": "flash"}, "kernels must be a list, got 'flash'"),
+        ({"kernels": [1]}, "kernels must be a list of texts"),
+        ({"visit_size": 0}, "visit_size must be at least 1"),
+        ({"env_id": 3}, "env_id must be text, got 3"),
+        ({"batch": "8"}, "batch must be a whole number, got '8'"),
+        ({"qkv_bias": 0}, "qkv_bias must be true or false, got 0"),
+        ({"implementation": None}, "implementation must be text, got None"),
+        ({"status": "fine"}, "status must be one of ok"),
+    ],
+)
+def test_values_that_no_measurement_can_be_are_refused(values: dict[str, Any], reason: str) -> None:
+    """Wrong types, booleans as numbers, negative numbers and those that are none."""
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        Record.from_json({**slots_with(), **values})
+
+
+def test_a_failure_that_was_tried_again_does_not_count() -> None:
+    """The last word on a case is its latest record; good ones all count."""
+    good, failed, last = record(process=0), record(process=1, status="oom"), record(process=2)
+    other = record("sdpa", process=1, status="error")
+    assert latest([good, failed, other, last]) == [good, other, last]
+    assert latest([good, failed, other]) == [good, failed, other]
+    assert latest([failed, dataclasses.replace(failed, process=2)]) == [dataclasses.replace(failed, process=2)]

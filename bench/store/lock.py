@@ -1,0 +1,237 @@
+"""One writer for each run folder: a lock file that says who writes, also on a file system that several machines share.
+
+The file is made by a hard link, or by exclusive creation where there are none; both are atomic on NFS, where flock may
+do nothing. A lock whose process is gone is stale, and is taken over.
+"""
+
+import json
+import os
+import shlex
+import socket
+import uuid
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from bench.plan.errors import CannotWrite, WrongRequest
+
+LOCK = "writer.lock"
+
+SAME_START_S = 1.0
+"""Two start times of one process differ by less, two processes with one number by more."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds a lock.
+
+    `started_s` is when it began, in seconds after its machine started, so that a clock that is set changes nothing.
+    `machine`, `boot` and `pids` name the machine, its last start and the set of process numbers, empty if unknown.
+    `token` is another one for each lock.
+    """
+
+    host: str
+    pid: int
+    started_s: float
+    machine: str
+    boot: str
+    pids: str
+    token: str
+
+    @classmethod
+    def here(cls) -> Self:
+        """Return this process as the holder of a new lock."""
+        return cls(
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            started_s=_started_s(os.getpid()) or 0.0,
+            machine=_text("/etc/machine-id"),
+            boot=_text("/proc/sys/kernel/random/boot_id"),
+            pids=_link("/proc/self/ns/pid"),
+            token=uuid.uuid4().hex,
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """Return who stands in a lock file, None if it isn't there; raises WrongRequest if it can't be understood."""
+        try:
+            content = json.loads(path.read_bytes())
+            return cls(**{field.name: field.type(content[field.name]) for field in fields(cls)})  # type: ignore[operator]
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            raise WrongRequest(
+                f"{path} is no lock of attention-bench, or half of one; if no other run writes into "
+                f"{path.parent}: {_removal(path)}"
+            ) from None
+
+    def is_gone(self, here: "Holder") -> bool:
+        """Return whether the process is known to have ended, as seen from another process."""
+        if self.host != here.host or not self._is_of_machine(here):
+            return False
+        if self.boot != here.boot:
+            return True
+        if self.pids != here.pids:  # another container: its processes can't be seen from here
+            return False
+        started_s = _started_s(self.pid)
+        return started_s is None or abs(started_s - self.started_s) > SAME_START_S
+
+    def _is_of_machine(self, here: "Holder") -> bool:
+        """Return whether the holder ran on this machine; many machines may share a host name."""
+        return self.boot == here.boot or bool(self.machine and self.machine == here.machine)
+
+
+class Lock:
+    """The right to write into a folder; `notice` says whose stale lock was taken over, if one was."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / LOCK
+        self.notice = ""
+        self._me = Holder.here()
+        self._is_held = False
+
+    def acquire(self) -> None:
+        """Take the lock.
+
+        Raises WrongRequest if another process holds it or may hold it, OSError if the folder can't be written.
+        """
+        mine = self.path.with_name(f".{LOCK}.{self._me.token}")
+        try:
+            mine.write_text(json.dumps(asdict(self._me), indent=2) + "\n", encoding="utf-8")
+            while not (_link_or_create(mine, self.path) or self._take_over(mine)):
+                pass  # it was released in between: try again
+            self._is_held = True
+            self._tidy()
+        finally:
+            mine.unlink(missing_ok=True)
+
+    def _take_over(self, mine: Path) -> bool:
+        """Take a stale lock over; return False if it changed in the meantime.
+
+        Many may find it stale at once. Who makes the file that is named by its token has it alone; if that one died
+        before it was done, its own token is what the next one claims.
+        """
+        first = latest = self._stale(self.path)
+        claims: list[Path] = []
+        while latest is not None:
+            claims.append(self.path.with_name(f".{LOCK}.of-{latest.token}"))
+            if _link_or_create(mine, claims[-1]):
+                break
+            latest = self._stale(claims[-1])
+        if first is None or latest is None:
+            return False
+        if Holder.read(self.path) != first:  # somebody else took it over and was done before our claim
+            claims[-1].unlink(missing_ok=True)
+            return False
+        mine.replace(self.path)
+        self.notice = f"{self.path} was left by process {first.pid} on {first.host}, which has ended: taken over"
+        return True
+
+    def _tidy(self) -> None:
+        """Remove claims that have had their effect, and what processes left that ended while they took the lock."""
+        for path in self.path.parent.glob(f".{LOCK}.*"):
+            try:
+                holder = Holder.read(path)
+            except WrongRequest:
+                continue  # somebody writes it just now
+            if holder and (holder.token == self._me.token or holder.is_gone(self._me)):
+                path.unlink(missing_ok=True)
+
+    def _stale(self, path: Path) -> Holder | None:
+        """Return the holder of a lock if it is gone, None if the lock is; raises WrongRequest if it may be at work."""
+        holder = Holder.read(path)
+        if holder is None or holder.is_gone(self._me):
+            return holder
+        told = f"{self.path.parent} is being written by process {holder.pid} on {holder.host}"
+        if holder.host == self._me.host and holder.pids == self._me.pids and holder.boot == self._me.boot:
+            raise WrongRequest(f"{told}; wait for its end, or use another folder")
+        raise WrongRequest(
+            f"{told}, which can't be seen from here; if that process has ended: {_removal(path)}; "
+            "otherwise wait for its end, or use another folder"
+        )
+
+    def check(self) -> None:
+        """Raise CannotWrite if the lock is not ours any more: the folder vanished, or somebody removed the lock."""
+        try:
+            holder = Holder.read(self.path)
+        except OSError as error:
+            raise CannotWrite(f"{self.path} can't be read: {error.strerror}") from None
+        if holder is None:
+            raise CannotWrite(f"{self.path} is gone: the folder was removed or moved, or its lock was")
+        if holder.token != self._me.token:
+            raise CannotWrite(f"{self.path} was taken by process {holder.pid} on {holder.host}")
+
+    def release(self) -> None:
+        """Give the lock back, if it is ours."""
+        if not self._is_held:
+            return
+        self._is_held = False
+        try:
+            self.check()
+            self.path.unlink()
+        except (WrongRequest, OSError):
+            return  # it isn't ours any more, or the folder can't be written any more
+
+
+def _link_or_create(source: Path, path: Path) -> bool:
+    """Make a file with the content of another one, whole at once; return False if the name is taken."""
+    try:
+        os.link(source, path)
+    except FileExistsError:
+        return source.stat().st_nlink > 1 and _is_same(source, path)  # NFS may report a link as failed that was made
+    except OSError:  # a file system without hard links
+        return _created(path, source.read_bytes())
+    return True
+
+
+def _is_same(source: Path, path: Path) -> bool:
+    try:
+        return source.samefile(path)
+    except FileNotFoundError:
+        return False
+
+
+def _created(path: Path, content: bytes) -> bool:
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+    except FileExistsError:
+        return False
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except OSError:
+        path.unlink()
+        raise
+    return True
+
+
+def _started_s(pid: int) -> float | None:
+    """Return when a process began, in seconds after the machine started, None if it has ended."""
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        boot_s = psutil.boot_time()
+        return process.create_time() - boot_s
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _removal(path: Path) -> str:
+    return f"rm {shlex.quote(str(path))}"
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _link(path: str) -> str:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return ""

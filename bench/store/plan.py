@@ -1,0 +1,186 @@
+"""The plan of a run, as plan.json: the points, the implementations, the baseline and the effort that it was begun with.
+
+A run goes on with its own plan, not with what is asked for later.
+"""
+
+import dataclasses
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.plan.case import Point
+from bench.plan.errors import WrongRequest
+from bench.plan.grid import expand
+from bench.plan.names import is_implementation
+from bench.plan.sweep import EFFORT_KEYS, Effort, Sweep, altered
+from bench.store import atomic, environment, journal
+from bench.store.record import SCHEMA_VERSION, check_schema
+
+PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The plan that a run folder holds.
+
+    A folder of an older suite holds none: its plan is made of what was measured. Then `is_whole` is false, because
+    points that were planned and never measured aren't in it. `knows_effort` is false if the folder doesn't say either.
+    """
+
+    sweep: Sweep
+    is_whole: bool = True
+    knows_effort: bool = True
+
+
+def save(sweep: Sweep, run: Path) -> None:
+    """Write plan.json of a run, a line for each point; raises OSError if it can't be written."""
+    head = {
+        "schema_version": SCHEMA_VERSION,
+        "name": sweep.name,
+        "baseline": sweep.baseline,
+        "implementations": [*sweep.implementations],
+        "effort": dataclasses.asdict(sweep.effort),
+    }
+    points = [f"    {json.dumps(_columns(point))}" for point in sweep.points]
+    text = json.dumps(head, indent=2).removesuffix("\n}")
+    atomic.replace(run / PLAN, f'{text},\n  "points": [\n' + ",\n".join(points) + "\n  ]\n}\n")
+
+
+def load(run: Path) -> Stored | None:
+    """Return the plan of a run folder, None if nothing was planned there.
+
+    Raises WrongRequest for a file that is no plan, for a newer one, and for one that this suite can't carry out.
+    """
+    path = run / PLAN
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        check_schema(content["schema_version"])
+        return Stored(_sweep(content))
+    except (FileNotFoundError, NotADirectoryError):
+        return _rebuilt(run)
+    except WrongRequest as error:
+        raise WrongRequest(f"{path}: {error}") from None
+    except OSError as error:
+        raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise WrongRequest(f"{path} is no plan of attention-bench") from None
+
+
+def effort_of(run: Path) -> Effort | None:
+    """Return the effort of a run, None if the folder doesn't say; raises WrongRequest as `load` does."""
+    if (run / PLAN).exists() and (stored := load(run)):
+        return stored.sweep.effort
+    known = environment.load(run)
+    kept = known.context.get("effort") if known else None
+    if not isinstance(kept, dict):
+        return None
+    return Effort(**{name: value for name, value in kept.items() if name in EFFORT_KEYS})
+
+
+def continued(
+    asked: Sweep,
+    stored: Stored | None,
+    folder: Path,
+    *,
+    extend: bool = False,
+    way_out: str = "use another folder",
+) -> Sweep:
+    """Return the sweep that a run goes on with: its own, or with `extend` the union of its own and the one asked for.
+
+    Raises WrongRequest if they differ and the run shall not be extended, with both values, or in their baseline.
+    """
+    if stored is None:
+        return asked
+    if extend:
+        return _union(stored.sweep, asked, folder)
+    if not stored.is_whole:  # all that is known of it is what was measured
+        union = _union(stored.sweep, asked, folder)
+        holds_all = _same(union.points, asked.points) and _same(union.implementations, asked.implementations)
+        if holds_all and (asked.effort == stored.sweep.effort or not stored.knows_effort):
+            return asked
+    if differences := list(_differences(stored.sweep, asked)):
+        told = "; ".join(differences)
+        raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {told}; {way_out}")
+    return stored.sweep
+
+
+def _same(own: Collection[object], asked: Collection[object]) -> bool:
+    return set(own) == set(asked)
+
+
+def _union(own: Sweep, asked: Sweep, folder: Path) -> Sweep:
+    if own.baseline != asked.baseline:
+        raise WrongRequest(
+            f"{folder} has the baseline {own.baseline}, asked for is {asked.baseline}: "
+            "ratios to both don't go into one table; use another folder"
+        )
+    effort = dataclasses.replace(asked.effort, processes=max(own.effort.processes, asked.effort.processes))
+    return dataclasses.replace(
+        own,
+        points=tuple(dict.fromkeys((*own.points, *asked.points))),
+        implementations=tuple(dict.fromkeys((*own.implementations, *asked.implementations))),
+        effort=effort,
+    )
+
+
+def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
+    """Yield how two sweeps differ, the run's own value first; another name alone is no difference."""
+    facts = {
+        "baseline": [own.baseline, asked.baseline],
+        "points": [_counted(own.points, asked.points), _counted(asked.points, own.points)],
+        **{name: [getattr(own.effort, name), getattr(asked.effort, name)] for name in EFFORT_KEYS},
+    }
+    if not _same(own.implementations, asked.implementations):
+        facts["implementations"] = [", ".join(own.implementations), ", ".join(asked.implementations)]
+    differing = {name: values for name, values in facts.items() if values[0] != values[1]}
+    if differing and own.name != asked.name:
+        yield f"sweep: {own.name} against {asked.name}"
+    yield from (f"{name}: {here} against {there}" for name, (here, there) in differing.items())
+
+
+def _counted(points: Collection[Point], others: Collection[Point]) -> str:
+    """Return how many points there are, and one that the others lack."""
+    lone = next((point.name for point in points if point not in others), "")
+    return f"{len(points)}{f' with {lone}' if lone else ''}"
+
+
+def _sweep(content: Mapping[str, Any]) -> Sweep:
+    points = tuple(_point(columns) for columns in content["points"])
+    sweep = Sweep(str(content["name"]), points, tuple(content["implementations"]), content["baseline"])
+    if not points:
+        raise WrongRequest("the plan holds no points")
+    return altered(sweep, sweep.implementations, content["effort"])
+
+
+def _point(columns: Mapping[str, Any]) -> Point:
+    """Return a point that keeps the rules of a grid."""
+    (point,) = expand(columns)
+    return point
+
+
+def _columns(point: Point) -> dict[str, Any]:
+    """Return the columns of a point that have a value."""
+    return {name: value for name, value in dataclasses.asdict(point).items() if value is not None}
+
+
+def _rebuilt(run: Path) -> Stored | None:
+    """Return the plan of a folder that an older suite filled, as far as its records and its environment tell it."""
+    records = journal.read(run)
+    if not records:
+        return None
+    known = environment.load(run)
+    context = known.context if known else {}
+    points = tuple(dict.fromkeys(record.case.point for record in records))
+    names = [name for record in records if is_implementation(name := record.case.implementation)]
+    implementations = tuple(dict.fromkeys(names))
+    if not implementations:
+        strange = ", ".join(dict.fromkeys(record.case.implementation for record in records))
+        raise WrongRequest(f"{run} holds implementations that this suite doesn't have: {strange}; use another folder")
+    baseline = context.get("baseline", Sweep.baseline if Sweep.baseline in implementations else implementations[0])
+    name = context.get("sweep", run.resolve().name)
+    effort = effort_of(run)
+    usual = Effort(processes=1 + max(record.process for record in records))
+    sweep = Sweep(name, points, implementations, baseline, effort or usual)
+    return Stored(sweep, is_whole=False, knows_effort=effort is not None)

@@ -1,0 +1,222 @@
+"""One writer for each folder: a second one is refused, and a lock whose process is gone is taken over by one."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from bench.plan.errors import CannotWrite, WrongRequest
+from bench.store import lock
+from bench.store.lock import LOCK, Holder, Lock
+
+
+def written(folder: Path, **changes: Any) -> Holder:
+    """Write a lock of this process, some of its facts changed, and return its holder."""
+    holder = dataclasses.replace(Holder.here(), **changes)
+    (folder / LOCK).write_text(json.dumps(dataclasses.asdict(holder)))
+    return holder
+
+
+def ended() -> int:
+    """Return the number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def files(folder: Path) -> list[str]:
+    """Return the names in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def no_links(*_: object) -> None:
+    """Refuse a hard link as file systems without them do."""
+    raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.fixture(params=["with hard links", "without"])
+def _file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "without":
+        monkeypatch.setattr(os, "link", no_links)
+
+
+both = pytest.mark.usefixtures("_file_systems")
+
+
+@both
+def test_a_lock_says_who_writes_and_goes_with_him(tmp_path: Path) -> None:
+    """While it is held the folder has one more file, which names this process; afterwards it has none."""
+    held = Lock(tmp_path)
+    held.acquire()
+    assert files(tmp_path) == [LOCK]
+    assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
+    assert held.notice == ""
+    held.check()
+    held.release()
+    assert files(tmp_path) == []
+
+
+@both
+def test_a_second_writer_is_refused_with_the_first_ones_host_and_process(tmp_path: Path) -> None:
+    """The refusal leaves the lock to the first, who can still give it back."""
+    first = Lock(tmp_path)
+    first.acquire()
+    with pytest.raises(WrongRequest, match=rf"written by process {os.getpid()} on {Holder.here().host}; wait"):
+        Lock(tmp_path).acquire()
+    first.check()
+    assert files(tmp_path) == [LOCK]
+    first.release()
+    Lock(tmp_path).acquire()
+
+
+@both
+@pytest.mark.parametrize(
+    "changes",
+    [
+        lambda: {"pid": ended()},
+        lambda: {"started_s": Holder.here().started_s - 100},
+        lambda: {"boot": "an earlier one", "machine": Holder.here().machine},
+    ],
+    ids=["process ended", "number given anew", "machine restarted"],
+)
+def test_a_stale_lock_is_taken_over_and_said(
+    changes: Callable[[], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is gone from this machine writes no more."""
+    monkeypatch.setattr(lock, "_text", lambda path: path)  # a machine that has a name and a start
+    stale = written(tmp_path, **changes())
+    mine = Lock(tmp_path)
+    mine.acquire()
+    assert f"process {stale.pid} on {stale.host}" in mine.notice
+    mine.check()
+    assert files(tmp_path) == [LOCK]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"host": "elsewhere"},
+        {"machine": "another", "boot": "another"},
+        {"machine": "", "boot": ""},
+        {"pids": "another"},
+    ],
+    ids=["host", "machine of the same name", "unknown machine", "container"],
+)
+def test_a_process_that_cannot_be_seen_may_be_at_work(changes: dict[str, Any], tmp_path: Path) -> None:
+    """Such a lock is refused, whether or not its process number is in use here, with the command that removes it."""
+    written(tmp_path, pid=ended(), **changes)
+    with pytest.raises(WrongRequest, match=f"can't be seen from here.*rm {tmp_path / LOCK}"):
+        Lock(tmp_path).acquire()
+    assert files(tmp_path) == [LOCK]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff"])
+def test_a_lock_that_cannot_be_understood_is_refused(content: bytes, tmp_path: Path) -> None:
+    """It may be half written, so it is nobody's to take."""
+    (tmp_path / LOCK).write_bytes(content)
+    with pytest.raises(WrongRequest, match=f"is no lock.*rm {tmp_path / LOCK}"):
+        Lock(tmp_path).acquire()
+
+
+@both
+def test_a_stale_lock_is_taken_over_by_one_of_many(tmp_path: Path) -> None:
+    """Of processes that find it stale at the same moment exactly one has it, and the others name that one."""
+    begin = tmp_path / "begin"
+    folder = tmp_path / "run"
+    folder.mkdir()
+    program = f"""
+import os, sys, time
+from pathlib import Path
+from bench.plan.errors import WrongRequest
+from bench.store.lock import Lock
+{"" if os.link.__module__ == "posix" else "def no(*_): raise PermissionError"}
+{"" if os.link.__module__ == "posix" else "os.link = no"}
+lock = Lock(Path({str(folder)!r}))
+print("ready", flush=True)
+while not Path({str(begin)!r}).exists():
+    pass
+try:
+    lock.acquire()
+    print("mine", flush=True)
+except WrongRequest:
+    print("refused", flush=True)
+sys.stdin.read()
+"""
+    for _ in range(5):
+        written(folder, pid=ended())
+        takers = [
+            subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for _ in range(4)
+        ]
+        assert [taker.stdout.readline() for taker in takers if taker.stdout] == ["ready\n"] * 4
+        begin.touch()
+        answers = [taker.stdout.readline() for taker in takers if taker.stdout]
+        assert sorted(answers) == ["mine\n", *["refused\n"] * 3]
+        for taker in takers:
+            taker.communicate()
+        begin.unlink()
+
+
+def test_one_that_died_while_it_took_a_lock_over_does_not_bar_it(tmp_path: Path) -> None:
+    """Its claim is as stale as the lock that it claimed."""
+    first = written(tmp_path, pid=ended())
+    (tmp_path / LOCK).rename(tmp_path / "kept")
+    second = written(tmp_path, pid=ended())
+    (tmp_path / LOCK).rename(tmp_path / f".{LOCK}.of-{first.token}")
+    (tmp_path / "kept").rename(tmp_path / LOCK)
+    assert second.token != first.token
+    mine = Lock(tmp_path)
+    mine.acquire()
+    mine.check()
+    assert files(tmp_path) == [LOCK]
+
+
+def test_a_claim_that_comes_too_late_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that looked before another took over and claims afterwards finds that the lock is not what it was."""
+    written(tmp_path, pid=ended())
+    winner, late = Lock(tmp_path), Lock(tmp_path)
+    link = lock._link_or_create
+
+    def overtaken(source: Path, path: Path) -> bool:
+        if ".of-" in path.name and not winner.notice:
+            monkeypatch.setattr(lock, "_link_or_create", link)
+            winner.acquire()
+        return link(source, path)
+
+    monkeypatch.setattr(lock, "_link_or_create", overtaken)
+    with pytest.raises(WrongRequest, match="is being written by"):
+        late.acquire()
+    assert winner.notice
+    winner.check()
+    assert files(tmp_path) == [LOCK]
+
+
+def test_a_lock_that_was_removed_or_taken_is_not_ours_any_more(tmp_path: Path) -> None:
+    """The writer is told, and doesn't remove what another one made."""
+    mine = Lock(tmp_path)
+    mine.acquire()
+    (tmp_path / LOCK).unlink()
+    with pytest.raises(CannotWrite, match="is gone"):
+        mine.check()
+    other = Lock(tmp_path)
+    other.acquire()
+    with pytest.raises(CannotWrite, match="was taken by process"):
+        mine.check()
+    mine.release()
+    other.check()
+
+
+def test_a_clock_that_is_set_changes_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start of a process is counted from the start of the machine, not from a date."""
+    before = Holder.here()
+    boot_s, created_s = psutil.boot_time(), psutil.Process().create_time()
+    monkeypatch.setattr(psutil, "boot_time", lambda: boot_s + 3600)
+    monkeypatch.setattr(psutil.Process, "create_time", lambda _: created_s + 3600)
+    assert not before.is_gone(Holder.here())

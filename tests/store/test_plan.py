@@ -1,0 +1,165 @@
+"""The plan of a run comes back as it was, and what is asked for later is held against it."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Effort, Sweep, load_sweep, shipped_names
+from bench.store import environment, journal, plan
+from bench.store.plan import PLAN, Stored, continued
+from bench.store.record import SCHEMA_VERSION, Record
+from tests import examples
+from tests.points import OF_LAYER, of_layer, point
+
+SWEEP = Sweep("mine", (point(), point(num_tokens=5)), ("eager", "sdpa"), effort=Effort(processes=2, budget_s=1.5))
+
+
+def stored(run: Path) -> Stored:
+    """Return the plan of a folder that has one."""
+    found = plan.load(run)
+    assert found is not None
+    return found
+
+
+def older(run: Path, *, context: dict[str, Any] | None = None) -> list[Record]:
+    """Fill a folder as an older suite did, in 2 processes, and return its records."""
+    records = [
+        examples.record(name, process=process, visit_size=2, case=examples.case(name, num_tokens=tokens))
+        for tokens in (5, 7)
+        for process in range(2)
+        for name in ("eager", "sdpa")
+    ]
+    journal.append(run, records)
+    if context is not None:
+        environment.save(dataclasses.replace(examples.environment(), context=context), run)
+    return records
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_shipped_sweep_comes_back(name: str, tmp_path: Path) -> None:
+    """Points, implementations, baseline, effort and name are what they were; published figures stay in the sweep."""
+    sweep = dataclasses.replace(load_sweep(name), published=())
+    plan.save(sweep, tmp_path)
+    assert stored(tmp_path) == Stored(sweep)
+
+
+@pytest.mark.parametrize("layer", list(OF_LAYER))
+def test_points_of_every_layer_come_back(layer: str, tmp_path: Path) -> None:
+    """What a layer has no place for is left out of the file."""
+    sweep = dataclasses.replace(SWEEP, points=(of_layer(layer),))
+    plan.save(sweep, tmp_path)
+    assert stored(tmp_path).sweep == sweep
+    assert None not in json.loads((tmp_path / PLAN).read_text())["points"][0].values()
+
+
+def test_a_folder_without_a_run_has_no_plan(tmp_path: Path) -> None:
+    """Neither one that isn't there, nor an empty one, nor a file."""
+    (tmp_path / "file").touch()
+    assert [plan.load(tmp_path / name) for name in ("missing", "", "file")] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[:-3], "is no plan"),
+        (lambda text: f"[{text}]", "is no plan"),
+        (lambda text: text.replace('"points"', '"dots"'), "is no plan"),
+        (lambda text: text.replace('"num_heads": 3', '"num_heads": 5'), "channels = 12 must be divisible"),
+        (lambda text: text.replace('"num_heads": 3', '"num_heads": [3, 4]'), "is no plan"),
+        (lambda text: text.replace('"sdpa"', '"sdap"'), "'sdap'"),
+        (lambda text: text.replace('"processes": 2', '"processes": 0'), "processes = 0 must be"),
+        (
+            lambda text: text.replace(f'"schema_version": {SCHEMA_VERSION}', '"schema_version": 99'),
+            "schema_version 99",
+        ),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_its_file(change: Any, message: str, tmp_path: Path) -> None:
+    """A file that was changed by hand, or by a newer suite, is told in one line."""
+    plan.save(SWEEP, tmp_path)
+    path = tmp_path / PLAN
+    path.write_text(change(path.read_text()))
+    with pytest.raises(WrongRequest, match=message) as refusal:
+        plan.load(tmp_path)
+    assert str(path) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_older_folder_has_the_plan_of_its_records(tmp_path: Path) -> None:
+    """Points and implementations come from the journal, the rest from environment.json."""
+    context = {"sweep": "old", "baseline": "sdpa", "effort": {"processes": 5, "target": 0.1, "since_gone": 1}}
+    older(tmp_path, context=context)
+    found = stored(tmp_path)
+    assert not found.is_whole
+    assert (found.sweep.name, found.sweep.baseline, found.sweep.implementations) == ("old", "sdpa", ("eager", "sdpa"))
+    assert [point.num_tokens for point in found.sweep.points] == [5, 7]
+    assert found.sweep.effort == Effort(processes=5, target=0.1)
+    assert plan.effort_of(tmp_path) == found.sweep.effort
+
+
+def test_an_older_folder_that_does_not_say_its_effort_has_its_processes(tmp_path: Path) -> None:
+    """They are counted, and any other effort may be asked for."""
+    older(tmp_path)
+    found = stored(tmp_path)
+    assert (found.sweep.effort, found.sweep.baseline, plan.effort_of(tmp_path)) == (Effort(processes=2), "eager", None)
+    asked = dataclasses.replace(found.sweep, effort=Effort(processes=9))
+    assert continued(asked, found, tmp_path) == asked
+
+
+def test_an_older_folder_goes_on_with_a_sweep_that_holds_its_records(tmp_path: Path) -> None:
+    """It may have been cut before all points were measured; a sweep that lacks some of them is another one."""
+    older(tmp_path, context={"effort": dataclasses.asdict(Effort())})
+    found = stored(tmp_path)
+    more = dataclasses.replace(found.sweep, points=(*found.sweep.points, examples.point(num_tokens=9)))
+    assert continued(more, found, tmp_path) == more
+    for fewer in (
+        dataclasses.replace(found.sweep, points=found.sweep.points[:1]),
+        dataclasses.replace(more, effort=Effort(processes=9)),
+        dataclasses.replace(more, implementations=("eager",)),
+    ):
+        with pytest.raises(WrongRequest, match="another sweep"):
+            continued(fewer, found, tmp_path)
+
+
+def test_the_same_sweep_goes_on_under_any_name_and_in_any_order() -> None:
+    """The folder's own is what comes back."""
+    same = dataclasses.replace(SWEEP, name="other", points=SWEEP.points[::-1], implementations=("sdpa", "eager"))
+    assert continued(same, Stored(SWEEP), Path("run")) == SWEEP
+    assert continued(SWEEP, None, Path("run")) == SWEEP
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"points": (point(),)}, "points: 2 with .*n5.* against 1"),
+        ({"points": (*SWEEP.points, point(num_tokens=9))}, "points: 2 against 3 with .*-n9-.*"),
+        ({"implementations": ("eager", "mha")}, "implementations: eager, sdpa against eager, mha"),
+        ({"baseline": "sdpa"}, "baseline: eager against sdpa"),
+        ({"effort": Effort(processes=3, budget_s=1.5)}, "processes: 2 against 3"),
+        ({"name": "other", "effort": Effort(processes=2)}, "sweep: mine against other; budget_s: 1.5 against 12.0"),
+    ],
+)
+def test_another_sweep_is_refused_with_both_values(changes: dict[str, Any], told: str) -> None:
+    """Each difference names what the folder has and what is asked for, and the way out."""
+    with pytest.raises(WrongRequest, match=f"^run holds another sweep.*: {told}; use another folder$"):
+        continued(dataclasses.replace(SWEEP, **changes), Stored(SWEEP), Path("run"))
+
+
+def test_an_extended_sweep_is_the_union_of_both() -> None:
+    """Nothing of the folder's own goes, the effort is the new one, and there are never fewer processes."""
+    asked = Sweep("other", (point(num_tokens=9), point()), ("eager", "mha"), effort=Effort(processes=1, budget_s=4))
+    union = continued(asked, Stored(SWEEP), Path("run"), extend=True)
+    assert union.name == "mine"
+    assert [point.num_tokens for point in union.points] == [7, 5, 9]
+    assert union.implementations == ("eager", "sdpa", "mha")
+    assert union.effort == Effort(processes=2, budget_s=4)
+
+
+def test_a_sweep_with_another_baseline_extends_nothing() -> None:
+    """Ratios to two baselines can't stand in one table."""
+    with pytest.raises(WrongRequest, match="baseline eager, asked for is sdpa"):
+        continued(dataclasses.replace(SWEEP, baseline="sdpa"), Stored(SWEEP), Path("run"), extend=True)
