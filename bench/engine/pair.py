@@ -11,7 +11,7 @@ from typing import Self
 
 from bench.analyse.duel import Sides
 from bench.analyse.rounds import Limits, sample
-from bench.engine import preflight
+from bench.engine import admission, preflight
 from bench.engine.corner import Corner, Ended, Side
 from bench.engine.run import now, warnings
 from bench.plan.case import Point
@@ -37,6 +37,7 @@ class Pair:
 
     def __enter__(self) -> Self:
         try:
+            admission.check_threads(self.sweep)
             seen = preflight.look()
             for side in self._sides:
                 side.start()

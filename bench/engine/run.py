@@ -3,14 +3,14 @@
 import dataclasses
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
 
-from bench.engine import preflight
+from bench.engine import admission, preflight
 from bench.engine.allowance import Allowance
 from bench.engine.ledger import Ledger
 from bench.engine.pool import Pool
@@ -21,11 +21,17 @@ from bench.store import machine
 from bench.store.environment import Environment
 from bench.store.record import Record
 
+Heard = Callable[[Point, int, str, str], None]
+"""`heard(point, process, implementation, stage)` is called at every sign of life of a worker."""
+
+
+def _unheard(_point: Point, _process: int, _implementation: str, _stage: str) -> None: ...
+
 
 class Run:
     """A run folder that is being filled: use it as a context, and ask it for one point after the other.
 
-    Entering it raises WrongRequest when an implementation can't be found,
+    Entering it raises WrongRequest when the sweep asks for more threads than there are cores,
     or when the folder holds results that were measured under other conditions.
     `warnings` then says what is amiss with the machine.
     `workers` is the number of processes that stand by together, as many as measure a point where nothing is said.
@@ -34,6 +40,7 @@ class Run:
     def __init__(self, sweep: Sweep, folder: Path, workers: int | None = None) -> None:
         self.sweep = sweep
         self.folder = folder
+        self.heard: Heard = _unheard
         devices = tuple(dict.fromkeys(point.device for point in sweep.points))
         self._pool = Pool(workers or sweep.effort.processes, sweep.implementations, devices)
         self._ledger = Ledger(sweep, folder)
@@ -44,6 +51,7 @@ class Run:
 
     def __enter__(self) -> Self:
         try:
+            admission.check_threads(self.sweep)
             seen = preflight.look()
             facts = self._pool.check(self.sweep.points[0])
             self._ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))
@@ -81,6 +89,7 @@ class Run:
         `processes` asks for fewer than the sweep does, for now.
         """
         processes = processes or self.sweep.effort.processes
+        self._skip_too_large(point)
         if self._ledger.missing(point, processes):
             self._allowance.begin()
             while missing := self._ledger.missing(point, processes):
@@ -106,6 +115,23 @@ class Run:
     def has_results(self) -> bool:
         """Whether there is anything to show."""
         return self._ledger.has_results
+
+    def finished(self) -> list[Point]:
+        """Return the points at which nothing is missing."""
+        processes = self.sweep.effort.processes
+        return [point for point in self.sweep.points if not self._ledger.missing(point, processes)]
+
+    def _skip_too_large(self, point: Point) -> None:
+        """Give each case that wasn't begun and can't fit into the free memory a row that says so."""
+        new = [name for name in self.sweep.implementations if self._ledger.is_new(point, [name])]
+        reasons = admission.too_large(point, new, machine.available_bytes())
+        number, started = self._ledger.next_process(point), now()
+        records = [
+            self._ledger.record(Case(point, name), number, started, "skipped", reason)
+            for name, reason in reasons.items()
+        ]
+        if records:
+            self._ledger.keep(point, records)
 
     def _visit(self, point: Point, missing: Sequence[str]) -> None:
         """Measure a point in one more process; a case that takes the process with it is left out of the next try."""

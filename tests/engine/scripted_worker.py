@@ -37,9 +37,9 @@ TORCH = os.environ.get("TEST_TORCH", "2.0")
 
 def check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """Find every implementation but `nosuch`."""
-    found = "nosuch:kernel" not in request["implementations"]
     objection = "implementation 'nosuch:kernel' can't be imported"
-    return {"event": "checked", "objection": "" if found else objection, "facts": {"torch": TORCH, "gpus": {}}}
+    objections = [objection] if "nosuch:kernel" in request["implementations"] else []
+    return {"event": "checked", "objections": objections, "facts": {"torch": TORCH, "gpus": {}}}
 
 
 def warm(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
