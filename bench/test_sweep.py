@@ -1,23 +1,34 @@
 """The sweep as a suite: one test, parametrized over its points."""
 
+from typing import TYPE_CHECKING
+
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
-from bench.engine.run import Run
+from bench import failing, options
+from bench.engine import admission
 from bench.plan.case import Point
-from bench.progress import Progress
-from bench.pytest_bridge import hand_over, samples
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+    from bench.engine.run import Run
+    from bench.progress import Progress
 
 
-def test_sweep(point: Point, run: Run, progress: Progress, benchmark: BenchmarkFixture) -> None:
-    """Every implementation of the point ends as a row, and at least one of them could be measured."""
+def test_sweep(
+    point: Point, run: "Run", progress: "Progress", benchmark: "BenchmarkFixture", pytestconfig: pytest.Config
+) -> None:
+    """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
+    from bench.pytest_bridge import hand_over, samples  # slow to import, and the first line is to come at once
+
     records = run.measure(point)
     rows = run.rows(point)
     progress.finished(rows)
     hand_over(benchmark, samples(records, rows))
-    if (rows["status"] == "ok").any():
-        return
-    reasons = "; ".join(dict.fromkeys(rows["detail"].fillna("")))
-    if (rows["status"] == "unsupported").all():
-        pytest.skip(reasons)
-    pytest.fail(f"no implementation could be measured: {reasons}", pytrace=False)
+    lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
+    found = rows[["implementation", "status", "detail"]].fillna("").to_dict("records")
+    bad = failing.reasons(found, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
+    if bad:
+        pytest.fail("; ".join(bad), pytrace=False)
+    if not (rows["status"] == "ok").any():
+        pytest.skip("; ".join(dict.fromkeys(row["detail"] for row in found)))

@@ -37,6 +37,9 @@ class Run:
     `workers` is the number of processes that stand by together, as many as measure a point where nothing is said.
     """
 
+    must_import = False
+    """Whether an implementation that can't be imported ends the run, instead of its own cases."""
+
     def __init__(self, sweep: Sweep, folder: Path, workers: int | None = None) -> None:
         self.sweep = sweep
         self.folder = folder
@@ -53,7 +56,8 @@ class Run:
         try:
             admission.check_threads(self.sweep)
             seen = preflight.look()
-            facts = self._pool.check(self.sweep.points[0])
+            needed = self.sweep.implementations if self.must_import else ()
+            facts = self._pool.check(self.sweep.points[0], needed)
             self._ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))
             self.warnings = warnings(seen, self.sweep)
         except BaseException:
@@ -120,6 +124,12 @@ class Run:
         """Return the points at which nothing is missing."""
         processes = self.sweep.effort.processes
         return [point for point in self.sweep.points if not self._ledger.missing(point, processes)]
+
+    def measured_cases(self) -> int:
+        """Return the number of cases that have a record, of however many processes."""
+        return sum(
+            bool(self.records(point, name)) for point in self.sweep.points for name in self.sweep.implementations
+        )
 
     def _skip_too_large(self, point: Point) -> None:
         """Give each case that wasn't begun and can't fit into the free memory a row that says so."""

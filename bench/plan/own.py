@@ -4,11 +4,11 @@ import ast
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from bench.plan.errors import suggestion
+from bench.plan.errors import WrongRequest, suggestion
 
 ATTEND_PARAMETERS = 3
 """A function that asks for so many values can't be an adapter, which takes the layer alone."""
@@ -39,6 +39,13 @@ def misspelled(name: str) -> str:
         f"implementation {name!r} must be spelled module:attribute, the module as Python imports it; "
         f"did you mean {right}:{attribute}{where}?"
     )
+
+
+def check(names: Iterable[str]) -> None:
+    """Raise WrongRequest, with a line for each, if a user's implementations can't be where a worker will look."""
+    path = search_path()
+    if mistakes := [line for name in names if ":" in name and (line := objection(name, path))]:
+        raise WrongRequest("\n".join(mistakes))
 
 
 def objection(name: str, path: Sequence[str]) -> str:

@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 Number = Any
 """A float or an int, or one of None, NaN and pandas' NA where nothing was measured."""
 
@@ -18,7 +16,10 @@ DIGITS = 3
 
 def is_missing(value: Number) -> bool:
     """Return whether a number was not measured, or is not finite."""
-    return bool(pd.isna(value)) or not math.isfinite(value)
+    try:
+        return not math.isfinite(value)
+    except TypeError:  # None, or pandas' NA
+        return True
 
 
 def seconds(value_s: Number, *, trim: bool = False) -> str:
