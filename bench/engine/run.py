@@ -37,9 +37,6 @@ class Run:
     `workers` is the number of processes that stand by together, as many as measure a point where nothing is said.
     """
 
-    must_import = False
-    """Whether an implementation that can't be imported ends the run, instead of its own cases."""
-
     def __init__(self, sweep: Sweep, folder: Path, workers: int | None = None) -> None:
         self.sweep = sweep
         self.folder = folder
@@ -56,8 +53,7 @@ class Run:
         try:
             admission.check_threads(self.sweep)
             seen = preflight.look()
-            needed = self.sweep.implementations if self.must_import else ()
-            facts = self._pool.check(self.sweep.points[0], needed)
+            facts = self._pool.check(self.sweep.points[0], self._needed)
             self._ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))
             self.warnings = warnings(seen, self.sweep)
         except BaseException:
@@ -76,6 +72,34 @@ class Run:
         """End all workers, so that the next process of a point is one that has measured nothing yet."""
         self._pool.renew()
 
+    def finished(self) -> list[Point]:
+        """Return the points at which nothing is missing."""
+        processes = self.sweep.effort.processes
+        return [point for point in self.sweep.points if not self._ledger.missing(point, processes)]
+
+    def measured_cases(self) -> int:
+        """Return the number of cases that have a record, of however many processes."""
+        return sum(
+            bool(self.records(point, name)) for point in self.sweep.points for name in self.sweep.implementations
+        )
+
+    @property
+    def _needed(self) -> Sequence[str]:
+        """The implementations that end the run if they can't be imported; the others end their own cases."""
+        return ()
+
+    def _skip_too_large(self, point: Point, missing: Sequence[str]) -> None:
+        """Give each case that wasn't begun and can't fit into the free memory a row that says so."""
+        new = [name for name in missing if self._ledger.is_new(point, [name])]
+        reasons = admission.too_large(point, new, machine.available_bytes())
+        number, started = self._ledger.next_process(point), now()
+        records = [
+            self._ledger.record(Case(point, name), number, started, "skipped", reason)
+            for name, reason in reasons.items()
+        ]
+        if records:
+            self._ledger.keep(point, records)
+
     @property
     def environment(self) -> Environment:
         """Where the run measures."""
@@ -93,7 +117,7 @@ class Run:
         `processes` asks for fewer than the sweep does, for now.
         """
         processes = processes or self.sweep.effort.processes
-        self._skip_too_large(point)
+        self._skip_too_large(point, self._ledger.missing(point, processes))
         if self._ledger.missing(point, processes):
             self._allowance.begin()
             while missing := self._ledger.missing(point, processes):
@@ -119,29 +143,6 @@ class Run:
     def has_results(self) -> bool:
         """Whether there is anything to show."""
         return self._ledger.has_results
-
-    def finished(self) -> list[Point]:
-        """Return the points at which nothing is missing."""
-        processes = self.sweep.effort.processes
-        return [point for point in self.sweep.points if not self._ledger.missing(point, processes)]
-
-    def measured_cases(self) -> int:
-        """Return the number of cases that have a record, of however many processes."""
-        return sum(
-            bool(self.records(point, name)) for point in self.sweep.points for name in self.sweep.implementations
-        )
-
-    def _skip_too_large(self, point: Point) -> None:
-        """Give each case that wasn't begun and can't fit into the free memory a row that says so."""
-        new = [name for name in self.sweep.implementations if self._ledger.is_new(point, [name])]
-        reasons = admission.too_large(point, new, machine.available_bytes())
-        number, started = self._ledger.next_process(point), now()
-        records = [
-            self._ledger.record(Case(point, name), number, started, "skipped", reason)
-            for name, reason in reasons.items()
-        ]
-        if records:
-            self._ledger.keep(point, records)
 
     def _visit(self, point: Point, missing: Sequence[str]) -> None:
         """Measure a point in one more process; a case that takes the process with it is left out of the next try."""
