@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from bench import options
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.progress import Progress, Screen
+from bench.show.words import counted
 
 if TYPE_CHECKING:
     from bench.engine.run import Run
@@ -23,12 +25,21 @@ if TYPE_CHECKING:
 SWEEP = pytest.StashKey[Sweep]()
 RUN = pytest.StashKey["Run"]()
 PROGRESS = pytest.StashKey[Progress]()
+HANDLER = pytest.StashKey[Any]()
+POINTS = pytest.StashKey[int]()
 INTERRUPTED = pytest.StashKey[bool]()
+
+QUIET = -2
+"""pytest's verbosity unless one is asked for: no header, no file before each line, no count of tests; -v has them."""
+
+FAILED = "points failed"
+"""What pytest counts a point as that fails by `--fail-on`: a reason is told, where a test would show a traceback."""
+
+WHY = "why"
+"""The property of a test's report that holds why its point failed."""
 
 FIRST = "_anonymous"
 """The group of pytest's options after which ours come first in `--help`."""
-
-GO_ON = "python -m pytest bench --run {folder}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,8 +56,9 @@ def pytest_configure(config: pytest.Config) -> None:
     except WrongRequest as error:
         raise pytest.UsageError(*str(error).splitlines()) from None
     pytest_bridge.quiet_unless_asked(config)
+    config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")  # as when Ctrl-C comes first
     if config.option.verbose == 0 and not config.option.collectonly:
-        config.option.verbose = -1  # no header, and no file name before each line; -v brings both back
+        config.option.verbose = QUIET
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -63,6 +75,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     points = [item for item in session.items if "point" in getattr(item, "fixturenames", ())]
     if config.option.collectonly or not points:
         return (yield)
+    config.stash[HANDLER] = signal.signal(signal.SIGINT, _interrupted)
     try:
         _open(config, len(points))
         return (yield)
@@ -90,6 +103,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End the workers, however the session ended."""
     if RUN in config.stash:
         config.stash[RUN].close()
+    if HANDLER in config.stash:
+        signal.signal(signal.SIGINT, config.stash[HANDLER])
 
 
 @pytest.fixture
@@ -106,9 +121,9 @@ def progress(pytestconfig: pytest.Config) -> Progress:
 
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> tuple[str, str, str] | None:
     """Print no letter for a point: it has its line."""
-    if report.when == "call" and "::test_sweep[" in report.nodeid and config.option.verbose < 0:
-        return report.outcome, "", ""
-    return None
+    if report.when != "call" or "::test_sweep[" not in report.nodeid or config.option.verbose >= 0:
+        return None
+    return FAILED if _why(report) else report.outcome, "", ""
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -131,7 +146,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.write_line(
         f"Everything is in {run.folder}: results.csv, journal.jsonl, environment.json, {len(pictures)} pictures."
     )
+    _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
     terminalreporter.write_line(f"How it grows, and where the winner changes: python -m bench scaling {run.folder}")
+
+
+def _tell_failures(terminalreporter: pytest.TerminalReporter, points: int, screen: Screen) -> None:
+    """Say why the run ends with status 1, each reason once."""
+    reasons = Counter(map(_why, terminalreporter.stats.get(FAILED, [])))
+    if not reasons:
+        return
+    screen.say(f"failed, so the exit status is 1: {sum(reasons.values())} of {counted([points], 'point', 'points')}")
+    for reason, count in reasons.items():
+        screen.say(f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
+
+
+def _why(report: pytest.TestReport) -> str:
+    return next((str(value) for name, value in report.user_properties if name == WHY), "")
 
 
 def _open(config: pytest.Config, points: int) -> None:
@@ -150,13 +180,18 @@ def _open(config: pytest.Config, points: int) -> None:
     except WrongRequest as error:
         screen.clear()
         raise pytest.UsageError(*str(error).splitlines()) from None
-    config.stash[RUN], config.stash[PROGRESS] = run, progress
+    config.stash[RUN], config.stash[PROGRESS], config.stash[POINTS] = run, progress, points
     progress.started(run.warnings)
 
 
-def _interrupt(config: pytest.Config) -> None:
-    """End the workers after Ctrl-C, and say what is kept and how to go on; a second Ctrl-C ends all at once."""
+def _interrupted(*_: object) -> None:
+    """Raise KeyboardInterrupt at the first Ctrl-C, and end at once at the second; workers end with their parent."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(pytest.ExitCode.INTERRUPTED))
+    raise KeyboardInterrupt
+
+
+def _interrupt(config: pytest.Config) -> None:
+    """End the workers after Ctrl-C, and say what is kept and how to go on."""
     config.stash[INTERRUPTED] = True
     screen = _screen(config)
     screen.line("")
@@ -170,7 +205,7 @@ def _interrupt(config: pytest.Config) -> None:
         f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
         f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}."
     )
-    screen.line(f"Go on:  {GO_ON.format(folder=shlex.quote(str(run.folder)))}")
+    screen.line(f"Go on:  {shlex.join(['python', '-m', 'pytest', *config.args, '--run', str(run.folder)])}")
     screen.line(f"Look:   python -m bench show {shlex.quote(str(run.folder))}")
 
 

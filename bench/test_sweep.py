@@ -1,5 +1,6 @@
 """The sweep as a suite: one test, parametrized over its points."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def test_sweep(
-    point: Point, run: "Run", progress: "Progress", benchmark: "BenchmarkFixture", pytestconfig: pytest.Config
+    point: Point,
+    run: "Run",
+    progress: "Progress",
+    benchmark: "BenchmarkFixture",
+    pytestconfig: pytest.Config,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
     from bench.pytest_bridge import hand_over, samples  # slow to import, and the first line is to come at once
@@ -29,6 +35,7 @@ def test_sweep(
     found = rows[["implementation", "status", "detail"]].fillna("").to_dict("records")
     bad = failing.reasons(found, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
     if bad:
+        record_property("why", "; ".join(bad))
         pytest.fail("; ".join(bad), pytrace=False)
     if not (rows["status"] == "ok").any():
         pytest.skip("; ".join(dict.fromkeys(row["detail"] for row in found)))

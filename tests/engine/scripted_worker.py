@@ -32,6 +32,8 @@ def do(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     return {"event": "done", "pid": os.getpid()}
 
 
+VISIT_S = float(os.environ.get("TEST_VISIT_S", "0"))
+
 TORCH = os.environ.get("TEST_TORCH", "2.0")
 
 
@@ -54,6 +56,7 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         channel.announce("", "reference")
         os._exit(1)
     looked = {"kernels": ["thoroughly"]} if request["thorough"] else {}
+    time.sleep(VISIT_S)
     for name in request["implementations"]:
         channel.announce(name, "first call")
         match name:
@@ -68,6 +71,8 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         }
         if name == "test:raises":
             outcomes[name] = {"status": "error", "detail": "no", "found": {}}
+        if request["point"]["device"] != "cpu":
+            outcomes[name] = {"status": "unsupported", "detail": "no CUDA device", "found": {}}
         if name.startswith("test:half"):
             slots = {**SLOTS, "timings_s": [[jittered(0.5e-3), 1e-3]] * 3}
             outcomes[name]["found"] |= {"slots": slots}
