@@ -25,17 +25,19 @@ def test_sweep(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
-    from bench.pytest_bridge import hand_over, samples  # slow to import, and the first line is to come at once
+    # slow to import, and the first line is to come at once
+    from bench.pytest_bridge import hand_over, samples
+    from bench.show.rows import plain
 
     records = run.measure(point)
     rows = run.rows(point)
     progress.finished(rows)
     hand_over(benchmark, samples(records, rows))
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
-    found = rows[["implementation", "status", "detail"]].fillna("").to_dict("records")
+    found = plain(rows)
     bad = failing.reasons(found, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
     if bad:
         record_property("why", "; ".join(bad))
         pytest.fail("; ".join(bad), pytrace=False)
     if not (rows["status"] == "ok").any():
-        pytest.skip("; ".join(dict.fromkeys(row["detail"] for row in found)))
+        pytest.skip("; ".join(dict.fromkeys(row["detail"] or row["status"] for row in found)))

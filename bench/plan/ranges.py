@@ -1,5 +1,7 @@
 """Ranges of whole numbers, as `128:2048:128`: a short way to write a list."""
 
+from typing import TypeGuard
+
 from bench.plan.errors import WrongRequest
 
 FORMS = "first:last, first:last:step or first:last:xfactor, as 128:2048:128 or 128:2048:x2"
@@ -8,7 +10,7 @@ MOST = 10_000
 """A range of more numbers than this is taken for a mistake."""
 
 
-def is_range(value: object) -> bool:
+def is_range(value: object) -> TypeGuard[str]:
     """Return whether a value is meant as a range."""
     return isinstance(value, str) and ":" in value
 

@@ -163,8 +163,8 @@ def _given(overrides: Values) -> list[dict[str, Any]]:
 
 def _around(defaults: dict[str, Any], given: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what is given with the defaults that it leaves, once for each layer: those of which it leaves a choice."""
-    layers = given.get("layer", defaults.get("layer", DEFAULTS["layer"]))
-    each = layers if isinstance(layers, list) else [layers]
+    layers = {**DEFAULTS, **defaults, **given}["layer"]
+    each: list[str] = layers if isinstance(layers, list) else [layers]
     return [{**usable(layer, defaults), **given, "layer": layer} for layer in each]
 
 
