@@ -128,6 +128,8 @@ class Progress:
             varying=self._varying,
             colour=self._colour,
         )
+        if not (rows["status"] == "ok").any():
+            line = SEPARATOR.join(line.split(SEPARATOR)[:2])  # the count of failures says it all
         self._screen.line(fitted(line, failed(rows["status"]), self._screen.width))
 
     def _left_s(self, in_point_s: float) -> float | None:

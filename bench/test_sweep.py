@@ -37,7 +37,7 @@ def test_sweep(
     found = plain(rows)
     bad = failing.reasons(found, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
     if bad:
-        record_property("why", "; ".join(bad))
-        pytest.fail("; ".join(bad), pytrace=False)
+        record_property("why", ", ".join(reason.brief for reason in bad))
+        pytest.fail("; ".join(map(str, bad)), pytrace=False)
     if not (rows["status"] == "ok").any():
         pytest.skip("; ".join(dict.fromkeys(row["detail"] or row["status"] for row in found)))

@@ -28,7 +28,6 @@ def rows(*cases: Case) -> list[dict[str, str]]:
         (
             [("eager", "oom", "no memory"), ("sdpa", "oom", "no memory"), MHA],
             [
-                "no implementation could be measured",
                 "eager, sdpa oom: no memory",
                 "mha unsupported: needs an even number of heads",
             ],
@@ -37,13 +36,15 @@ def rows(*cases: Case) -> list[dict[str, str]]:
 )
 def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Case], expected: list[str]) -> None:
     """So does a point where nothing could be measured; a shipped implementation beside one that is ok doesn't."""
-    assert reasons(rows(*cases), None, lacks_device=False) == expected
+    assert [str(reason) for reason in reasons(rows(*cases), None, lacks_device=False)] == expected
 
 
 def test_a_device_that_is_not_there_fails() -> None:
     """All are unsupported then, which would be fine for a layer that no implementation can express."""
     without = [(name, "unsupported", "no CUDA device") for name in ("eager", "sdpa")]
-    assert reasons(rows(*without), None, lacks_device=True) == ["eager, sdpa unsupported: no CUDA device"]
+    (reason,) = reasons(rows(*without), None, lacks_device=True)
+    assert str(reason) == "eager, sdpa unsupported: no CUDA device"
+    assert reason.brief == "eager, sdpa unsupported"
     assert reasons(rows(*without), None, lacks_device=False) == []
 
 
@@ -60,4 +61,4 @@ def test_a_device_that_is_not_there_fails() -> None:
 def test_statuses_replace_the_rule(statuses: list[str], failing: list[str]) -> None:
     """What is asked for holds for shipped implementations and for a user's own alike, and nothing else does."""
     found = reasons(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True)
-    assert [reason.split()[0] for reason in found] == failing
+    assert [name for reason in found for name in reason.names] == failing

@@ -42,6 +42,12 @@ def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> 
     }
 
 
+def nothing_fits(sweep: Sweep, free_bytes: int) -> bool:
+    """Return whether no case of a sweep can fit into the memory that is free, so that no worker will be asked."""
+    names = sweep.implementations
+    return all(len(too_large(point, names, free_bytes)) == len(names) for point in sweep.points)
+
+
 def missing_devices(points: Iterable[Point], known: Iterable[str]) -> list[str]:
     """Return the devices that points ask for and that are not among the known GPUs."""
     gpus = {*known}

@@ -42,7 +42,10 @@ class Run:
         self.folder = folder
         self.heard: Heard = _unheard
         devices = tuple(dict.fromkeys(point.device for point in sweep.points))
-        self._pool = Pool(workers or sweep.effort.processes, sweep.implementations, devices)
+        idle = admission.nothing_fits(sweep, machine.available_bytes())  # one worker says what the machine is
+        self._pool = (
+            Pool(1, (), ()) if idle else Pool(workers or sweep.effort.processes, sweep.implementations, devices)
+        )
         self._ledger = Ledger(sweep, folder)
         self._allowance = Allowance(sweep.effort, len(sweep.points))
         self.warnings: list[str] = []

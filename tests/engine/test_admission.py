@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.engine.admission import check_threads, missing_devices, too_large
+from bench.engine.admission import check_threads, missing_devices, nothing_fits, too_large
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import machine
@@ -47,6 +47,16 @@ def test_a_reference_that_is_too_large_names_all() -> None:
     found = too_large(point(num_tokens=10_000_000), names, 64 * GIB)
     assert [*found] == names
     assert len({*found.values()}) == 1
+
+
+def test_a_sweep_of_which_nothing_fits() -> None:
+    """One case that may fit is enough to ask a worker."""
+    huge, small = point(num_tokens=10_000_000), point()
+    assert nothing_fits(Sweep("huge", (huge, huge), ("eager", "sdpa")), GIB)
+    assert not nothing_fits(Sweep("mixed", (huge, small), ("eager", "sdpa")), GIB)
+    scores = point(batch=8, num_tokens=4096, num_heads=6)
+    assert nothing_fits(Sweep("scores", (scores,), ("eager",)), 2 * GIB)
+    assert not nothing_fits(Sweep("scores", (scores,), ("eager", "sdpa")), 2 * GIB)
 
 
 def test_memory_of_a_gpu_is_not_judged() -> None:
