@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.engine.admission import too_large
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import Sweep
 from bench.show import units
 from bench.show.words import counted, differences, parts, varying
+from bench.store.machine import available_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,11 +88,26 @@ class Progress:
             f"{counted([effort.processes], 'process', 'processes')}, target ±{effort.target:.1%}, {' '.join(shared)}"
         )
         self._screen.say(f"results go to {folder}")
-        starting = f"starting {counted([effort.processes], 'worker process', 'worker processes')} …"
+        self._foresee()
+        starting = "starting worker processes …"
         if self._screen.is_terminal:
             self._screen.move(starting)
         else:
             self._screen.say(starting)
+
+    def _foresee(self) -> None:
+        """Say how many cases can't fit into memory, and why the first of them can't."""
+        names, free_bytes = self._sweep.implementations, available_bytes()
+        reasons = {point: too_large(point, names, free_bytes) for point in self._sweep.points}
+        count = sum(map(len, reasons.values()))
+        if not count:
+            return
+        first = next(point for point, found in reasons.items() if found)
+        self._screen.say(
+            f"{count} of {len(reasons) * len(names)} cases can't fit into memory and will be skipped. "
+            f"At {differences(first, self._varying) or 'the only point'}, {', '.join(reasons[first])}: "
+            f"{next(iter(reasons[first].values()))}"
+        )
 
     def started(self, warnings: Iterable[str] = ()) -> None:
         """Say what is amiss with the machine, and begin to count the time of points: the workers are there."""

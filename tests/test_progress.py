@@ -66,7 +66,7 @@ def test_it_opens_with_the_size_of_the_sweep_and_where_results_go(clock: Clock) 
     first, *rest = said(clock, is_terminal=False).splitlines()
     assert first.startswith("sweep tiny: 2 points × 3 implementations, 2 processes, target ±2.0%")
     assert "results go to there" in rest
-    assert "starting 2 worker processes …" in rest
+    assert "starting worker processes …" in rest
     assert "warning: the machine is busy" in rest
 
 
@@ -85,7 +85,7 @@ def test_a_terminal_shows_what_is_measured_in_a_line_that_is_rewritten(clock: Cl
     """The moving line says point, implementation, stage, process and the time left, and goes when the point ends."""
     written = said(clock, is_terminal=True, width=100)
     moving = [text.split("\n")[0] for text in written.split(REWRITE)]
-    assert "starting 2 worker processes …" in moving
+    assert "starting worker processes …" in moving
     assert "[1/2] N=5 | sdpa: rounds | process 2 of 2" in moving
     assert "[2/2] N=7 | sdpa: rounds | process 2 of 2 | ~40s left" in moving
     last = Text.from_ansi(written.splitlines()[-1].rpartition(REWRITE)[2]).plain
@@ -107,6 +107,17 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_broken(clock: Clock, 
     narrow, longest = words(width)
     assert longest <= width
     assert narrow - {"…"} <= words(1000)[0]
+
+
+def test_cases_that_cannot_fit_are_foretold_once(clock: Clock) -> None:
+    """Before a worker is started one sentence says how many cases will be skipped, and why the first will be."""
+    written: list[str] = []
+    sweep = Sweep("huge", (point(num_tokens=10_000_000), point(num_tokens=5)), ("eager", "sdpa", "mha"))
+    Progress(sweep, 2, Screen(written.append, is_terminal=False, width=80), colour=False).opened(Path("there"))
+    text = "".join(written).replace("\n", " ")
+    assert "3 of 6 cases can't fit into memory and will be skipped. At N=10000000, eager, sdpa, mha: the ref" in text
+    assert text.count("PiB") == 1
+    assert "skipped" not in said(clock, is_terminal=False)
 
 
 def test_a_folder_is_never_broken(clock: Clock) -> None:
