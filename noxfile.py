@@ -22,7 +22,8 @@ def _install(session: nox.Session, group: str) -> None:
 def bench(session: nox.Session) -> None:
     """Measure a sweep: `nox -s bench -- --sweep vit --impl eager,sdpa`."""
     _install(session, "bench")
-    session.run("python", "-m", "pytest", "bench", *session.posargs)
+    # after Ctrl-C it ends its workers and says how to go on
+    session.run("python", "-m", "pytest", "bench", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
 
 
 @nox.session

@@ -1,34 +1,64 @@
-"""The sweep as a pytest suite: options, one test per point, a live line each, and the tables at the end."""
+"""The sweep as a pytest suite: options, one test per point, a live line each, and the tables at the end.
 
+What is slow to import is imported after the first line.
+"""
+
+import os
+import shlex
 import shutil
+import signal
+from collections import Counter
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench import options, pytest_bridge
-from bench.engine.run import Run
+from bench import options
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
-from bench.progress import Progress
-from bench.show import plots, tables
-from bench.show.console import PLAIN_WIDTH, rendered
+from bench.progress import Progress, Screen
+from bench.show.words import counted
+
+if TYPE_CHECKING:
+    from bench.engine.run import Run
 
 SWEEP = pytest.StashKey[Sweep]()
-RUN = pytest.StashKey[Run]()
+RUN = pytest.StashKey["Run"]()
 PROGRESS = pytest.StashKey[Progress]()
+HANDLER = pytest.StashKey[Any]()
+POINTS = pytest.StashKey[int]()
+INTERRUPTED = pytest.StashKey[bool]()
+
+QUIET = -2
+"""pytest's verbosity unless one is asked for: no header, no file before each line, no count of tests; -v has them."""
+
+FAILED = "points failed"
+"""What pytest counts a point as that fails by `--fail-on`: a reason is told, where a test would show a traceback."""
+
+WHY = "why"
+"""The property of a test's report that holds why its point failed."""
+
+FIRST = "_anonymous"
+"""The group of pytest's options after which ours come first in `--help`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the sweep's options."""
-    options.add(parser.getgroup("attention-bench").addoption)
+    options.add(parser.getgroup("attention-bench", options.TITLE, after=FIRST).addoption)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the sweep, so that a wrong request ends before anything is collected."""
+    from bench import pytest_bridge
+
     try:
         config.stash[SWEEP] = options.sweep(config.option)
     except WrongRequest as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(*str(error).splitlines()) from None
     pytest_bridge.quiet_unless_asked(config)
+    config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")  # as when Ctrl-C comes first
+    if config.option.verbose == 0 and not config.option.collectonly:
+        config.option.verbose = QUIET
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -38,41 +68,47 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("point", points, ids=[point.name for point in points])
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Open the run before the first test, so that what can't be met is still a wrong request."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
+    """Open the run before the first test, so that what can't be met is still a wrong request; end Ctrl-C in words."""
     config = session.config
     points = [item for item in session.items if "point" in getattr(item, "fixturenames", ())]
     if config.option.collectonly or not points:
-        return
-    sweep = config.stash[SWEEP]
-    run = Run(
-        sweep,
-        options.run_folder(config.option, config.rootpath, sweep),
-        extend=config.option.extend,
-        retry_failed=config.option.retry_failed,
-    )
-    colour = bool(config.pluginmanager.getplugin("terminalreporter").isatty)
-    progress = Progress(sweep, len(points), lambda line: _say(config, line), colour=colour)
-    progress.opened(run.folder)
+        return (yield)
+    config.stash[HANDLER] = signal.signal(signal.SIGINT, _interrupted)
     try:
-        config.stash[RUN] = run.__enter__()
-    except WrongRequest as error:
-        raise pytest.UsageError(str(error)) from None
-    config.stash[PROGRESS] = progress
-    progress.started()
-    for warning in run.warnings:
-        _say(config, f"warning: {warning}")
+        _open(config, len(points))
+        return (yield)
+    except session.Interrupted:  # pytest's own, as -x raises it
+        raise
+    except KeyboardInterrupt:
+        _interrupt(config)
+        return True
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
+    """See to it that an interrupted run ends with pytest's status for that, whatever came before."""
+    result = None
+    try:
+        result = yield
+    except KeyboardInterrupt:
+        _interrupt(session.config)
+    if session.config.stash.get(INTERRUPTED, False):
+        session.exitstatus = pytest.ExitCode.INTERRUPTED
+    return result
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the workers, however the session ended."""
     if RUN in config.stash:
         config.stash[RUN].close()
+    if HANDLER in config.stash:
+        signal.signal(signal.SIGINT, config.stash[HANDLER])
 
 
 @pytest.fixture
-def run(pytestconfig: pytest.Config) -> Run:
+def run(pytestconfig: pytest.Config) -> "Run":
     """Return the run that is being filled."""
     return pytestconfig.stash[RUN]
 
@@ -83,18 +119,21 @@ def progress(pytestconfig: pytest.Config) -> Progress:
     return pytestconfig.stash[PROGRESS]
 
 
-def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Print no dot for a point that went well: it has its line."""
-    if report.when == "call" and report.passed and "::test_sweep[" in report.nodeid:
-        return "passed", "", ""
-    return None
+def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> tuple[str, str, str] | None:
+    """Print no letter for a point: it has its line."""
+    if report.when != "call" or "::test_sweep[" not in report.nodeid or config.option.verbose >= 0:
+        return None
+    return FAILED if _why(report) else report.outcome, "", ""
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Draw the pictures, and print the table, what failed and why, and where everything is."""
     run = config.stash.get(RUN, None)
-    if run is None or not run.has_results:
+    if run is None or not run.has_results or config.stash.get(INTERRUPTED, False):
         return
+    from bench.show import plots, tables
+    from bench.show.console import PLAIN_WIDTH, rendered
+
     table = run.results()
     terminalreporter.section("attention-bench")
     try:
@@ -111,12 +150,76 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.write_line(
         f"Everything is in {run.folder}: results.csv, journal.jsonl, environment.json, {len(pictures)} pictures."
     )
+    _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
     terminalreporter.write_line(f"How it grows, and where the winner changes: python -m bench scaling {run.folder}")
 
 
-def _say(config: pytest.Config, line: str) -> None:
-    """Print a line while tests run, past pytest's capture."""
+def _tell_failures(terminalreporter: pytest.TerminalReporter, points: int, screen: Screen) -> None:
+    """Say why the run ends with status 1, each reason once."""
+    reasons = Counter(map(_why, terminalreporter.stats.get(FAILED, [])))
+    if not reasons:
+        return
+    screen.say(f"failed, so the exit status is 1: {sum(reasons.values())} of {counted([points], 'point', 'points')}")
+    for reason, count in reasons.items():
+        screen.say(f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
+
+
+def _why(report: pytest.TestReport) -> str:
+    return next((str(value) for name, value in report.user_properties if name == WHY), "")
+
+
+def _open(config: pytest.Config, points: int) -> None:
+    """Say what is about to be measured, and start the workers; raises UsageError if that can't be."""
+    sweep = config.stash[SWEEP]
+    folder = options.run_folder(config.option, config.rootpath, sweep)
+    screen = _screen(config)
+    progress = Progress(sweep, points, screen, colour=screen.is_terminal)
+    progress.opened(folder)
+    from bench.engine.run import Run
+
+    run = Run(sweep, folder, extend=config.option.extend, retry_failed=config.option.retry_failed)
+    run.heard = progress.heard
+    try:
+        run.__enter__()
+    except WrongRequest as error:
+        screen.clear()
+        raise pytest.UsageError(*str(error).splitlines()) from None
+    config.stash[RUN], config.stash[PROGRESS], config.stash[POINTS] = run, progress, points
+    progress.started(run.warnings)
+
+
+def _interrupted(*_: object) -> None:
+    """Raise KeyboardInterrupt at the first Ctrl-C, and end at once at the second; workers end with their parent."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(pytest.ExitCode.INTERRUPTED))
+    raise KeyboardInterrupt
+
+
+def _interrupt(config: pytest.Config) -> None:
+    """End the workers after Ctrl-C, and say what is kept and how to go on."""
+    config.stash[INTERRUPTED] = True
+    screen = _screen(config)
+    screen.line("")
+    run = config.stash.get(RUN, None)
+    if run is None:
+        screen.say("Interrupted before anything was measured.")
+        return
+    run.close()
+    points, cases = run.sweep.points, run.measured_cases()
+    screen.say(
+        f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
+        f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}."
+    )
+    screen.line(f"Go on:  {shlex.join(['python', '-m', 'pytest', *config.args, '--run', str(run.folder)])}")
+    screen.line(f"Look:   python -m bench show {shlex.quote(str(run.folder))}")
+
+
+def _screen(config: pytest.Config) -> Screen:
+    """Return pytest's terminal, or the log that it writes."""
     reporter = config.pluginmanager.getplugin("terminalreporter")
-    with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        reporter.ensure_newline()
-        reporter.write_line(line)
+    capture = config.pluginmanager.getplugin("capturemanager")
+
+    def write(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            reporter.write(text, flush=True)
+
+    return Screen(write, is_terminal=bool(reporter.isatty), width=shutil.get_terminal_size().columns)

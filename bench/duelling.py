@@ -129,7 +129,7 @@ def _sweep(option: argparse.Namespace, names: Sequence[str], looks: Sequence[int
         threads=default_threads(),
         implementations=names,
         overrides=options.overrides(option),
-        effort=options.effort(option, ("target", "budget_s", "timeout_s")),
+        effort=options.effort(option, ("target", "budget_s", "timeout_s", "oversubscribe")),
     )
     effort = asked.effort
     budget_s = effort.budget_s if option.budget_s is not None else effort.budget_s / effort.processes * looks[-1]

@@ -4,46 +4,87 @@ import argparse
 import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.plan.errors import WrongRequest
-from bench.plan.names import ALLOCATORS, DTYPES, MODES
+from bench.engine import admission
+from bench.plan import own
+from bench.plan.errors import WrongRequest, all_of, unknown_names
+from bench.plan.layers import RULES
+from bench.plan.names import ALLOCATORS, DTYPES, MODES, TIMINGS
+from bench.plan.ranges import is_range
 from bench.plan.sweep import Sweep, altered, load_sweep
 from bench.store import plan
 from bench.store.machine import default_threads
+from bench.store.record import STATUSES
 
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and what is known of it."""
 
-LISTS = {"device": str, "dtype": str, "mode": str, "batch": int, "num_tokens": int, "num_heads": int, "channels": int}
+SHAPES = {
+    "model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"),
+    "layer": (str, ", ".join(RULES)),
+    "batch": (int, "items a call"),
+    "num_tokens": (int, "tokens an item"),
+    "token_len": (int, "width of a token on the way in"),
+    "channels": (int, "width of a token on the way out"),
+    "num_heads": (int, "attention heads"),
+    "image_size": (int, "side of an image in pixels, for the layers patch and conv"),
+    "patch_size": (int, "side of a patch in pixels, for the layer patch"),
+}
+"""Options that say what is computed: their kind and their meaning."""
+
+SETTINGS = {
+    "device": (str, "cpu, cuda or cuda:<number>"),
+    "dtype": (str, ", ".join(DTYPES)),
+    "mode": (str, ", ".join(MODES)),
+    "threads": (int, "threads (default: physical cores - 1)"),
+    "allocator": (str, ", ".join(ALLOCATORS)),
+    "timing": (str, ", ".join(TIMINGS)),
+}
+"""Options that say how it is computed: their kind and their meaning."""
+
+LISTS = {**SHAPES, **SETTINGS}
 """Options that replace a column of the sweep, each a comma list."""
 
 DEFAULT_SWEEP = "quick"
 
-EFFORT = ("processes", "target", "budget_s", "within_s", "timeout_s", "check_memory")
-
 WAYS_OUT = "use a new folder, or --extend to add to this one"
 
-HELP = {
-    "device": "cpu, cuda or cuda:<number>",
-    "dtype": ", ".join(DTYPES),
-    "mode": ", ".join(MODES),
-    "batch": "items a call",
-    "num_tokens": "tokens an item",
-    "num_heads": "attention heads",
-    "channels": "width of a token on the way out",
-}
+AROUND = "custom"
+"""The name of a run whose points are one product of what the options say."""
+
+EFFORT = ("processes", "target", "budget_s", "within_s", "timeout_s", "check_memory", "oversubscribe")
+
+OWN_OR_DEVICE = None
+"""What fails a point unless `--fail-on` says otherwise: `bench.failing.reasons` has the rule."""
+
+TITLE = """attention-bench: measure attention layers
+
+  python -m pytest bench                                        the sweep quick, some minutes
+  python -m pytest bench --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
+  python -m pytest bench --num-tokens 197,577 --num-heads 6,12  4 points
+  python -m pytest bench --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
+  python -m pytest bench --sweep vit --batch 1                  every point of a sweep, at batch 1
+  python -m pytest bench --impl sdpa,mykernel:adapt             your own kernel, beside eager
+
+  How options and grids combine: with --sweep, an option replaces its column in every grid of the sweep.
+  Without it, options of shape make one product; what they leave out is 8 items of 197 tokens, 384 channels, 6 heads.
+  Options of execution alone run the sweep quick with them.
+  Lists are separated by commas; whole numbers may be ranges, first:last:step or first:last:xfactor, the last included.
+
+what to measure"""
 
 
 def add(add_option: AddOption) -> None:
     """Add the options of a sweep to pytest's own."""
-    add_option("--sweep", metavar="NAME|FILE.toml", help=f"what to measure (default: {DEFAULT_SWEEP})")
+    add_option("--sweep", metavar="NAME|FILE.toml", help=f"a shipped sweep or a file (default: {DEFAULT_SWEEP})")
+    add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
+    add_columns(add_option)
     add_run(add_option, "<UTC time>-<sweep>")
     add_option("--extend", action="store_true", help="add what is asked for to the run in --run DIR")
     add_option("--retry-failed", action="store_true", help="try the cases again that failed in --run DIR")
-    add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
-    add_columns(add_option)
     add_option("--processes", type=int, metavar="K", help="worker processes that measure each point")
     add_option("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")
     add_option("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point")
@@ -51,6 +92,13 @@ def add(add_option: AddOption) -> None:
     add_timeout(add_option)
     add_option(
         "--check-memory", action="store_true", default=None, help="ask the operating system for the peak memory too"
+    )
+    add_option(
+        "--fail-on",
+        metavar="A,B,…",
+        help="statuses that fail a point, for any implementation: "
+        f"{', '.join(status for status in STATUSES if status != 'ok')}; or none "
+        "(default: your own implementation isn't ok, the device isn't there, or nothing could be measured)",
     )
 
 
@@ -60,12 +108,13 @@ def add_run(add_option: AddOption, name: str) -> None:
 
 
 def add_columns(add_option: AddOption) -> None:
-    """Add the options that replace a column of the sweep."""
-    for name in LISTS:
-        flag = "--" + name.replace("_", "-")
-        add_option(flag, metavar="A,B,…", help=f"replaces the sweep's {name}: {HELP[name]}")
-    add_option("--threads", type=int, metavar="N", help="threads (default: physical cores - 1)")
-    add_option("--allocator", metavar="A,B,…", help=f"replaces the sweep's allocator: {', '.join(ALLOCATORS)}")
+    """Add the options that replace a column of the sweep, and the one that lifts the limit of threads."""
+    for title, columns in (("shape", SHAPES), ("execution", SETTINGS)):
+        for name, (_, meaning) in columns.items():
+            add_option(flag(name), metavar="A,B,…", help=f"{title}: {meaning}")
+    add_option(
+        "--oversubscribe", action="store_true", default=None, help="measure with more threads than cores all the same"
+    )
 
 
 def add_timeout(add_option: AddOption) -> None:
@@ -76,8 +125,16 @@ def add_timeout(add_option: AddOption) -> None:
 def sweep(option: argparse.Namespace) -> Sweep:
     """Return the sweep that the options ask for, the run folder's own if they name one that holds a run.
 
-    Raises WrongRequest if they can't be met, or ask for another sweep than the folder's without `--extend`.
+    Raises WrongRequest with all mistakes if the options can't be met, or if they ask for another sweep than the
+    folder's without `--extend`.
     """
+    found: Sweep
+    found, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
+    all_of(lambda: own.check(found.implementations), lambda: admission.check_threads(found))
+    return found
+
+
+def _wanted(option: argparse.Namespace) -> Sweep:
     stored = plan.load(Path(option.run)) if option.run else None
     if stored is None:
         if option.extend:
@@ -89,32 +146,49 @@ def sweep(option: argparse.Namespace) -> Sweep:
 
 def _asked(option: argparse.Namespace) -> Sweep:
     """Return the sweep that the options ask for, whatever the run folder holds."""
-    return load_sweep(
+    implementations, given = all_of(lambda: _list(option, "impl", str), lambda: overrides(option))
+    around = option.sweep is None and any(name in SHAPES for name in given)
+    asked = load_sweep(
         option.sweep if option.sweep is not None else DEFAULT_SWEEP,
         threads=default_threads(),
-        implementations=_list(option, "impl", str),
-        overrides=overrides(option),
+        implementations=implementations,
+        overrides=given,
         effort=effort(option, EFFORT),
+        product=around,
+        path=own.search_path(),
     )
+    return dataclasses.replace(asked, name=AROUND) if around else asked
 
 
-def _changed(option: argparse.Namespace, own: Sweep) -> Sweep:
+def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
+    """Return the statuses that fail a point, none of them for `none`; OWN_OR_DEVICE if nothing was said.
+
+    Raises WrongRequest for a name that is no status.
+    """
+    if option.fail_on is None:
+        return OWN_OR_DEVICE
+    asked = _list(option, "fail_on", str)
+    known = [status for status in STATUSES if status != "ok"]
+    if asked == ["none"]:
+        return ()
+    if wrong := [name for name in asked if name not in known]:
+        raise WrongRequest(unknown_names("status of --fail-on", wrong, (*known, "none")))
+    return tuple(asked)
+
+
+def _changed(option: argparse.Namespace, stored: Sweep) -> Sweep:
     """Return a run's own sweep with what the options say in its place.
 
     Columns without `--sweep` are those of the default sweep, as for a new run.
     """
-    changed = altered(own, _list(option, "impl", str), effort(option, EFFORT))
+    changed = altered(stored, _list(option, "impl", str), effort(option, EFFORT), own.search_path())
     return dataclasses.replace(changed, points=_asked(option).points) if overrides(option) else changed
 
 
 def overrides(option: argparse.Namespace) -> dict[str, Any]:
-    """Return the columns of the sweep that the options replace."""
-    replaced = {name: values for name, kind in LISTS.items() if (values := _list(option, name, kind))}
-    if option.allocator is not None:
-        replaced["allocator"] = _list(option, "allocator", str)
-    if option.threads is not None:
-        replaced["threads"] = option.threads
-    return replaced
+    """Return the columns of the sweep that the options replace; raises WrongRequest for words that are no numbers."""
+    lists = all_of(*(partial(_list, option, name, kind) for name, (kind, _) in LISTS.items()))
+    return {name: values for name, values in zip(LISTS, lists, strict=True) if values}
 
 
 def effort(option: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
@@ -134,13 +208,19 @@ def new_folder(option: argparse.Namespace, root: Path, name: str) -> Path:
     return root / "results" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
 
 
+def flag(name: str) -> str:
+    """Return the option for a column or a setting: `--num-tokens`."""
+    return "--" + name.replace("_", "-")
+
+
 def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:
+    """Return the words of a comma list; whole numbers as such, ranges as they stand."""
     text = getattr(option, name)
     if text is None:
         return []
     words = [word.strip() for word in text.split(",")]
     try:
-        return [kind(word) for word in words]
+        return [word if kind is int and is_range(word) else kind(word) for word in words]
     except ValueError:
-        flag = "--" + name.replace("_", "-")
-        raise WrongRequest(f"{flag} {text} must be whole numbers separated by commas") from None
+        rule = "whole numbers separated by commas, or ranges, as 128:2048:128 or 128:2048:x2"
+        raise WrongRequest(f"{flag(name)} {text} must be {rule}") from None

@@ -1,54 +1,204 @@
-"""What is said while a sweep runs: a line when it opens, and one for each point."""
+"""What is said while a sweep runs: lines that stay, and in a terminal one that moves."""
 
+import textwrap
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from bench.plan.case import POINT_COLUMNS
+from bench.engine.admission import too_large
+from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import Sweep
-from bench.show import tables
-from bench.show.words import parts, varying
+from bench.show import units
+from bench.show.words import counted, differences, parts, varying
+from bench.store.machine import available_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.text import Text
+
+LOG_WIDTH = 100
+"""The longest line in a log, in characters."""
+
+KNOWN_S = 0.2
+"""A point that takes less was measured earlier, and says nothing of the time that the others need."""
+
+SEPARATOR = " | "
+"""What stands between the parts of a point's line: its name, the verdict, and each implementation."""
+
+REWRITE = "\r\x1b[2K"
+"""Back to the beginning of a terminal's line, and clear it."""
+
+
+class Screen:
+    """Where progress is shown: a terminal of some width, or a log, in which no line moves."""
+
+    def __init__(self, write: Callable[[str], None], *, is_terminal: bool, width: int) -> None:
+        self.width = width if is_terminal else LOG_WIDTH
+        self.is_terminal = is_terminal
+        self._write = write
+        self._moving = ""
+
+    def say(self, text: str) -> None:
+        """Print lines that stay, broken between words where they are too long."""
+        for line in text.splitlines():
+            for part in textwrap.wrap(line, self.width, break_long_words=False, break_on_hyphens=False) or [""]:
+                self.line(part)
+
+    def line(self, text: str) -> None:
+        """Print one line that stays, as it is."""
+        self.clear()
+        self._write(f"{text}\n")
+
+    def move(self, text: str) -> None:
+        """Put a text in place of the one that moves, as much of it as there is room for; nothing in a log."""
+        text = shortened(text, self.width - 1)
+        if self.is_terminal and text != self._moving:
+            self._write(f"{REWRITE}{text}")
+            self._moving = text
+
+    def clear(self) -> None:
+        """Take the text that moves away."""
+        if self._moving:
+            self._write(REWRITE)
+            self._moving = ""
 
 
 class Progress:
-    """Says a line for each point as it ends, with the time that the rest is likely to take."""
+    """Says a line for each point as it ends; a terminal also shows what is measured, and the time that is left."""
 
-    def __init__(self, sweep: Sweep, total: int, say: Callable[[str], None], *, colour: bool) -> None:
+    def __init__(self, sweep: Sweep, total: int, screen: Screen, *, colour: bool) -> None:
         self._sweep = sweep
         self._total = total
-        self._say = say
+        self._screen = screen
         self._colour = colour
         self._varying = varying(sweep.points)
         self._done = 0
+        self._points_s: list[float] = []
         self._began_s = time.monotonic()
 
     def opened(self, folder: Path) -> None:
-        """Say what is about to be measured and where it goes."""
+        """Say what is about to be measured and where it goes, and that the workers are started."""
         sweep, effort = self._sweep, self._sweep.effort
         shared = parts(sweep.points[0], set(POINT_COLUMNS) - self._varying)
-        self._say(
-            f"sweep {sweep.name}: {self._total} points x {len(sweep.implementations)} implementations, "
-            f"{effort.processes} processes, target ±{effort.target:.1%}, {' '.join(shared)}"
+        self._screen.say(
+            f"sweep {sweep.name}: {counted([self._total], 'point', 'points')} × "
+            f"{counted([len(sweep.implementations)], 'implementation', 'implementations')}, "
+            f"{counted([effort.processes], 'process', 'processes')}, target ±{effort.target:.1%}, {' '.join(shared)}"
         )
-        self._say(f"results go to {folder}")
+        self._screen.say(f"results go to {folder}")
+        self._foresee()
+        starting = "starting worker processes …"
+        if self._screen.is_terminal:
+            self._screen.move(starting)
+        else:
+            self._screen.say(starting)
 
-    def started(self) -> None:
-        """Begin to count the time of points: the workers are there."""
+    def _foresee(self) -> None:
+        """Say how many cases can't fit into memory, and why the first of them can't."""
+        names, free_bytes = self._sweep.implementations, available_bytes()
+        reasons = {point: too_large(point, names, free_bytes) for point in self._sweep.points}
+        count = sum(map(len, reasons.values()))
+        if not count:
+            return
+        first = next(point for point, found in reasons.items() if found)
+        self._screen.say(
+            f"{count} of {len(reasons) * len(names)} cases can't fit into memory and will be skipped. "
+            f"At {differences(first, self._varying) or 'the only point'}, {', '.join(reasons[first])}: "
+            f"{next(iter(reasons[first].values()))}"
+        )
+
+    def started(self, warnings: Iterable[str] = ()) -> None:
+        """Say what is amiss with the machine, and begin to count the time of points: the workers are there."""
+        for warning in warnings:
+            self._screen.say(f"warning: {warning}")
         self._began_s = time.monotonic()
 
-    def finished(self, rows: pd.DataFrame) -> None:
+    def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
+        """Show what a worker is doing; called at its signs of life."""
+        planned = self._sweep.effort.processes
+        of = f" of {planned}" if process < planned else ""
+        left = self._left_s(time.monotonic() - self._began_s)
+        said = [
+            f"[{self._done + 1}/{self._total}] {differences(point, self._varying) or point.layer}",
+            f"{implementation}: {stage}" if implementation else stage,
+            f"process {process + 1}{of}",
+            *([f"~{units.duration(left)} left"] if left is not None else []),
+        ]
+        self._screen.move(SEPARATOR.join(said))
+
+    def finished(self, rows: "pd.DataFrame") -> None:
         """Say what came out at a point."""
+        from bench.show import tables
+
+        now_s = time.monotonic()
+        self._points_s.append(now_s - self._began_s)
+        self._began_s = now_s
         self._done += 1
-        per_point_s = (time.monotonic() - self._began_s) / self._done
         line = tables.point_line(
             self._done,
             self._total,
-            per_point_s * (self._total - self._done),
+            self._left_s(0.0),
             rows,
             self._sweep.baseline,
             varying=self._varying,
             colour=self._colour,
         )
-        self._say(line)
+        if not (rows["status"] == "ok").any():
+            line = SEPARATOR.join(line.split(SEPARATOR)[:2])  # the count of failures says it all
+        self._screen.line(fitted(line, failed(rows["status"]), self._screen.width))
+
+    def _left_s(self, in_point_s: float) -> float | None:
+        """Return the seconds that the rest is likely to take, None as long as no point was measured."""
+        measured = [each_s for each_s in self._points_s if each_s >= KNOWN_S]
+        if not measured:
+            return None
+        return max(0.0, sum(measured) / len(measured) * (self._total - self._done) - in_point_s)
+
+
+def failed(statuses: Iterable[str]) -> str:
+    """Return how many cases were not measured, by status: `1 incorrect, 2 unsupported`; empty if all were."""
+    counts = Counter(status for status in statuses if status != "ok")
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+
+def fitted(line: str, failures: str, width: int) -> str:
+    """Return a point's line in a width: its name, the verdict and the failures, and as many details as there is room.
+
+    The line may hold ANSI codes. No word is broken.
+    """
+    from rich.text import Text
+
+    name, verdict, *details = Text.from_ansi(line).split(SEPARATOR)
+    cells = [name, verdict, *([Text(failures)] if failures else []), *details]
+    least = 2 + bool(failures)
+    while len(cells) > least and _width(cells) > width:
+        cells.pop()
+    room = width - (_width(cells) - cells[1].cell_len)
+    cells[1] = _shortened(cells[1], room)
+    return _ansi(Text(SEPARATOR).join(cells)) if "\x1b" in line else Text(SEPARATOR).join(cells).plain
+
+
+def shortened(text: str, width: int) -> str:
+    """Return as many whole words of a text as a width has room for, with `…` if that is not all."""
+    if len(text) <= width:
+        return text
+    return text[: max(0, width - 1)].rpartition(" ")[0].rstrip(" |,:") + " …"
+
+
+def _shortened(text: "Text", width: int) -> "Text":
+    """Return the first words of a text in its own style."""
+    from rich.text import Text
+
+    return Text(shortened(text.plain, width), text.spans[0].style if text.spans else "")
+
+
+def _width(cells: "list[Text]") -> int:
+    return sum(cell.cell_len for cell in cells) + len(SEPARATOR) * (len(cells) - 1)
+
+
+def _ansi(text: "Text") -> str:
+    from bench.show.console import on_one_line
+
+    return on_one_line(text, colour=True)

@@ -8,13 +8,16 @@ properties of Stats. `tests/test_pytest_bridge.py` holds the installed version t
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from bench.plan.case import Case
+from bench.show.units import is_missing
 from bench.store.record import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHOWN_BY = (
     "benchmark_verbose",
@@ -41,7 +44,7 @@ class Samples:
     extra_info: dict[str, Any]
 
 
-def samples(records: Sequence[Record], rows: pd.DataFrame) -> list[Samples]:
+def samples(records: Sequence[Record], rows: "pd.DataFrame") -> list[Samples]:
     """Return a row of samples for each case of a point that is ok."""
     return [
         _samples([record for record in records if record.case.implementation == row["implementation"]], row)
@@ -76,7 +79,7 @@ def _samples(records: Sequence[Record], row: "pd.Series[Any]") -> Samples:
         values_s=[value for record in records for value in record.slots.values_s],
         median_s=float(row["latency_s"]),
         calls_per_timing=int(row["calls_per_timing"]),
-        extra_info={name: None if pd.isna(row[name]) else float(row[name]) for name in EXTRA_INFO},
+        extra_info={name: None if is_missing(row[name]) else float(row[name]) for name in EXTRA_INFO},
     )
 
 

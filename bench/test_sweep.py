@@ -1,22 +1,39 @@
 """The sweep as a suite: one test, parametrized over its points."""
 
 import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
-from bench.engine.run import Run
+from bench import failing, options
+from bench.engine import admission
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite
-from bench.progress import Progress
-from bench.pytest_bridge import hand_over, samples
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+    from bench.engine.run import Run
+    from bench.progress import Progress
 
 CANNOT_GO_ON = 3
 """The exit status of a run that had to stop, such as on a full disk: pytest's own for what is no test's fault."""
 
 
-def test_sweep(point: Point, run: Run, progress: Progress, benchmark: BenchmarkFixture) -> None:
-    """Every implementation of the point ends as a row, and at least one of them could be measured."""
+def test_sweep(
+    point: Point,
+    run: "Run",
+    progress: "Progress",
+    benchmark: "BenchmarkFixture",
+    pytestconfig: pytest.Config,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
+    # slow to import, and the first line is to come at once
+    from bench.pytest_bridge import hand_over, samples
+    from bench.show.rows import plain
+
     try:
         records = run.measure(point)
     except CannotWrite as error:
@@ -25,9 +42,11 @@ def test_sweep(point: Point, run: Run, progress: Progress, benchmark: BenchmarkF
     rows = run.rows(point)
     progress.finished(rows)
     hand_over(benchmark, samples(records, rows))
-    if (rows["status"] == "ok").any():
-        return
-    reasons = "; ".join(dict.fromkeys(rows["detail"].fillna("")))
-    if (rows["status"] == "unsupported").all():
-        pytest.skip(reasons)
-    pytest.fail(f"no implementation could be measured: {reasons}", pytrace=False)
+    lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
+    found = plain(rows)
+    bad = failing.reasons(found, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
+    if bad:
+        record_property("why", ", ".join(reason.brief for reason in bad))
+        pytest.fail("; ".join(map(str, bad)), pytrace=False)
+    if not (rows["status"] == "ok").any():
+        pytest.skip("; ".join(dict.fromkeys(row["detail"] or row["status"] for row in found)))

@@ -10,7 +10,7 @@ from impls.layers.conv import ConvSelfAttention
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
-from impls.resolve import resolve
+from impls.resolve import Unresolved, resolve
 from impls.whole import mha, stepwise
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Attend",
     "ConvSelfAttention",
     "Implementation",
+    "Unresolved",
     "Unsupported",
     "build",
     "compiled",
@@ -64,6 +65,6 @@ def build(layer: nn.Module, name: str) -> Implementation:
 
     `name` is a key of IMPLEMENTATIONS, an entry point of the group `attention_bench.implementations`,
     or `module:attribute` of an adapter of your own.
-    Raises `Unsupported` where the implementation can't express the layer, LookupError for an unknown name.
+    Raises `Unsupported` where the implementation can't express the layer, Unresolved for a name that gives no adapter.
     """
     return resolve(name, IMPLEMENTATIONS)(layer)

@@ -1,4 +1,7 @@
-"""The door `pytest bench`, from outside: options, refusals, and one sweep from end to end."""
+"""The door `pytest bench`, from outside: options, refusals, and one sweep from end to end.
+
+Most tests have workers that make their times up, inside this process, because importing torch takes seconds.
+"""
 
 import json
 import os
@@ -8,13 +11,24 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+import bench.engine.run  # loaded once: a suite inside this process forgets what it loads itself
+import bench.pytest_bridge
+import bench.show.plots
+import bench.show.tables  # noqa: F401 - the same
+from bench.engine import pool, preflight
+from bench.engine.preflight import Preflight
+from bench.plan import own
 from bench.store import journal
 from bench.store.table import load
 from tests.store.disk import full_after
+
+pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,17 +63,44 @@ num_heads = 2
 """
 """Points that make no picture, and cases that are all ok."""
 
-GRID = """
-implementations = ["eager"]
-[[grid]]
-"""
 
-
-def bench(*options: str, cwd: Path = ROOT) -> "subprocess.CompletedProcess[str]":
+def run_bench(*options: str, cwd: Path = ROOT) -> "subprocess.CompletedProcess[str]":
     """Return what `python -m pytest bench` did."""
     command = [sys.executable, "-m", "pytest", str(ROOT / "bench"), *options]
-    environment = {**os.environ, "COLUMNS": "160"}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@dataclass
+class Done:
+    """What a run inside this process did: its exit status, its lines on standard output, and its run folder."""
+
+    status: int
+    lines: list[str]
+    folder: Path
+
+    @property
+    def points(self) -> list[str]:
+        """The lines of points."""
+        return [line for line in self.lines if re.match(r"\[\d/\d\]", line)]
+
+
+Bench = Callable[..., Done]
+
+
+@pytest.fixture
+def scripted(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
+    """Return `pytest bench` with workers that make their times up, and that has any implementation called `test:…`."""
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    monkeypatch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(own, "objection", lambda _name, _path: "")
+    sweep, folder = tmp_path / "steady.toml", tmp_path / "a run"
+    sweep.write_text(STEADY)
+
+    def run(*options: str) -> Done:
+        done = pytester.runpytest_inprocess(str(ROOT / "bench"), "--sweep", str(sweep), "--run", str(folder), *options)
+        return Done(int(done.ret), done.outlines, folder)
+
+    return run
 
 
 @pytest.fixture
@@ -71,45 +112,142 @@ def tiny(tmp_path: Path) -> Path:
 
 
 def test_a_tiny_sweep_from_end_to_end(tiny: Path, tmp_path: Path) -> None:
-    """One command leaves a row for every planned case, pictures, JSON, a line for each point and a table."""
+    """One command leaves a row for every planned case, pictures, JSON, a line for each point and a table.
+
+    A kernel of the user's own that can't be imported is a row at each point, and the reason for status 1.
+    """
+    (tmp_path / "broken.py").write_text("import a_package_that_is_not_there\nadapt = 1\n")
     run, report = tmp_path / "run", tmp_path / "out.json"
-    done = bench("--sweep", str(tiny), "--run", str(run), f"--benchmark-json={report}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    own_kernel = ["--impl", "eager,sdpa,mha,broken:adapt"]
+    done = run_bench("--sweep", str(tiny), "--run", str(run), f"--benchmark-json={report}", *own_kernel, cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
     table = load(run)
-    assert Counter(table["status"]) == {"ok": 8, "unsupported": 1}
+    assert Counter(table["status"]) == {"ok": 8, "unsupported": 1, "error": 3}
     assert table["detail"][table["status"] == "unsupported"].item().startswith("nn.MultiheadAttention needs")
+    assert table["detail"][table["status"] == "error"].str.contains("can't be imported: No module named 'a_pack").all()
     assert len(re.findall(r"^\[ *[123]/3\]", done.stdout, re.MULTILINE)) == 3
+    assert re.search(r"exit status is 1: 3 of 3 points\n +broken:adapt error", done.stdout)
     assert {path.suffix for path in (run / "plots").iterdir()} == {".png", ".svg"}
-    assert re.search(r"\d+% of the time after start-up was spent", done.stdout)
     rows = json.loads(report.read_text())["benchmarks"]
     medians = {row["name"]: row["stats"]["median"] for row in rows}
     assert sorted(medians.values()) == sorted(table["latency_s"].dropna())
     assert len(rows) == 8
 
 
-def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    """After a full disk, Ctrl-C and kill -9 the run ends with every case, each process of it measured once."""
-    run, sweep = tmp_path / "run", tmp_path / "steady.toml"
+def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) -> None:
+    """The first line says what comes, each point has a line of at most 100 characters, and the tables end it."""
+    done = scripted()
+    assert done.status == 0
+    assert done.lines[0].startswith("sweep steady: 3 points × 2 implementations")
+    assert len(done.points) == 3
+    begin, end = (done.lines.index(point) for point in (done.points[0], done.points[-1]))
+    assert end - begin == 2
+    assert max(map(len, done.lines[: end + 1])) <= 100
+    text = "\n".join(done.lines)
+    assert not any(word in text for word in ("rootdir", "plugins:", "test_sweep", "passed", "\r"))
+
+
+def test_pytests_own_words_come_back_with_v(scripted: Bench) -> None:
+    """With -v there is a header, and a count of tests at the end."""
+    text = "\n".join(scripted("-v").lines)
+    assert "rootdir" in text
+    assert "3 passed" in text
+
+
+def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) -> None:
+    """The exit status is 1 and the reason is told once; --fail-on none makes it 0, and so does another status."""
+    done = scripted("--impl", "eager,test:raises")
+    assert done.status == 1
+    text = "\n".join(done.lines)
+    assert text.count("exit status is 1: 3 of 3 points") == 1
+    assert "FAILURES" not in text
+    assert all("| 1 error" in point or "| 1 incorrect" in point for point in done.points)
+    assert scripted("--impl", "eager,test:raises", "--fail-on", "none").status == 0
+    assert scripted("--impl", "eager,test:raises", "--fail-on", "oom,timeout").status == 0
+
+
+def test_a_device_that_is_not_there_fails(scripted: Bench) -> None:
+    """A machine without a GPU can't do what --device cuda asks for, and the run says so by status 1."""
+    done = scripted("--device", "cuda")
+    assert done.status == 1
+    assert "  eager, sdpa unsupported (at 3 points)" in done.lines
+    assert scripted("--device", "cuda", "--fail-on", "error").status == 0
+
+
+STARTED = [sys.executable, "-m", "pytest", "-p", "tests.scripted_plugin", str(ROOT / "bench")]
+"""The command that measures with workers that make their times up."""
+
+
+def begun(*options: str) -> "subprocess.Popen[str]":
+    """Return a run in a process of its own, whose visits take a while."""
+    environment = {**os.environ, "TEST_VISIT_S": "0.3"}
+    return subprocess.Popen(
+        [*STARTED, *options], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    """Return the exit status of a run, and what it wrote."""
+    text, _ = process.communicate(timeout=60)
+    return process.returncode, text
+
+
+def test_a_run_that_was_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Ctrl-C says what is kept and the command that goes on; after it and after kill -9 the same command ends the run.
+
+    Each process of a case is then measured once.
+    """
+    run, sweep = tmp_path / "a run", tmp_path / "steady.toml"
     sweep.write_text(STEADY)
-    options = ["--sweep", str(sweep), "--run", str(run), "-q"]
-    with full_after(6 * 1024):
-        done = bench(*options)
-    assert done.returncode == 3, done.stdout + done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if "can't be written" in line]
-    assert f"go on with: python -m pytest bench --run {run}" in line
-    assert "Traceback" not in done.stdout + done.stderr
-    options = ["--run", str(run), "-q"]
-    for how, lines in ((signal.SIGINT, 1), (signal.SIGKILL, 6)):
-        command = [sys.executable, "-m", "pytest", str(ROOT / "bench"), *options]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _wait_for_lines(run / journal.JOURNAL, lines)
-        process.send_signal(how)
-        process.wait(timeout=30)
-    assert bench(*options).returncode == 0
+    options = ["--sweep", str(sweep), "--run", str(run)]
+    interrupted = begun(*options)
+    _wait_for_lines(run / journal.JOURNAL, 5)
+    interrupted.send_signal(signal.SIGINT)
+    status, text = ended(interrupted)
+    assert status == 2
+    assert re.search(r"Interrupted\. \d of 3 points are finished, [24] of 6\s+cases", text)
+    assert f"python -m pytest {ROOT / 'bench'} --run '{run}'" in text
+    assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", ".py:", "latency", "warning"))
+
+    killed = begun(*options)
+    _wait_for_lines(run / journal.JOURNAL, 9)
+    killed.kill()
+    ended(killed)
+
+    assert ended(begun(*options))[0] == 0
     counts = Counter((record.case, record.process) for record in journal.read(run))
     assert set(counts.values()) == {1}
     assert len(load(run)) == 6
     assert len(counts) == 6 * 2
+
+
+def test_a_full_disk_ends_the_run_in_words_and_it_goes_on(tmp_path: Path) -> None:
+    """A journal that can't be written ends the run with status 3 and the command that goes on; nothing is lost."""
+    run, sweep = tmp_path / "a run", tmp_path / "steady.toml"
+    sweep.write_text(STEADY)
+    with full_after(6 * 1024):
+        status, text = ended(begun("--sweep", str(sweep), "--run", str(run)))
+    kept = len(journal.read(run))
+    assert status == 3, text
+    assert "can't be written" in text
+    assert f"--run '{run}'" in text
+    assert "Traceback" not in text
+
+    assert ended(begun("--run", str(run)))[0] == 0
+    assert 0 < kept < len(journal.read(run)) == 6 * 2
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    """Two in a row leave no traceback, and the status of an interruption."""
+    sweep = tmp_path / "steady.toml"
+    sweep.write_text(STEADY)
+    process = begun("--sweep", str(sweep), "--run", str(tmp_path / "run"))
+    _wait_for_lines(tmp_path / "run" / journal.JOURNAL, 1)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    status, text = ended(process)
+    assert status == 2
+    assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", ".py:"))
 
 
 def _wait_for_lines(path: Path, count: int) -> None:
@@ -122,51 +260,57 @@ def _wait_for_lines(path: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("options", "messages"),
     [
+        (["--sweep", "WRONG"], ["wrong.toml: channels = 100 must be divisible by num_heads = 3"]),
+        (["--sweep", "missing.toml"], ["missing.toml does not exist"]),
         (
-            TINY.replace("channels = 12", "channels = 100").replace("num_heads = 2", "num_heads = 3"),
-            r"100.*num_heads = 3",
+            ["--impl", "sdap,onlin,./mine:adapt,nosuch:adapt", "--dtype", "fp32"],
+            [
+                "did you mean sdpa for 'sdap', online for 'onlin'",
+                "did you mean mine:adapt",
+                "no module nosuch",
+                "dtype",
+            ],
         ),
-        (TINY + "colour = 1", "unknown key 'colour'"),
-        (
-            GRID + 'layer = "patch"\nimage_size = 30\npatch_size = 4\nchannels = 64',
-            "image_size = 30 must be divisible by patch_size = 4",
-        ),
+        (["--threads", "4096"], ["threads = 4096 is more than the"]),
     ],
 )
-def test_a_wrong_sweep_is_one_line_and_status_4(content: str, message: str, tmp_path: Path) -> None:
-    """Impossible values and unknown keys end at once, without a traceback."""
-    path = tmp_path / "wrong.toml"
-    path.write_text(content)
-    _refused(["--sweep", str(path)], message)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--sweep", "missing.toml"], "missing.toml does not exist"),
-        (["--impl", "sdap"], "unknown implementation 'sdap'; expected one of eager, manual"),
-        (["--impl", "nosuchmodule:kernel", "--processes", "1"], "'nosuchmodule:kernel' can't be imported"),
-    ],
-)
-def test_a_wrong_option_is_one_line_and_status_4(options: list[str], message: str, tmp_path: Path) -> None:
-    """What can't be carried out ends at once with what came and what could have come."""
-    _refused([*options, "--run", str(tmp_path / "run")], message)
+def test_a_wrong_request_is_a_line_for_each_mistake_and_status_4(
+    options: list[str], messages: list[str], tmp_path: Path
+) -> None:
+    """What can't be carried out ends before anything starts, with what came and what could have come."""
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(TINY.replace("channels = 12", "channels = 100").replace("num_heads = 2", "num_heads = 3"))
+    asked = [str(wrong) if word == "WRONG" else word for word in options]
+    done = run_bench(*asked, "--run", str(tmp_path / "run"))
+    assert done.returncode == 4, done.stdout
+    said = [line for line in done.stderr.splitlines() if line]
+    assert [line.startswith("ERROR: ") for line in said] == [True] * len(messages)
+    assert all(message in line for message, line in zip(messages, said, strict=True))
+    assert done.stdout == ""
     assert not (tmp_path / "run").exists()
 
 
-def _refused(options: list[str], message: str) -> None:
-    done = bench(*options)
-    assert done.returncode == 4, done.stdout
-    said = [line for line in (done.stderr + done.stdout).splitlines() if "ERROR" in line]
-    assert len(said) == 1
-    assert re.search(message, said[0])
-    assert "Traceback" not in done.stdout + done.stderr
+def test_the_sweeps_options_come_first_in_the_help() -> None:
+    """They stand before pytest's own, with how options and grids combine."""
+    text = run_bench("--help").stdout
+    assert text.index("--num-tokens=") < text.index("general:")
+    assert "How options and grids combine" in text[: text.index("--num-tokens=")]
+
+
+def test_nothing_slow_is_imported_before_the_first_line() -> None:
+    """Reading the options takes neither pandas nor the libraries of statistics and pictures, and never torch."""
+    program = (
+        "import sys, bench.conftest, bench.test_sweep\n"
+        "print({'pandas', 'numpy', 'scipy', 'matplotlib', 'torch', 'rich'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "set()\n", done.stderr
 
 
 def test_collect_only_lists_the_points_and_starts_nothing(tiny: Path) -> None:
     """The points can be listed and selected with pytest's own options."""
-    done = bench("--sweep", str(tiny), "--collect-only", "-q", "-k", "n7")
+    done = run_bench("--sweep", str(tiny), "--collect-only", "-q", "-k", "n7")
     assert "1/3 tests collected" in done.stdout
     assert "n7-c12-h2" in done.stdout

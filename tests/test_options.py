@@ -10,14 +10,11 @@ import pytest
 from bench import options
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep, load_sweep
-from bench.store import plan
+from bench.store import machine, plan
 from tests.points import point
 
 NONE: dict[str, Any] = {
-    **dict.fromkeys(
-        [*options.LISTS, "run", "impl", "processes", "target", "budget_s", "within_s", "timeout_s", "check_memory"]
-    ),
-    **dict.fromkeys(["threads", "allocator"]),
+    **dict.fromkeys([*options.LISTS, *options.EFFORT, "run", "impl", "fail_on"]),
     **dict.fromkeys(["extend", "retry_failed"], False),
     "sweep": "article",
 }
@@ -35,11 +32,18 @@ def test_without_options_the_sweep_is_the_files() -> None:
     assert [point.num_heads for point in plain.points] == [1, 4]
 
 
+@pytest.fixture(autouse=True)
+def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the machine for one of two cores."""
+    monkeypatch.setattr(machine, "visible_cores", lambda: 2)
+
+
 def test_lists_replace_columns() -> None:
     """Comma lists take the place of the sweep's values, and the product follows."""
-    sweep = options.sweep(asked(num_tokens="8, 16", num_heads="2", dtype="bfloat16", threads=3, allocator="system"))
-    assert [(point.num_tokens, point.num_heads) for point in sweep.points] == [(8, 2), (16, 2)]
-    assert {(point.dtype, point.threads, point.allocator) for point in sweep.points} == {("bfloat16", 3, "system")}
+    sweep = options.sweep(asked(num_tokens="8, 16", num_heads="2", dtype="bfloat16", threads="1,2", allocator="system"))
+    assert [(point.num_tokens, point.num_heads) for point in sweep.points] == [(8, 2), (16, 2)] * 2
+    assert [point.threads for point in sweep.points] == [1, 1, 2, 2]
+    assert {(point.dtype, point.allocator) for point in sweep.points} == {("bfloat16", "system")}
 
 
 def test_the_baseline_is_always_measured() -> None:
@@ -55,25 +59,98 @@ def test_effort_can_be_changed() -> None:
     assert effort == Effort(processes=7, target=0.5, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
 
 
-def test_words_that_should_be_numbers_are_refused() -> None:
-    """The refusal names the option and what it takes."""
-    with pytest.raises(WrongRequest, match="--num-heads six must be whole numbers separated by commas"):
-        options.sweep(asked(num_heads="six"))
+def tokens(**values: Any) -> list[int]:
+    """Return the tokens of the points that these options ask for without naming a sweep."""
+    return [point.num_tokens for point in options.sweep(asked(sweep=None, **values)).points]
+
+
+def test_without_a_sweep_options_of_shape_are_one_product() -> None:
+    """Five token counts are five points, and two head counts beside them ten, in a sweep of another name than quick."""
+    assert tokens(num_tokens="128,256,512,1024,2048") == [128, 256, 512, 1024, 2048]
+    sweep = options.sweep(asked(sweep=None, num_tokens="128:2048:x2", num_heads="3,6"))
+    assert len(sweep.points) == 10
+    assert sweep.name == "custom"
+    assert {(point.batch, point.channels) for point in sweep.points} == {(8, 384)}
+
+
+def test_without_a_sweep_options_of_execution_hold_for_quick() -> None:
+    """Another dtype is quick's points in that dtype; beside a shape it is one product with it."""
+    assert len(options.sweep(asked(sweep=None, dtype="bfloat16")).points) == len(load_sweep("quick").points)
+    assert tokens(dtype="float32,bfloat16", batch="1") == [197, 197]
+
+
+def test_with_a_sweep_options_replace_a_column_in_every_grid() -> None:
+    """The models of vit stay, at another batch and on another timing."""
+    points = options.sweep(asked(sweep="vit", batch="1", timing="host")).points
+    assert {point.batch for point in points} == {1}
+    assert len(points) == len(load_sweep("vit").points)
+
+
+def test_models_and_layers_are_options() -> None:
+    """A model brings its shape, a layer its rules."""
+    (model,) = options.sweep(asked(sweep=None, model="vit_b_16_384", num_heads="12")).points
+    assert (model.num_tokens, model.channels, model.num_heads, model.qkv_bias) == (577, 768, 12, True)
+    (conv,) = options.sweep(asked(sweep=None, layer="conv", image_size="8", channels="64")).points
+    assert (conv.layer, conv.num_tokens) == ("conv", 64)
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "messages"),
     [
-        ({"sweep": "quikc"}, "unknown sweep 'quikc'; expected one of allocator, article"),
-        ({"device": "tpu"}, "device = 'tpu' must be cpu, cuda or cuda:<number>"),
-        ({"processes": 0}, "processes = 0 must be a whole number of at least 1"),
-        ({"mode": "eval"}, "mode = 'eval' must be one of inference, forward, train"),
+        ({"num_heads": "six"}, ["--num-heads six must be whole numbers separated by commas, or ranges"]),
+        ({"num_tokens": "128:64:8"}, ["num_tokens = 128:64:8 is empty"]),
+        ({"sweep": "quikc"}, ["unknown sweep 'quikc'; expected one of allocator, article", "did you mean quick?"]),
+        ({"sweep": "missing.toml"}, ["sweep file missing.toml does not exist"]),
+        ({"device": "tpu"}, ["device = 'tpu' must be cpu, cuda or cuda:<number>"]),
+        ({"processes": 0}, ["processes = 0 must be a whole number of at least 1"]),
+        ({"mode": "eval"}, ["mode = 'eval' must be one of inference, forward, train"]),
+        ({"dtype": "fp32"}, ["dtype = 'fp32' must be one of float32, bfloat16, float16; did you mean float32?"]),
+        ({"model": "vit_b"}, ["unknown model 'vit_b'; expected one of", "did you mean vit_b_16_"]),
+        ({"layer": "vti"}, ["layer = 'vti' must be one of vit, self, patch, conv; did you mean vit?"]),
+        ({"channels": "100", "num_heads": "3"}, ["channels = 100 must be divisible by num_heads = 3"]),
+        ({"threads": "1,64"}, ["threads = 64 is more than the 2 cores"]),
+        ({"impl": "./mykernel:adapt"}, ["must be spelled module:attribute", "did you mean mykernel:adapt?"]),
+        ({"impl": "nosuch:adapt"}, ["there is no module nosuch"]),
+        ({"impl": "tests.foreign:twin_attend"}, ["is an attend", "name tests.foreign:twin, which wraps it"]),
+        (
+            {"fail_on": "incorect"},
+            ["unknown status of --fail-on 'incorect'; expected one of", "did you mean incorrect?"],
+        ),
+        ({"fail_on": "ok"}, ["unknown status of --fail-on 'ok'"]),
     ],
 )
-def test_what_cannot_be_met_is_refused_with_what_could_be(values: dict[str, Any], message: str) -> None:
-    """A value that no sweep can have names itself and its alternatives."""
-    with pytest.raises(WrongRequest, match=message):
+def test_what_cannot_be_met_is_refused_with_what_could_be(values: dict[str, Any], messages: list[str]) -> None:
+    """A wrong value is one line that names it, the rule or the alternatives, and the nearest of them."""
+    with pytest.raises(WrongRequest) as refusal:
         options.sweep(asked(**values))
+    (line,) = str(refusal.value).splitlines()
+    assert all(message in line for message in messages)
+
+
+def test_all_mistakes_are_told_in_one_message() -> None:
+    """Two wrong implementations, a wrong value and a wrong status are three lines."""
+    with pytest.raises(WrongRequest) as refusal:
+        options.sweep(asked(impl="sdap,onlin", dtype="fp32", fail_on="all"))
+    names, dtype, status = str(refusal.value).splitlines()
+    assert "did you mean sdpa for 'sdap', online for 'onlin'?" in names
+    assert "dtype" in dtype
+    assert "'all'" in status
+
+
+def test_more_threads_than_cores_can_be_insisted_on() -> None:
+    """With --oversubscribe they are measured, and the run knows that it was asked for."""
+    sweep = options.sweep(asked(threads="64", oversubscribe=True))
+    assert {point.threads for point in sweep.points} == {64}
+    assert sweep.effort.oversubscribe
+
+
+@pytest.mark.parametrize(
+    ("text", "statuses"),
+    [(None, None), ("none", ()), ("incorrect,oom", ("incorrect", "oom")), ("skipped", ("skipped",))],
+)
+def test_statuses_that_fail_a_point(text: str | None, statuses: tuple[str, ...] | None) -> None:
+    """They are a comma list, `none` for none of them, and the rule's own where nothing is said."""
+    assert options.fail_on(asked(fail_on=text)) == statuses
 
 
 def test_the_folder_is_the_one_asked_for_or_a_new_one(tmp_path: Path) -> None:

@@ -1,48 +1,178 @@
 """What is said while a sweep runs."""
 
+import re
 from pathlib import Path
 
+import pytest
+from rich.text import Text
+
+from bench import progress as module
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
-from bench.progress import Progress
+from bench.progress import LOG_WIDTH, REWRITE, Progress, Screen, failed, fitted, shortened
 from bench.store.record import Origin, Record, Slots
 from tests.points import point
 
 ORIGIN = Origin("env", "a processor", "2.13.0", "abc", "2026-01-01T00:00:00+00:00")
 POINTS = (point(num_tokens=5), point(num_tokens=7))
-SWEEP = Sweep("tiny", POINTS, ("eager", "sdpa"), effort=Effort(processes=2, target=0.02))
+SWEEP = Sweep("tiny", POINTS, ("eager", "sdpa", "mha"), effort=Effort(processes=2, target=0.02))
 
 
-def said() -> list[str]:
-    """Return the lines of a sweep of two points in which sdpa takes half the time."""
-    lines: list[str] = []
-    progress = Progress(SWEEP, 2, lines.append, colour=False)
-    progress.opened(Path("there"))
-    progress.started()
-    for at in POINTS:
-        records = [
-            Record(Case(at, name), process, "ok", ORIGIN, slots=Slots((0,), ((value,),), (0,), (0,)))
-            for process in range(2)
-            for name, value in {"eager": 2e-3, "sdpa": 1e-3 + process * 1e-6}.items()
+class Clock:
+    """A clock that is set by hand."""
+
+    now_s = 0.0
+
+    def monotonic(self) -> float:
+        """Return its time."""
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the clock that a point's time is taken by."""
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
+def records(at: int) -> list[Record]:
+    """Return what two processes measured at a point: sdpa takes half the time, mha can't."""
+    measured = [
+        Record(Case(POINTS[at], name), process, "ok", ORIGIN, slots=Slots((0,), ((value,),), (0,), (0,)))
+        for process in range(2)
+        for name, value in {"eager": 2e-3, "sdpa": 1e-3 + process * 1e-6}.items()
+    ]
+    return [*measured, Record(Case(POINTS[at], "mha"), 0, "unsupported", ORIGIN, "needs more heads")]
+
+
+def said(clock: Clock, *, is_terminal: bool, width: int = 80, folder: str = "there") -> str:
+    """Return all that is written in a sweep of two points that take a minute each, with a sign of life in each."""
+    written: list[str] = []
+    progress = Progress(SWEEP, 2, Screen(written.append, is_terminal=is_terminal, width=width), colour=is_terminal)
+    progress.opened(Path(folder))
+    progress.started(["the machine is busy"])
+    for at in range(2):
+        clock.now_s += 20
+        progress.heard(POINTS[at], 1, "sdpa", "rounds")
+        clock.now_s += 40
+        progress.finished(summarise(records(at), "eager"))
+    return "".join(written)
+
+
+def test_it_opens_with_the_size_of_the_sweep_and_where_results_go(clock: Clock) -> None:
+    """The reader knows what is about to happen before the first worker is there."""
+    first, *rest = said(clock, is_terminal=False).splitlines()
+    assert first.startswith("sweep tiny: 2 points × 3 implementations, 2 processes, target ±2.0%")
+    assert "results go to there" in rest
+    assert "starting worker processes …" in rest
+    assert "warning: the machine is busy" in rest
+
+
+def test_a_log_has_one_line_for_each_point_and_none_that_moves(clock: Clock) -> None:
+    """A line has the position, what varies, who won, how many cases failed and how; none is too long."""
+    lines = said(clock, is_terminal=False).splitlines()
+    points = [line for line in lines if line.startswith("[")]
+    assert [line.split()[0] for line in points] == ["[1/2]", "[2/2]"]
+    assert "~1m00s left N=5 | winner: sdpa" in points[0]
+    assert "| 1 unsupported" in points[0]
+    assert max(map(len, lines)) <= LOG_WIDTH
+    assert "\r" not in "".join(lines)
+
+
+def test_a_terminal_shows_what_is_measured_in_a_line_that_is_rewritten(clock: Clock) -> None:
+    """The moving line says point, implementation, stage, process and the time left, and goes when the point ends."""
+    written = said(clock, is_terminal=True, width=100)
+    moving = [text.split("\n")[0] for text in written.split(REWRITE)]
+    assert "starting worker processes …" in moving
+    assert "[1/2] N=5 | sdpa: rounds | process 2 of 2" in moving
+    assert "[2/2] N=7 | sdpa: rounds | process 2 of 2 | ~40s left" in moving
+    last = Text.from_ansi(written.splitlines()[-1].rpartition(REWRITE)[2]).plain
+    assert last.startswith("[2/2]")
+    assert "~0s left N=7" in last
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_broken(clock: Clock, width: int) -> None:
+    """Every word of a narrow terminal stands in a wide one too."""
+
+    def words(width: int) -> tuple[set[str], int]:
+        shown = [
+            part for line in said(clock, is_terminal=True, width=width).splitlines() for part in line.split(REWRITE)
         ]
-        progress.finished(summarise(records, "eager"))
-    return lines
+        plain = [Text.from_ansi(part).plain for part in shown]
+        return {word.strip(",:") for line in plain for word in line.split()}, max(map(len, plain))
+
+    narrow, longest = words(width)
+    assert longest <= width
+    assert narrow - {"…"} <= words(1000)[0]
 
 
-def test_it_opens_with_the_size_of_the_sweep_and_where_results_go() -> None:
-    """The reader knows what is about to happen before the first point is done."""
-    lines = said()
-    assert "sweep tiny: 2 points x 2 implementations, 2 processes, target ±2.0%" in lines[0]
-    assert lines[1] == "results go to there"
+def test_cases_that_cannot_fit_are_foretold_once(clock: Clock) -> None:
+    """Before a worker is started one sentence says how many cases will be skipped, and why the first will be."""
+    written: list[str] = []
+    sweep = Sweep("huge", (point(num_tokens=10_000_000), point(num_tokens=5)), ("eager", "sdpa", "mha"))
+    Progress(sweep, 2, Screen(written.append, is_terminal=False, width=80), colour=False).opened(Path("there"))
+    text = "".join(written).replace("\n", " ")
+    assert "3 of 6 cases can't fit into memory and will be skipped. At N=10000000, eager, sdpa, mha: the ref" in text
+    assert text.count("PiB") == 1
+    assert "skipped" not in said(clock, is_terminal=False)
 
 
-def test_every_point_is_one_line_with_position_winner_times_and_ratios() -> None:
-    """A line says where the sweep is, what varies, and how each implementation did."""
-    *_, first, second = said()
-    assert first.startswith("[1/2]")
-    assert second.startswith("[2/2]")
-    assert "left N=5 | winner: sdpa" in first
-    assert "sdpa 1.00 ms 2.00x" in second
-    assert "eager 2.00 ms baseline" in second
-    assert "\n" not in first
+def test_a_folder_is_never_broken(clock: Clock) -> None:
+    """A long path stays in one piece, so that it can be copied."""
+    folder = "/a/path/with-many-parts" * 6
+    assert f"\n{folder}\n" in said(clock, is_terminal=False, folder=folder)
+
+
+def test_a_time_left_is_not_told_by_points_that_were_there(clock: Clock) -> None:
+    """Points of an earlier session take no time; only what was measured says how long the rest takes."""
+    written: list[str] = []
+    progress = Progress(SWEEP, 2, Screen(written.append, is_terminal=False, width=80), colour=False)
+    progress.started()
+    progress.finished(summarise(records(0), "eager"))
+    assert "left" not in "".join(written)
+
+
+LINE = (
+    "[ 1/12] N=577 | winner: sdpa, 1.31x [1.28, 1.33] as fast as mha | sdpa 1.00 ms 2.00x | mha 1.31 ms 1.52x | x oom"
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (200, LINE.replace(" | sdpa 1.00", " | 1 oom | sdpa 1.00")),
+        (100, "[ 1/12] N=577 | winner: sdpa, 1.31x [1.28, 1.33] as fast as mha | 1 oom | sdpa 1.00 ms 2.00x"),
+        (80, "[ 1/12] N=577 | winner: sdpa, 1.31x [1.28, 1.33] as fast as mha | 1 oom"),
+        (60, "[ 1/12] N=577 | winner: sdpa, 1.31x [1.28, 1.33] … | 1 oom"),
+    ],
+)
+def test_details_give_way_to_what_matters(width: int, expected: str) -> None:
+    """Implementations' times go first, then the end of the verdict; point, winner and failures stay."""
+    assert fitted(LINE, "1 oom", width) == expected
+    assert len(expected) <= width
+
+
+def test_colours_stay_with_their_words() -> None:
+    """A line with ANSI codes is as wide as its words, and keeps its codes."""
+    line = "\x1b[2m[1/2] N=5\x1b[0m | \x1b[32mwinner: sdpa\x1b[0m | sdpa 1.00 ms"
+    assert Text.from_ansi(fitted(line, "", 80)).plain == "[1/2] N=5 | winner: sdpa | sdpa 1.00 ms"
+    short = fitted(line, "", 30)
+    assert Text.from_ansi(short).plain == "[1/2] N=5 | winner: sdpa"
+    assert re.search(r"\x1b\[32mwinner: sdpa\x1b\[0m", short)
+
+
+def test_failures_are_counted_by_status() -> None:
+    """What is ok is not counted."""
+    assert failed(["ok", "oom", "unsupported", "oom"]) == "2 oom, 1 unsupported"
+    assert failed(["ok"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"), [(20, "one two three"), (13, "one two three"), (12, "one two …"), (5, "one …"), (3, " …")]
+)
+def test_a_text_is_cut_between_words(width: int, expected: str) -> None:
+    """A cut shows; a first word that is too long goes as a whole."""
+    assert shortened("one two three", width) == expected

@@ -41,7 +41,7 @@ class Side:
     def open(self, seen: preflight.Preflight) -> None:
         """Check what the environment has, and open its folder; raises WrongRequest where that can't be."""
         try:
-            facts = self.pool.check(self.sweep.points[0])
+            facts = self.pool.check(self.sweep.points[0], self.sweep.implementations)
         except WrongRequest as error:
             raise WrongRequest(f"--python {self.python}: {error}") from None
         self.ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))

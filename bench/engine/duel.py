@@ -31,7 +31,11 @@ class Contest(Protocol):
 
 
 class Together(Run):
-    """An ordinary run of two implementations, the first of them the baseline."""
+    """An ordinary run of two implementations, the first of them the baseline; it needs both."""
+
+    @property
+    def _needed(self) -> Sequence[str]:
+        return self.sweep.implementations
 
     def sides(self, point: Point) -> Sides:
         """Return the records of a point, those of the baseline and those of the other implementation."""

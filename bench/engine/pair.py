@@ -12,7 +12,7 @@ from typing import Self
 
 from bench.analyse.duel import Sides
 from bench.analyse.rounds import Limits, sample
-from bench.engine import preflight
+from bench.engine import admission, preflight
 from bench.engine.corner import Corner, Ended, Side
 from bench.engine.run import now, warnings
 from bench.plan.case import Point
@@ -38,6 +38,7 @@ class Pair:
 
     def __enter__(self) -> Self:
         try:
+            admission.check_threads(self.sweep)
             seen = preflight.look()
             for side in self._sides:
                 side.start()

@@ -74,17 +74,17 @@ class Pool:
         self.start_up_s += time.monotonic() - begin
         return self._workers[self._key(point, number)]
 
-    def check(self, point: Point) -> dict[str, Any]:
+    def check(self, point: Point, implementations: Sequence[str] = ()) -> dict[str, Any]:
         """Return what a worker's torch says of the machine.
 
-        Raises WrongRequest where no worker comes up, or one doesn't find every implementation.
+        Raises WrongRequest if no worker comes up, or if one can't import an implementation that is asked for.
         """
         try:
-            answer = self.worker(point, 0).ask({"request": "check", "implementations": self.implementations}, CHECK_S)
+            answer = self.worker(point, 0).ask({"request": "check", "implementations": implementations}, CHECK_S)
         except Died as death:
             raise WrongRequest(f"no worker process could be started: {death.detail}") from None
-        if answer["objection"]:
-            raise WrongRequest(answer["objection"])
+        if answer["objections"]:
+            raise WrongRequest("; ".join(answer["objections"]))
         facts: dict[str, Any] = answer["facts"]
         return facts
 

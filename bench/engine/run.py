@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from bench.engine import preflight
+from bench.engine import admission, preflight
 from bench.engine.allowance import Allowance
 from bench.engine.ledger import Ledger
 from bench.engine.pool import Pool
@@ -35,8 +35,9 @@ def _unheard(_point: Point, _process: int, _implementation: str, _stage: str) ->
 class Run:
     """A run folder that is being filled: use it as a context, and ask it for one point after the other.
 
-    Entering it raises WrongRequest if an implementation can't be found, if the folder can't be written or somebody
-    else writes into it, or if it holds another sweep or results that were measured under other conditions.
+    Entering it raises WrongRequest if the sweep asks for more threads than there are cores, if the folder can't be
+    written or somebody else writes into it, or if it holds another sweep or results that were measured under other
+    conditions.
     With `extend` the sweep may add to the folder's own.
     `warnings` then says what is amiss with the machine and the folder.
     `workers` is the number of processes that stand by together, as many as measure a point where nothing is said.
@@ -59,7 +60,10 @@ class Run:
         self.retry_failed = retry_failed
         self.heard: Heard = _unheard
         devices = tuple(dict.fromkeys(point.device for point in sweep.points))
-        self._pool = Pool(workers or sweep.effort.processes, sweep.implementations, devices)
+        idle = admission.nothing_fits(sweep, machine.available_bytes())  # one worker says what the machine is
+        self._pool = (
+            Pool(1, (), ()) if idle else Pool(workers or sweep.effort.processes, sweep.implementations, devices)
+        )
         self._ledger = Ledger(sweep, folder, extend=extend)
         self._allowance = Allowance(sweep.effort, len(sweep.points))
         self._visits: Counter[Point] = Counter()
@@ -69,9 +73,10 @@ class Run:
 
     def __enter__(self) -> Self:
         try:
+            admission.check_threads(self.sweep)
             self._ledger.prepare()
             seen = preflight.look()
-            facts = self._pool.check(self.sweep.points[0])
+            facts = self._pool.check(self.sweep.points[0], self._needed)
             self._ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))
             self.warnings = [*self._ledger.notices, *warnings(seen, self.sweep)]
         except BaseException:
@@ -91,6 +96,34 @@ class Run:
         """End all workers, so that the next process of a point is one that has measured nothing yet."""
         self._pool.renew()
 
+    def finished(self) -> list[Point]:
+        """Return the points at which nothing is missing."""
+        processes = self.sweep.effort.processes
+        return [point for point in self.sweep.points if not self._ledger.missing(point, processes)]
+
+    def measured_cases(self) -> int:
+        """Return the number of cases that have a record, of however many processes."""
+        return sum(
+            bool(self.records(point, name)) for point in self.sweep.points for name in self.sweep.implementations
+        )
+
+    @property
+    def _needed(self) -> Sequence[str]:
+        """The implementations that end the run if they can't be imported; the others end their own cases."""
+        return ()
+
+    def _skip_too_large(self, point: Point, missing: Sequence[str]) -> None:
+        """Give each case that wasn't begun and can't fit into the free memory a row that says so."""
+        new = [name for name in missing if self._ledger.is_new(point, [name])]
+        reasons = admission.too_large(point, new, machine.available_bytes())
+        number, started = self._ledger.next_process(point), now()
+        records = [
+            self._ledger.record(Case(point, name), number, started, "skipped", reason)
+            for name, reason in reasons.items()
+        ]
+        if records:
+            self._ledger.keep(point, records)
+
     @property
     def environment(self) -> Environment:
         """Where the run measures."""
@@ -108,6 +141,7 @@ class Run:
         `processes` asks for fewer than the sweep does, for now.
         """
         processes = processes or self.sweep.effort.processes
+        self._skip_too_large(point, self._missing(point, processes))
         if self._missing(point, processes):
             self._allowance.begin()
             while missing := self._missing(point, processes):

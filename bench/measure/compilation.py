@@ -3,6 +3,7 @@
 Importing the compiler takes longer than importing torch, so only those who compile have it imported.
 """
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -86,6 +87,7 @@ def is_missing(said: str) -> bool:
     return any(words in said for words in NO_COMPILER)
 
 
+@functools.cache
 def warm_toolchain(device: str) -> None:
     """Compile a trifle, so that the first use of the toolchain is charged to no case.
 

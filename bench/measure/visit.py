@@ -5,7 +5,7 @@ import gc
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -208,6 +208,9 @@ def _set_up(request: Request, visit: Visit, announce: Announce) -> _Setting | No
 def _prepare(name: str, setting: _Setting) -> Ready | None:
     """Bring one implementation through the gate and warm it up; None where its case has ended."""
     outcome, work, announce = setting.visit.outcomes[name], setting.work, setting.announce
+    if impls.compiles(name):
+        with suppress(Exception):  # a trouble is the first call's to tell
+            compilation.warm_toolchain(work.point.device)
     with compilation.insisted():
         subject = workload.subject(work, name)
     announce(name, "first call")
@@ -287,6 +290,8 @@ def _caught(outcome: Outcome, device: str) -> Iterator[None]:
         yield
     except impls.Unsupported as error:
         outcome.end("unsupported", str(error))
+    except impls.Unresolved as error:
+        outcome.end("error", str(error))
     except Exception as error:
         _end_if_poisoned(device, error)
         outcome.end(_status(error), _one_line(error))

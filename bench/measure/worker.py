@@ -16,20 +16,24 @@ _SEAT = Seat()
 
 
 def _check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-    """Say whether every implementation can be found, and what torch knows of the machine."""
+    """Say what torch knows of the machine, and which of the implementations that were named can't be imported."""
+    objections = []
     for name in request["implementations"]:
         try:
             impls.resolve(name, impls.IMPLEMENTATIONS)
-        except LookupError as error:
-            return {"objection": str(error)}
-    return {"objection": "", "facts": facts.torch_facts()}
+        except impls.Unresolved as error:
+            objections.append(str(error))
+    return {"objections": objections, "facts": facts.torch_facts()}
 
 
 def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Use the compiler for the first time, where an implementation will; a trouble is told by the case that has it."""
+    """Use the compiler for the first time, if an implementation will; a trouble is told by the case that has it.
+
+    A user's own module is not imported here: what its import does is the trouble of its case alone.
+    """
     channel.announce("", "toolchain")
     with contextlib.suppress(Exception):
-        if any(impls.compiles(name) for name in request["implementations"]):
+        if any(impls.compiles(name) for name in request["implementations"] if name in impls.IMPLEMENTATIONS):
             for device in request["devices"]:
                 compilation.warm_toolchain(device)
     return {}

@@ -4,8 +4,6 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Self
 
-import pandas as pd
-
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
@@ -83,8 +81,10 @@ class Case:
 
         A column that was not there yet when the row was written has the value that went without saying.
         """
+        from pandas import isna  # slow to import, and only results hold what it looks for
+
         point = {name: columns.get(name) if name in SINCE else columns[name] for name in POINT_COLUMNS}
-        values: dict[str, Any] = {name: None if pd.isna(value) else value for name, value in point.items()}
+        values: dict[str, Any] = {name: None if isna(value) else value for name, value in point.items()}
         return cls(Point(**values), columns["implementation"])
 
 

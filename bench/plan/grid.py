@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.plan.case import POINT_COLUMNS, Point
-from bench.plan.errors import WrongRequest, unknown
+from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.layers import complete
 from bench.plan.names import ALLOCATORS, DTYPES, LAYERS, MODES, TIMINGS
+from bench.plan.ranges import is_range, numbers
 
 Values = Mapping[str, Any]
-"""A value or a list of values per column of a point."""
+"""A value or a list of values per column of a point; a whole number may be a range, as `"128:2048:128"`."""
 
 DEFAULTS: Values = {
     "layer": "vit",
@@ -51,17 +52,29 @@ DERIVED = (
 def expand(values: Values) -> Iterator[Point]:
     """Yield the points of the product of all values, the first key varying slowest.
 
-    Raises WrongRequest for an unknown key, a missing one, or a value that breaks a rule.
+    Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
-    for key in values:
-        if key not in POINT_COLUMNS:
-            raise unknown("key", key, (*POINT_COLUMNS, "model"))
-    for key in POINT_COLUMNS:
-        if key not in values and key not in DERIVED:
-            raise WrongRequest(f"{key} is missing; every point needs it")
-    lists = [_check_list(key, value if isinstance(value, list) else [value]) for key, value in values.items()]
+    mistakes = mistakes_in(values)
+    mistakes += [
+        f"{key} is missing; every point needs it" for key in POINT_COLUMNS if key not in values and key not in DERIVED
+    ]
+    if mistakes:
+        raise WrongRequest("\n".join(mistakes))
+    lists = [_listed(key, value) for key, value in values.items()]
     for combination in itertools.product(*lists):
         yield _point(dict(zip(values, combination, strict=True)))
+
+
+def mistakes_in(values: Values) -> list[str]:
+    """Return a line for each mistake in the values of columns, each column looked at by itself."""
+    unknown = [key for key in values if key not in POINT_COLUMNS]
+    mistakes = [unknown_names("key", unknown, (*POINT_COLUMNS, "model"))] if unknown else []
+    for key in (key for key in values if key in POINT_COLUMNS):
+        try:
+            _check_list(key, _listed(key, values[key]))
+        except WrongRequest as error:
+            mistakes.append(str(error))
+    return mistakes
 
 
 def _point(values: dict[str, Any]) -> Point:
@@ -71,19 +84,34 @@ def _point(values: dict[str, Any]) -> Point:
     return Point(**complete(values))
 
 
-def _check_list(key: str, values: list[Any]) -> list[Any]:
+def _listed(key: str, value: object) -> list[Any]:
+    """Return the values of a column as a list, ranges of whole numbers spelled out."""
+    listed = value if isinstance(value, list) else [value]
+    if key not in COUNTS:
+        return listed
+    return [number for each in listed for number in (_numbers(key, each) if is_range(each) else [each])]
+
+
+def _numbers(key: str, text: str) -> list[int]:
+    try:
+        return numbers(text)
+    except WrongRequest as error:
+        raise WrongRequest(f"{key} = {error}") from None
+
+
+def _check_list(key: str, values: list[Any]) -> None:
     if not values:
         raise WrongRequest(f"{key} = [] must hold at least one value")
     for value in values:
         _check_value(key, value)
-    return values
 
 
 def _check_value(key: str, value: object) -> None:
     if key in COUNTS and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise WrongRequest(f"{key} = {value!r} must be a whole number of at least 1")
     if key in CHOICES and value not in tuple(CHOICES[key]):
-        raise WrongRequest(f"{key} = {value!r} must be one of {', '.join(CHOICES[key])}")
+        choices = tuple(CHOICES[key])
+        raise WrongRequest(f"{key} = {value!r} must be one of {', '.join(choices)}{suggestion(value, choices)}")
     if key == "qk_scale" and (
         not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value)
     ):

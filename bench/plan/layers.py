@@ -54,6 +54,13 @@ def complete(values: Values) -> Values:
     return {**dict.fromkeys(rule.without), "qkv_bias": False, "qk_scale": None, **values}
 
 
+def usable(layer: str, usual: Values) -> Values:
+    """Return the usual values without those that a layer fixes, derives or has no place for."""
+    rule = RULES[layer]
+    derived = ("num_tokens", "token_len") if "image_size" in rule.needs else ()
+    return {name: value for name, value in usual.items() if name not in (*rule.without, *rule.fixed, *derived)}
+
+
 def _vit(values: Values) -> Values:
     return {"token_len": values["channels"]}
 

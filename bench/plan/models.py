@@ -1,8 +1,8 @@
-"""The shapes of models that people use, as a shorthand in sweep files: `model = "vit_b_16_384"`."""
+"""The shapes of models that people use, as a shorthand: `model = "vit_b_16_384"` or `--model`."""
 
 from typing import Any
 
-from bench.plan.errors import WrongRequest, unknown
+from bench.plan.errors import WrongRequest, unknown_names
 
 
 def _vit(num_tokens: int, channels: int, num_heads: int) -> dict[str, Any]:
@@ -44,6 +44,10 @@ Yuan et al. 2021 (arXiv 2101.11986). A test holds the ViTs against timm's own co
 """
 
 
+COLUMNS = frozenset(column for model in MODELS.values() for column in model)
+"""The columns that a model can give."""
+
+
 def spelled_out(grid: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a grid's values, once for each model that it names, with the model's values in its place.
 
@@ -55,13 +59,14 @@ def spelled_out(grid: dict[str, Any]) -> list[dict[str, Any]]:
     if not names:
         raise WrongRequest("model = [] must hold at least one value")
     rest = {key: value for key, value in grid.items() if key != "model"}
+    strangers = [name for name in names if not isinstance(name, str) or name not in MODELS]
+    if strangers:
+        raise WrongRequest(unknown_names("model", strangers, MODELS))
     return [{**_shape(name, rest), **rest} for name in names]
 
 
-def _shape(name: object, grid: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(name, str) or name not in MODELS:
-        raise unknown("model", name, MODELS)
+def _shape(name: str, grid: dict[str, Any]) -> dict[str, Any]:
     for key, value in MODELS[name].items():
-        if key in grid and grid[key] != value:
+        if key in grid and grid[key] not in (value, [value]):
             raise WrongRequest(f"{key} = {grid[key]!r} contradicts model = {name}, which has {value}; leave one out")
     return MODELS[name]

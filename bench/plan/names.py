@@ -82,4 +82,15 @@ def is_implementation(name: str) -> bool:
     module, colon, attribute = name.partition(":")
     if colon:
         return bool(module and attribute)
-    return name in IMPLEMENTATIONS or bool(entry_points(group=ENTRY_POINT_GROUP, name=name))
+    return name in known_names()
+
+
+def known_names() -> tuple[str, ...]:
+    """Return the implementations that have a name: the suite's own, and those that installed packages bring."""
+    installed = (entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))
+    return tuple(dict.fromkeys((*IMPLEMENTATIONS, *installed)))
+
+
+def is_own(name: str) -> bool:
+    """Return whether an implementation is a user's own: `module:attribute`, or from an installed package."""
+    return name not in IMPLEMENTATIONS

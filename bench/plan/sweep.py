@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.plan import own
 from bench.plan.case import Case, Point
-from bench.plan.errors import WrongRequest, unknown
-from bench.plan.grid import DEFAULTS, Values, expand
+from bench.plan.errors import WrongRequest, all_of, unknown, unknown_names
+from bench.plan.grid import DEFAULTS, Values, expand, mistakes_in
+from bench.plan.layers import usable
+from bench.plan.models import COLUMNS as MODEL_COLUMNS
 from bench.plan.models import spelled_out
-from bench.plan.names import IMPLEMENTATIONS, is_implementation
+from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
 
@@ -27,6 +30,7 @@ class Effort:
     `budget_s` the time for a point's rounds over all processes, `timeout_s` the longest silence of one case.
     A sweep that takes less than `within_s` with these budgets spends the rest on more rounds; None asks for no more.
     `check_memory` asks the operating system for the peak memory too, in a process of its own.
+    `oversubscribe` lets a point have more threads than there are cores.
     """
 
     processes: int = 3
@@ -35,6 +39,7 @@ class Effort:
     within_s: float | None = None
     timeout_s: float = 300.0
     check_memory: bool = False
+    oversubscribe: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Sweep:
 
 
 EFFORT_KEYS = tuple(f.name for f in dataclasses.fields(Effort))
+SWITCHES = ("check_memory", "oversubscribe")
 SWEEP_KEYS = ("implementations", "baseline", "defaults", "grid", "published", *EFFORT_KEYS)
 
 
@@ -71,28 +77,49 @@ def load_sweep(
     implementations: Sequence[str] = (),
     overrides: Values | None = None,
     effort: Mapping[str, Any] | None = None,
+    product: bool = False,
+    path: Sequence[str] | None = None,
 ) -> Sweep:
     """Return the sweep of a shipped name or of a TOML file.
 
-    `threads` holds where the file says nothing; the rest, where given, replaces what the file says.
+    `threads` holds if the file says nothing; what else is given replaces what the file says.
+    An override, which may name a `model`, replaces its column in every grid.
+    With `product` the overrides are the one grid: columns that they leave out are those of the file's defaults.
+    `path` has the folders in which the modules of a user's implementations must lie, None looks for none.
     The baseline is always among the implementations, because the ratios need it.
-    Raises WrongRequest with the file, the key, the value and what was expected.
+    Raises WrongRequest with a line for each mistake: the key, the value and what was expected, and a user's file.
     """
-    path = _path(name_or_file)
+    file = _path(name_or_file)
+    given = overrides or {}
     try:
-        return _sweep(path, threads, tuple(implementations), overrides or {}, effort or {})
+        document = _read(file)
+        for key in document:
+            if key not in SWEEP_KEYS:
+                raise unknown("key", key, SWEEP_KEYS)
+        baseline = document.get("baseline", Sweep.baseline)
+        names, points, pace, published = all_of(
+            lambda: _implementations(tuple(implementations) or document.get("implementations"), baseline, path),
+            lambda: _points(document, {"threads": threads}, given, product),
+            lambda: _effort({**{key: document[key] for key in EFFORT_KEYS if key in document}, **(effort or {})}),
+            lambda: read_published(document.get("published", [])),
+        )
     except WrongRequest as error:
-        raise WrongRequest(f"{path.name}: {error}") from None
+        whose = "" if file.parent == SHIPPED else f"{file.name}: "
+        raise WrongRequest("\n".join(whose + line for line in str(error).splitlines())) from None
+    return Sweep(file.stem, points, names, baseline, pace, published)
 
 
-def altered(sweep: Sweep, implementations: Sequence[str], effort: Mapping[str, Any]) -> Sweep:
+def altered(
+    sweep: Sweep, implementations: Sequence[str], effort: Mapping[str, Any], path: Sequence[str] | None = None
+) -> Sweep:
     """Return a sweep with other implementations, if any are given, and with the effort that is given.
 
+    `path` has the folders in which the modules of a user's implementations must lie, None looks for none.
     Raises WrongRequest with the key, the value and what was expected.
     """
     return dataclasses.replace(
         sweep,
-        implementations=_implementations(tuple(implementations) or sweep.implementations, sweep.baseline),
+        implementations=_implementations(tuple(implementations) or sweep.implementations, sweep.baseline, path),
         effort=_effort({key: value for key, value in {**vars(sweep.effort), **effort}.items() if value is not None}),
     )
 
@@ -105,25 +132,7 @@ def _path(name_or_file: str) -> Path:
         return path
     if path.suffix == ".toml":
         raise WrongRequest(f"sweep file {name_or_file} does not exist")
-    raise WrongRequest(f"unknown sweep {name_or_file!r}; expected one of {', '.join(shipped_names())}, or a .toml file")
-
-
-def _sweep(
-    path: Path, threads: int, implementations: tuple[str, ...], overrides: Values, effort: Mapping[str, Any]
-) -> Sweep:
-    document = _read(path)
-    for key in document:
-        if key not in SWEEP_KEYS:
-            raise unknown("key", key, SWEEP_KEYS)
-    baseline = document.get("baseline", Sweep.baseline)
-    return Sweep(
-        name=path.stem,
-        points=_points(document, {"threads": threads}, overrides),
-        implementations=_implementations(implementations or document.get("implementations"), baseline),
-        baseline=baseline,
-        effort=_effort({**{key: document[key] for key in EFFORT_KEYS if key in document}, **effort}),
-        published=read_published(document.get("published", [])),
-    )
+    raise unknown("sweep", name_or_file, [*shipped_names(), "a file of your own, as mine.toml"])
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -135,7 +144,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise WrongRequest(f"can't be read: {error.strerror}") from None
 
 
-def _points(document: dict[str, Any], machine: Values, overrides: Values) -> tuple[Point, ...]:
+def _points(document: dict[str, Any], machine: Values, overrides: Values, product: bool) -> tuple[Point, ...]:
     grids = document.get("grid", [])
     defaults = document.get("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
@@ -144,9 +153,34 @@ def _points(document: dict[str, Any], machine: Values, overrides: Values) -> tup
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
         raise WrongRequest("the sweep is empty: it must hold at least one [[grid]]")
-    spelled = [each for grid in grids for each in _spelled_out(defaults, grid)]
-    points = [point for grid in spelled for point in expand({**DEFAULTS, **machine, **grid, **overrides})]
+    given = _given(overrides)
+    if product:
+        merged = [values for each in given for values in _around(defaults, each)]
+    else:
+        spelled = [each for grid in grids for each in _spelled_out(defaults, grid)]
+        replaced = MODEL_COLUMNS if "model" in overrides else ()
+        kept = [{key: value for key, value in grid.items() if key not in replaced} for grid in spelled]
+        merged = [{**grid, **each} for grid in kept for each in given]
+    points = [point for values in merged for point in expand({**DEFAULTS, **machine, **values})]
     return tuple(dict.fromkeys(points))
+
+
+def _given(overrides: Values) -> list[dict[str, Any]]:
+    """Return the overrides, once for each model that they name; all their mistakes are told together."""
+
+    def check() -> None:
+        if mistakes := mistakes_in({key: value for key, value in overrides.items() if key != "model"}):
+            raise WrongRequest("\n".join(mistakes))
+
+    spelled, _ = all_of(lambda: spelled_out(dict(overrides)), check)
+    return list(spelled)
+
+
+def _around(defaults: dict[str, Any], given: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what is given with the defaults that it leaves, once for each layer: those of which it leaves a choice."""
+    layers = {**DEFAULTS, **defaults, **given}["layer"]
+    each: list[str] = layers if isinstance(layers, list) else [layers]
+    return [{**usable(layer, defaults), **given, "layer": layer} for layer in each]
 
 
 def _spelled_out(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[str, Any]]:
@@ -157,26 +191,46 @@ def _spelled_out(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[st
     return [{**usual, **each} for each in spelled_out(grid)]
 
 
-def _implementations(names: object, baseline: object) -> tuple[str, ...]:
+def _implementations(names: object, baseline: object, path: Sequence[str] | None) -> tuple[str, ...]:
     if names is None:
         raise WrongRequest(f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}")
     if not isinstance(names, list | tuple) or not names:
         raise WrongRequest(f"implementations = {names!r} must be a list of at least one name")
-    for name in (*names, baseline):
-        if not isinstance(name, str) or not is_implementation(name):
-            expected = (*IMPLEMENTATIONS, "module:attribute")
-            raise unknown("implementation", name, expected)
+    asked = [*names, *([] if baseline in names else [baseline])]
+    if mistakes := _mistakes(asked, path):
+        raise WrongRequest("\n".join(dict.fromkeys(mistakes)))
     return tuple(dict.fromkeys([*([] if baseline in names else [baseline]), *names]))
 
 
+def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
+    """Return a line for all names that are unknown, and one for each of a user's own that can't be an implementation.
+
+    Modules are looked for if a path is given.
+    """
+    unknown_ones, mistakes = [], []
+    for name in names:
+        misspelled = own.misspelled(name) if isinstance(name, str) and name not in known_names() else ""
+        if misspelled:
+            mistakes.append(misspelled)
+        elif not isinstance(name, str) or not is_implementation(name):
+            unknown_ones.append(name)
+        elif path is not None and ":" in name:
+            mistakes += filter(None, [own.objection(name, path)])
+    if unknown_ones:
+        mistakes.insert(0, unknown_names("implementation", unknown_ones, (*known_names(), "module:attribute")))
+    return mistakes
+
+
 def _effort(values: Mapping[str, Any]) -> Effort:
-    for key, value in values.items():
-        if key == "check_memory":
-            if not isinstance(value, bool):
-                raise WrongRequest(f"{key} = {value!r} must be true or false")
-            continue
-        whole = key == "processes"
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < math.inf:
-            rule = "a whole number of at least 1" if whole else "a number above 0"
-            raise WrongRequest(f"{key} = {value!r} must be {rule}")
+    if mistakes := [line for key, value in values.items() if (line := _mistake_of_effort(key, value))]:
+        raise WrongRequest("\n".join(mistakes))
     return Effort(**values)
+
+
+def _mistake_of_effort(key: str, value: object) -> str:
+    if key in SWITCHES:
+        return "" if isinstance(value, bool) else f"{key} = {value!r} must be true or false"
+    whole = key == "processes"
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < math.inf:
+        return f"{key} = {value!r} must be {'a whole number of at least 1' if whole else 'a number above 0'}"
+    return ""

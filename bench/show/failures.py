@@ -7,17 +7,20 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.plan.case import Case
+from bench.plan.case import Case, Point
 from bench.show.rows import UNTRIED, Row, plain, reason
 from bench.show.styles import of_status
 from bench.show.words import differences, varying
 
-Kind = tuple[str, str, str]
-"""Status, implementation and detail."""
+NAMES_WIDTH = 32
+"""The width of the implementations that failed in the same way at the same points, unless a name is longer."""
+
+Kind = tuple[str, str, tuple[Point, ...]]
+"""Status, detail, and the points that it met."""
 
 
 def failures(table: pd.DataFrame) -> RenderableType:
-    """Return what failed, and apart from it what was never tried, each kind once with the points that it met."""
+    """Return what failed, and apart from it what was never tried, each kind once with all that it met."""
     rows = [row for row in plain(table) if row["status"] != "ok"]
     wrong = [row for row in rows if row["status"] not in UNTRIED]
     untried = [row for row in rows if row["status"] in UNTRIED]
@@ -34,26 +37,30 @@ def _block(title: str, rows: Sequence[Row], different: set[str]) -> Iterator[Ren
     yield Text(f"{title}: {_cases(len(rows))}", "bold")
     grid = Table.grid(padding=(0, 2), pad_edge=True)
     grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True)
+    grid.add_column(max_width=max(NAMES_WIDTH, *(len(row["implementation"]) for row in rows)))
     grid.add_column(overflow="fold")
-    for (status, implementation, detail), group in _kinds(rows).items():
-        where = Text("; ".join((detail, _where(group, different))) if detail else _where(group, different))
-        grid.add_row(status, Text(implementation), where, style=of_status(status))
+    for (status, detail, points), names in _kinds(rows).items():
+        where = Text("; ".join((detail, _where(points, different))) if detail else _where(points, different))
+        grid.add_row(status, Text(", ".join(names)), where, style=of_status(status))
     yield grid
 
 
-def _kinds(rows: Sequence[Row]) -> dict[Kind, list[Row]]:
-    kinds: dict[Kind, list[Row]] = {}
+def _kinds(rows: Sequence[Row]) -> dict[Kind, list[str]]:
+    """Return the implementations of each kind of failure, in the order in which they come."""
+    points: dict[tuple[str, str, str], list[Point]] = {}
     for row in rows:
-        kinds.setdefault((row["status"], row["implementation"], reason(row)), []).append(row)
+        points.setdefault((row["status"], reason(row), row["implementation"]), []).append(Case.from_columns(row).point)
+    kinds: dict[Kind, list[str]] = {}
+    for (status, detail, implementation), where in points.items():
+        kinds.setdefault((status, detail, tuple(where)), []).append(implementation)
     return kinds
 
 
-def _where(rows: Sequence[Row], different: set[str]) -> str:
-    first = differences(Case.from_columns(rows[0]).point, different)
-    if len(rows) == 1:
+def _where(points: Sequence[Point], different: set[str]) -> str:
+    first = differences(points[0], different)
+    if len(points) == 1:
         return f"at {first}" if first else "at the only point"
-    return f"at {len(rows)} points, the first {first}"
+    return f"at {len(points)} points, the first {first}"
 
 
 def _cases(number: int) -> str:

@@ -80,7 +80,7 @@ def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[Ren
     for row in measured(rows):
         yield _line([column.column.cell(row) for column in fitted], fitted, _style(row, found))
     if unmeasured(rows):
-        yield _reasons(unmeasured(rows), fitted)
+        yield _reasons(unmeasured(rows), len(rows), fitted)
 
 
 def _line(cells: Sequence[str], fitted: Sequence[Fitted], style: str) -> Text:
@@ -92,13 +92,17 @@ def _style(row: Row, found: Verdict) -> str:
     return GOOD if row["implementation"] in found.names else ""
 
 
-def _reasons(rows: Sequence[Row], fitted: Sequence[Fitted]) -> RenderableType:
+def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> RenderableType:
+    """Return why these rows of a point with so many cases hold no time, those of one reason on one line."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        reasons.setdefault(": ".join(filter(None, (row["status"], reason(row)))), []).append(row["implementation"])
     grid = Table.grid(padding=(0, len(GAP)))
     grid.add_column(min_width=fitted[0].width if fitted else None, no_wrap=True)
     grid.add_column(overflow="fold")
-    for row in rows:
-        why = ": ".join(filter(None, (row["status"], reason(row))))
-        grid.add_row(Text(row["implementation"]), Text(why), style=of_status(row["status"]))
+    for why, names in reasons.items():
+        who = f"all {cases}" if 1 < len(names) == cases else ", ".join(names)
+        grid.add_row(Text(who), Text(why), style=of_status(why.partition(":")[0]))
     return Padding(grid, (0, 0, 0, INDENT), expand=False)
 
 

@@ -4,21 +4,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 Number = Any
 """A float or an int, or one of None, NaN and pandas' NA where nothing was measured."""
 
 TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 RATE_PREFIXES = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
-BINARY_UNITS = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
+BINARY_UNITS = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40), ("PiB", 2.0**50))
 
 DIGITS = 3
 
 
 def is_missing(value: Number) -> bool:
     """Return whether a number was not measured, or is not finite."""
-    return bool(pd.isna(value)) or not math.isfinite(value)
+    try:
+        return not math.isfinite(value)
+    except TypeError:  # None, or pandas' NA
+        return True
 
 
 def seconds(value_s: Number, *, trim: bool = False) -> str:

@@ -36,7 +36,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
     }
     state = {
         "load_1min": os.getloadavg()[0],
-        "available_bytes": psutil.virtual_memory().available,
+        "available_bytes": available_bytes(),
         "preflight": preflight,
     }
     context = {
@@ -67,6 +67,11 @@ def visible_cores() -> int:
 def physical_cores() -> int:
     """Return the physical cores that this process may use."""
     return min(psutil.cpu_count(logical=False) or 1, visible_cores())
+
+
+def available_bytes() -> int:
+    """Return the bytes of memory that processes can have without the system swapping."""
+    return int(psutil.virtual_memory().available)
 
 
 def default_threads() -> int:

@@ -71,14 +71,16 @@ def pipe(channel: Channel) -> socket.socket:
     return channel._pipe
 
 
+VISIT_S = float(os.environ.get("TEST_VISIT_S", "0"))
+
 TORCH = os.environ.get("TEST_TORCH", "2.0")
 
 
 def check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """Find every implementation but `nosuch`."""
-    found = "nosuch:kernel" not in request["implementations"]
     objection = "implementation 'nosuch:kernel' can't be imported"
-    return {"objection": "" if found else objection, "facts": {"torch": TORCH, "gpus": {}}}
+    objections = [objection] if "nosuch:kernel" in request["implementations"] else []
+    return {"objections": objections, "facts": {"torch": TORCH, "gpus": {}}}
 
 
 def warm(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -91,6 +93,7 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     outcomes: dict[str, dict[str, Any]] = {}
     end_before_anyone(request, channel)
     looked = {"kernels": ["thoroughly"]} if request["thorough"] else {}
+    time.sleep(VISIT_S)
     for name in request["implementations"]:
         channel.announce(name, "first call")
         end_at(name, request)
@@ -101,6 +104,8 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         }
         if name == "test:raises":
             outcomes[name] = {"status": "error", "detail": "no", "found": {}}
+        if request["point"]["device"] != "cpu":
+            outcomes[name] = {"status": "unsupported", "detail": "no CUDA device", "found": {}}
         if name.startswith("test:half"):
             slots = {**SLOTS, "timings_s": [[jittered(0.5e-3), 1e-3]] * 3}
             outcomes[name]["found"] |= {"slots": slots}

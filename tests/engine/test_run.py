@@ -3,7 +3,9 @@
 All but one test use a scripted worker that makes its times up, because importing torch takes seconds.
 """
 
+import dataclasses
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ from bench.engine import pool, preflight
 from bench.engine import run as engine
 from bench.engine.preflight import Preflight
 from bench.engine.run import Run
+from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from bench.store import journal
+from bench.store import journal, machine
 from bench.store.table import load
 from tests import mutants
 from tests.points import point
@@ -46,15 +49,21 @@ scripted = pytest.mark.usefixtures("_scripted")
 
 
 def test_a_real_worker_measures_real_faults(tmp_path: Path) -> None:
-    """Wrong numbers, an exception, an exit, forged output and every mutant end as rows beside eager, which is ok."""
-    statuses = {"wrong": "incorrect", "raises": "error", "exits": "crashed", "talkative": "ok"}
+    """Wrong numbers, an exception, an exit, forged output and every mutant end as rows beside eager, which is ok.
+
+    So do a module that isn't there and an attribute that isn't in its module.
+    """
+    statuses = {"wrong": "incorrect", "raises": "error", "exits": "crashed", "talkative": "ok", "nothing": "error"}
     foreign = {f"tests.foreign:{name}": status for name, status in statuses.items()}
+    foreign["nosuch:kernel"] = "error"
     foreign |= {f"tests.mutants:{name}": "incorrect" for name in mutants.ALL}
     list(engine.run(swept("eager", *foreign), tmp_path))
     table = load(tmp_path)
     assert list(zip(table["num_tokens"], table["implementation"], table["status"], strict=True)) == [
         (n, name, status) for n in (5, 7) for name, status in {"eager": "ok", **foreign}.items()
     ]
+    imported = table["implementation"].isin(["nosuch:kernel", "tests.foreign:nothing"])
+    assert table["detail"][imported].str.contains("can't be imported: ").all()
     failed = table[table["status"] != "ok"]
     assert failed[["latency_s", "speedup"]].isna().all(axis=None)
     assert table["speedup_low"][table["status"] == "ok"].notna().all()
@@ -165,11 +174,46 @@ def test_an_implementation_added_later_is_measured_beside_the_baseline(tmp_path:
 
 
 @scripted
-def test_an_implementation_that_cannot_be_found_is_a_wrong_request(tmp_path: Path) -> None:
-    """A module that isn't there is refused before anything is measured, and no folder is made."""
-    with pytest.raises(WrongRequest, match="can't be imported"):
-        Run(swept("eager", "nosuch:kernel"), tmp_path / "run").__enter__()
+def test_more_threads_than_cores_are_refused_unless_insisted_on(tmp_path: Path) -> None:
+    """Before anything starts the refusal says both numbers, and no folder is made; a sweep may insist."""
+    cores = machine.visible_cores()
+    crowded = Sweep("tiny", (point(threads=cores + 1),), ("eager",), effort=QUICK)
+    with pytest.raises(WrongRequest, match=f"threads = {cores + 1} is more than the {cores} cores"):
+        Run(crowded, tmp_path / "run").__enter__()
     assert not (tmp_path / "run").exists()
+    insisting = dataclasses.replace(crowded, effort=dataclasses.replace(QUICK, oversubscribe=True))
+    list(engine.run(insisting, tmp_path / "run"))
+    assert load(tmp_path / "run")["status"].tolist() == ["ok"]
+
+
+@scripted
+def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With little memory free the implementation that holds all scores is skipped, the others are measured."""
+    monkeypatch.setattr(machine, "available_bytes", lambda: 80 << 20)
+    large = Sweep("large", (point(batch=16, num_tokens=1024, num_heads=1),), ("eager", "sdpa"), effort=QUICK)
+    list(engine.run(large, tmp_path))
+    table = load(tmp_path).set_index("implementation")
+    assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok"}
+    said = re.match(r"needs at least (\d+) MiB of memory, and 80\.0 MiB is free", table["detail"]["eager"])
+    assert said
+    assert 128 < int(said[1]) < 160  # both score tensors, 2 * 4 * 16 * 1024**2 bytes, and what is small beside them
+    assert lines(tmp_path)[Case(large.points[0], "eager"), 0] == 1
+
+
+@scripted
+def test_a_reference_that_cannot_fit_skips_the_point_before_a_worker_is_asked(tmp_path: Path) -> None:
+    """At ten million tokens every case ends as skipped for one and the same reason, at once."""
+    huge = Sweep("huge", (point(num_tokens=10_000_000), point(num_tokens=5)), ("eager", "sdpa"), effort=QUICK)
+    with Run(huge, tmp_path) as opened:
+        records = opened.measure(huge.points[0])
+        assert [record.status for record in records] == ["skipped", "skipped"]
+        assert len({record.detail for record in records}) == 1
+        assert "no implementation can be checked here" in records[0].detail
+        assert "PiB" in records[0].detail
+        assert [record.status for record in opened.measure(huge.points[1])] == ["ok"] * 4
+        assert opened.finished() == [*huge.points]
 
 
 @scripted

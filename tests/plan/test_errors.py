@@ -1,14 +1,59 @@
 """The refusals themselves."""
 
-from bench.plan.errors import NotComparable, WrongRequest, unknown
+import pytest
+
+from bench.plan.errors import NotComparable, WrongRequest, all_of, nearest, unknown, unknown_names
 
 
 def test_unknown_names_what_came_and_what_could_have_come() -> None:
     """The refusal of a name is one line with the rule, the name, and the names that are known."""
-    refusal = unknown("colour", "rde", ["red", "green"])
+    refusal = unknown("colour", "black", ["red", "green"])
 
     assert isinstance(refusal, WrongRequest)
-    assert str(refusal) == "unknown colour 'rde'; expected one of red, green"
+    assert str(refusal) == "unknown colour 'black'; expected one of red, green"
+
+
+def test_several_unknown_names_are_one_line_with_the_nearest_of_each() -> None:
+    """All wrong names stand in one line; a name that is like none gets no suggestion."""
+    line = unknown_names("colour", ["rde", "x", "gren"], ["red", "green"])
+
+    said, expected, suggested = line.split("; ")
+    assert said == "unknown colours 'rde', 'x', 'gren'"
+    assert expected == "expected one of red, green"
+    assert suggested == "did you mean red for 'rde', green for 'gren'?"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("sdap", "sdpa"),
+        ("fp32", "float32"),
+        ("Eager", "eager"),
+        ("heads", "num_heads"),
+        ("flash", "sdpa_flash"),
+        ("", ""),
+        ("qqqqqq", ""),
+        (3, ""),
+        (None, ""),
+        (["eager"], ""),
+    ],
+)
+def test_the_nearest_name(name: object, near: str) -> None:
+    """A slip of the finger, another case and a part of a name are near it; what is no text is near nothing."""
+    assert nearest(name, ["eager", "sdpa", "sdpa_flash", "float32", "num_heads", "threads"]) == near
+
+
+def test_the_mistakes_of_several_makers_are_told_together() -> None:
+    """Two makers that refuse are one refusal of two lines; without a refusal each one's work is returned."""
+
+    def refuse(text: str) -> None:
+        raise WrongRequest(text)
+
+    with pytest.raises(WrongRequest) as refusal:
+        all_of(lambda: refuse("one"), lambda: 3, lambda: refuse("two"))
+
+    assert str(refusal.value).splitlines() == ["one", "two"]
+    assert all_of(lambda: 1, lambda: "b") == [1, "b"]
 
 
 def test_what_can_not_be_compared_is_a_wrong_request() -> None:

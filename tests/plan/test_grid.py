@@ -61,13 +61,17 @@ def test_timing_follows_the_device(values: dict[str, Any], timings: list[str]) -
     assert [point.timing for point in expand(SMALL | values)] == timings
 
 
-@pytest.mark.parametrize("key", ["num_head", "tokens", "implementation", "Batch", ""])
-def test_an_unknown_key_is_refused(key: str) -> None:
-    """A key that is no column of a point is refused with all that are."""
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [("num_head", "num_heads"), ("tokens", "num_tokens"), ("colour", ""), ("Batch", "batch"), ("", "")],
+)
+def test_an_unknown_key_is_refused(key: str, near: str) -> None:
+    """A key that is no column of a point is refused with all that are, and the nearest of them."""
     with pytest.raises(WrongRequest) as refusal:
         list(expand({**SMALL, key: 3}))
 
-    assert str(refusal.value) == f"unknown key {key!r}; expected one of {', '.join(POINT)}, model"
+    suggested = f"; did you mean {near}?" if near else ""
+    assert str(refusal.value) == f"unknown key {key!r}; expected one of {', '.join(POINT)}, model{suggested}"
 
 
 @pytest.mark.parametrize("key", [key for key in POINT if key not in DERIVED or key == "num_tokens"])
@@ -128,6 +132,36 @@ def test_an_impossible_value_is_refused(key: str, value: object, expected: str) 
         list(expand({**SAID, key: [value]}))
 
     assert str(refusal.value).startswith(f"{key} = {value!r} {expected}")
+
+
+def test_all_mistakes_are_told_in_one_message() -> None:
+    """Two wrong values and a missing key are three lines."""
+    values = {**SMALL, "dtype": "fp32", "allocator": "foo"}
+    del values["channels"]
+
+    with pytest.raises(WrongRequest) as refusal:
+        list(expand(values))
+
+    dtype, allocator, channels = str(refusal.value).splitlines()
+    assert dtype.endswith("must be one of float32, bfloat16, float16; did you mean float32?")
+    assert allocator == "allocator = 'foo' must be one of retained, system"
+    assert channels.startswith("channels is missing")
+
+
+def test_ranges_are_lists() -> None:
+    """A range of whole numbers stands for its numbers, alone or beside others."""
+    points = expand({**SMALL, "num_tokens": ["128:512:128", 1000, "2:8:x2"], "batch": "1:2"})
+
+    assert [(point.num_tokens, point.batch) for point in points] == [
+        (tokens, batch) for batch in (1, 2) for tokens in (128, 256, 384, 512, 1000, 2, 4, 8)
+    ]
+
+
+@pytest.mark.parametrize("key", ["num_tokens", "threads"])
+def test_a_wrong_range_is_refused_by_its_column(key: str) -> None:
+    """The refusal of a range names the column that it was for."""
+    with pytest.raises(WrongRequest, match=f"^{key} = 9:3 is empty"):
+        list(expand({**SMALL, key: "9:3"}))
 
 
 @pytest.mark.parametrize(("channels", "heads"), [(100, 3), (64, 5), (4, 8)])

@@ -87,19 +87,33 @@ def test_a_list_of_models_is_a_grid_each() -> None:
     assert [(grid["num_tokens"], grid["batch"]) for grid in grids] == [(197, [1, 8]), (577, [1, 8])]
 
 
-@pytest.mark.parametrize("name", ["vit_b_16_385", "", 16, None])
-def test_an_unknown_model_is_refused(name: object) -> None:
-    """A name that no model has is refused with those that there are."""
+@pytest.mark.parametrize(("name", "near"), [("vit_b_16_385", "vit_b_16_384"), ("", ""), (16, ""), (None, "")])
+def test_an_unknown_model_is_refused(name: object, near: str) -> None:
+    """A name that no model has is refused with those that there are, and the nearest of them."""
     with pytest.raises(WrongRequest) as refusal:
         spelled_out({"model": name})
 
-    assert str(refusal.value) == f"unknown model {name!r}; expected one of {', '.join(MODELS)}"
+    suggested = f"; did you mean {near}?" if near else ""
+    assert str(refusal.value) == f"unknown model {name!r}; expected one of {', '.join(MODELS)}{suggested}"
 
 
 def test_a_value_that_the_model_gives_otherwise_is_refused() -> None:
     """A grid that names a model and another number of heads contradicts itself."""
     with pytest.raises(WrongRequest, match="num_heads = 6 contradicts model = vit_b_16_384, which has 12"):
         spelled_out({"model": "vit_b_16_384", "num_heads": 6})
+
+
+def test_all_unknown_models_are_refused_together() -> None:
+    """Two wrong names are one line, each with the nearest name."""
+    with pytest.raises(WrongRequest, match="did you mean vit_b_16_224 for 'vit_b_16_2224', t2t_stage_1 for 't2t_1'"):
+        spelled_out({"model": ["vit_b_16_2224", "vit_b_16_384", "t2t_1"]})
+
+
+def test_a_value_that_repeats_the_models_is_no_contradiction() -> None:
+    """The model's own value may be said again, as a list of one too, as the command line says it."""
+    (grid,) = spelled_out({"model": "vit_b_16_384", "num_heads": [12]})
+
+    assert grid["num_heads"] == [12]
 
 
 def test_no_model_at_all_is_refused() -> None:
@@ -157,3 +171,13 @@ def test_a_model_may_stand_in_the_defaults(tmp_path: Path) -> None:
     points = load_sweep(sweep).points
 
     assert [(point.num_tokens, point.batch) for point in points] == [(197, 1), (197, 2), (784, 8)]
+
+
+def test_a_model_that_is_given_replaces_the_shapes_of_a_sweep() -> None:
+    """On the command line a model takes the place of every shape, and the sweep's other values stay."""
+    points = load_sweep("article", overrides={"model": ["vit_b_16_224", "t2t_stage_1"]}).points
+
+    assert [(point.num_tokens, point.token_len, point.num_heads, point.batch) for point in points] == [
+        (197, 768, 12, 13),
+        (3136, 147, 1, 13),
+    ]

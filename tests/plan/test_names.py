@@ -68,3 +68,4 @@ def test_an_installed_implementation_is_one(tmp_path: Path, monkeypatch: pytest.
     assert not before
     assert names.is_implementation("installed")
     assert not names.is_implementation("foreign")
+    assert [names.is_own(name) for name in ("installed", "mykernel:adapt", "eager")] == [True, True, False]

@@ -210,9 +210,15 @@ def test_given_effort_replaces_the_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "refusal"),
     [
-        ({"implementations": ["sdap"]}, f"unknown implementation 'sdap'; expected one of {ALL_IMPLEMENTATIONS}"),
+        (
+            {"implementations": ["sdap"]},
+            f"unknown implementation 'sdap'; expected one of {ALL_IMPLEMENTATIONS}; did you mean sdpa?",
+        ),
         ({"overrides": {"channels": [100], "num_heads": [3]}}, "channels = 100 must be divisible by num_heads = 3"),
-        ({"overrides": {"dtype": ["float8"]}}, "dtype = 'float8' must be one of float32, bfloat16, float16"),
+        (
+            {"overrides": {"dtype": ["float8"]}},
+            "dtype = 'float8' must be one of float32, bfloat16, float16; did you mean float32?",
+        ),
         ({"effort": {"processes": 0}}, "processes = 0 must be a whole number of at least 1"),
     ],
 )
@@ -228,16 +234,18 @@ def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any
 
 KEYS = (
     "implementations, baseline, defaults, grid, published, "
-    "processes, target, budget_s, within_s, timeout_s, check_memory"
+    "processes, target, budget_s, within_s, timeout_s, check_memory, oversubscribe"
 )
+NO_IMPLEMENTATIONS = f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"
 POINT_KEYS = ", ".join([*POINT, "model"])
+NUM_HEADS = "did you mean num_heads?"
 
 
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [
-        ("", "the sweep is empty: it must hold at least one [[grid]]"),
-        ("# nothing but a comment\n", "the sweep is empty: it must hold at least one [[grid]]"),
+        ("", f"{NO_IMPLEMENTATIONS}\nmine.toml: the sweep is empty: it must hold at least one [[grid]]"),
+        ("# nothing\n", f"{NO_IMPLEMENTATIONS}\nmine.toml: the sweep is empty: it must hold at least one [[grid]]"),
         (EAGER, "the sweep is empty: it must hold at least one [[grid]]"),
         (EAGER + "grid = []\n", "the sweep is empty: it must hold at least one [[grid]]"),
         (EAGER + "[grid]\nchannels = 8\n", "grid must be written as [[grid]], one table for each product"),
@@ -245,11 +253,11 @@ POINT_KEYS = ", ".join([*POINT, "model"])
         (EAGER + "grid = [3]\n", "grid must be written as [[grid]], one table for each product"),
         (EAGER + "defaults = 3\n" + GRID, "defaults must be written as a table, [defaults]"),
         (EAGER + "[[defaults]]\nbatch = 3\n" + GRID, "defaults must be written as a table, [defaults]"),
-        ("implementation = 3\n" + GRID, f"unknown key 'implementation'; expected one of {KEYS}"),
+        ("processs = 3\n" + GRID, f"unknown key 'processs'; expected one of {KEYS}; did you mean processes?"),
         (EAGER + "num_tokens = 3\n" + GRID, f"unknown key 'num_tokens'; expected one of {KEYS}"),
         (EAGER + '"a\\nb" = 3\n' + GRID, f"unknown key 'a\\nb'; expected one of {KEYS}"),
-        (EAGER + GRID + "num_head = 3\n", f"unknown key 'num_head'; expected one of {POINT_KEYS}"),
-        (EAGER + "[defaults]\nheads = 3\n" + GRID, f"unknown key 'heads'; expected one of {POINT_KEYS}"),
+        (EAGER + GRID + "num_head = 3\n", f"unknown key 'num_head'; expected one of {POINT_KEYS}; {NUM_HEADS}"),
+        (EAGER + "[defaults]\nheads = 3\n" + GRID, f"unknown key 'heads'; expected one of {POINT_KEYS}; {NUM_HEADS}"),
         (EAGER + "[[grid]]\nchannels = 8\n", "num_tokens is missing; the layer vit needs it"),
         (EAGER + "[[grid]]\nnum_tokens = 8\n", "channels is missing; every point needs it"),
         (
@@ -263,21 +271,21 @@ POINT_KEYS = ", ".join([*POINT, "model"])
         (EAGER + GRID + "batch = []\n", "batch = [] must hold at least one value"),
         (EAGER + GRID + "qkv_bias = 1\n", "qkv_bias = 1 must be true or false"),
         (EAGER + GRID + 'mode = "fast"\n', "mode = 'fast' must be one of inference, forward, train"),
-        (GRID, f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"),
+        (GRID, NO_IMPLEMENTATIONS),
         ("implementations = []\n" + GRID, "implementations = [] must be a list of at least one name"),
         ('implementations = "eager"\n' + GRID, "implementations = 'eager' must be a list of at least one name"),
         (
             'implementations = ["eager", "sdap"]\n' + GRID,
-            f"unknown implementation 'sdap'; expected one of {ALL_IMPLEMENTATIONS}",
+            f"unknown implementation 'sdap'; expected one of {ALL_IMPLEMENTATIONS}; did you mean sdpa?",
         ),
         ("implementations = [3]\n" + GRID, f"unknown implementation 3; expected one of {ALL_IMPLEMENTATIONS}"),
         (
             'implementations = ["module:"]\n' + GRID,
-            f"unknown implementation 'module:'; expected one of {ALL_IMPLEMENTATIONS}",
+            f"unknown implementation 'module:'; expected one of {ALL_IMPLEMENTATIONS}; did you mean module:attribute?",
         ),
         (
             EAGER + 'baseline = "eagre"\n' + GRID,
-            f"unknown implementation 'eagre'; expected one of {ALL_IMPLEMENTATIONS}",
+            f"unknown implementation 'eagre'; expected one of {ALL_IMPLEMENTATIONS}; did you mean eager?",
         ),
         (
             EAGER + 'baseline = ["eager"]\n' + GRID,
@@ -340,6 +348,76 @@ def test_a_file_of_another_ending_is_read(tmp_path: Path) -> None:
     file.write_text(EAGER + GRID, encoding="utf-8")
 
     assert load_sweep(str(file)).name == "mine"
+
+
+def test_all_mistakes_are_told_in_one_message(tmp_path: Path) -> None:
+    """Wrong names, a wrong value and a wrong effort of a file are a line each, every line with the file."""
+    text = 'processes = 0\nimplementations = ["sdap", "onlin"]\n' + GRID + 'dtype = "fp32"\n'
+
+    with pytest.raises(WrongRequest) as refused:
+        load(tmp_path, text)
+
+    names, dtype, processes = str(refused.value).splitlines()
+    assert names.startswith("mine.toml: unknown implementations 'sdap', 'onlin'; expected one of eager, ")
+    assert names.endswith("did you mean sdpa for 'sdap', online for 'onlin'?")
+    assert dtype.startswith("mine.toml: dtype = 'fp32'")
+    assert processes.startswith("mine.toml: processes = 0")
+
+
+def test_a_shipped_sweep_is_not_named_in_a_refusal() -> None:
+    """What the command line says of a shipped sweep is no mistake of its file."""
+    with pytest.raises(WrongRequest, match=r"^num_tokens = 0 must be a whole number"):
+        load_sweep("quick", overrides={"num_tokens": [0]})
+
+
+def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) -> None:
+    """With a path a module that isn't there is refused beside an unknown name; without one nobody looks."""
+    (tmp_path / "users.py").write_text("def adapt(layer): ...\n", encoding="utf-8")
+    names = ["users:adapt", "nosuch:adapt", "sdap"]
+
+    assert (
+        load(tmp_path, EAGER + GRID, implementations=names[:1], path=[str(tmp_path)]).implementations[1]
+        == "users:adapt"
+    )
+    assert load(tmp_path, EAGER + GRID, implementations=names[:2]).implementations[2] == "nosuch:adapt"
+    with pytest.raises(WrongRequest) as refused:
+        load(tmp_path, EAGER + GRID, implementations=names, path=[str(tmp_path)])
+    assert [line.partition(";")[0] for line in str(refused.value).splitlines()] == [
+        "mine.toml: unknown implementation 'sdap'",
+        "mine.toml: implementation 'nosuch:adapt': there is no module nosuch",
+    ]
+
+
+# How options and grids combine
+
+
+def test_overrides_of_the_default_sweep_are_one_product() -> None:
+    """As one product five token counts are five points, around the shape that quick's grids go around."""
+    sweep = load_sweep("quick", overrides={"num_tokens": [128, 256, 512, 1024, 2048]}, product=True)
+
+    assert shapes(sweep) == [(8, tokens, 384, 384, 6) for tokens in (128, 256, 512, 1024, 2048)]
+
+
+def test_overrides_of_a_named_sweep_replace_a_column_in_every_grid() -> None:
+    """Quick's nine pairs of channels and heads meet each of two token counts."""
+    assert len(load_sweep("quick", overrides={"num_tokens": [128, 256]}).points) == 18
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ({"batch": [1, 2], "num_heads": [3, 6]}, [(b, 197, 384, 384, h) for b in (1, 2) for h in (3, 6)]),
+        ({"channels": [96]}, [(8, 197, 96, 96, 6)]),
+        ({"model": ["deit_ti_16_224", "vit_b_16_384"]}, [(8, 197, 192, 192, 3), (8, 577, 768, 768, 12)]),
+        ({"model": "vit_b_16_384", "batch": [1, 2]}, [(1, 577, 768, 768, 12), (2, 577, 768, 768, 12)]),
+        ({"layer": ["vit", "self"]}, [(8, 197, 384, 384, 6), (8, 197, 384, 384, 1)]),
+        ({"layer": ["conv"], "image_size": [14], "channels": [64]}, [(8, 196, 64, 64, 1)]),
+        ({"num_tokens": ["64:256:x2"]}, [(8, tokens, 384, 384, 6) for tokens in (64, 128, 256)]),
+    ],
+)
+def test_a_product_takes_what_it_leaves_out_from_the_defaults(overrides: dict[str, Any], expected: list[Shape]) -> None:
+    """Columns that are not given are quick's usual ones, without what a layer fixes and what a model brings."""
+    assert shapes(load_sweep("quick", overrides=overrides, product=True)) == expected
 
 
 # What is shipped

@@ -160,7 +160,7 @@ def test_a_table_in_which_all_failed_can_be_shown(status: str) -> None:
     everything = {case: (status, "") for at in (point(), point(num_tokens=50)) for case in cases(at)}
     text = shown(some(everything))
     assert text.count("nothing was measured") == 2
-    assert text.count(status) == 8
+    assert [line.split() for line in text.splitlines() if status in line] == [["all", "4", status]] * 2
 
 
 def test_results_without_a_baseline_can_be_shown() -> None:
@@ -184,6 +184,16 @@ def test_failures_are_gathered_by_their_reason() -> None:
     assert text.startswith("failed: 3 cases\n")
     assert "sdpa           80 GiB; at 2 points, the first N=197\n" in text
     assert "compiled_sdpa  after 300 s; at N=197\n" in text
+
+
+def test_implementations_that_failed_alike_are_one_line() -> None:
+    """The same reason at the same points is said once, in the table and below it; another reason has its own line."""
+    fates: dict[Case, Fate] = {Case(point(), name): ("oom", "80 GiB") for name in ("sdpa", "mha")}
+    fates[Case(point(), "compiled_sdpa")] = ("oom", "90 GiB")
+    below, table = rendered(tables.failures(some(fates))), shown(some(fates))
+    assert [line for line in below.splitlines() if "80 GiB" in line] == ["  oom  sdpa, mha      80 GiB; at N=197"]
+    assert [line.split() for line in table.splitlines() if "80 GiB" in line] == [["sdpa,", "mha", "oom:", "80", "GiB"]]
+    assert [text.count("90 GiB") for text in (below, table)] == [1, 1]
 
 
 def test_what_was_never_tried_stands_apart() -> None:

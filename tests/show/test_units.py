@@ -42,11 +42,12 @@ def test_a_time_has_three_digits_and_the_unit_that_suits_it(value_s: float, text
         (13_002_342, "12.4 MiB"),
         (2**30, "1.00 GiB"),
         (3 * 2**42, "12.0 TiB"),
-        (3 * 2**52, "12288 TiB"),
+        (3 * 2**52, "12.0 PiB"),
+        (3 * 2**62, "12288 PiB"),
     ],
 )
 def test_bytes_are_read_in_binary_units(value_bytes: int, text: str) -> None:
-    """A size is read in B, KiB, MiB, GiB or TiB, and a whole number before the point is never rounded away."""
+    """A size is read in B, KiB, MiB, GiB, TiB or PiB, and a whole number before the point is never rounded away."""
     assert units.size(value_bytes) == text
 
 

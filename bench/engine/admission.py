@@ -1,0 +1,55 @@
+"""What this machine can be asked for at all: said before anything is measured, never by making anything smaller."""
+
+from collections.abc import Iterable, Sequence
+
+from bench.analyse.footprint import least_bytes, reference_bytes
+from bench.plan.case import Case, Point
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Sweep
+from bench.show import units
+from bench.store import machine
+
+
+def check_threads(sweep: Sweep) -> None:
+    """Raise WrongRequest if a sweep asks for more threads than this process may use cores, and doesn't insist."""
+    cores, threads = machine.visible_cores(), max(point.threads for point in sweep.points)
+    if threads > cores and not sweep.effort.oversubscribe:
+        raise WrongRequest(
+            f"threads = {threads} is more than the {cores} cores that this process may use, so times would say little; "
+            "to measure it all the same: --oversubscribe, or oversubscribe = true in the sweep file"
+        )
+
+
+def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> dict[str, str]:
+    """Return the implementations whose case can't fit into the memory that is free, each with both figures.
+
+    The figures are lower bounds, so that what might fit is tried.
+    If the reference alone doesn't fit, nothing can be checked, and all implementations are named.
+    """
+    free = f"and {units.size(free_bytes)} is free"
+    needed = reference_bytes(point)
+    if needed > free_bytes:
+        reason = (
+            f"the reference, eager in float64 on one item, needs at least {units.size(needed)} of memory, {free}: "
+            "no implementation can be checked here"
+        )
+        return dict.fromkeys(implementations, reason)
+    figures = {name: least_bytes(Case(point, name)) for name in implementations}
+    return {
+        name: f"needs at least {units.size(figure)} of memory, {free}"
+        for name, figure in figures.items()
+        if figure > free_bytes
+    }
+
+
+def nothing_fits(sweep: Sweep, free_bytes: int) -> bool:
+    """Return whether no case of a sweep can fit into the memory that is free, so that no worker will be asked."""
+    names = sweep.implementations
+    return all(len(too_large(point, names, free_bytes)) == len(names) for point in sweep.points)
+
+
+def missing_devices(points: Iterable[Point], known: Iterable[str]) -> list[str]:
+    """Return the devices that points ask for and that are not among the known GPUs."""
+    gpus = {*known}
+    asked = dict.fromkeys(point.device for point in points if point.device != "cpu")
+    return [device for device in asked if ("cuda:0" if device == "cuda" else device) not in gpus]

@@ -1,0 +1,48 @@
+"""What makes `pytest bench` fail at a point, and so end with status 1."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.plan.names import is_own
+
+Row = Mapping[str, Any]
+"""A row of the results by column; a text that is missing is None or empty."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Implementations that share a status and a detail."""
+
+    names: tuple[str, ...]
+    status: str
+    detail: str
+
+    def __str__(self) -> str:
+        """Return all of it: `eager, sdpa oom: not enough memory`."""
+        return f"{self.brief}: {self.detail}" if self.detail else self.brief
+
+    @property
+    def brief(self) -> str:
+        """Who and how, without the detail: `eager, sdpa oom`."""
+        return f"{', '.join(self.names)} {self.status}"
+
+
+def reasons(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device: bool) -> list[Reason]:
+    """Return why a point fails, one for each status and detail; nothing if it doesn't.
+
+    With `fail_on` the statuses in it fail the point, whoever has them. With None the point fails if its device isn't
+    there, if a user's own implementation isn't ok, or if nothing could be measured, unless all are unsupported.
+    """
+    bad = [row for row in rows if row["status"] != "ok"]
+    if fail_on is not None:
+        return _gathered(row for row in bad if row["status"] in fail_on)
+    nothing = len(bad) == len(rows) and any(row["status"] != "unsupported" for row in bad)
+    return _gathered(row for row in bad if nothing or lacks_device or is_own(row["implementation"]))
+
+
+def _gathered(rows: Iterable[Row]) -> list[Reason]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        found.setdefault((row["status"], row["detail"] or ""), []).append(row["implementation"])
+    return [Reason(tuple(names), status, detail) for (status, detail), names in found.items()]

@@ -1,0 +1,179 @@
+"""A user's own implementation, `module:attribute`: looked for before anything starts, without importing it."""
+
+import ast
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+from bench.plan.errors import WrongRequest, suggestion
+
+ATTEND_PARAMETERS = 3
+"""A function that asks for so many values can't be an adapter, which takes the layer alone."""
+
+UNTOLD = {"exec", "eval", "globals", "locals", "setattr", "vars"}
+"""A module that uses one of these may have names that its source doesn't show."""
+
+
+def search_path() -> list[str]:
+    """Return the folders in which a worker process will look for modules."""
+    return list(dict.fromkeys(entry or str(Path.cwd()) for entry in ("", *sys.path)))
+
+
+def misspelled(name: str) -> str:
+    """Return the line that refuses a file's name in place of `module:attribute`, empty if the name isn't one."""
+    module, colon, attribute = name.partition(":")
+    if colon:
+        right, is_wrong = _dotted(module), bool(attribute) and _dotted(module) not in ("", module)
+    elif "/" in module or module.endswith(".py"):
+        right, attribute, is_wrong = _dotted(module), "adapt", True
+    else:
+        right, _, attribute = module.rpartition(".")
+        is_wrong = bool(right and attribute)
+    if not is_wrong:
+        return ""
+    where = ", and run it from that folder" if _is_elsewhere(module) else ""
+    return (
+        f"implementation {name!r} must be spelled module:attribute, the module as Python imports it; "
+        f"did you mean {right}:{attribute}{where}?"
+    )
+
+
+def check(names: Iterable[str]) -> None:
+    """Raise WrongRequest, with a line for each, if a user's implementations can't be where a worker will look."""
+    path = search_path()
+    if mistakes := [line for name in names if ":" in name and (line := objection(name, path))]:
+        raise WrongRequest("\n".join(mistakes))
+
+
+def objection(name: str, path: Sequence[str]) -> str:
+    """Return why `module:attribute` can't be an implementation, in one line; empty if nothing speaks against it.
+
+    The module is looked for in the folders of `path` and read, never run: what a source can't tell is not judged.
+    """
+    module, _, attribute = name.partition(":")
+    importlib.invalidate_caches()
+    spec = _find(module, path)
+    if spec is None:
+        near = suggestion(module, _modules_here()) if "." not in module else ""
+        return (
+            f"implementation {name!r}: there is no module {module}; "
+            f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH{near}"
+        )
+    tree = _source(spec)
+    first = attribute.partition(".")[0]
+    if tree is None or _is_submodule(first, spec):
+        return ""
+    names = _names(tree)
+    if names is not None and first not in names:
+        known = sorted(name for name in names if not name.startswith("_"))
+        said = f"it has {', '.join(known)}" if known else "it has no names"
+        return f"implementation {name!r}: {module} has no {first}; {said}{suggestion(first, known)}"
+    return _raw_attend(module, attribute, tree)
+
+
+def _dotted(module: str) -> str:
+    """Return the name by which Python imports a file that was named by its path."""
+    if not ("/" in module or module.endswith(".py")):
+        return module
+    path = Path(module.removesuffix(".py"))
+    return path.name if _is_elsewhere(module) else ".".join(path.parts)
+
+
+def _is_elsewhere(path: str) -> bool:
+    return Path(path).is_absolute() or ".." in Path(path).parts
+
+
+def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
+    """Return where a module lies, None if nowhere; packages are entered without being imported."""
+    first, *rest = module.split(".")
+    spec = PathFinder.find_spec(first, path) or _elsewhere(first)
+    for name in rest:
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        spec = PathFinder.find_spec(name, list(spec.submodule_search_locations))
+    return spec
+
+
+def _elsewhere(name: str) -> ModuleSpec | None:
+    """Return a module that isn't found by folders: one that is built in, or that an editable install knows."""
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+
+
+def _modules_here() -> list[str]:
+    return sorted(file.stem for file in Path().glob("*.py"))
+
+
+def _source(spec: ModuleSpec) -> ast.Module | None:
+    """Return a module's source as a tree, None if it has none or can't be read as Python."""
+    if not spec.origin or not spec.origin.endswith(".py"):
+        return None
+    try:
+        return ast.parse(importlib.util.decode_source(Path(spec.origin).read_bytes()))
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def _is_submodule(name: str, spec: ModuleSpec) -> bool:
+    folders = spec.submodule_search_locations
+    return folders is not None and PathFinder.find_spec(name, list(folders)) is not None
+
+
+def _names(tree: ast.Module) -> set[str] | None:
+    """Return the names that a module's source binds, None if it may have others."""
+    names: set[str] = set()
+    for node in _top_level(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.Name(ctx=ast.Store()):
+                names.add(node.id)
+            case ast.Import() | ast.ImportFrom():
+                names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            names |= {*node.names}
+        if isinstance(node, ast.Name) and node.id in UNTOLD:
+            return None
+    return None if {"*", "__getattr__"} & names else names
+
+
+def _top_level(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes below one, without the insides of functions and classes."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield from _top_level(child)
+
+
+def _raw_attend(module: str, attribute: str, tree: ast.Module) -> str:
+    """Return the line that says how to wrap a core that was named in place of an adapter, empty if it isn't one."""
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == attribute]
+    if not found or found[-1].decorator_list:
+        return ""
+    arguments = found[-1].args
+    required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    if required < ATTEND_PARAMETERS:
+        return ""
+    made = _wrapped(attribute, tree)
+    way = (
+        f"name {module}:{made}, which wraps it"
+        if made
+        else (f"wrap it in {module}, adapt = with_attend({attribute}), and name {module}:adapt")
+    )
+    return f"implementation '{module}:{attribute}' is an attend, and an implementation takes the layer; {way}"
+
+
+def _wrapped(attend: str, tree: ast.Module) -> str:
+    """Return the name to which a module assigns `with_attend(attend)`, empty if there is none."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=made)], value=ast.Call(func=function, args=[ast.Name(id=wrapped)])):
+                if wrapped == attend and ast.unparse(function).endswith("with_attend"):
+                    return made
+    return ""

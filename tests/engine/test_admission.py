@@ -1,0 +1,84 @@
+"""What a machine can be asked for."""
+
+import pytest
+
+from bench.engine.admission import check_threads, missing_devices, nothing_fits, too_large
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Effort, Sweep
+from bench.store import machine
+from tests.points import point
+
+GIB = 1 << 30
+
+
+def crowded(threads: int, *, oversubscribe: bool = False) -> Sweep:
+    """Return a sweep of two points, one of which has so many threads."""
+    effort = Effort(oversubscribe=oversubscribe)
+    return Sweep("tiny", (point(threads=1), point(threads=threads)), ("eager",), effort=effort)
+
+
+def test_as_many_threads_as_cores_are_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All cores may be used; one thread more is refused with both numbers, unless the sweep insists."""
+    monkeypatch.setattr(machine, "visible_cores", lambda: 4)
+    check_threads(crowded(4))
+    check_threads(crowded(64, oversubscribe=True))
+    with pytest.raises(WrongRequest, match="threads = 64 is more than the 4 cores") as refusal:
+        check_threads(crowded(64))
+    assert "--oversubscribe" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_fits_is_not_named() -> None:
+    """A small point fits into a gibibyte with any implementation."""
+    assert too_large(point(), ["eager", "sdpa", "mykernel:adapt"], GIB) == {}
+
+
+def test_only_those_that_hold_too_much_are_named() -> None:
+    """With two gibibytes 8 items of 4096 tokens fit if the scores aren't held, or those of one head alone."""
+    names = ["eager", "stepwise", "sdpa_math", "manual", "sdpa", "online", "mykernel:adapt"]
+    found = too_large(point(batch=8, num_tokens=4096, channels=12, token_len=12, num_heads=6), names, 2 * GIB)
+    assert [*found] == ["eager", "stepwise", "sdpa_math"]
+    assert all("2.00 GiB is free" in reason for reason in found.values())
+
+
+def test_a_reference_that_is_too_large_names_all() -> None:
+    """Whatever an implementation needs, it can't be checked: each has the same reason."""
+    names = ["eager", "sdpa", "mykernel:adapt"]
+    found = too_large(point(num_tokens=10_000_000), names, 64 * GIB)
+    assert [*found] == names
+    assert len({*found.values()}) == 1
+
+
+def test_a_sweep_of_which_nothing_fits() -> None:
+    """One case that may fit is enough to ask a worker."""
+    huge, small = point(num_tokens=10_000_000), point()
+    assert nothing_fits(Sweep("huge", (huge, huge), ("eager", "sdpa")), GIB)
+    assert not nothing_fits(Sweep("mixed", (huge, small), ("eager", "sdpa")), GIB)
+    scores = point(batch=8, num_tokens=4096, num_heads=6)
+    assert nothing_fits(Sweep("scores", (scores,), ("eager",)), 2 * GIB)
+    assert not nothing_fits(Sweep("scores", (scores,), ("eager", "sdpa")), 2 * GIB)
+
+
+def test_memory_of_a_gpu_is_not_judged() -> None:
+    """What a case needs on a GPU is not the host's; the reference is computed on the host."""
+    large = {"batch": 8, "num_tokens": 4096, "num_heads": 6, "device": "cuda", "timing": "device-cold"}
+    assert too_large(point(**large), ["eager"], 2 * GIB) == {}
+    assert "eager" in too_large(point(**{**large, "num_tokens": 100_000}), ["eager"], 2 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("devices", "missing"),
+    [
+        (["cpu"], []),
+        (["cpu", "cuda", "cuda:0", "cuda:1"], []),
+        (["cuda:2", "cuda:1", "cuda:7"], ["cuda:2", "cuda:7"]),
+    ],
+)
+def test_devices_that_are_not_there(devices: list[str], missing: list[str]) -> None:
+    """Of two GPUs `cuda` is the first; a number beyond them is missing."""
+    assert missing_devices([point(device=device) for device in devices], ["cuda:0", "cuda:1"]) == missing
+
+
+def test_without_gpus_any_is_missing() -> None:
+    """A machine without a GPU lacks `cuda` itself."""
+    assert missing_devices([point(device="cuda")], []) == ["cuda"]

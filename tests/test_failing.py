@@ -1,0 +1,64 @@
+"""What fails a point."""
+
+import pytest
+
+from bench.failing import reasons
+
+OK, MHA = ("eager", "ok", ""), ("mha", "unsupported", "needs an even number of heads")
+OWN_WRONG, OWN_UNSUPPORTED = ("mykernel:adapt", "incorrect", "is off by 0.1"), ("mykernel:adapt", "unsupported", "no")
+Case = tuple[str, str, str]
+
+
+def rows(*cases: Case) -> list[dict[str, str]]:
+    """Return rows of implementation, status and detail."""
+    return [dict(zip(("implementation", "status", "detail"), case, strict=True)) for case in cases]
+
+
+@pytest.mark.parametrize(
+    ("cases", "expected"),
+    [
+        ([OK], []),
+        ([OK, MHA], []),
+        ([OK, ("sdpa", "incorrect", "is off")], []),
+        ([OK, ("mykernel:adapt", "ok", "")], []),
+        ([OK, OWN_WRONG, MHA], ["mykernel:adapt incorrect: is off by 0.1"]),
+        ([OK, OWN_UNSUPPORTED], ["mykernel:adapt unsupported: no"]),
+        ([OK, ("installed", "crashed", "")], ["installed crashed"]),
+        ([MHA, ("mha_weights", *MHA[1:])], []),
+        (
+            [("eager", "oom", "no memory"), ("sdpa", "oom", "no memory"), MHA],
+            [
+                "eager, sdpa oom: no memory",
+                "mha unsupported: needs an even number of heads",
+            ],
+        ),
+    ],
+)
+def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Case], expected: list[str]) -> None:
+    """So does a point where nothing could be measured; a shipped implementation beside one that is ok doesn't."""
+    assert [str(reason) for reason in reasons(rows(*cases), None, lacks_device=False)] == expected
+
+
+def test_a_device_that_is_not_there_fails() -> None:
+    """All are unsupported then, which would be fine for a layer that no implementation can express."""
+    without = [(name, "unsupported", "no CUDA device") for name in ("eager", "sdpa")]
+    (reason,) = reasons(rows(*without), None, lacks_device=True)
+    assert str(reason) == "eager, sdpa unsupported: no CUDA device"
+    assert reason.brief == "eager, sdpa unsupported"
+    assert reasons(rows(*without), None, lacks_device=False) == []
+
+
+@pytest.mark.parametrize(
+    ("statuses", "failing"),
+    [
+        ([], []),
+        (["incorrect"], ["mykernel:adapt"]),
+        (["unsupported"], ["mha"]),
+        (["unsupported", "incorrect", "oom"], ["mykernel:adapt", "mha"]),
+        (["oom"], []),
+    ],
+)
+def test_statuses_replace_the_rule(statuses: list[str], failing: list[str]) -> None:
+    """What is asked for holds for shipped implementations and for a user's own alike, and nothing else does."""
+    found = reasons(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True)
+    assert [name for reason in found for name in reason.names] == failing
