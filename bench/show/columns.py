@@ -13,6 +13,9 @@ from bench.show.rows import Row
 
 GAP = "  "
 
+PAIRED = "paired"
+"""What a row says that ranks before one with better numbers."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -43,6 +46,7 @@ def columns(baseline: str | None, target: float) -> list[Column]:
         Column("", lambda row: "".join(doubt.letter for doubt in doubts(row, target)), is_text=True),
         Column("latency", lambda row: units.seconds(row["latency_s"])),
         Column("", _latency_interval, rank=1, is_text=True),
+        Column("", lambda row: str(row["order"]), rank=1, is_text=True),
         Column(
             "speed-up", lambda row: "baseline" if row["implementation"] == baseline else units.ratio(row["speedup"])
         ),
