@@ -43,10 +43,9 @@ def columns(baseline: str | None, target: float) -> list[Column]:
     """Return all columns, from left to right."""
     return [
         Column("", lambda row: str(row["implementation"]), is_text=True),
-        Column("", lambda row: "".join(doubt.letter for doubt in doubts(row, target)), is_text=True),
+        Column("", lambda row: _remarks(row, target), is_text=True),
         Column("latency", lambda row: units.seconds(row["latency_s"])),
         Column("", _latency_interval, rank=1, is_text=True),
-        Column("", lambda row: str(row["order"]), rank=1, is_text=True),
         Column(
             "speed-up", lambda row: "baseline" if row["implementation"] == baseline else units.ratio(row["speedup"])
         ),
@@ -76,6 +75,10 @@ def _total(found: Sequence[Fitted]) -> int:
 
 def _width(column: Column, rows: Sequence[Row]) -> int:
     return max(len(column.heading), *(len(column.cell(row)) for row in rows))
+
+
+def _remarks(row: Row, target: float) -> str:
+    return f"{''.join(doubt.letter for doubt in doubts(row, target))} {row['order']}".strip()
 
 
 def _latency_interval(row: Row) -> str:

@@ -21,9 +21,7 @@ from bench.show.words import counted, differences, parts, varying
 
 INDENT = 2
 
-PAIRED_MEANING = (
-    "faster in the rounds that both were in, and so above a row with a shorter latency or a larger speed-up"
-)
+PAIRED_MEANING = "faster in the rounds that both were in, so it stands above a row with a better time or ratio"
 
 
 @dataclass(frozen=True)

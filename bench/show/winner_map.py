@@ -65,7 +65,7 @@ def words(cell: Outcome) -> list[str]:
 
 def _names(cell: Outcome, last: str) -> list[str]:
     """Return a line for each name; of many the last line counts the rest."""
-    said = [*cell.names] if len(cell.names) <= MOST_NAMES + 1 else [*cell.names[:MOST_NAMES]]
+    said = [*cell.names] if len(cell.names) <= MOST_NAMES + 1 else [*cell.names[:MOST_NAMES]]  # never "1 others"
     rest = len(cell.names) - len(said)
     said = [*said, f"{rest} others"] if rest else said
     return [*said[:-1], f"{last}{said[-1]}"]
@@ -151,7 +151,7 @@ def _notes(of: WinnerMap) -> Iterator[str]:
     if TIE in said:
         yield f"hatched: shown to be {WITHIN} of each other"
     if NOT_DECIDED in said:
-        yield f"grey: not decided; {TIE} or {WINNER} takes more processes"
+        yield "grey: not decided; more processes would show a winner or a tie"
     if said - {WINNER, *PLAIN}:
         yield "pale: the fastest without an interval, or the only one measured, so that no winner is shown"
     if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
