@@ -159,7 +159,7 @@ TRUTHS = {
 @pytest.mark.parametrize("processes", [3, 5, 10])
 @pytest.mark.parametrize("name", list(TRUTHS))
 def test_a_wrong_winner_is_rare(name: str, processes: int) -> None:
-    """At most 1 % of points whose fastest leads by no more than the margin get a winner, up to chance: 3 sd are 0.5 %."""
+    """At most 1 % of points whose fastest leads by the margin or less get a winner; 3 sd of chance are 0.5 % more."""
     truth, scatter = TRUTHS[name]
     drawn = np.random.default_rng(processes).normal(truth, scatter, (POINTS, processes, len(truth)))
     assert sum(WINNER in said(logs) for logs in drawn) <= 0.015 * POINTS

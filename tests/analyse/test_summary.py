@@ -8,7 +8,7 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.store.record import Record, Slots
 from bench.store.table import COLUMNS
-from tests.examples import ORIGIN, case, point, record
+from tests.examples import ORIGIN, case, record
 
 T_975 = {1: 12.706, 2: 4.303}
 """The 97.5 % points of Student's t by degrees of freedom, as printed in tables."""
@@ -104,7 +104,7 @@ def test_rows_say_how_they_stand_among_those_of_their_point() -> None:
         (7, "mha"): "not decided",
     }
     assert found["further_processes"].notna().tolist() == [False, False, False, False, True, True]
-    assert found.loc[(7, "sdpa"), "further_processes"] == found.loc[(7, "mha"), "further_processes"]
+    assert found["further_processes"].nunique() == 1
 
 
 def test_what_failed_and_what_is_alone_has_no_standing() -> None:

@@ -70,7 +70,8 @@ def test_rows_that_rank_before_a_shorter_latency_say_why() -> None:
         slots = quiet.slots
         slow = tuple((value * (3 if number >= 4 else 1),) for number, (value,) in enumerate(slots.timings_s))
         made.append(replace(quiet, slots=replace(slots, timings_s=slow)))
-        first = Slots(*(column[:4] for column in (slots.rounds, slots.timings_s, slots.switches, slots.faults)))
+        slots = busy.slots
+        first = Slots(slots.rounds[:4], slots.timings_s[:4], slots.switches[:4], slots.faults[:4])
         later = tuple((value * (1.1 + process / 1000),) for (value,) in first.timings_s)
         made.append(replace(busy, slots=replace(first, timings_s=later)))
     text = shown(summarise(made, "mha"))
