@@ -80,7 +80,7 @@ VISIT_S = 3.0
 COUNTS = (3, 5, 10)
 """Processes of a run."""
 
-DRAWS, SIMULATED = 400, 5_000
+DRAWS, SIMULATED = 400, 2_000
 """Points that are drawn of each kind from the pool, and from normal samples."""
 
 SMOOTHING = 1.06
@@ -204,7 +204,9 @@ def simulate() -> None:
 
 
 def stored(folder: Path) -> None:
-    """Print what both rules say of each point of a run."""
+    """Print what both rules say of each point of a run, and of runs that are drawn with its means and its scatter."""
+    rng = np.random.default_rng(1)
+    totals: dict[tuple[int, str, str], Tally] = defaultdict(Tally)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for point, records in _by_point(journal.read(folder)).items():
         failed = {record.case.implementation for record in records if record.status != "ok"}
@@ -214,8 +216,12 @@ def stored(folder: Path) -> None:
             says, members = rule(logs)
             counts[name][says] += 1
             print(f"{point.name} {name}: {says}: {', '.join(names[member] for member in members)}")
+        for processes in COUNTS:
+            for name, tally in _tallies(lambda: _drawn(logs, processes, rng), logs.mean(axis=0), DRAWS).items():  # noqa: B023
+                totals[processes, "points like these", name].add(tally)
     for name, count in counts.items():
         print(f"{name}: {dict(count)}")
+    _print(totals)
 
 
 def _tallies(drawn: Callable[[], Logs], truth: npt.NDArray[np.float64], draws: int) -> dict[str, Tally]:
