@@ -25,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN=VALUE,…",
         action="append",
         default=[],
-        help="which cases (default: the winner and the baseline of each point, and stepwise for the stages; "
+        help="which cases (default: the fastest and the baseline of each point, and stepwise for the stages; "
         "stepwise can be chosen at every point of the run, whether or not the run measured it)",
     )
     parser.add_argument(

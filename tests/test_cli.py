@@ -105,7 +105,7 @@ def test_scaling_prints_fits_and_draws_them(run: Path, tmp_path: Path, capsys: p
     assert main(["scaling", str(run)]) == 0
     said = capsys.readouterr().out
     assert said.count("latency exponent 5 to 7") == 2
-    assert said.count("winner at N: 5 to 7 sdpa") == 2
+    assert said.count("fastest at N: 5 to 7 sdpa") == 2
     drawn = {path.name for path in (tmp_path / "there").iterdir()}
     assert drawn == {path.name for path in (run / "plots").iterdir()}
     assert all(name in said and name.startswith("scaling-tokens") for name in drawn)

@@ -23,7 +23,7 @@ STEPS = 200
 """Places looked at between two that were measured: those of a sweep lie less than tenfold apart, so 1 % a step."""
 
 Leaders = Mapping[int, Sequence[str]]
-"""Who leads at each number of tokens, fastest first: one name has won, several tie."""
+"""Who may be the fastest at each number of tokens, by rank: one name, or several that tie or are not decided."""
 
 
 @dataclass(frozen=True)

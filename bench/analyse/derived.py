@@ -1,10 +1,12 @@
 """What is derived from rows on reading."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-Row = Mapping[str, Any]
+from bench.analyse.crossover import lead
+from bench.analyse.estimates import Interval
+from bench.analyse.fastest import lead_over
+from bench.analyse.series import Row
 
 LAUNCH_SHARE = 0.9
 """From this share of the device's time on, submitting calls is what a loop of them waits for."""
@@ -20,11 +22,11 @@ def launch_bound(row: Row) -> bool | None:
 
 
 def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> float | None:
-    """Return the number of calls after which compiling has paid, infinite where it never does.
+    """Return the number of calls after which compiling has paid, infinite if the compiled layer is slower.
 
-    What compiling gains is the difference to the same implementation uncompiled, or to the baseline where that
-    wasn't measured beside it; both by their paired ratios to the baseline, where they have them.
-    None for what wasn't compiled, or where there is nothing to compare with.
+    What compiling gains is the difference to the same implementation uncompiled, or to the baseline if that
+    wasn't measured beside it; both by their paired ratios to the baseline, if they have them.
+    None for what wasn't compiled, if there is nothing to compare with, or if it isn't shown which one is faster.
     """
     if row["compile_cold_s"] is None or row["latency_s"] is None:
         return None
@@ -34,8 +36,20 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
     plain = (measured.get(name.removeprefix(COMPILED)) if name.startswith(COMPILED) else None) or base
     if plain is None:
         return None
+    gain = _gain(row, plain)
+    if not gain.is_known or gain.low <= 1 <= gain.high:
+        return None
     gained_s = _paired_s(plain, base) - _paired_s(row, base)
     return math.ceil(row["compile_cold_s"] / gained_s) if gained_s > 0 else math.inf
+
+
+def _gain(row: Row, plain: Row) -> Interval:
+    """Return how many times as fast as the plain row a row is: paired, if one of the two is the fastest."""
+    if row.get("rank") == 1:
+        return lead_over(plain) or lead(row, plain)
+    if plain.get("rank") == 1 and (behind := lead_over(row)):
+        return Interval(1 / behind.value, 1 / behind.high, 1 / behind.low)
+    return lead(row, plain)
 
 
 def _paired_s(row: Row, base: Row | None) -> float:

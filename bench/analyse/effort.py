@@ -27,7 +27,7 @@ def further_processes(base: Sample, new: Sample, limits: Limits, undecided: int)
         changes = _with(base, new, further)
         return judged(changes, limits.p_changed(changes) < limits.level / max(undecided, 1), limits)
 
-    found = _smallest(lambda further: verdicts(further) != INCONCLUSIVE, len(base.mean))
+    found = smallest(lambda further: verdicts(further) != INCONCLUSIVE, len(base.mean))
     return found, np.where(found > 0, verdicts(found), INCONCLUSIVE)
 
 
@@ -39,7 +39,7 @@ def _with(base: Sample, new: Sample, further: Counts) -> Difference:
     )
 
 
-def _smallest(decides: Callable[[Counts], Truths], rows: int) -> Counts:
+def smallest(decides: Callable[[Counts], Truths], rows: int) -> Counts:
     """Return the smallest number from 1 to MOST_PROCESSES that decides each row, 0 where none does.
 
     More processes narrow the interval, so what decides goes on to: the number is found by halving.

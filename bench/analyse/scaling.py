@@ -1,12 +1,13 @@
 """How latency and memory grow along an axis: local exponents, and all that is known of a series."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from bench.analyse.crossover import Crossover, Leaders, crossovers
+from bench.analyse.crossover import Crossover, crossovers
 from bench.analyse.estimates import Array, Estimates, Interval, combined, exact, intervals, log_latencies
+from bench.analyse.fastest import Outcome, outcome
 from bench.analyse.fit import Fit, fit
 from bench.analyse.series import AXES, TOKENS, Axis, Row, by, groups
 
@@ -32,22 +33,19 @@ class Growth:
 
 @dataclass(frozen=True)
 class Scaling:
-    """All implementations along one axis: their rows, their growth, who leads where, and where that changes."""
+    """All implementations along one axis: their rows, their growth, who is fastest where, and where that changes."""
 
     axis: Axis
     rows: tuple[Row, ...]
     growths: tuple[Growth, ...]
-    leaders: Leaders
+    outcomes: Mapping[int, Outcome]
     crossovers: tuple[Crossover, ...]
 
 
-def scalings(rows: Iterable[Row], leaders: Callable[[Sequence[Row]], Sequence[str]]) -> list[Scaling]:
-    """Return every series among rows that were measured, by axis; one implementation was measured twice in each.
-
-    `leaders` tells who leads among the rows of one point, fastest first: one name has won, several tie.
-    """
+def scalings(rows: Iterable[Row]) -> list[Scaling]:
+    """Return every series among rows that were measured, by axis; one implementation was measured twice in each."""
     known = list(rows)
-    found = (_scaling(group, axis, leaders) for axis in AXES for group in groups(known, axis))
+    found = (_scaling(group, axis) for axis in AXES for group in groups(known, axis))
     return [scaling for scaling in found if any(growth.latency for growth in scaling.growths)]
 
 
@@ -59,11 +57,12 @@ def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
     return tuple(Exponent(*gap) for gap in zip(places[:-1], places[1:], slopes, strict=True))
 
 
-def _scaling(group: Sequence[Row], axis: Axis, leaders: Callable[[Sequence[Row]], Sequence[str]]) -> Scaling:
-    leading = {place: tuple(leaders(rows)) for place, rows in sorted(by(group, axis.column).items())}
-    changes = crossovers(group, leading) if axis is TOKENS else []
+def _scaling(group: Sequence[Row], axis: Axis) -> Scaling:
+    outcomes = {place: outcome(rows) for place, rows in sorted(by(group, axis.column).items())}
+    leaders = {place: found.names for place, found in outcomes.items()}
+    changes = crossovers(group, leaders) if axis is TOKENS else []
     growths = tuple(_growth(name, rows, axis) for name, rows in by(group, "implementation").items())
-    return Scaling(axis, tuple(group), growths, leading, tuple(changes))
+    return Scaling(axis, tuple(group), growths, outcomes, tuple(changes))
 
 
 def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:

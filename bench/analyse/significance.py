@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from bench.analyse.statistics import CONFIDENCE
 
@@ -48,7 +48,7 @@ def difference(base: Sample, new: Sample) -> Difference:
 
 def half_width(of: Difference, confidence: float = CONFIDENCE) -> Array:
     """Return the half-width of the t interval of a difference."""
-    return np.asarray(stats.t.ppf(0.5 + confidence / 2, of.freedom) * of.standard_error)
+    return np.asarray(special.stdtrit(of.freedom, 0.5 + confidence / 2) * of.standard_error)
 
 
 def p_beyond(of: Difference, margin: float) -> Array:
@@ -58,14 +58,14 @@ def p_beyond(of: Difference, margin: float) -> Array:
     level at a margin of 0 too; with a margin of many standard errors it is the one-sided test.
     """
     size = np.abs(of.value)
-    near = stats.t.sf((size - margin) / of.standard_error, of.freedom)
-    far = stats.t.sf((size + margin) / of.standard_error, of.freedom)
+    near = special.stdtr(of.freedom, -(size - margin) / of.standard_error)
+    far = special.stdtr(of.freedom, -(size + margin) / of.standard_error)
     return np.asarray(near + far)
 
 
 def p_within(of: Difference, margin: float) -> Array:
     """Return the p-value of "the true difference is at least the margin", the larger of two one-sided tests."""
-    return np.asarray(stats.t.sf((margin - np.abs(of.value)) / of.standard_error, of.freedom))
+    return np.asarray(special.stdtr(of.freedom, (np.abs(of.value) - margin) / of.standard_error))
 
 
 def holm(p_values: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.analyse.ranking import Place, ranked
 from bench.analyse.statistics import latency, paired_log_ratio, ratio
 from bench.plan.case import Case, Point
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
@@ -29,9 +30,9 @@ def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
     for record in latest(records):
         by_case.setdefault(record.case, []).append(record)
     rows = {case: row(case, group, by_case.get(Case(case.point, baseline), [])) for case, group in by_case.items()}
-    leaders = _leaders(rows)
-    led = [{**values, **_lead(case, leaders.get(case.point), by_case)} for case, values in rows.items()]
-    return typed(pd.DataFrame(led, columns=list(COLUMNS)))
+    places = _places(rows, by_case)
+    placed = [{**values, **_place(places[case])} if case in places else values for case, values in rows.items()]
+    return typed(pd.DataFrame(placed, columns=list(COLUMNS)))
 
 
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
@@ -62,46 +63,39 @@ def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> di
     }
 
 
-def _leaders(rows: Mapping[Case, Mapping[str, Any]]) -> dict[Point, Case]:
-    """Return the fastest case of each point at which something is ok: by speed-up, by latency where one lacks it."""
-    points: dict[Point, list[Case]] = {}
+def _places(rows: Mapping[Case, Mapping[str, Any]], records: Mapping[Case, Sequence[Record]]) -> dict[Case, Place]:
+    """Return the place of each case that is ok among those of its point."""
+    points: dict[Point, list[str]] = {}
     for case, values in rows.items():
         if values["status"] == "ok":
-            points.setdefault(case.point, []).append(case)
-    return {point: _fastest({case: rows[case] for case in cases}) for point, cases in points.items()}
+            points.setdefault(case.point, []).append(case.implementation)
+    return {
+        Case(point, name): place
+        for point, names in points.items()
+        for name, place in _ranked(
+            {name: rows[Case(point, name)] for name in names}, {name: records[Case(point, name)] for name in names}
+        ).items()
+    }
 
 
-def _fastest(rows: Mapping[Case, Mapping[str, Any]]) -> Case:
-    if all("speedup" in values for values in rows.values()):
-        return max(rows, key=lambda case: float(rows[case]["speedup"]))
-    return min(rows, key=lambda case: float(rows[case]["latency_s"]))
+def _ranked(rows: Mapping[str, Mapping[str, Any]], records: Mapping[str, Sequence[Record]]) -> dict[str, Place]:
+    pairs = {
+        (one, other): log_ratios(records[one], records[other])
+        for one, other in itertools.combinations_with_replacement(records, 2)
+    }
+    paired = all("speedup" in values for values in rows.values())
+    times = {name: 1 / values["speedup"] if paired else values["latency_s"] for name, values in rows.items()}
+    return ranked(list(rows), pairs, {name: math.log(time) for name, time in times.items()})
 
 
-def _lead(case: Case, leader: Case | None, records: Mapping[Case, Sequence[Record]]) -> dict[str, Any]:
-    """Return how many times as fast as a case the fastest of its point is, paired in the rounds that both were in."""
-    if leader is None or any(record.status != "ok" for record in records[case]):
-        return {}
-    logs = log_ratios(records[leader], records[case])
-    if not logs:
-        return {}
-    lead = ratio(logs)
-    return {"lead": lead.value, "lead_low": lead.low, "lead_high": lead.high}
-
-
-def winners(table: pd.DataFrame) -> Mapping[Point, pd.DataFrame]:
-    """Return the rows of each point that are ok, fastest first."""
-    points: dict[Point, list[int]] = {}
-    for index, values in zip(table.index, table.to_dict("records"), strict=True):
-        members = points.setdefault(Case.from_columns({str(k): v for k, v in values.items()}).point, [])
-        if values["status"] == "ok":
-            members.append(index)
-    return {point: _fastest_first(table.loc[members]) for point, members in points.items()}
-
-
-def _fastest_first(rows: pd.DataFrame) -> pd.DataFrame:
-    # ratios are measured in pairs, so they order what latencies, taken over all processes, leave open
-    paired = rows["speedup"].notna().all()
-    return rows.sort_values("speedup", ascending=False) if paired else rows.sort_values("latency_s")
+def _place(place: Place) -> dict[str, Any]:
+    lead = place.lead and {"lead": place.lead.value, "lead_low": place.lead.low, "lead_high": place.lead.high}
+    return {
+        "rank": place.rank,
+        "standing": place.standing,
+        "further_processes": place.further_processes,
+        **(lead or {}),
+    }
 
 
 def _detail(worst: Record, records: Sequence[Record]) -> str | None:

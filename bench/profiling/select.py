@@ -5,16 +5,17 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.summary import winners
+from bench.analyse.fastest import fastest_first
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, unknown
+from bench.show.rows import by_point
 
 STEPWISE = "stepwise"
 """The implementation whose profile has stages: it can be chosen at every point, whether or not the run has it."""
 
 
 def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list[Case]:
-    """Return the cases that the selectors name; without any, the winner, the baseline and stepwise of each point.
+    """Return the cases that the selectors name; without any, the fastest, the baseline and stepwise of each point.
 
     A selector is `column=value,column=value…`; a case must agree with all of one selector.
     Raises WrongRequest for an unknown column, and where no case that is ok agrees.
@@ -24,7 +25,7 @@ def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list
         raise WrongRequest("the run holds no case that is ok")
     stepwise = _stepwise(table, measured)
     if not selectors:
-        return _winners_and_baselines(measured, baseline, {*_cases(stepwise)})
+        return _fastest_and_baselines(measured, baseline, {*_cases(stepwise)})
     candidates = pd.concat([measured, stepwise]).drop_duplicates([*CASE_COLUMNS])
     cases = [case for selector in selectors for case in _agreeing(candidates, selector)]
     return list(dict.fromkeys(cases))
@@ -55,11 +56,11 @@ def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
     return _cases(table)
 
 
-def _winners_and_baselines(measured: pd.DataFrame, baseline: str, stepwise: Collection[Case]) -> list[Case]:
+def _fastest_and_baselines(measured: pd.DataFrame, baseline: str, stepwise: Collection[Case]) -> list[Case]:
     found: list[Case] = []
-    for point, rows in winners(measured).items():
-        cases = _cases(rows)
-        found += [case for case in cases if case is cases[0] or case.implementation == baseline]
+    for point, rows in by_point(measured).items():
+        first, *others = (row["implementation"] for row in fastest_first(rows))
+        found += [Case(point, name) for name in (first, *others) if name in (first, baseline)]
         found += [case for case in [Case(point, STEPWISE)] if case in stepwise]
     return list(dict.fromkeys(found))
 

@@ -13,6 +13,9 @@ from bench.show.rows import Row
 
 GAP = "  "
 
+PAIRED = "paired"
+"""What a row says that ranks before one with better numbers."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -40,7 +43,7 @@ def columns(baseline: str | None, target: float) -> list[Column]:
     """Return all columns, from left to right."""
     return [
         Column("", lambda row: str(row["implementation"]), is_text=True),
-        Column("", lambda row: "".join(doubt.letter for doubt in doubts(row, target)), is_text=True),
+        Column("", lambda row: _remarks(row, target), is_text=True),
         Column("latency", lambda row: units.seconds(row["latency_s"])),
         Column("", _latency_interval, rank=1, is_text=True),
         Column(
@@ -72,6 +75,10 @@ def _total(found: Sequence[Fitted]) -> int:
 
 def _width(column: Column, rows: Sequence[Row]) -> int:
     return max(len(column.heading), *(len(column.cell(row)) for row in rows))
+
+
+def _remarks(row: Row, target: float) -> str:
+    return f"{''.join(doubt.letter for doubt in doubts(row, target))} {row['order']}".strip()
 
 
 def _latency_interval(row: Row) -> str:

@@ -29,11 +29,11 @@ def number(of: Interval) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def ratio(of: Interval, decimals: int = DECIMALS) -> str:
-    """Return a ratio with its interval: `1.20x [1.05, 1.37]`."""
+def ratio(of: Interval, decimals: int = DECIMALS, *, least: float = -math.inf) -> str:
+    """Return a ratio with its interval and at least and at most so many decimals: `1.20x [1.05, 1.37]`."""
     if not of.is_known:
         return units.ratio(of.value)
-    value, low, high = _rounded(of, decimals)
+    value, low, high = _rounded(of, decimals, least)
     return f"{value}x [{low}, {high}]"
 
 
@@ -56,13 +56,13 @@ def _unit(value_s: float) -> tuple[str, float]:
     return name, dict(units.TIME_UNITS)[name]
 
 
-def _rounded(of: Interval, most: float = math.inf) -> tuple[str, ...]:
-    """Return value, low and high with the decimals that the half-width leaves, at most so many."""
+def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> tuple[str, ...]:
+    """Return value, low and high with the decimals that the half-width leaves, at most and at least so many."""
     half, ends = (of.high - of.low) / 2, (of.value, of.low, of.high)
     if half == 0:
         return tuple(units.significant(end) for end in ends)
     power = math.floor(math.log10(half))
-    decimals = int(min((half / 10**power < COARSE) - power, most))
+    decimals = int(max(least, min((half / 10**power < COARSE) - power, most)))
     return tuple(_digits(end, decimals) for end in ends)
 
 

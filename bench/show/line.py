@@ -5,11 +5,12 @@ from collections.abc import Collection
 import pandas as pd
 from rich.text import Text
 
+from bench.analyse.fastest import fastest_first
 from bench.show import units
 from bench.show.console import on_one_line
 from bench.show.rows import Row, by_point, measured, unmeasured
-from bench.show.styles import BAD, GOOD, QUIET, of_status
-from bench.show.verdict import verdict
+from bench.show.styles import QUIET, of_status
+from bench.show.verdict import of_verdict, short, verdict
 from bench.show.words import differences, parts
 
 
@@ -32,7 +33,8 @@ def point_line(
     said = " ".join(parts(point)) if varying is None else differences(point, varying)
     line = Text(f"[{position:>{len(str(total))}}/{total}]{_left(remaining_s)} ", QUIET)
     line.append(f"{said or point.layer}", "not dim")
-    cells = [_verdict(members), *(_outcome(row, baseline) for row in (*measured(members), *unmeasured(members)))]
+    ordered = (*fastest_first(measured(members)), *unmeasured(members))
+    cells = [_verdict(members), *(_outcome(row, baseline) for row in ordered)]
     return on_one_line(Text(" | ").join([line, *cells]), colour=colour)
 
 
@@ -41,7 +43,8 @@ def _left(remaining_s: float | None) -> str:
 
 
 def _verdict(members: list[Row]) -> Text:
-    return Text(str(verdict(members)), GOOD if measured(members) else BAD)
+    found = verdict(members)
+    return Text(short(found), of_verdict(found))
 
 
 def _outcome(row: Row, baseline: str) -> Text:

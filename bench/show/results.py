@@ -10,15 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.derived import calls_until_paid
+from bench.analyse.fastest import Outcome, against_their_numbers, fastest_first
 from bench.plan.case import POINT_COLUMNS, Point
-from bench.show.columns import GAP, Fitted, columns, fit
+from bench.show.columns import GAP, PAIRED, Fitted, columns, fit
 from bench.show.doubts import TARGET, doubts, legend
 from bench.show.rows import Row, by_point, measured, reason, unmeasured
-from bench.show.styles import BAD, GOOD, QUIET, WARNING, of_status
-from bench.show.verdict import Verdict, verdict
+from bench.show.styles import QUIET, WARNING, of_status
+from bench.show.verdict import of_verdict, verdict, words
 from bench.show.words import counted, differences, parts, varying
 
 INDENT = 2
+
+PAIRED_MEANING = "faster in the rounds that both were in, so it stands above a row with a better time or ratio"
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,16 @@ class Results:
 
 
 def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -> RenderableType:
-    """Return the results by point: the winner or the tie, each implementation fastest first, what failed and why.
+    """Return the results by point: who is fastest, each implementation fastest first, what failed and why.
 
     `target` is the half-width of a speed-up's interval from which a row is marked as wide.
     """
     points = by_point(table)
     for rows in points.values():
+        odd = against_their_numbers(measured(rows))
         for row in rows:
             row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
+            row["order"] = PAIRED if row["implementation"] in odd else ""
     return Results(points, baseline, target) if len(table) else Text("no results")
 
 
@@ -74,10 +79,10 @@ def _processes(rows: Sequence[Row]) -> str:
 
 def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[RenderableType]:
     found = verdict(rows)
-    yield Text.assemble((f"{name}  " if name else "", "bold"), (str(found), GOOD if found.names else BAD))
+    yield Text.assemble((f"{name}  " if name else "", "bold"), (words(found), of_verdict(found)))
     if measured(rows):
         yield _line([column.column.heading for column in fitted], fitted, QUIET)
-    for row in measured(rows):
+    for row in fastest_first(measured(rows)):
         yield _line([column.column.cell(row) for column in fitted], fitted, _style(row, found))
     if unmeasured(rows):
         yield _reasons(unmeasured(rows), len(rows), fitted)
@@ -88,8 +93,8 @@ def _line(cells: Sequence[str], fitted: Sequence[Fitted], style: str) -> Text:
     return Text(" " * INDENT + GAP.join(aligned).rstrip(), style)
 
 
-def _style(row: Row, found: Verdict) -> str:
-    return GOOD if row["implementation"] in found.names else ""
+def _style(row: Row, found: Outcome) -> str:
+    return of_verdict(found) if row["implementation"] in found.names else ""
 
 
 def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> RenderableType:
@@ -107,11 +112,11 @@ def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> Rende
 
 
 def _legend(rows: Sequence[Row], target: float) -> Iterator[RenderableType]:
-    found = legend([doubt for row in rows for doubt in doubts(row, target)])
-    if not found:
-        return
     grid = Table.grid(padding=(0, len(GAP)))
-    for doubt in found:
+    for doubt in legend([doubt for row in rows for doubt in doubts(row, target)]):
         grid.add_row(doubt.letter, doubt.meaning, style=WARNING)
-    yield Text()
-    yield grid
+    if any(row["order"] for row in rows):
+        grid.add_row(PAIRED, PAIRED_MEANING, style=QUIET)
+    if grid.row_count:
+        yield Text()
+        yield grid

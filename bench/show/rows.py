@@ -31,12 +31,8 @@ def by_point(table: pd.DataFrame) -> dict[Point, list[Row]]:
 
 
 def measured(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of a point that are ok, fastest first: by speed-up, or by latency where a speed-up is missing."""
-    found = [row for row in rows if is_measured(row)]
-    # ratios are measured in pairs, so they order what latencies, taken over all processes, leave open
-    if all(row["speedup"] is not None for row in found):
-        return sorted(found, key=lambda row: -float(row["speedup"]))
-    return sorted(found, key=lambda row: float(row["latency_s"]))
+    """Return the rows that are ok and hold a time, in their order."""
+    return [row for row in rows if is_measured(row)]
 
 
 def unmeasured(rows: Sequence[Row]) -> list[Row]:

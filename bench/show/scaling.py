@@ -11,14 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.crossover import Crossover
+from bench.analyse.fastest import ALONE, Outcome
 from bench.analyse.fit import COEFFICIENTS
+from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.analyse.scaling import Exponent, Growth, Scaling, scalings
 from bench.analyse.series import TOKENS, moving, places, point_of
 from bench.plan.errors import WrongRequest
 from bench.show import intervals, units
 from bench.show.rows import Row, is_measured, plain
 from bench.show.styles import QUIET
-from bench.show.verdict import verdict
 from bench.show.words import counted, parts
 
 ROUNDING = 1e-9
@@ -40,7 +41,7 @@ LEGEND = {
 def series(table: pd.DataFrame) -> list[Scaling]:
     """Return every series of a table of results; raises WrongRequest where there is none."""
     rows = [row for row in plain(table) if is_measured(row)]
-    found = scalings(rows, lambda at_point: verdict(at_point).names)
+    found = scalings(rows)
     if not found:
         raise WrongRequest(
             "no series: expected cases that are ok at two places or more along num_tokens, num_heads or channels, "
@@ -163,19 +164,26 @@ def _exponent(found: Sequence[Exponent], last: str) -> str:
 def _winners(of: Scaling) -> Iterator[Text]:
     if not any(growth.fit for growth in of.growths):
         yield Text(f"no fit: it needs {COEFFICIENTS} places")
-    told = any(row["latency_low_s"] is not None for row in of.rows)
-    yield Text(f"{'winner' if told else 'fastest, without intervals'} at N: {_leaders(of)}")
+    yield Text(f"fastest at N: {_fastest(of)}")
     for each in of.crossovers:
         yield Text(f"crossover: {crossover(each)}")
     if not of.crossovers:
         yield Text("no crossover: no winner follows another")
 
 
-def _leaders(of: Scaling) -> str:
-    """Return who wins where, places with the same winner together: `50 tie of 2 · 197 to 1024 sdpa`."""
-    named = [(place, names[0] if len(names) == 1 else f"tie of {len(names)}") for place, names in of.leaders.items()]
+def _fastest(of: Scaling) -> str:
+    """Return who is fastest where, places of which the same is said together: `50 tie of 2 · 197 to 1024 sdpa`."""
+    named = [(place, _named(found)) for place, found in of.outcomes.items()]
     runs = [(said, [place for place, _ in run]) for said, run in groupby(named, key=lambda each: each[1])]
     return " · ".join(f"{_range(at)} {said}" for said, at in runs)
+
+
+def _named(found: Outcome) -> str:
+    if found.says == TIE:
+        return f"tie of {len(found.names)}"
+    if found.says == NOT_DECIDED:
+        return f"not decided between {len(found.names)}"
+    return found.names[0] if found.says in (WINNER, ALONE) else f"{found.names[0]} ({found.says})"
 
 
 def _range(at: Sequence[int]) -> str:

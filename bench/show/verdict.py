@@ -1,82 +1,71 @@
-"""Who won at a point, and whether the intervals say so."""
+"""Who is the fastest at a point, in words: the same ones in the table, the live line and the maps."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bench.analyse.estimates import Interval
-from bench.show import intervals
+from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome, outcome
+from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
+from bench.analyse.verdicts import EQUIVALENCE
+from bench.show import intervals, units
 from bench.show.rows import Row, measured
-
-Speed = tuple[float, float | None, float | None]
-"""A speed with its interval: the ratio to the baseline, or calls a second where there is no baseline."""
+from bench.show.styles import BAD, GOOD
 
 LEAD_DECIMALS = 3
-"""A winner may be ahead by less than a hundredth, and that should not read 1.00."""
+"""A winner may be ahead by little more than a hundredth, and that should not read 1.01."""
+
+MOST_NAMES = 3
+"""Names of those that may be the fastest; the rest is counted."""
+
+WITHIN = f"within {units.percent(EQUIVALENCE, trim=True)[:-1]} %"
+"""How close those are that tie."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The names that lead a point, fastest first, and what can be said of them; `by` how far a winner is ahead."""
-
-    says: str
-    names: tuple[str, ...] = ()
-    by: str = ""
-
-    def __str__(self) -> str:
-        """Return the verdict in words: `winner: sdpa, 1.04x [1.02, 1.06] as fast as mha`."""
-        return f"{self.says}: {', '.join(self.names)}{self.by}" if self.names else self.says
+def verdict(rows: Sequence[Row]) -> Outcome:
+    """Return what is known of the fastest among the rows of one point."""
+    return outcome(measured(rows))
 
 
-def verdict(rows: Sequence[Row]) -> Verdict:
-    """Return who won among the rows of one point.
-
-    All tie with the fastest whose ratio to it, paired round by round, may be 1; without intervals there is only a
-    fastest. Results that are older than those ratios are judged by whether the intervals reach that of the fastest.
-    """
-    found = measured(rows)
-    if len(found) > 1 and all(row.get("lead") is not None for row in found):
-        return _paired(found)
-    speeds = _speeds(rows)
-    if not speeds:
-        return Verdict("nothing was measured")
-    names = list(speeds)
-    if len(names) == 1:
-        return Verdict("only one measured", (names[0],))
-    lows, highs = [speeds[name][1] for name in names], [speeds[name][2] for name in names]
-    if None in lows or None in highs:
-        return Verdict("fastest, without intervals", (names[0],))
-    low = lows[0] or 0.0
-    tied = tuple(name for name, high in zip(names, highs, strict=True) if (high or 0.0) >= low)
-    return Verdict("tie", tied) if len(tied) > 1 else Verdict("winner", tied)
+def words(of: Outcome) -> str:
+    """Return it in words: `winner: sdpa, 1.04x [1.02, 1.06] as fast as mha`."""
+    if of.says == WINNER and of.lead is not None:
+        return f"{short(of).partition(',')[0]}, {ahead(of.lead)} as fast as {of.runner_up}"
+    if of.says == NOT_DECIDED and of.further_processes:
+        return f"{short(of)} ({further(of.further_processes)} would decide)"
+    if of.says == WITHOUT_INTERVALS:
+        return f"{short(of)} (one process)"
+    return short(of)
 
 
-def _paired(found: Sequence[Row]) -> Verdict:
-    first, *others = (row["implementation"] for row in found)
-    if any(row["lead_low"] is None for row in found):
-        return Verdict("fastest, without intervals", (first,))
-    tied = [row["implementation"] for row in found[1:] if row["lead_low"] <= 1]
-    if tied:
-        return Verdict("tie", (first, *tied))
-    ahead = intervals.ratio(lead_over(found[1]), LEAD_DECIMALS)
-    return Verdict("winner", (first,), f", {ahead} as fast as {others[0]}")
+def short(of: Outcome) -> str:
+    """Return it in few words: `winner: sdpa, 1.04x as fast as mha`, without interval and advice."""
+    if of.says == NOTHING:
+        return of.says
+    if of.says == WINNER and of.lead is not None:
+        return f"{of.says}: {of.names[0]}, {units.ratio(of.lead.value)} as fast as {of.runner_up}"
+    if of.says == TIE:
+        return f"{of.says} ({WITHIN}): {', '.join(of.names)}"
+    return f"{of.says}: {any_of(of.names)}"
 
 
-def lead_over(row: Row) -> Interval:
-    """Return how many times as fast as a row the fastest of its point is, as they were paired in their rounds."""
-    return Interval(*(math.nan if row[name] is None else row[name] for name in ("lead", "lead_low", "lead_high")))
+def any_of(names: Sequence[str]) -> str:
+    """Return names of which one is meant: `sdpa, mha or eager`; of many `sdpa, mha, eager or 2 others`."""
+    said = [*names] if len(names) <= MOST_NAMES + 1 else [*names[:MOST_NAMES], f"{len(names) - MOST_NAMES} others"]
+    *some, last = said
+    return f"{', '.join(some)} or {last}" if some else last
 
 
-def _speeds(rows: Sequence[Row]) -> dict[str, Speed]:
-    found = measured(rows)
-    paired = all(row["speedup"] is not None for row in found)
-    return {row["implementation"]: _ratio(row) if paired else _rate(row) for row in found}
+def further(processes: int) -> str:
+    """Return so many further processes in words."""
+    return f"about {processes} more {'process' if processes == 1 else 'processes'}"
 
 
-def _ratio(row: Row) -> Speed:
-    return row["speedup"], row["speedup_low"], row["speedup_high"]
+def ahead(lead: Interval) -> str:
+    """Return how far a winner is ahead, with decimals that tell its lower end from 1."""
+    return intervals.ratio(lead, LEAD_DECIMALS, least=2)
 
 
-def _rate(row: Row) -> Speed:
-    low, high = row["latency_low_s"], row["latency_high_s"]
-    return 1 / row["latency_s"], 1 / high if high else None, 1 / low if low else None
+def of_verdict(of: Outcome) -> str:
+    """Return the style of a verdict: loud only if somebody is shown to be fastest, or nobody was measured."""
+    if of.says == NOTHING:
+        return BAD
+    return GOOD if of.says in (WINNER, TIE, ALONE) else "bold"

@@ -1,4 +1,4 @@
-"""The map of winners as a picture: a cell for each point, coloured as its winner, hatched where several tie."""
+"""The map of winners as a picture: a cell for each point, coloured as its winner, hatched if several tie."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,24 +10,30 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from bench.analyse.fastest import NOTHING, Outcome
+from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.analyse.series import CHANNELS, TOKENS, places
 from bench.plan.case import POINT_COLUMNS
-from bench.show import intervals, page, units
+from bench.show import page
 from bench.show.frame import FOOT, LEFT
 from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, text_width, wrapped
 from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, RULE
 from bench.show.palette import ink, mix, style
-from bench.show.winners import Cell, WinnerMap, maps
+from bench.show.verdict import MOST_NAMES, WITHIN, ahead, further
+from bench.show.winners import WinnerMap, maps
 from bench.show.words import counted, parts
 
-TIE, HATCH, STRIPES = "#fdf6d8", "////", 0.08
-"""The colour that is no implementation's, and stripes that say the same once more."""
+TIED, HATCH, STRIPES = "#fdf6d8", "////", 0.08
+"""A colour that no implementation has, and stripes that say the same once more."""
+
+OPEN = "#f0f0f0"
+"""The colour of what is not decided."""
 
 UNSURE = 0.65
-"""So much white is in the colour of what leads without having won: it has no intervals, or no rival."""
+"""So much white is in the colour of the fastest if it has no intervals, or no rival."""
 
-MOST_NAMES = 3
-"""Lines of names in a cell; the rest is counted."""
+PLAIN = {NOTHING: "#ffffff", TIE: TIED, NOT_DECIDED: OPEN}
+"""Cells that don't have the colour of an implementation."""
 
 LINE, PADDING, LEAST_WIDTH = 0.16, 0.12, 1.4
 """The height of a line of words, the room around them and the least width of a cell, in inches."""
@@ -45,20 +51,24 @@ def figure(of: WinnerMap) -> Figure:
         return _figure(of)
 
 
-def words(cell: Cell) -> list[str]:
-    """Return what stands in a cell: who leads, and by how much."""
-    if not cell.names:
-        return [cell.verdict.says]
-    if cell.lead is None:
-        return [cell.names[0], cell.verdict.says]
-    if cell.is_tie:
-        return ["tie", f"within {units.ratio(cell.lead.value)}", *_names(cell)]
-    return [cell.names[0], intervals.ratio(cell.lead), f"as fast as {cell.other}"]
+def words(cell: Outcome) -> list[str]:
+    """Return what stands in a cell: who is fastest, and by how much, or who may be."""
+    if cell.says == WINNER and cell.lead:
+        return [cell.names[0], ahead(cell.lead), f"as fast as {cell.runner_up}"]
+    if cell.says == TIE:
+        return [TIE, WITHIN, *_names(cell, "")]
+    if cell.says == NOT_DECIDED:
+        advice = [further(cell.further_processes)] if cell.further_processes else []
+        return [NOT_DECIDED, *_names(cell, "or "), *advice]
+    return [*cell.names, cell.says]
 
 
-def _names(cell: Cell) -> list[str]:
-    said, rest = list(cell.names[:MOST_NAMES]), len(cell.names) - MOST_NAMES
-    return [*said[:-1], f"{said[-1]} +{rest}"] if rest > 0 else said
+def _names(cell: Outcome, last: str) -> list[str]:
+    """Return a line for each name; of many the last line counts the rest."""
+    said = [*cell.names] if len(cell.names) <= MOST_NAMES + 1 else [*cell.names[:MOST_NAMES]]  # never "1 others"
+    rest = len(cell.names) - len(said)
+    said = [*said, f"{rest} others"] if rest else said
+    return [*said[:-1], f"{last}{said[-1]}"]
 
 
 def _figure(of: WinnerMap) -> Figure:
@@ -99,11 +109,11 @@ def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) 
     axes.set_ylabel(f"{of.axis.name} {of.axis.symbol}{follows}")
 
 
-def _draw_cell(axes: Axes, column: int, row: int, cell: Cell, line: float) -> None:
+def _draw_cell(axes: Axes, column: int, row: int, cell: Outcome, line: float) -> None:
     fill, (first, *rest) = _fill(cell), words(cell)
     look: dict[str, Any] = {"facecolor": fill, "linewidth": 0, "gid": f"cell {column} {row}"}
-    if cell.is_tie:
-        look |= {"hatch": HATCH, "edgecolor": mix(TIE, "#000000", STRIPES)}
+    if cell.says == TIE:
+        look |= {"hatch": HATCH, "edgecolor": mix(TIED, "#000000", STRIPES)}
     corner = (column - 0.5, row - 0.5)
     axes.add_patch(Rectangle(corner, 1, 1, **look))
     axes.add_patch(Rectangle(corner, 1, 1, facecolor="none", edgecolor="white", linewidth=2))
@@ -114,21 +124,15 @@ def _draw_cell(axes: Axes, column: int, row: int, cell: Cell, line: float) -> No
         axes.text(column, top - line * number, text, size=SMALL_SIZE, **placed)
 
 
-def _fill(cell: Cell) -> str:
-    if not cell.names:
-        return "#ffffff"
-    if cell.is_tie:
-        return TIE
+def _fill(cell: Outcome) -> str:
+    if cell.says in PLAIN:
+        return PLAIN[cell.says]
     own = style(cell.names[0]).colour
-    return own if _has_won(cell) else mix(own, "#ffffff", UNSURE)
+    return own if cell.says == WINNER else mix(own, "#ffffff", UNSURE)
 
 
-def _has_won(cell: Cell) -> bool:
-    return cell.verdict.says == "winner"
-
-
-def _ink(cell: Cell, fill: str) -> str:
-    if not cell.names:
+def _ink(cell: Outcome, fill: str) -> str:
+    if cell.says == NOTHING:
         return GREY
     return "white" if ink(fill) == fill else INK
 
@@ -141,11 +145,14 @@ def _facts(of: WinnerMap) -> list[str]:
 def _notes(of: WinnerMap) -> Iterator[str]:
     cells = of.cells.values()
     processes = counted([row["processes"] for row in of.rows if row["latency_s"] is not None], "process", "processes")
-    if any(_has_won(cell) for cell in cells):
+    said = {cell.says for cell in cells}
+    if WINNER in said:
         yield f"[low, high]: 95 % interval over {processes}"
-    if any(cell.is_tie for cell in cells):
-        yield "hatched: a tie of the fastest and all whose intervals reach its own; within: how far they are apart"
-    if any(cell.names and not cell.is_tie and not _has_won(cell) for cell in cells):
+    if TIE in said:
+        yield f"hatched: shown to be {WITHIN} of each other"
+    if NOT_DECIDED in said:
+        yield "grey: not decided; more processes would show a winner or a tie"
+    if said - {WINNER, *PLAIN}:
         yield "pale: the fastest without an interval, or the only one measured, so that no winner is shown"
     if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
         yield "blank: not measured"

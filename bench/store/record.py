@@ -15,7 +15,7 @@ from bench.plan.errors import WrongRequest
 SCHEMA_VERSION = 5
 """2 added host_s, system_peak_bytes, clock_hz, throttle, and to slots others; 3 four columns of the case, which say
 since when they are there; 4 to the table of results, not to records, the ratio to the fastest of a point; 5 to
-records own_cause."""
+records own_cause, and to the table rank, standing and further_processes."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""

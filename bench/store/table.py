@@ -45,7 +45,10 @@ COLUMNS: dict[str, str] = {
     "speedup_low": NUMBER,
     "speedup_high": NUMBER,
     "log_ratio_sd": NUMBER,
-    # ratio to the fastest of the point
+    # among the rows of the point
+    "rank": WHOLE,
+    "standing": TEXT,
+    "further_processes": WHOLE,
     "lead": NUMBER,
     "lead_low": NUMBER,
     "lead_high": NUMBER,
@@ -80,6 +83,7 @@ SINCE = {
     **dict.fromkeys(("host_s", "system_peak_bytes", "clock_hz", "throttle"), 2),
     **CASE_SINCE,
     **dict.fromkeys(("lead", "lead_low", "lead_high"), 4),
+    **dict.fromkeys(("rank", "standing", "further_processes"), 5),
 }
 """The schema version that brought a column; in older results it is empty."""
 

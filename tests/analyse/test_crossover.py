@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bench.analyse.crossover import Leaders, crossovers, lead
+from bench.analyse.estimates import Interval
 from bench.analyse.series import Row, by
-from bench.show.verdict import verdict
 from tests.analyse.planted import HELD, Law, drawn, draws, exact, row
 
 PLACES = (50, 100, 197, 577, 1024)
@@ -19,8 +19,23 @@ def power(at: int, exponent: float) -> Law:
 
 
 def led(rows: list[Row]) -> Leaders:
-    """Return who leads at each place, as the table of results says it."""
-    return {place: verdict(at).names for place, at in by(rows, "num_tokens").items()}
+    """Return who may be the fastest at each place: all whose speed-up's interval reaches that of the largest."""
+    return {place: _reaching(at) for place, at in by(rows, "num_tokens").items()}
+
+
+def _reaching(rows: list[Row]) -> tuple[str, ...]:
+    paired = all(row["speedup"] is not None for row in rows)
+    speeds = {row["implementation"]: _ratio(row) if paired else _rate(row) for row in rows}
+    first, *others = sorted(speeds, key=lambda name: -speeds[name].value)
+    return (first, *(name for name in others if speeds[name].high >= speeds[first].low))
+
+
+def _ratio(row: Row) -> Interval:
+    return Interval(*(row[name] or math.nan for name in ("speedup", "speedup_low", "speedup_high")))
+
+
+def _rate(row: Row) -> Interval:
+    return Interval(*(1 / (row[name] or math.nan) for name in ("latency_s", "latency_high_s", "latency_low_s")))
 
 
 def rival(*logs: float, places: tuple[int, ...] = (100, 400), spread: float = 0.01) -> list[Row]:

@@ -9,15 +9,19 @@ from bench.analyse.derived import calls_until_paid, launch_bound
 
 
 def row(implementation: str, latency_s: float | None, **columns: Any) -> dict[str, Any]:
-    """Return the columns of a row that are read here."""
+    """Return the columns of a row that are read here; three processes that scatter by a thousandth."""
     status = "ok" if latency_s is not None else "error"
     return {
         "implementation": implementation,
         "status": status,
         "latency_s": latency_s,
+        "latency_low_s": latency_s and latency_s * 0.998,
+        "latency_high_s": latency_s and latency_s * 1.002,
+        "processes": 3,
         "compile_cold_s": None,
         "host_s": None,
         "speedup": None,
+        "log_ratio_sd": 0.001,
         **columns,
     }
 
@@ -56,10 +60,34 @@ def test_without_its_twin_it_pays_against_the_baseline() -> None:
     assert calls_until_paid(compiled, [row("eager", 10e-3), row("sdpa", None)], "eager") == pytest.approx(1000, abs=1)
 
 
-def test_what_gains_nothing_never_pays() -> None:
-    """Slower than its twin: no number of calls is enough."""
+def test_what_is_slower_never_pays() -> None:
+    """Shown to be slower than its twin: no number of calls is enough."""
     compiled = row("compiled_eager", 11e-3, compile_cold_s=3.0)
     assert calls_until_paid(compiled, [row("eager", 10e-3)], "eager") == math.inf
+
+
+@pytest.mark.parametrize("speedup", [1.01, 0.99])
+def test_a_gain_that_is_not_shown_has_no_number(speedup: float) -> None:
+    """A speed-up of 1.01 [0.96, 1.06] says neither after how many calls nor never."""
+    compiled = row("compiled_eager", 10e-3, compile_cold_s=3.0, speedup=speedup, log_ratio_sd=0.02)
+    eager = row("eager", 10e-3, speedup=1.0, log_ratio_sd=0.0)
+    assert calls_until_paid(compiled, [eager, compiled], "eager") is None
+    alone = row("compiled_eager", 8e-3, compile_cold_s=3.0, processes=1, latency_low_s=None, latency_high_s=None)
+    assert calls_until_paid(alone, [row("eager", 10e-3), alone], "eager") is None
+
+
+@pytest.mark.parametrize(
+    ("compiled_s", "ranks", "calls"), [(8e-3, (1, 2), 1500), (12.5e-3, (2, 1), math.inf), (8e-3, (2, 3), None)]
+)
+def test_the_pair_says_whether_a_gain_is_shown(compiled_s: float, ranks: tuple[int, int], calls: float | None) -> None:
+    """Both speed-ups over eager scatter by 20 %, the ratio of the two by little: if one leads, the table has it."""
+    noisy, behind = {"log_ratio_sd": 0.2}, {"lead": 1.25, "lead_low": 1.2, "lead_high": 1.3}
+    leads = [{} if rank == 1 else behind for rank in ranks]
+    speedup = 10e-3 / compiled_s
+    compiled = row("compiled_sdpa", compiled_s, compile_cold_s=3.0, speedup=speedup, rank=ranks[0], **noisy, **leads[0])
+    sdpa = row("sdpa", 10e-3, speedup=1.0, rank=ranks[1], **noisy, **leads[1])
+    found = calls_until_paid(compiled, [row("eager", 10e-3, speedup=1.0), sdpa, compiled], "eager")
+    assert found == (calls and pytest.approx(calls, abs=1))
 
 
 def test_what_is_not_compiled_has_nothing_to_pay() -> None:

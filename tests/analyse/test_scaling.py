@@ -8,15 +8,14 @@ import pytest
 from bench.analyse.estimates import log_latencies
 from bench.analyse.scaling import Scaling, exponents, scalings
 from bench.analyse.series import AXES, CHANNELS, HEADS, TOKENS, Axis, Row
-from bench.show.verdict import verdict
 from tests.analyse.planted import HELD, drawn, draws, exact, row
 
 PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192, 384, 768)}
 
 
 def found(rows: Sequence[Row]) -> list[Scaling]:
-    """Return the series among rows, with leaders as the table of results names them."""
-    return scalings(rows, lambda at: verdict(at).names)
+    """Return the series among rows."""
+    return scalings(rows)
 
 
 @pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.name)
@@ -90,11 +89,11 @@ def test_without_two_places_of_one_implementation_there_is_no_series(places: tup
     assert found([row(f"kernel{place}", [1.0], num_tokens=place) for place in places]) == []
 
 
-def test_leaders_stand_by_place() -> None:
-    """Who leads is asked at each place, of its rows alone."""
+def test_the_fastest_stands_by_place() -> None:
+    """Who is fastest is asked at each place, of its rows alone."""
     rows = [*exact("eager", lambda n: n**2.0, (100, 400)), *exact("sdpa", lambda n: 200.0 * n, (100, 400))]
     (scaling,) = found(rows)
-    assert scaling.leaders == {100: ("eager",), 400: ("sdpa",)}
+    assert {place: of.names for place, of in scaling.outcomes.items()} == {100: ("eager",), 400: ("sdpa",)}
     assert [(each.before, each.after) for each in scaling.crossovers] == [("eager", "sdpa")]
     assert scaling.crossovers[0].tokens.value == pytest.approx(200)
 

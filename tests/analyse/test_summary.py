@@ -5,10 +5,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.summary import summarise, winners
+from bench.analyse.summary import summarise
 from bench.store.record import Record, Slots
 from bench.store.table import COLUMNS
-from tests.examples import ORIGIN, case, point, record
+from tests.examples import ORIGIN, case, record
 
 T_975 = {1: 12.706, 2: 4.303}
 """The 97.5 % points of Student's t by degrees of freedom, as printed in tables."""
@@ -80,6 +80,52 @@ def test_the_lead_of_the_fastest_is_paired_round_by_round() -> None:
     assert row_of(found, "mha")[["lead", "lead_low", "lead_high"]].tolist() == pytest.approx([1.25] * 3)
     assert row_of(found, "eager")["lead"] == pytest.approx(2.0)
     assert row_of(found, "sdpa")[["lead", "lead_low", "lead_high"]].tolist() == [1.0, 1.0, 1.0]
+    assert found.sort_values("rank")["implementation"].tolist() == ["sdpa", "mha", "eager"]
+
+
+def test_rows_say_how_they_stand_among_those_of_their_point() -> None:
+    """Sdpa wins at five tokens; at seven it is as fast as mha as far as three noisy processes tell."""
+    drift = (1.0, 1.001, 0.999)
+    noise = (1.0, 1.03, 0.98)
+    records = [
+        measured(name, process, [value], case=case(name, num_tokens=tokens))
+        for tokens, factors in ((5, drift), (7, noise))
+        for process in range(3)
+        for name, value in {"eager": 2.0 / drift[process], "sdpa": 1.0, "mha": (1.5, 1.01)[tokens == 7]}.items()
+        for value in [value * factors[process] if name == "sdpa" else value]
+    ]
+    found = summarise(records, "eager").set_index(["num_tokens", "implementation"])
+    assert found["standing"].to_dict() == {
+        (5, "eager"): "slower",
+        (5, "sdpa"): "winner",
+        (5, "mha"): "slower",
+        (7, "eager"): "slower",
+        (7, "sdpa"): "not decided",
+        (7, "mha"): "not decided",
+    }
+    assert found["further_processes"].notna().tolist() == [False, False, False, False, True, True]
+    assert found["further_processes"].nunique() == 1
+
+
+def test_what_failed_and_what_is_alone_has_no_standing() -> None:
+    """A failure has no rank; the only one that is ok has the first, and no rival to stand against."""
+    found = summarise([record(status="oom", slots=Slots()), measured("sdpa", 0), measured("sdpa", 1)], "eager")
+    assert row_of(found, "sdpa")["rank"] == 1
+    assert pd.isna(row_of(found, "sdpa")["standing"])
+    assert row_of(found, "eager")[["rank", "standing", "lead", "further_processes"]].isna().all()
+
+
+def test_two_that_never_met_are_ordered_by_their_ratios_to_the_baseline() -> None:
+    """Mha came to the run later, beside eager alone: nothing is shown between it and sdpa."""
+    records = [
+        measured(name, process, [value * (1 + process / 1000)])
+        for process, times in enumerate([{"eager": 2.0, "sdpa": 1.0}] * 3 + [{"eager": 4.0, "mha": 1.5}] * 3)
+        for name, value in times.items()
+    ]
+    found = summarise(records, "eager")
+    assert found.sort_values("rank")["implementation"].tolist()[:2] == ["mha", "sdpa"]
+    assert pd.isna(row_of(found, "sdpa")["lead"])
+    assert row_of(found, "sdpa")["standing"] == "not decided"
 
 
 def test_without_a_baseline_the_fastest_by_latency_leads() -> None:
@@ -291,25 +337,6 @@ def test_row_says_where_it_was_measured() -> None:
     assert found["env_id"] == ORIGIN.env_id
     assert found["torch_version"] == ORIGIN.torch_version
     assert found["kernels"] == "aten::bmm;aten::_softmax"
-
-
-def test_winners_are_ordered_by_latency_and_leave_out_what_failed() -> None:
-    """Each point has its ok rows, fastest first."""
-    records = [
-        measured("eager", 0, [3.0]),
-        measured("sdpa", 0, [1.0]),
-        measured("online", 0, [2.0]),
-        record("manual", status="timeout", slots=Slots()),
-    ]
-    found = winners(summarise(records, "eager"))
-    assert list(found) == [point()]
-    assert found[point()]["implementation"].tolist() == ["sdpa", "online", "eager"]
-
-
-def test_point_without_a_winner_is_still_a_point() -> None:
-    """Where everything failed, the point has an empty table."""
-    found = winners(summarise([record(status="error", slots=Slots())], "eager"))
-    assert found[point()].empty
 
 
 def slots(

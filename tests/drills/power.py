@@ -75,7 +75,7 @@ def collect(folder: Path, processes: int) -> None:
     os.environ[PLANTED] = counts.read_text()
     for first in range(0, processes, SIDE):  # so many workers at a time, for the sake of memory
         begin = time.monotonic()
-        list(run(_sweep(SHAPES, (TWIN, THREE, FIVE, "sdpa"), SIDE, budget_s=VISIT_S * SIDE), folder / f"part{first}"))
+        list(run(sweep_of(SHAPES, (TWIN, THREE, FIVE, "sdpa"), SIDE, budget_s=VISIT_S * SIDE), folder / f"part{first}"))
         print(f"{first + SIDE} of {processes} processes, {time.monotonic() - begin:.0f} s", flush=True)
 
 
@@ -93,7 +93,7 @@ def _shares(counts: dict[str, int]) -> dict[str, float]:
     """Return by how much so many products make a call longer at each shape, against the same call without any."""
     os.environ[PLANTED] = json.dumps({"five": counts})
     with tempfile.TemporaryDirectory() as folder:
-        list(run(_sweep(SHAPES, (TWIN, FIVE), 5, budget_s=15), folder))
+        list(run(sweep_of(SHAPES, (TWIN, FIVE), 5, budget_s=15), folder))
         rows = bench.load(folder).set_index("implementation")
     twins, fives = rows.loc[[TWIN]], rows.loc[[FIVE]]
     return {
@@ -250,7 +250,7 @@ def _first(record: Any) -> tuple[list[float], list[int]]:
     return list(record.slots.values_s)[:ROUNDS], list(record.slots.rounds)[:ROUNDS]
 
 
-def _sweep(shapes: Sequence[dict[str, int]], names: Sequence[str], processes: int, budget_s: float) -> Sweep:
+def sweep_of(shapes: Sequence[dict[str, int]], names: Sequence[str], processes: int, budget_s: float) -> Sweep:
     """Return a sweep of these shapes in which rounds end by the budget alone."""
     effort = {"processes": processes, "budget_s": budget_s, "target": 1e-6}
     sweeps = [

@@ -1,7 +1,7 @@
 """Rows as plain values."""
 
 from bench.plan.case import Case
-from bench.show.rows import Row, baseline_of, by_point, measured, plain, reason, unmeasured
+from bench.show.rows import baseline_of, by_point, measured, plain, reason, unmeasured
 from tests.show.made import point, quick, results
 
 CASES = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
@@ -22,20 +22,11 @@ def test_rows_are_gathered_by_point() -> None:
     assert {len(rows) for rows in points.values()} == {7}
 
 
-def test_measured_rows_come_fastest_first() -> None:
-    """Rows that are ok are in the order of their speed, the others apart in theirs."""
+def test_measured_rows_are_those_with_a_time() -> None:
+    """Rows that are ok and the others apart, each in their order."""
     rows = plain(results(CASES, {CASES[2]: ("crashed", "signal 11")}))
-    assert [row["implementation"] for row in measured(rows)] == ["sdpa", "eager"]
+    assert [row["implementation"] for row in measured(rows)] == ["eager", "sdpa"]
     assert [row["implementation"] for row in unmeasured(rows)] == ["mha"]
-
-
-def test_speed_ups_order_before_latencies() -> None:
-    """The ratio is measured in pairs: where it contradicts the latencies it is the one to follow."""
-    sdpa, mha = ({"implementation": name, "status": "ok", "latency_s": s} for name, s in (("sdpa", 1.0), ("mha", 0.9)))
-    paired: list[Row] = [{**sdpa, "speedup": 1.3}, {**mha, "speedup": 1.1}]
-    alone: list[Row] = [{**sdpa, "speedup": 1.3}, {**mha, "speedup": None}]
-    assert [row["implementation"] for row in measured(paired)] == ["sdpa", "mha"]
-    assert [row["implementation"] for row in measured(alone)] == ["mha", "sdpa"]
 
 
 def test_a_reason_is_one_line() -> None:

@@ -70,8 +70,10 @@ def _counts(at: Point, name: str) -> bool:
 
 def test_the_winner_at_each_place_is_named() -> None:
     """Places with the same winner stand together, and where nothing changes that is said."""
-    text = shown(results([Case(at, name) for at in TOKENS for name in (*NAMES, "compiled_sdpa") if _counts(at, name)]))
-    assert "winner at N: 50 tie of 2 · 197 to 1024 sdpa" in text
+    cases = [Case(at, name) for at in TOKENS for name in (*NAMES, "compiled_sdpa") if _counts(at, name)]
+    text = shown(results(cases, processes=10))
+    assert "fastest at N: 50 tie of 2 · 197 to 1024 sdpa" in text
+    assert "not decided between " in line_of(shown(results(cases, processes=2)), "fastest at N: ")
     assert "no crossover: no winner follows another" in text
 
 
@@ -79,7 +81,7 @@ def test_a_single_process_is_said_to_have_no_intervals() -> None:
     """Values stand alone, and the legend advises more processes."""
     text = shown(table(processes=1))
     assert "[" not in line_of(text, "eager")
-    assert "fastest, without intervals at N: 50 to 1024 sdpa" in text
+    assert "fastest at N: 50 to 1024 sdpa (fastest, not decided)" in text
     assert "1 process, so no intervals: measure with more --processes" in text
 
 

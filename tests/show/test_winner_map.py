@@ -11,21 +11,22 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from bench.analyse.estimates import Interval
+from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
+from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.plan.case import Case
 from bench.plan.names import IMPLEMENTATIONS
 from bench.show.palette import style
-from bench.show.verdict import Verdict
-from bench.show.winner_map import TIE, draw, figure, words
-from bench.show.winners import Cell, maps
+from bench.show.winner_map import OPEN, TIED, draw, figure, words
+from bench.show.winners import maps
 from tests.show.made import Fate, point, quick, results
 from tests.show.test_winners import GRID, led
 
-WINNER = Cell(Verdict("winner", ("sdpa",)), "mha", Interval(1.2, 1.05, 1.37))
+LEAD = Interval(1.2, 1.05, 1.37)
 
 
 @functools.cache
 def sheets() -> list[Figure]:
-    """Return maps of winners, ties, leads without intervals, and failures."""
+    """Return maps of what isn't decided, of winners, of leads without intervals, of failures, and of ties."""
     fates: dict[Case, Fate] = {
         **{Case(GRID[0], name): ("oom", "") for name in ("eager", "sdpa")},
         Case(GRID[1], "sdpa"): ("oom", ""),
@@ -35,6 +36,7 @@ def sheets() -> list[Figure]:
         led({"eager": 0.04, "sdpa": 0.02}),
         led({"eager": 0.04, "sdpa": 0.02}, processes=1),
         results([Case(at, name) for at in GRID for name in ("eager", "sdpa")], fates),
+        led({"eager": 0.02, "sdpa": 0.02}, processes=10),
     ]
     return [figure(each) for table in tables for each in maps(table)]
 
@@ -55,24 +57,17 @@ def visible(made: Figure) -> list[Text]:
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        (WINNER, ["sdpa", "1.20x [1.05, 1.37]", "as fast as mha"]),
-        (
-            Cell(Verdict("tie", ("sdpa", "mha")), "mha", Interval(1.02, 0.9, 1.1)),
-            ["tie", "within 1.02x", "sdpa", "mha"],
-        ),
-        (
-            Cell(Verdict("tie", ("a", "b", "c", "d", "e")), "e", Interval(1.4, 0.9, 2.0)),
-            ["tie", "within 1.40x", "a", "b", "c +2"],
-        ),
-        (
-            Cell(Verdict("fastest, without intervals", ("sdpa",)), "mha", Interval(1.2, float("nan"), float("nan"))),
-            ["sdpa", "1.20x", "as fast as mha"],
-        ),
-        (Cell(Verdict("only one measured", ("sdpa",))), ["sdpa", "only one measured"]),
-        (Cell(Verdict("nothing was measured")), ["nothing was measured"]),
+        (Outcome(WINNER, ("sdpa",), "mha", LEAD), ["sdpa", "1.20x [1.05, 1.37]", "as fast as mha"]),
+        (Outcome(TIE, ("sdpa", "mha"), "mha", LEAD), ["tie", "within 2 %", "sdpa", "mha"]),
+        (Outcome(TIE, tuple("abcde"), "b", LEAD), ["tie", "within 2 %", "a", "b", "c", "2 others"]),
+        (Outcome(NOT_DECIDED, ("a", "b"), "b", LEAD, 7), ["not decided", "a", "or b", "about 7 more processes"]),
+        (Outcome(NOT_DECIDED, tuple("abcde"), "b", LEAD), ["not decided", "a", "b", "c", "or 2 others"]),
+        (Outcome(WITHOUT_INTERVALS, ("sdpa",), "mha", LEAD), ["sdpa", "fastest, not decided"]),
+        (Outcome(ALONE, ("sdpa",)), ["sdpa", "only one measured"]),
+        (Outcome(NOTHING), ["nothing was measured"]),
     ],
 )
-def test_a_cell_names_its_winner_and_by_how_much(cell: Cell, said: list[str]) -> None:
+def test_a_cell_names_its_winner_and_by_how_much(cell: Outcome, said: list[str]) -> None:
     """Who leads stands first, then by how much, over whom."""
     assert words(cell) == said
 
@@ -88,11 +83,19 @@ def test_a_winner_has_its_colour_in_every_cell() -> None:
 
 def test_a_tie_has_a_colour_and_stripes_of_its_own() -> None:
     """No implementation has the colour of a tie, and stripes tell it without colour."""
-    (found,) = maps(led({"eager": 0.02, "sdpa": 0.02}))
-    made = cells(figure(found))
-    assert {to_hex(cell.get_facecolor()) for cell in made.values()} == {TIE}
+    made = cells(sheets()[-1])
+    assert {to_hex(cell.get_facecolor()) for cell in made.values()} == {TIED}
     assert all(cell.get_hatch() for cell in made.values())
-    assert TIE not in {style(name).colour for name in IMPLEMENTATIONS}
+    assert TIED not in {style(name).colour for name in IMPLEMENTATIONS}
+
+
+def test_what_is_not_decided_is_grey() -> None:
+    """It has neither the colour of an implementation nor that of a tie."""
+    (found,) = maps(led({"eager": 0.02, "sdpa": 0.02}).assign(standing=NOT_DECIDED))
+    made = cells(figure(found))
+    assert {to_hex(cell.get_facecolor()) for cell in made.values()} == {OPEN}
+    assert not any(cell.get_hatch() for cell in made.values())
+    assert OPEN not in {style(name).colour for name in IMPLEMENTATIONS}
 
 
 def test_what_leads_without_having_won_is_pale() -> None:
@@ -100,7 +103,7 @@ def test_what_leads_without_having_won_is_pale() -> None:
     (found,) = maps(led({"eager": 0.04, "sdpa": 0.02}, processes=1))
     colours = {to_hex(cell.get_facecolor()) for cell in cells(figure(found)).values()}
     assert style("sdpa").colour not in colours
-    assert TIE not in colours
+    assert not {TIED, OPEN} & colours
 
 
 def test_all_words_are_on_the_page_and_none_overlap() -> None:
@@ -116,10 +119,11 @@ def test_the_footnotes_explain_what_is_in_the_map_alone() -> None:
     """Stripes, pale cells and blanks are explained where there are any."""
     winners = " ".join(text.get_text() for text in sheets()[2].texts)
     assert "95 % interval over 3 processes" in winners
-    assert not any(word in winners for word in ("hatched", "pale", "blank"))
-    ties = " ".join(text.get_text() for text in sheets()[0].texts)
-    assert "hatched: a tie" in ties
-    assert "blank: not measured" in ties
+    assert not any(word in winners for word in ("hatched", "grey", "pale", "blank"))
+    mixed = " ".join(text.get_text() for text in sheets()[0].texts)
+    assert "grey: not decided" in mixed
+    assert "blank: not measured" in mixed
+    assert "hatched: shown to be within 2 %" in " ".join(text.get_text() for text in sheets()[-1].texts)
 
 
 def test_a_png_and_an_svg_are_written_for_each_map(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import pandas as pd
 import pytest
 
+from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS
+from bench.analyse.ranking import TIE, WINNER
 from bench.analyse.series import CHANNELS, HEADS
 from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
@@ -29,41 +31,35 @@ def test_a_winner_is_named_with_its_lead_over_the_next() -> None:
     (found,) = maps(led({"eager": 0.04, "sdpa": 0.02, "online": 0.01}))
     assert len(found.cells) == 4
     cell = found.cells[50, 3]
-    assert (cell.names, cell.other, cell.is_tie) == (("online",), "sdpa", False)
+    assert (cell.says, cell.names, cell.runner_up) == (WINNER, ("online",), "sdpa")
     assert cell.lead is not None
     assert cell.lead.low < 2 < cell.lead.high
     assert cell.lead.high / cell.lead.low < 1.1
 
 
-def test_a_tie_is_named_with_its_spread() -> None:
-    """All whose intervals reach that of the fastest tie with it; the lead is that over the last of them."""
-    (found,) = maps(led({"eager": 0.04, "sdpa": 0.02, "online": 0.02}))
-    cell = found.cells[197, 6]
-    assert cell.is_tie
-    assert set(cell.names) == {"sdpa", "online"}
-    assert cell.other == cell.names[-1]
-    assert cell.lead is not None
-    assert cell.lead.value == pytest.approx(1, abs=0.01)
+def test_a_tie_names_all_who_tie() -> None:
+    """Those that are shown to be within 2 % of each other; who is slower isn't among them."""
+    (found,) = maps(led({"eager": 0.04, "sdpa": 0.02, "online": 0.02}, processes=10))
+    assert {cell.says for cell in found.cells.values()} == {TIE}
+    assert all(set(cell.names) == {"sdpa", "online"} for cell in found.cells.values())
 
 
 def test_one_process_leads_without_having_won() -> None:
     """A lead without an interval is a value alone."""
     (found,) = maps(led({"eager": 0.04, "sdpa": 0.02}, processes=1))
     cell = found.cells[50, 6]
-    assert cell.verdict.says == "fastest, without intervals"
+    assert cell.says == WITHOUT_INTERVALS
     assert cell.lead is not None
     assert not cell.lead.is_known
 
 
-@pytest.mark.parametrize(
-    ("failing", "says"), [(("sdpa",), "only one measured"), (("sdpa", "eager"), "nothing was measured")]
-)
+@pytest.mark.parametrize(("failing", "says"), [(("sdpa",), ALONE), (("sdpa", "eager"), NOTHING)])
 def test_what_has_no_rival_has_no_lead(failing: tuple[str, ...], says: str) -> None:
-    """Where one or none was measured, the cell says so."""
+    """A cell says if one or none was measured."""
     fates: dict[Case, Fate] = {Case(GRID[0], name): ("oom", "") for name in failing}
     (found,) = maps(results([Case(at, name) for at in GRID for name in ("eager", "sdpa")], fates))
     cell = found.cells[50, 3]
-    assert (cell.verdict.says, cell.lead) == (says, None)
+    assert (cell.says, cell.lead) == (says, None)
 
 
 def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:

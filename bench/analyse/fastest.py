@@ -1,0 +1,92 @@
+"""Who is the fastest among the rows of one point, as `bench.analyse.ranking` judged them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bench.analyse.estimates import Interval
+from bench.analyse.ranking import SLOWER
+from bench.analyse.series import Row
+
+WITHOUT_INTERVALS: Final = "fastest, not decided"
+OLDER: Final = "fastest, from older results"
+ALONE: Final = "only one measured"
+NOTHING: Final = "nothing was measured"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of the fastest at a point.
+
+    `says` is WINNER, TIE or NOT_DECIDED of the ranking; WITHOUT_INTERVALS if one process measured the point; OLDER if
+    the results have no ranking; ALONE or NOTHING if there is nothing to compare. `names` are the winner, those that
+    tie, or those of which each may be the fastest, in the order of their rank.
+    `lead` is how many times as fast as the `runner_up` the first is, if they were measured in the same rounds.
+    `further_processes` would decide the point, as far as can be said.
+    """
+
+    says: str
+    names: tuple[str, ...] = ()
+    runner_up: str = ""
+    lead: Interval | None = None
+    further_processes: int | None = None
+
+
+def fastest_first(rows: Sequence[Row]) -> list[Row]:
+    """Return the measured rows of one point by their rank.
+
+    Results before schema 5 have no ranks: they are ordered by speed-up, or by latency if a row lacks the speed-up.
+    """
+    if _are_ranked(rows):
+        return sorted(rows, key=lambda row: int(row["rank"]))
+    if all(row["speedup"] is not None for row in rows):
+        return sorted(rows, key=lambda row: -float(row["speedup"]))
+    return sorted(rows, key=lambda row: float(row["latency_s"]))
+
+
+def outcome(rows: Sequence[Row]) -> Outcome:
+    """Return what is known of the fastest among the measured rows of one point."""
+    if not rows:
+        return Outcome(NOTHING)
+    first, *others = fastest_first(rows)
+    alone = (first["implementation"],)
+    if not others:
+        return Outcome(ALONE, alone)
+    runner_up = str(others[0]["implementation"])
+    if not _are_ranked(rows):
+        return Outcome(OLDER, alone, runner_up, lead_over(others[0]))
+    if all(row["lead_low"] is None for row in others):
+        return Outcome(WITHOUT_INTERVALS, alone, runner_up, lead_over(others[0]))
+    names = tuple(row["implementation"] for row in (first, *others) if row["standing"] != SLOWER)
+    return Outcome(first["standing"], names, runner_up, lead_over(others[0]), first["further_processes"])
+
+
+def lead_over(row: Row) -> Interval | None:
+    """Return how many times as fast as a row the fastest of its point is, None if they share no round."""
+    if row.get("lead") is None:
+        return None
+    return Interval(*(math.nan if row[name] is None else row[name] for name in ("lead", "lead_low", "lead_high")))
+
+
+def against_their_numbers(rows: Sequence[Row]) -> set[str]:
+    """Return the implementations that rank before one with a shorter latency or a larger speed-up.
+
+    A rank follows ratios within rounds, a latency is taken over all rounds, and a speed-up is a ratio to the baseline.
+    """
+    ordered = fastest_first(rows)
+    return {
+        row["implementation"]
+        for place, row in enumerate(ordered, start=1)
+        if any(_seems_slower(row, other) for other in ordered[place:])
+    }
+
+
+def _seems_slower(row: Row, other: Row) -> bool:
+    if row["latency_s"] > other["latency_s"]:
+        return True
+    return None not in (row["speedup"], other["speedup"]) and bool(row["speedup"] < other["speedup"])
+
+
+def _are_ranked(rows: Sequence[Row]) -> bool:
+    return all(row.get("rank") is not None for row in rows)

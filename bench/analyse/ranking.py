@@ -1,0 +1,166 @@
+"""Who is the fastest at a point: the one definition, by ratios that are paired round by round.
+
+Every pair of implementations is compared by one value per process: the median over the rounds that both were in of
+the logarithm of their ratio. The fastest is the one that beats every other by the mean of these values.
+
+How sure that is: each rival is tested against the fastest by a t test over processes, and Holm's correction (1979)
+holds over the rivals. The data that choose the fastest test it too. A wrong winner has to beat the true fastest, and
+of two tied implementations either can do so; two tails are therefore counted, as Gutmann and Maymin (1987) and Hung
+and Fithian (2019) show to suffice. `tests/analyse/test_ranking.py` holds the rate by simulation.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from bench.analyse.compare import SMALLEST_SCATTER
+from bench.analyse.effort import Counts, smallest
+from bench.analyse.significance import Array, Difference, half_width, holm, p_beyond
+from bench.analyse.statistics import Estimate, ratio
+from bench.analyse.verdicts import EQUIVALENCE, LEVEL, MARGIN, Truths
+
+WINNER: Final = "winner"
+TIE: Final = "tie"
+SLOWER: Final = "slower"
+NOT_DECIDED: Final = "not decided"
+
+STANDINGS = {
+    WINNER: "shown to be faster than every other by more than the margin",
+    TIE: "the fastest, or shown to be within 2 % of it, while all others are shown to be slower",
+    SLOWER: "shown to be slower than the fastest by more than the margin",
+    NOT_DECIDED: "neither is shown",
+}
+"""What can be said of a row among the rows of its point."""
+
+Pairs = Mapping[tuple[str, str], Sequence[float]]
+"""By two names, log(time of the second) - log(time of the first) in each process that measured both: positive where
+the first is faster. Each pair stands in it once, and each name with itself too."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """An implementation among those of its point; `rank` is 1 for the fastest.
+
+    `lead` is how many times as fast as this one the fastest is, None where they never were in the same round.
+    `standing` is one of STANDINGS, None where there is no rival.
+    `further_processes` is the number of processes that would decide the point, None where it is decided, or no
+    reasonable number would, or nothing is known of the scatter.
+    """
+
+    rank: int
+    lead: Estimate | None
+    standing: str | None
+    further_processes: int | None = None
+
+
+def ranked(names: Sequence[str], pairs: Pairs, log_times: Mapping[str, float]) -> dict[str, Place]:
+    """Return the place of each implementation, the fastest first.
+
+    `log_times` order those that never were in the same round; of two such nothing is shown.
+    """
+    if not names:
+        return {}
+    values = _values(names, pairs)
+    advantages = _advantages(names, values, log_times)
+    first = int(np.argmax(np.min(advantages, axis=1)))
+    order = sorted(range(len(names)), key=lambda index: (index != first, advantages[first, index]))
+    leads = [values[names[first], names[index]] for index in order]
+    standings, further = _standings(leads[1:])
+    return {
+        names[index]: Place(rank, ratio(logs) if logs else None, standing, further if standing == NOT_DECIDED else None)
+        for rank, (index, logs, standing) in enumerate(zip(order, leads, standings, strict=True), start=1)
+    }
+
+
+def _values(names: Sequence[str], pairs: Pairs) -> dict[tuple[str, str], Sequence[float]]:
+    """Return the values of every ordered pair."""
+    return {
+        (one, other): pairs[one, other] if (one, other) in pairs else [-value for value in pairs[other, one]]
+        for one, other in itertools.product(names, repeat=2)
+    }
+
+
+def _advantages(
+    names: Sequence[str], values: Mapping[tuple[str, str], Sequence[float]], log_times: Mapping[str, float]
+) -> Array:
+    """Return by how much each row is faster than each column, as logarithms.
+
+    The fastest has no negative value in its row. Medians can go round in a circle, so that there is no such row:
+    then its worst value is the least bad, by which `ranked` chooses.
+    """
+    return np.array(
+        [
+            [
+                float(np.mean(values[one, other])) if values[one, other] else log_times[other] - log_times[one]
+                for other in names
+            ]
+            for one in names
+        ]
+    )
+
+
+def _standings(leads: Sequence[Sequence[float]]) -> tuple[list[str | None], int | None]:
+    """Return the standing of the fastest and of each rival, and how many further processes would decide the point.
+
+    `leads` hold the fastest's log ratios to each rival, one per process.
+    """
+    if not leads:
+        return [None], None
+    change = _change(leads)
+    standings = judged(change)
+    if NOT_DECIDED not in standings:
+        return [*standings], None
+    return [*standings], _further(change)
+
+
+def judged(leads: Difference) -> list[str]:
+    """Return the standing of the fastest, then that of each rival, from its log ratios to the rivals.
+
+    A winner's rivals are all slower. A tie needs every rival to be slower or equivalent, nobody who is slower to
+    stand between two that tie, and nobody to be shown faster than the fastest. Else nothing is decided between those
+    that aren't shown to be slower.
+    """
+    value, half = leads.value, np.nan_to_num(half_width(leads), nan=math.inf)
+    p_values = p_beyond(leads, math.log1p(MARGIN))
+    slower = (holm(p_values) < LEVEL) & (value > 0)
+    if slower.all():
+        return [WINNER, *[SLOWER] * len(slower)]
+    others = TIE if _tie(value, half, slower) else NOT_DECIDED
+    return [others, *(SLOWER if is_slower else others for is_slower in slower.tolist())]
+
+
+def _tie(value: Array, half: Array, slower: Truths) -> bool:
+    tied = ~slower
+    # the interval that is printed lies within the bounds: stricter than two one-sided tests at 5 %
+    equivalent = np.abs(value) + half <= math.log1p(EQUIVALENCE)
+    between = slower & (value <= np.max(value[tied]))
+    contradicted = value + half < 0
+    return bool(equivalent[tied].all() and not between.any() and not contradicted.any())
+
+
+def _change(leads: Sequence[Sequence[float]]) -> Difference:
+    """Return the mean of each rival's values with its standard error; NaN where nothing is known of the scatter."""
+    counts = np.array([max(len(logs), 1) for logs in leads], dtype=np.float64)
+    means = np.array([float(np.mean(logs)) if logs else math.nan for logs in leads])
+    sds = np.array([float(np.std(logs, ddof=1)) if len(logs) > 1 else math.nan for logs in leads])
+    sds = np.where(sds > SMALLEST_SCATTER, sds, math.nan)
+    return Difference(means, sds / np.sqrt(counts), counts - 1)
+
+
+def _further(now: Difference) -> int | None:
+    """Return about how many further processes would decide the point if means and scatter stay as they are."""
+    counts = now.freedom + 1
+    sds = now.standard_error * np.sqrt(counts)
+    if np.isnan(sds).any():
+        return None
+
+    def decides(further: Counts) -> Truths:
+        after = counts + further
+        return np.array([NOT_DECIDED not in judged(Difference(now.value, sds / np.sqrt(after), after - 1))])
+
+    (found,) = smallest(decides, 1).tolist()
+    return found or None

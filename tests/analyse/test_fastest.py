@@ -1,0 +1,95 @@
+"""Who is the fastest among the rows of a point."""
+
+from typing import Any
+
+import pytest
+
+from bench.analyse.fastest import (
+    ALONE,
+    NOTHING,
+    OLDER,
+    WITHOUT_INTERVALS,
+    Outcome,
+    against_their_numbers,
+    fastest_first,
+    outcome,
+)
+from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER
+from bench.analyse.series import Row
+
+
+def row(name: str, rank: int | None = None, standing: str | None = None, **columns: Any) -> Row:
+    """Return the columns that are read here, of a row with this rank."""
+    numbers = dict.fromkeys(("speedup", "lead", "lead_low", "lead_high", "further_processes"))
+    return {"implementation": name, "rank": rank, "standing": standing, "latency_s": 1.0, **numbers, **columns}
+
+
+def behind(lead: float) -> dict[str, float]:
+    """Return the columns of a row that is so far behind."""
+    return {"lead": lead, "lead_low": lead - 0.01, "lead_high": lead + 0.01}
+
+
+def names(rows: list[Row]) -> list[str]:
+    """Return the implementations in their order."""
+    return [each["implementation"] for each in rows]
+
+
+def test_the_rank_orders_whatever_the_other_numbers_say() -> None:
+    """A shorter latency and a larger speed-up do not go before a rank, and the row that seems wrong is known."""
+    rows = [
+        row("a", 2, latency_s=1.0, speedup=1.5),
+        row("b", 1, latency_s=2.0, speedup=1.4),
+        row("c", 3, latency_s=3.0),
+    ]
+    assert names(fastest_first(rows)) == ["b", "a", "c"]
+    assert against_their_numbers(rows) == {"b"}
+
+
+@pytest.mark.parametrize(("latency_s", "speedup"), [(1.1, 1.0), (1.0, 0.9)])
+def test_either_number_can_speak_against_a_rank(latency_s: float, speedup: float) -> None:
+    """A longer latency does, and so does a smaller speed-up; equal numbers do not."""
+    assert against_their_numbers([row("a", 1, latency_s=latency_s, speedup=speedup), row("b", 2, speedup=1.0)]) == {"a"}
+    assert against_their_numbers([row("a", 1, speedup=1.0), row("b", 2, speedup=1.0)]) == set()
+
+
+def test_results_without_ranks_are_in_the_order_of_speed_ups_or_else_of_latencies() -> None:
+    """Tables before schema 5 have no ranks."""
+    paired = [row("a", speedup=1.1, latency_s=1.0), row("b", speedup=1.2, latency_s=2.0)]
+    assert names(fastest_first(paired)) == ["b", "a"]
+    assert names(fastest_first([paired[0], row("b", latency_s=2.0)])) == ["a", "b"]
+    assert outcome(paired) == Outcome(OLDER, ("b",), "a")
+
+
+def test_a_winner_is_named_with_its_lead_over_the_next() -> None:
+    """The lead is that over the second, whoever stands where in the table."""
+    rows = [row("c", 3, SLOWER, **behind(2.0)), row("a", 1, WINNER, **behind(1.0)), row("b", 2, SLOWER, **behind(1.1))]
+    found = outcome(rows)
+    assert (found.says, found.names, found.runner_up) == (WINNER, ("a",), "b")
+    assert found.lead is not None
+    assert (found.lead.value, found.lead.low, found.lead.high) == pytest.approx((1.1, 1.09, 1.11))
+
+
+@pytest.mark.parametrize("says", [TIE, NOT_DECIDED])
+def test_all_that_are_not_slower_are_named(says: str) -> None:
+    """Those that tie, and those of which each may be the fastest, in the order of their ranks."""
+    rows = [
+        row("a", 1, says, **behind(1.0), further_processes=4),
+        row("b", 2, SLOWER, **behind(1.03)),
+        row("c", 3, says, **behind(1.04)),
+    ]
+    found = outcome(rows)
+    assert (found.says, found.names, found.further_processes) == (says, ("a", "c"), 4)
+
+
+def test_without_intervals_there_is_only_a_fastest() -> None:
+    """One process shows no more, and says how far it was ahead."""
+    found = outcome([row("a", 1, NOT_DECIDED, lead=1.0), row("b", 2, NOT_DECIDED, lead=1.5)])
+    assert (found.says, found.names) == (WITHOUT_INTERVALS, ("a",))
+    assert found.lead is not None
+    assert not found.lead.is_known
+
+
+def test_without_a_rival_there_is_nothing_to_compare() -> None:
+    """One row, or none."""
+    assert outcome([row("a", 1)]) == Outcome(ALONE, ("a",))
+    assert outcome([]) == Outcome(NOTHING)
