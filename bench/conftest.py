@@ -10,6 +10,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.progress import Progress
 from bench.show import plots, tables
+from bench.show.closing import closing
 from bench.show.console import PLAIN_WIDTH, rendered
 
 SWEEP = pytest.StashKey[Sweep]()
@@ -96,13 +97,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     for part in (tables.results(table, run.sweep.baseline, run.sweep.effort.target), tables.failures(table)):
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
-    terminalreporter.write_line(
-        f"{run.busy_share:.0%} of the time after start-up was spent in measured, warm-up or compile calls."
-    )
-    terminalreporter.write_line(
-        f"Everything is in {run.folder}: results.csv, journal.jsonl, environment.json, {len(pictures)} pictures."
-    )
-    terminalreporter.write_line(f"How it grows, and where the winner changes: python -m bench scaling {run.folder}")
+    for line in closing(table, run.folder, pictures):
+        terminalreporter.write_line(line)
 
 
 def _say(config: pytest.Config, line: str) -> None:
