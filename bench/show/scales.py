@@ -30,7 +30,7 @@ RATIO_STEPS = (0.5, 0.25, 0.2, 0.1, 0.05, 0.02, 0.01)
 SIDE_FEW, SIDE_MANY = 2, 4
 
 LEAST_GAP = 0.05
-"""Between two ticks of ratios, as a share of the axis: their words don't touch."""
+"""Between two ticks of ratios, as a share of an upright axis: their words don't touch."""
 
 BAND_ROOM = 1.5
 """How far an interval may stretch the axis beyond the values: one wild interval must not flatten all lines."""
@@ -64,13 +64,13 @@ def decimal(low: float, high: float) -> list[float]:
     return next(reaching, None) or min(usable, key=lambda ticks: _bare(ticks, low, high), default=others[-1])
 
 
-def ratios(low: float, high: float) -> list[float]:
+def ratios(low: float, high: float, gap: float = LEAST_GAP) -> list[float]:
     """Return ticks at 1 and at round ratios on both sides of it, two or more on each side that has room for them.
 
-    The axis holds 1.
+    The axis holds 1; ticks are at least `gap` of it apart.
     """
-    gap = LEAST_GAP * math.log(high / low)
-    return [*reversed(_side(low, 1.0, gap)), 1.0, *_side(1.0, high, gap)]
+    apart = gap * math.log(high / low)
+    return [*reversed(_side(low, 1.0, apart)), 1.0, *_side(1.0, high, apart)]
 
 
 def binary(low: float, high: float) -> list[float]:
