@@ -10,18 +10,20 @@ import pandas as pd
 from bench import rerunning
 from bench.analyse.anchor import anchored, anchors
 from bench.analyse.company import strangers
-from bench.analyse.compare import compare, regressed
+from bench.analyse.compare import compare, is_compared, regressed
 from bench.analyse.together import moved_together, other_speed
 from bench.analyse.verdicts import MARGIN, REGRESSIONS, VERDICTS, Limits, hyphened, named
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show import comparison_notes as notes
 from bench.show import comparison_picture as picture
-from bench.show.compared import STAMP, Report, counts
+from bench.show.compared import ONE_SIDED, STAMP, Report
 from bench.show.comparison import render
 from bench.show.comparison_data import as_csv, as_json
 from bench.show.comparison_markdown import markdown
+from bench.show.comparison_top import top
 from bench.show.console import console, rendered
 from bench.show.rows import baseline_of
+from bench.show.words import counted
 from bench.store import journal
 from bench.store.comparable import environment_of, unlike_conditions
 from bench.store.detectable import detectable
@@ -99,8 +101,16 @@ def _report(options: argparse.Namespace) -> Report:
         )
     judged = _anchored(options) if options.anchor else measured
     comparison = compare(*judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level)
-    about = tuple(filter(None, _notes(options, measured, comparison)))
-    return Report(comparison, limits, options.anchor, tuple(unlike), about)
+    if not is_compared(comparison):
+        shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
+        raise NotComparable(
+            f"nothing can be compared: BASE and NEW share {counted([shared], 'case', 'cases')}, "
+            "none of them with a speed-up on both sides besides the baseline"
+        )
+    unlike_runs, about = (
+        tuple(filter(None, lines)) for lines in (_unlike_runs(options, measured), _notes(options, measured, comparison))
+    )
+    return Report(comparison, limits, options.anchor, tuple(unlike), unlike_runs, about)
 
 
 def _anchored(options: argparse.Namespace) -> Results:
@@ -129,6 +139,14 @@ def _records(path: Path) -> list[Record]:
     return records
 
 
+def _unlike_runs(options: argparse.Namespace, measured: Results) -> Iterator[str]:
+    """Yield how the two runs were asked for differently, an empty line if they were not."""
+    before, after = environment_of(options.base), environment_of(options.new)
+    if before and after:
+        yield notes.plans(before.context, after.context)
+    yield notes.company(*strangers(*measured))
+
+
 def _notes(options: argparse.Namespace, measured: Results, comparison: pd.DataFrame) -> Iterator[str]:
     """Yield what is to be said about the two runs, an empty line where there is nothing to say."""
     baseline = baseline_of(measured[0]) or ""
@@ -138,7 +156,6 @@ def _notes(options: argparse.Namespace, measured: Results, comparison: pd.DataFr
         yield notes.judge(options.anchor, baseline)
     if before and after and (differences := state_differences(before, after)):
         yield notes.state(differences)
-    yield notes.company(*strangers(*measured))
     if factor := other_speed(comparison):
         yield notes.speed(factor)
     if found := detectable(after) or detectable(before):
@@ -148,10 +165,10 @@ def _notes(options: argparse.Namespace, measured: Results, comparison: pd.DataFr
 
 
 def _put(report: Report, options: argparse.Namespace) -> None:
-    """Print the report, or write it into a file and print its counts."""
+    """Print the report, or write it into a file and print what it says first."""
     if options.format == "csv":
-        for note in report.notes:
-            _say_aside(report, note)
+        for line in (*top(report), *report.notes):
+            _say_aside(report, line)
     if not options.to:
         if options.format == TERMINAL:
             console().print(render(report))
@@ -163,7 +180,8 @@ def _put(report: Report, options: argparse.Namespace) -> None:
         options.to.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise WrongRequest(f"{options.to} can't be written: {error.strerror}") from None
-    console().print(f"{_lead(report)}{options.to}: {counts(report.rows)}", soft_wrap=True, markup=False)
+    for line in top(report):
+        console().print(f"{_lead(report)}{options.to}: {line}", soft_wrap=True, markup=False)
 
 
 def _say_aside(report: Report, line: str) -> None:

@@ -132,6 +132,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if run is None or not run.has_results or config.stash.get(INTERRUPTED, False):
         return
     from bench.show import plots, tables
+    from bench.show.closing import closing
     from bench.show.console import PLAIN_WIDTH, rendered
 
     table = run.results()
@@ -144,14 +145,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     for part in (tables.results(table, run.sweep.baseline, run.sweep.effort.target), tables.failures(table)):
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
-    terminalreporter.write_line(
-        f"{run.busy_share:.0%} of the time after start-up was spent in measured, warm-up or compile calls."
-    )
-    terminalreporter.write_line(
-        f"Everything is in {run.folder}: results.csv, journal.jsonl, environment.json, {len(pictures)} pictures."
-    )
     _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
-    terminalreporter.write_line(f"How it grows, and where the winner changes: python -m bench scaling {run.folder}")
+    for line in closing(table, run.folder, pictures):
+        terminalreporter.write_line(line)
 
 
 def _tell_failures(terminalreporter: pytest.TerminalReporter, points: int, screen: Screen) -> None:

@@ -25,8 +25,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN=VALUE,…",
         action="append",
         default=[],
-        help="which cases (default: the fastest and the baseline of each point, and stepwise for the stages; "
-        "stepwise can be chosen at every point of the run, whether or not the run measured it)",
+        help="which cases (default: the fastest and the baseline of each point); stepwise is profiled at each of "
+        "their points too, for the stages, whether or not the run measured it",
     )
     parser.add_argument(
         "--top",
@@ -61,7 +61,7 @@ def _profile(options: argparse.Namespace) -> bool:
     table = load(options.run)
     if not options.run.is_dir():
         raise WrongRequest(f"{options.run} is a file; profile needs the run folder, to write traces/ into it")
-    cases = select.chosen(table, options.case, baseline_of(table) or "")
+    cases = select.with_stages(select.chosen(table, options.case, baseline_of(table) or ""), table)
     failed = _print_each(cases, table, options)
     profiles = store.load(options.run)
     files = stage_pictures.draw(profiles, options.run / "plots")

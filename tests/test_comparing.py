@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -299,12 +300,13 @@ def test_the_self_check_of_the_machine_is_quoted(
 def test_a_file_holds_what_standard_output_would(
     base: Path, slower: Path, tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --to the counts alone are printed, and the exit status is the same."""
+    """With --to what comes first is printed alone, and the exit status is the same."""
     command = ["compare", str(base), str(slower), "--format", form]
     assert main(command) == 1
     printed = capsys.readouterr().out
     assert main([*command, "--to", str(tmp_path / "out")]) == 1
-    assert capsys.readouterr().out == f"{tmp_path / 'out'}: 2 slower, 4 equivalent, 2 baseline\n"
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"{tmp_path / 'out'}: 2 slower, 4 equivalent, 2 baseline: 2 rows are slower: sdpa ")
     written = (tmp_path / "out").read_text(encoding="utf-8")
     assert [line.rstrip() for line in written.splitlines()] == [line.rstrip() for line in printed.splitlines()]
 
@@ -367,14 +369,67 @@ def test_a_picture_is_drawn(base: Path, slower: Path, tmp_path: Path) -> None:
     assert (tmp_path / "changes.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_picture_of_nothing_is_said_to_be_none(
+def test_runs_that_share_the_baseline_alone_end_with_3(
     base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where only the baseline is shared nothing is judged."""
+    """Nothing is judged, so nothing was compared: one line, no picture, and not the status of a fine run."""
     alone = folder(tmp_path / "alone", {"eager": 1.0})
-    assert main(["compare", str(base), str(alone), "--plot", str(tmp_path / "changes.png")]) == 0
-    assert "nothing to draw" in capsys.readouterr().err
+    assert main(["compare", str(base), str(alone), "--plot", str(tmp_path / "changes.png")]) == 3
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "share 2 cases" in line
     assert not (tmp_path / "changes.png").exists()
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "csv", "json"])
+def test_runs_that_share_few_cases_say_so_first(
+    base: Path, tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first line of every form has the counts of both sides; what was compared decides the status."""
+    other = folder(tmp_path / "other")
+    results = table.load(other)
+    few = results["num_tokens"].eq(5) & results["implementation"].isin(["eager", "sdpa"])
+    table_of = results.assign(batch=results["batch"].where(few, 64))
+    (tmp_path / "few").mkdir()
+    table.save(table_of, tmp_path / "few")
+    assert main(["compare", str(base), str(tmp_path / "few"), "--format", form]) == 0
+    said = capsys.readouterr()
+    text = said.err if form == "csv" else said.out
+    first = json.loads(text)["summary"][0] if form == "json" else text.splitlines()[0]
+    assert "they share 2 of 14 cases; 6 are in BASE alone and 6 in NEW alone" in first
+
+
+def test_a_list_of_few_shared_cases_holds_those_alone(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What one run has alone is counted and not listed, if it is most."""
+    few = table.load(base)
+    few = few[few["num_tokens"].eq(5) & few["implementation"].isin(["eager", "sdpa"])]
+    (tmp_path / "few").mkdir()
+    table.save(few, tmp_path / "few")
+    assert main(["compare", str(base), str(tmp_path / "few")]) == 0
+    said = capsys.readouterr().out
+    assert "not listed: 6 cases" in said
+    assert not any(line.startswith("missing ") for line in said.splitlines())
+
+
+def test_runs_that_were_asked_for_differently_say_so_first(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sweep and effort stand above the counts; runs that were asked for alike begin with the counts."""
+    sides = []
+    for name, processes in (("quick", 3), ("full", 10)):
+        path = tmp_path / name
+        shutil.copytree(base, path)
+        (path / environment.ENVIRONMENT).unlink()
+        environment.save(Environment({**IDENTITY}, STATE, {"sweep": name, "effort": {"processes": processes}}), path)
+        sides.append(str(path))
+    assert main(["compare", *sides]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert "quick against full" in first
+    assert "3 against 10" in first
+    assert second.startswith("6 equivalent, 2 baseline: ")
+    assert main(["compare", sides[0], sides[0]]) == 0
+    assert capsys.readouterr().out.startswith("6 equivalent, 2 baseline: ")
 
 
 def test_a_picture_by_another_name_ends_with_2(base: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,6 +128,8 @@ def test_a_tiny_sweep_from_end_to_end(tiny: Path, tmp_path: Path) -> None:
     assert len(re.findall(r"^\[ *[123]/3\]", done.stdout, re.MULTILINE)) == 3
     assert re.search(r"exit status is 1: 3 of 3 points\n +broken:adapt error", done.stdout)
     assert {path.suffix for path in (run / "plots").iterdir()} == {".png", ".svg"}
+    assert f"python -m bench scaling {run}" in done.stdout
+    assert "start-up" not in done.stdout
     rows = json.loads(report.read_text())["benchmarks"]
     medians = {row["name"]: row["stats"]["median"] for row in rows}
     assert sorted(medians.values()) == sorted(table["latency_s"].dropna())

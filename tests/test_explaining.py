@@ -55,12 +55,13 @@ def test_winner_baseline_and_stepwise_are_profiled(
 
 
 def test_selectors_and_top_are_passed_on(run: Path, asked: list[Case], capsys: pytest.CaptureFixture[str]) -> None:
-    """One case, and no more of its operators than were asked for."""
+    """One case with the stages of its point, and no more of its operators than were asked for."""
     selector = "implementation=sdpa,num_tokens=577"
     assert main(["profile", str(run), "--case", selector, "--top", "1"]) == 0
-    assert [case.name for case in asked] == [CASES[3].name]
+    assert asked == [CASES[3], Case(CASES[3].point, "stepwise")]
     said = capsys.readouterr().out
     assert "2 others" in said
+    assert "residual" in said
     assert "aten::add " not in said
 
 

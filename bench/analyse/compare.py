@@ -11,6 +11,7 @@ from bench.analyse.significance import Array, Difference, Sample, difference, ha
 from bench.analyse.verdicts import (
     EQUIVALENCE,
     INCONCLUSIVE,
+    JUDGED,
     LEVEL,
     MARGIN,
     REGRESSIONS,
@@ -60,6 +61,12 @@ def compare(
 def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
     """Return whether any row of a comparison has one of these verdicts."""
     return bool(comparison["verdict"].isin(list(verdicts)).any())
+
+
+def is_compared(comparison: pd.DataFrame) -> bool:
+    """Return whether any row of a comparison says something of both runs: a change, or a status that changed."""
+    judged_rows = comparison["verdict"].isin(JUDGED) & comparison["change"].notna()
+    return bool((judged_rows | comparison["verdict"].isin(["newly failing", "fixed"])).any())
 
 
 def _by_status(matched: pd.DataFrame, baselines: set[str]) -> Verdicts:

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from bench.analyse.significance import Difference, Sample, difference
 from bench.analyse.verdicts import INCONCLUSIVE, Limits, Truths, Verdicts, judged
 
-MOST_PROCESSES = 1_000
-"""Nobody measures a row in more processes than this: where they don't suffice, the answer is that none do."""
+MOST_PROCESSES = 50
+"""More further processes than this are not worth their time: 50 of the default sweep take more than an hour."""
 
 Counts = npt.NDArray[np.int64]
 
@@ -20,7 +20,7 @@ def further_processes(base: Sample, new: Sample, limits: Limits, undecided: int)
     Change and scatter are taken to stay as they are, so the number is what it takes about as often as not.
     `undecided` is the number of rows that aren't shown to have changed: by Holm's correction the next of them is, where
     its p-value is below the table's level over their number.
-    Where MOST_PROCESSES don't suffice, or nothing tells the scatter, the number is 0 and the verdict inconclusive.
+    If MOST_PROCESSES don't suffice, or nothing tells the scatter, the number is 0 and the verdict inconclusive.
     """
 
     def verdicts(further: Counts) -> Verdicts:

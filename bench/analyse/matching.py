@@ -12,7 +12,7 @@ from bench.plan.errors import NotComparable, WrongRequest
 
 SIDES = ("base", "new")
 
-SHOWN = ("status", "detail", "speedup", "processes", "latency_s")
+SHOWN = ("status", "detail", "speedup", "processes", "latency_s", "log_ratio_sd")
 """Columns of both sides that a comparison keeps."""
 
 NAMED = 4
@@ -31,7 +31,7 @@ def match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
     for side, table in zip(SIDES, (base, new), strict=True):
         _check_unique(side, table)
-        columns = {name: f"{side}_{name}" for name in (*SHOWN, "log_ratio_sd")}
+        columns = {name: f"{side}_{name}" for name in SHOWN}
         values = table[[*keys, *columns]].rename(columns=columns).assign(**{f"{side}_present": True})
         matched = matched.merge(values, how="left", on=keys)
     if not (present(matched, "base") & present(matched, "new")).any():

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import optimize, stats
 
 from bench.analyse.significance import Array, Sample, difference, holm
-from bench.analyse.verdicts import EQUIVALENCE_LEVEL, LEVEL, MARGIN, Limits
+from bench.analyse.verdicts import EQUIVALENCE_LEVEL, JUDGED, LEVEL, MARGIN, Limits
 
 POWER = 0.8
 """A change that is found in four of five comparisons counts as detectable: the usual power (Cohen 1988)."""
@@ -21,6 +22,9 @@ TABLES = 2000
 
 MOST_ERRORS = 1e6
 """A change of so many standard errors is found by any test."""
+
+MOST_CHANGE = 700.0
+"""The logarithm of the largest change that a float holds, near enough."""
 
 SMOOTHING = 1.06
 """The width of the kernel, over the standard deviation, is so much times n to the power of -1/5 (Silverman 1986)."""
@@ -64,7 +68,20 @@ def detectable(sd: float, processes: int, rows: int = TABLE_ROWS) -> float:
     def excess(errors: float) -> float:
         return float(np.mean(stats.norm.sf(asked - errors))) - POWER
 
-    return math.expm1(margin + error * float(optimize.brentq(excess, 0.0, MOST_ERRORS)))
+    change = margin + error * float(optimize.brentq(excess, 0.0, MOST_ERRORS))
+    return math.expm1(change) if change < MOST_CHANGE else math.inf
+
+
+def detectable_in(comparison: pd.DataFrame, processes: int) -> float:
+    """Return the smallest change, as a share, that so many processes on each side are likely to find.
+
+    It is that of a typical row: the scatter is the median over the judged rows, NaN if no scatter is known.
+    """
+    rows = comparison[comparison["verdict"].isin(JUDGED)]
+    sides = [rows[f"{side}_log_ratio_sd"].to_numpy(dtype=np.float64, na_value=np.nan) for side in ("base", "new")]
+    pooled = np.sqrt((sides[0] ** 2 + sides[1] ** 2) / 2)
+    known = pooled[np.isfinite(pooled)]
+    return detectable(float(np.median(known)), processes, len(rows)) if known.size and processes > 1 else math.nan
 
 
 def redrawn(logs: Sequence[Sequence[float]], processes: int, seed: int, tables: int = TABLES) -> Redrawn:

@@ -1,11 +1,13 @@
 """What follows from a profile: its overhead, shares, the stages' sum, and the memory that was live."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import pandas as pd
 
+from bench.analyse.together import STEADY
 from bench.store.profile import Block, Operator, Profile, Stage
 
 HEAVY = 0.2
@@ -24,6 +26,16 @@ class Peak:
 def overhead(profile: Profile) -> float:
     """Return by which share of its latency the profiler slowed the case down."""
     return profile.profiled_s / profile.timed_s - 1
+
+
+def slowdown(profile: Profile, latency_s: float, low_s: float | None, high_s: float | None) -> float | None:
+    """Return how many times as long as in the run a call took that was not profiled; None if that is everyday drift.
+
+    `low_s` and `high_s` are the ends of the run's interval, None if it has none.
+    """
+    factor = profile.timed_s / latency_s
+    within = (low_s or latency_s) <= profile.timed_s <= (high_s or latency_s)
+    return None if within or abs(math.log(factor)) <= math.log1p(STEADY) else factor
 
 
 def time_s(operator: Operator) -> float:

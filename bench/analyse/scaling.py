@@ -44,9 +44,12 @@ class Scaling:
 
 def scalings(rows: Iterable[Row]) -> list[Scaling]:
     """Return every series among rows that were measured, by axis; one implementation was measured twice in each."""
-    known = list(rows)
-    found = (_scaling(group, axis) for axis in AXES for group in groups(known, axis))
-    return [scaling for scaling in found if any(growth.latency for growth in scaling.growths)]
+    return [_scaling(group, axis) for axis, group in _series(rows)]
+
+
+def has_series(rows: Iterable[Row]) -> bool:
+    """Return whether rows that were measured hold a series, so that something can be fitted."""
+    return bool(_series(rows))
 
 
 def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
@@ -55,6 +58,13 @@ def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
         return ()
     slopes = intervals(combined(_differences(np.log(np.asarray(places, dtype=np.float64))), logs))
     return tuple(Exponent(*gap) for gap in zip(places[:-1], places[1:], slopes, strict=True))
+
+
+def _series(rows: Iterable[Row]) -> list[tuple[Axis, list[Row]]]:
+    """Return the groups of rows along each axis in which one implementation at least has two places."""
+    known = list(rows)
+    found = [(axis, group) for axis in AXES for group in groups(known, axis)]
+    return [(axis, group) for axis, group in found if any(len(own) > 1 for own in by(group, "implementation").values())]
 
 
 def _scaling(group: Sequence[Row], axis: Axis) -> Scaling:

@@ -44,6 +44,11 @@ REGRESSIONS = ("slower",)
 
 CHANGED = ("slower", "faster")
 
+EQUIVALENT = "equivalent"
+
+JUDGED = (*CHANGED, INCONCLUSIVE, EQUIVALENT)
+"""Verdicts by statistics; the others follow from statuses alone."""
+
 Truths = npt.NDArray[np.bool_]
 Verdicts = npt.NDArray[np.str_]
 

@@ -55,13 +55,14 @@ def look(seconds: float = LOOK_S) -> Preflight:
 
 
 def warnings(seen: Preflight, threads: int, cores: int) -> list[str]:
-    """Return what to say before a run with so many threads on so many physical cores, nothing where all is well."""
+    """Return what to say before a run with so many threads on so many physical cores, nothing if all is well."""
     said = []
+    fewer = f", or use --threads {max(1, cores - 1)}" if threads > 1 else ""
     if seen.others_cores > BUSY_CORES and threads >= cores:
         said.append(
             f"other processes use {seen.others_cores:.1f} cores and the sweep asks for all {cores}: "
             f"OpenMP waits for its slowest thread, so times can be many times too long; "
-            f"quiet the machine, or use --threads {max(1, cores - 1)}"
+            f"quiet the machine{fewer}"
         )
     elif seen.others_cores > BUSY_CORES * max(1, cores - threads):
         said.append(

@@ -31,6 +31,17 @@ def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list
     return list(dict.fromkeys(cases))
 
 
+def with_stages(cases: Sequence[Case], table: pd.DataFrame) -> list[Case]:
+    """Return the cases with stepwise at each of their points, after the point's last case, unless it failed there."""
+    possible = {*_cases(_stepwise(table, table[table["status"] == "ok"]))}
+    last = {case.point: case for case in cases}
+    found: list[Case] = []
+    for case in cases:
+        stages = Case(case.point, STEPWISE)
+        found += [case, stages] if case is last[case.point] and stages in possible else [case]
+    return list(dict.fromkeys(found))
+
+
 def _stepwise(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """Return a row of stepwise for each point at which something is ok, but those at which it failed itself."""
     rows = measured.assign(implementation=STEPWISE).drop_duplicates([*CASE_COLUMNS])

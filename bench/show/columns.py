@@ -61,16 +61,16 @@ def columns(baseline: str | None, target: float) -> list[Column]:
     ]
 
 
-def fit(wanted: Sequence[Column], rows: Sequence[Row], width: int) -> list[Fitted]:
+def fit(wanted: Sequence[Column], rows: Sequence[Row], width: int, gap: str = GAP) -> list[Fitted]:
     """Return the columns that say something about these rows and stand side by side in this many characters."""
     found = [Fitted(column, _width(column, rows)) for column in wanted if any(column.cell(row) for row in rows)]
-    while _total(found) > width and any(fitted.column.rank for fitted in found):
+    while _total(found, gap) > width and any(fitted.column.rank for fitted in found):
         found.remove(max(found, key=lambda fitted: fitted.column.rank))
     return found
 
 
-def _total(found: Sequence[Fitted]) -> int:
-    return sum(fitted.width for fitted in found) + len(GAP) * len(found)
+def _total(found: Sequence[Fitted], gap: str) -> int:
+    return sum(fitted.width for fitted in found) + len(gap) * (len(found) - 1)
 
 
 def _width(column: Column, rows: Sequence[Row]) -> int:

@@ -15,7 +15,11 @@ STAMP = "NOT COMPARABLE"
 """Stands in every line of a comparison that was forced, so that none can be quoted without it."""
 
 
-UNKNOWN = "?"
+UNKNOWN, TOO_MANY = "?", f">{MOST_PROCESSES}"
+"""How many further processes would decide a row, if nothing tells or if they are too many."""
+
+ONE_SIDED = ("missing", "new")
+"""Verdicts of cases that are in one of the two runs alone."""
 
 RERUN = ", but where a rerun took them alternately"
 
@@ -25,13 +29,15 @@ class Report:
     """A comparison with all that is said about it.
 
     `anchor` is the implementation that judged in the baseline's place, `unlike` how the conditions differ that were
-    compared all the same, and `notes` are lines about the two runs.
+    compared all the same, `unlike_runs` lines about how the runs were asked for differently, and `notes` are lines
+    about both runs.
     """
 
     comparison: pd.DataFrame
     limits: Limits = field(default_factory=Limits)
     anchor: str = ""
     unlike: tuple[str, ...] = ()
+    unlike_runs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -62,6 +68,11 @@ def counts(rows: list[Row]) -> str:
     """Return how many rows have each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
     number = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS}
     return ", ".join(f"{count} {verdict}" for verdict, count in number.items() if count)
+
+
+def shares_few(rows: list[Row]) -> bool:
+    """Return whether most cases are in one of the two runs alone."""
+    return 2 * sum(row["verdict"] in ONE_SIDED for row in rows) > len(rows)
 
 
 def point(row: Row) -> Point:
@@ -101,12 +112,12 @@ def signed_percent(ratio: float) -> str:
 
 
 def more(row: Row) -> str:
-    """Return how many further processes would decide an inconclusive row: `+14`, `>1,000`, or `?` if nothing tells."""
+    """Return how many further processes would decide an inconclusive row: `+14`, `>50`, or `?` if nothing tells."""
     if row["verdict"] != INCONCLUSIVE or row["change"] is None or row.get("rerun"):
         return ""
     if row["further_processes"] is not None:
         return f"+{row['further_processes']}"
-    return UNKNOWN if row["change_low"] is None else f">{MOST_PROCESSES:,}"
+    return UNKNOWN if row["change_low"] is None else TOO_MANY
 
 
 def more_and_how(row: Row) -> str:
@@ -143,6 +154,8 @@ def explanations(report: Report) -> list[str]:
         lines.append(
             "more: about so many more processes on each side decide it, if change and scatter stay as they are"
         )
+    if any(more(row) == TOO_MANY for row in rows):
+        lines.append(f"{TOO_MANY}: more processes are not worth their time; a quieter machine or --rerun is")
     if any(more(row) == UNKNOWN for row in rows):
         lines.append(f"{UNKNOWN}: fewer than 2 processes on a side, or none that differ, say nothing of the scatter")
     return lines

@@ -8,6 +8,7 @@ import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS
 from bench.show.compared import Report
+from bench.show.comparison_top import top
 from bench.show.rows import Row
 
 FIRST = ("stamp", "judge", "verdict")
@@ -24,7 +25,7 @@ def as_csv(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Return one object: limits, counts and notes, and `rows`, each on a line of its own with stamp and judge.
+    """Return one object: limits, summary, counts and notes, and `rows`, each on a line of its own with stamp and judge.
 
     A number that doesn't apply is null.
     """
@@ -36,6 +37,7 @@ def as_json(report: Report) -> str:
         "margin": report.limits.margin,
         "equivalence": report.limits.bound,
         "level": report.limits.level,
+        "summary": top(report),
         "counts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
         "notes": list(report.notes),
     }

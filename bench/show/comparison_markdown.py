@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from bench.show.compared import (
+    ONE_SIDED,
     STAMP,
     Report,
     change,
@@ -14,13 +15,15 @@ from bench.show.compared import (
     more_and_how,
     moving,
     shared,
+    shares_few,
     side,
     where,
 )
+from bench.show.comparison_top import top
 from bench.show.rows import Row
 
 MATTER = ("slower", "newly failing", "missing", "new", "fixed", "faster")
-"""Verdicts whose rows stand in the open; the others are folded away, and counted in the first line."""
+"""Verdicts whose rows stand in the open; the others are folded away, as are those of one run alone if they are most."""
 
 MOST_CHARACTERS = 60_000
 """A comment on GitHub holds 65,536; the rest is left for what people write around it."""
@@ -33,7 +36,7 @@ RIGHT = ("change", "base", "new")
 
 RULE, FOLD, UNFOLD = "| ---", "<details><summary>", "</details>"
 
-FORMATTING = re.compile(r"([\\`*_<\[])")
+FORMATTING, ESCAPED = re.compile(r"([\\`*_<\[])"), r"\\\1"
 
 Block = list[str]
 """Lines that belong together; blocks are set apart by an empty line."""
@@ -46,8 +49,9 @@ def markdown(report: Report) -> str:
     """
     stamp = _stamped if report.unlike else str
     rows, columns = report.rows, moving(report.rows)
-    matter = [row for row in rows if row["verdict"] in MATTER]
-    rest = [row for row in rows if row["verdict"] not in MATTER]
+    in_the_open = [verdict for verdict in MATTER if not (shares_few(rows) and verdict in ONE_SIDED)]
+    matter = [row for row in rows if row["verdict"] in in_the_open]
+    rest = [row for row in rows if row["verdict"] not in in_the_open]
     fixed = [*([line] for line in _opening(report)), _list(report.notes), _list(explanations(report))]
     *opening, notes, legend = [[stamp(line) for line in block] for block in fixed]
     room = MOST_CHARACTERS - sum(len(line) + 1 for block in fixed for line in block)
@@ -62,14 +66,15 @@ def markdown(report: Report) -> str:
 
 
 def _opening(report: Report) -> list[str]:
-    judge = f", by speed-ups over {_code(report.judge)}" if report.judge else ""
+    judged_by = [f"by speed-ups over {_code(report.judge)}"] if report.judge else []
     reasons = "; ".join(report.unlike)
     conditions = [f"measured under different conditions: {_code(reasons)}"] if reasons else []
-    return [f"**{counts(report.rows)}**{judge}", *conditions, shared(report.rows)]
+    first = [f"**{FORMATTING.sub(ESCAPED, line)}**" for line in top(report)]
+    return [*first, *conditions, " · ".join([shared(report.rows), *judged_by])]
 
 
 def _list(lines: Sequence[str]) -> Block:
-    return ["- " + FORMATTING.sub(r"\\\1", line) for line in lines]
+    return ["- " + FORMATTING.sub(ESCAPED, line) for line in lines]
 
 
 def _table(rows: Sequence[Row], columns: set[str]) -> Block:

@@ -1,8 +1,9 @@
 """Lines about the two runs of a comparison: who judged, what moved together, and what the machine was doing."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -10,8 +11,26 @@ from bench.analyse.together import Movement
 from bench.show import units
 from bench.show.words import counted
 from bench.store.detectable import Detectable
+from bench.store.state import StateDifference
 
 NOTHING_IN_DISPUTE = "rerun: no row is in dispute, so nothing was measured again"
+
+STATE = {
+    "load_1min": "its load was {:.1f} before BASE and {:.1f} before NEW",
+    "preflight.others_cores": "other processes used {:.1f} cores before BASE and {:.1f} before NEW",
+    "preflight.spread": "its speed varied by {:.0%} before BASE and {:.0%} before NEW",
+}
+"""Facts of the machine's state in words."""
+
+PLANNED = {
+    "sweep": "sweep {} against {}",
+    "baseline": "baseline {} against {}",
+    "processes": "processes {} against {}",
+    "target": "target ±{:.1%} against ±{:.1%}",
+    "budget_s": "time for a point {:g} s against {:g} s",
+    "within_s": "time for the sweep {:g} s against {:g} s",
+}
+"""What a run is asked for in words, that of BASE first."""
 
 OTHER_WAY = {"slower": "faster", "faster": "slower"}
 
@@ -54,9 +73,30 @@ def hint(movement: Movement, judging: str) -> str:
     )
 
 
-def state(differences: Sequence[str]) -> str:
-    """Return how the machine's state differed, which warns and refuses nothing."""
-    return f"warning: the machine was in another state, BASE against NEW: {'; '.join(differences)}"
+def state(differences: Sequence[StateDifference]) -> str:
+    """Return how the machine's state differed and what to do, which warns and refuses nothing."""
+    return (
+        f"warning: the machine was in another state: {'; '.join(map(_fact, differences))}: "
+        "quiet it and measure again, or let --rerun measure both sides alternately"
+    )
+
+
+def plans(base: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return how two runs were asked for differently, given the contexts of their environments; empty if alike."""
+    sides = [{**side, **(side.get("effort") or {})} for side in (base, new)]
+    said = [
+        words.format(*(side[name] for side in sides))
+        for name, words in PLANNED.items()
+        if all(side.get(name) is not None for side in sides) and sides[0][name] != sides[1][name]
+    ]
+    return f"BASE and NEW were asked for differently: {'; '.join(said)}" if said else ""
+
+
+def _fact(difference: StateDifference) -> str:
+    """Return a difference of state in words, `its speed varied by 28% before BASE and 5% before NEW`."""
+    plain = difference.name.rpartition(".")[2].replace("_", " ")
+    words = STATE.get(difference.name, f"{plain} was {{}} before BASE and {{}} before NEW")
+    return words.format(difference.base, difference.new)
 
 
 def company(only_base: Sequence[str], only_new: Sequence[str]) -> str:

@@ -64,6 +64,9 @@ BOLD = 1.1
 LARGEST_PIXELS = 60_000
 """Of a side: matplotlib's PNG can't be much larger."""
 
+TICK_GAP = 0.11
+"""Between two ticks, as a share of the axis: words such as +150% don't touch."""
+
 WIDE = 3.0
 """An axis that spans more than this factor has ticks at round ratios, a shorter one at even percentages."""
 
@@ -232,7 +235,7 @@ def _ends(rows: Sequence[Row], bound: float) -> tuple[float, float]:
 
 def _ticks(low: float, high: float) -> list[float]:
     if high / low > WIDE:
-        return scales.decimal(low, high)
+        return scales.ratios(low, high, TICK_GAP)
     locator = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10])
     ticks = (1 + float(percent) / 100 for percent in locator.tick_values(100 * (low - 1), 100 * (high - 1)))
     return [tick for tick in ticks if low <= tick <= high]

@@ -34,9 +34,6 @@ class Doubt:
 
 UNSETTLED = Doubt("U", "still drifting when warm-up ended: its first rounds may be slower than the rest")
 FAULTS = Doubt("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
-DISTURBED = Doubt(
-    "D", "other processes were at work during a quarter of the slots or more: quiet the machine, or use fewer threads"
-)
 MEMORY = Doubt("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
 LAUNCH_BOUND = Doubt("L", "launch-bound: the host takes as long to submit a call as the device to do it")
 THROTTLED = Doubt("T", "the GPU held its clock down: see the column throttle")
@@ -49,14 +46,21 @@ def wide(target: float) -> Doubt:
     return Doubt("W", f"the speed-up's interval is wider than ±{aim}: raise --budget-s or --processes to narrow it")
 
 
+def disturbed(threads: int) -> Doubt:
+    """Return the doubt of a row beside which other processes were at work; fewer threads help only if there are two."""
+    fewer = ", or use fewer threads" if threads > 1 else ""
+    return Doubt("D", f"other processes were at work during a quarter of the slots or more: quiet the machine{fewer}")
+
+
 def doubts(row: Row, target: float = TARGET) -> list[Doubt]:
     """Return what is doubtful about a row that is ok."""
     return list(_doubts(row, target))
 
 
 def legend(found: Collection[Doubt]) -> list[Doubt]:
-    """Return each doubt once, by letter."""
-    return sorted(set(found), key=lambda doubt: doubt.letter)
+    """Return each letter once, in order; if its advice is not the same for all rows, what holds for each of them."""
+    by_letter = {doubt.letter: doubt for doubt in sorted(found, key=lambda doubt: -len(doubt.meaning))}
+    return sorted(by_letter.values(), key=lambda doubt: doubt.letter)
 
 
 def _doubts(row: Row, target: float) -> Iterator[Doubt]:
@@ -69,7 +73,7 @@ def _doubts(row: Row, target: float) -> Iterator[Doubt]:
     if (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]:
         yield FAULTS
     if (row["flagged_share"] or 0) >= FLAGGED_SHARE:
-        yield DISTURBED
+        yield disturbed(row["threads"])
     if row["system_peak_bytes"] is not None and _apart(row["system_peak_bytes"], row["peak_bytes"] or 0):
         yield MEMORY
     if launch_bound(row):

@@ -28,7 +28,7 @@ def draw_labels(sheet: Sheet, picture: Picture) -> None:
     ends = [_end(sheet.main, picture.xs, stroke.line) for stroke in found]
     if label := reference(picture):
         ends.append((AXES_WIDTH, _inches(sheet.main, picture.xs[-1], 1.0)[1]))
-    tall = _height(sheet.main)
+    tall = height(sheet.main)
     places = spread([y for _, y in ends], LABEL_GAP, LABEL_GAP / 2, tall)
     for stroke, end, place in zip(found, ends, places, strict=False):
         _leader(sheet.main, end, place, stroke.look.colour)
@@ -59,6 +59,13 @@ def draw_failures(sheet: Sheet, picture: Picture) -> None:
         _name(axes, place, failure.implementation, colour)
 
 
+def height(axes: Axes) -> float:
+    """Return the height of axes in inches."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return axes.get_position().height * float(figure.get_size_inches()[1])
+
+
 def _symbol(status: str, colour: str) -> dict[str, Any]:
     if status in UNTRIED:
         edge = {"markersize": 5, "markerfacecolor": "white", "markeredgecolor": colour, "markeredgewidth": 1.1}
@@ -74,13 +81,7 @@ def _end(axes: Axes, xs: Sequence[int], line: Line) -> tuple[float, float]:
 
 def _inches(axes: Axes, x: float, y: float) -> tuple[float, float]:
     across, up = axes.transAxes.inverted().transform(axes.transData.transform((x, y)))
-    return float(across) * AXES_WIDTH, float(up) * _height(axes)
-
-
-def _height(axes: Axes) -> float:
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    return axes.get_position().height * float(figure.get_size_inches()[1])
+    return float(across) * AXES_WIDTH, float(up) * height(axes)
 
 
 def _leader(axes: Axes, end: tuple[float, float], place: float, colour: str) -> None:
@@ -95,7 +96,7 @@ def _sample(axes: Axes, place: float, look: dict[str, Any]) -> None:
 
 
 def _beside(axes: Axes, xs: Sequence[float], ys: Sequence[float], **look: Any) -> None:
-    tall = _height(axes)
+    tall = height(axes)
     across, up = [x / AXES_WIDTH for x in xs], [y / tall for y in ys]
     axes.add_line(Line2D(across, up, transform=axes.transAxes, clip_on=False, **look))
 
@@ -103,7 +104,7 @@ def _beside(axes: Axes, xs: Sequence[float], ys: Sequence[float], **look: Any) -
 def _name(axes: Axes, place: float, name: str, colour: str) -> None:
     axes.text(
         1 + LABEL_START / AXES_WIDTH,
-        place / _height(axes),
+        place / height(axes),
         name,
         transform=axes.transAxes,
         color=ink(colour),

@@ -18,7 +18,7 @@ LABEL_START = 0.62
 
 LABEL_GAP, ROW_HEIGHT, STRIP_GAP = 0.185, 0.2, 0.12
 
-TICKS = {LATENCY: scales.decimal, SPEEDUP: scales.decimal, MEMORY: scales.binary}
+TICKS = {LATENCY: scales.decimal, SPEEDUP: scales.ratios, MEMORY: scales.binary}
 WORDS = {LATENCY: units.seconds, SPEEDUP: units.ratio, MEMORY: units.size}
 
 

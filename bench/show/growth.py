@@ -94,7 +94,7 @@ def _width(of: Scaling, shown: Picture) -> float:
 def _notes(of: Scaling, shown: Picture) -> Iterator[str]:
     band, *origin = notes(shown)
     yield band.replace("band", "bars")
-    yield "marks of one place stand side by side along their lines"
+    yield "marks that would overlap stand side by side on grey, each at the height of its own time"
     if any(growth.fit for growth in of.growths):
         yield "curves: a + b·N + c·N² fitted to the latencies"
     if of.crossovers:

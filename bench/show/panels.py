@@ -14,7 +14,8 @@ from bench.analyse.crossover import Crossover
 from bench.analyse.estimates import Array
 from bench.analyse.scaling import Exponent, Growth, Scaling
 from bench.show import intervals, scales, units
-from bench.show.edges import draw_labels
+from bench.show.asides import Span, asides
+from bench.show.edges import draw_labels, height
 from bench.show.frame import AXES_WIDTH, LABEL_START, Sheet
 from bench.show.palette import Style, ink, style
 from bench.show.pictures import Line, Picture
@@ -28,10 +29,16 @@ LABEL_PLACE = -0.11
 
 CURVE_POINTS = 200
 
-ASIDE = 0.011
-"""Marks of one place stand so far apart, as a share of the axis, or nearer where the next place is near."""
+ASIDE = 0.012
+"""Marks that would overlap stand so far apart, as a share of the width, or nearer if the next place is near."""
 
 CURVE_WIDTH, BAR_WIDTH, MARKER_SIZE, CAP, ALPHA = 1.4, 1.0, 4.5, 1.6, 0.85
+
+MARK_HEIGHT = 0.08
+"""The height of a mark with its edge, in inches."""
+
+BAND = "#efefef"
+"""The colour behind the places where marks stand side by side."""
 
 REACH, MARGIN = 0.75, 0.15
 """How far an interval may stretch an axis of exponents beyond their values: the rest of a wild one is cut off."""
@@ -56,8 +63,10 @@ def latency(axes: Axes, of: Scaling, shown: Picture) -> None:
     curves = {line.label: _curve(growths[line.implementation], shown.xs, line.values) for line in shown.lines}
     lines = {line.label: line for line in shown.lines}
     smooth = replace(shown, lines=tuple(_on(curves[line.label], shown.xs, line) for line in shown.lines))
-    for aside, stroke in zip(_aside(shown), strokes(smooth, axes.get_ylim()), strict=True):
-        _implementation(axes, shown.xs, stroke, lines[stroke.line.label], curves[stroke.line.label], float(aside))
+    asides = _asides(axes, shown)
+    for stroke in strokes(smooth, axes.get_ylim()):
+        label = stroke.line.label
+        _implementation(axes, shown.xs, stroke, lines[label], curves[label], asides[label])
     for each in of.crossovers:
         axes.axvline(each.tokens.value, color=style(each.after).colour, linewidth=0.8, linestyle=(0, (1, 2)), zorder=2)
     figure = axes.get_figure(root=True)
@@ -131,16 +140,16 @@ def _label(axes: Axes, text: str) -> None:
     axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
 
 
-def _implementation(axes: Axes, places: Sequence[int], stroke: Stroke, line: Line, curve: Curve, aside: float) -> None:
-    """Draw a curve, and the marks of its line slid along it by a factor of the place."""
+def _implementation(axes: Axes, places: Sequence[int], stroke: Stroke, line: Line, curve: Curve, asides: Array) -> None:
+    """Draw a curve, and the marks of its line at their values, moved sideways by a factor of the place each."""
     known = np.isfinite(line.values)
-    xs, values, lows, highs = (np.asarray(row)[known] for row in (places, line.values, line.lows, line.highs))
+    rows = (places, line.values, line.lows, line.highs, asides)
+    xs, values, lows, highs, aside = (np.asarray(row)[known] for row in rows)
     along_it = np.geomspace(xs[0], xs[-1], CURVE_POINTS)
     look = {**stroke.on_axes, "marker": "none", "linewidth": CURVE_WIDTH}
     axes.plot(along_it, curve(along_it), gid=f"curve {line.label}", **look)
-    slid = curve(xs * aside) / curve(xs)
-    reach = np.stack([values - lows, highs - values]) * slid
-    _marks(axes, xs * aside, values * slid, reach, stroke.look, f"latency {line.label}")
+    reach = np.stack([values - lows, highs - values])
+    _marks(axes, xs * aside, values, reach, stroke.look, f"latency {line.label}")
 
 
 def _curve(growth: Growth, places: Sequence[int], values: Sequence[float]) -> Curve:
@@ -161,12 +170,28 @@ def _on(curve: Curve, places: Sequence[int], line: Line) -> Line:
     return replace(line, values=tuple(values.tolist()))
 
 
-def _aside(shown: Picture) -> Array:
-    """Return for each line the factor by which its marks slide along it, so that none hides another."""
-    low, high = scales.padded(shown.xs[0], shown.xs[-1])
-    nearest, count = float(np.min(np.diff(np.log(shown.xs)))), len(shown.lines)
-    step = min(ASIDE * math.log(high / low), 0.8 * nearest / count)
-    return np.asarray(np.exp((np.arange(count) - (count - 1) / 2) * step))
+def _asides(axes: Axes, shown: Picture) -> dict[str, Array]:
+    """Return for each line the factors by which its marks move sideways, and shade the places that have such marks.
+
+    Only marks that would overlap move, and only sideways: the height of a mark is its value.
+    """
+    steps = np.array([asides(_spans(axes, shown, place)) for place in range(len(shown.xs))])  # [places, lines]
+    low, high = axes.get_xlim()
+    nearest, most = float(np.min(np.diff(np.log(shown.xs)))), 2 * float(np.abs(steps).max()) + 1
+    step = min(ASIDE * math.log(high / low), 0.8 * nearest / most)
+    if most > 1:
+        for x in shown.xs:
+            reach = math.exp(most / 2 * step)
+            axes.axvspan(x / reach, x * reach, color=BAND, linewidth=0, zorder=0.4, gid=f"place {x}")
+    return dict(zip((line.label for line in shown.lines), np.exp(step * steps).T, strict=True))
+
+
+def _spans(axes: Axes, shown: Picture, place: int) -> list[Span]:
+    """Return the vertical ends of all marks of a place with their intervals, in logarithms; NaN for a missing one."""
+    low, high = np.log(axes.get_ylim())
+    room = MARK_HEIGHT / height(axes) * float(high - low) / 2
+    marks = np.log([(line.values[place], line.lows[place], line.highs[place]) for line in shown.lines])
+    return [(float(np.fmin(value - room, bottom)), float(np.fmax(value + room, top))) for value, bottom, top in marks]
 
 
 def _marks(axes: Axes, xs: Array, values: Array, reach: Array, look: Style, gid: str) -> None:

@@ -13,6 +13,7 @@ from bench.analyse.profile import (
     rate,
     residual_s,
     shares,
+    slowdown,
     stage_shares,
     stage_sum_s,
     time_s,
@@ -50,6 +51,13 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Text]:
         f"latency {units.seconds(profile.timed_s)}, under the profiler {units.seconds(profile.profiled_s)} "
         f"({_signed(share)}); {_in_the_run(profile, row)}"
     )
+    if row is not None and (factor := _slowdown(profile, row)):
+        yield Text(
+            f"Without the profiler too a call takes {factor:.2g} times as long here as in the run: it is another time, "
+            "at which the machine may run at another speed or be busy, and the case is alone in its process. "
+            "Compare times of this profile with each other, not with the run's.",
+            WARNING,
+        )
     if share > HEAVY:
         yield Text(
             f"The profiler slows it down by more than {HEAVY:.0%}: trust counts, bytes and the order of operators, "
@@ -58,11 +66,23 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Text]:
         )
 
 
+def _slowdown(profile: Profile, row: Row) -> float | None:
+    if row["latency_s"] is None or _elsewhere(profile, row):
+        return None
+    return slowdown(profile, row["latency_s"], row["latency_low_s"], row["latency_high_s"])
+
+
+def _elsewhere(profile: Profile, row: Row) -> bool:
+    return row["env_id"] is not None and row["env_id"] != profile.origin.env_id
+
+
 def _in_the_run(profile: Profile, row: Row | None) -> str:
     if row is None or row["latency_s"] is None:
         return "not measured in the run"
-    elsewhere = row["env_id"] is not None and row["env_id"] != profile.origin.env_id
-    return f"{units.seconds(row['latency_s'])} in the run{', on another machine or software' * elsewhere}"
+    ends = [row["latency_low_s"], row["latency_high_s"]]
+    interval = f" [{', '.join(map(units.seconds, ends))}]" if None not in ends else ""
+    other = ", on another machine or software" if _elsewhere(profile, row) else ""
+    return f"{units.seconds(row['latency_s'])}{interval} in the run{other}"
 
 
 def _operators(profile: Profile, top: int) -> Table:

@@ -11,8 +11,26 @@ Ticks = Callable[[float, float], list[float]]
 
 FEW, MANY = 4, 8
 
-LADDERS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 3), (1,))
+LADDERS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 3), (1, 2, 3, 4, 6, 8), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1,))
 """Steps within a decade, the most usual first."""
+
+SHORT = 10
+"""An axis that spans less than this factor may have evenly spaced ticks."""
+
+BINS = (6, 10)
+"""Into about so many parts even ticks divide an axis."""
+
+BARE = 0.25
+"""The largest share of an axis that may lie beyond its first or last tick."""
+
+RATIO_LADDERS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7))
+RATIO_STEPS = (0.5, 0.25, 0.2, 0.1, 0.05, 0.02, 0.01)
+"""What may stand on one side of 1, the coarsest first: steps within a decade, or even steps."""
+
+SIDE_FEW, SIDE_MANY = 2, 4
+
+LEAST_GAP = 0.05
+"""Between two ticks of ratios, as a share of an upright axis: their words don't touch."""
 
 BAND_ROOM = 1.5
 """How far an interval may stretch the axis beyond the values: one wild interval must not flatten all lines."""
@@ -38,12 +56,21 @@ def padded(low: float, high: float, margin: float = MARGIN) -> tuple[float, floa
 
 
 def decimal(low: float, high: float) -> list[float]:
-    """Return ticks at round decimal numbers, logarithmic or, where the axis is short, evenly spaced."""
-    for steps in LADDERS:
-        ticks = _within(_ladder(steps, low), low, high)
-        if FEW <= len(ticks) <= MANY:
-            return ticks
-    return _even(low, high) if high / low < 10 else _thinned(_within(_ladder((1,), low), low, high))
+    """Return ticks at round decimal numbers, logarithmic or, if the axis is short, evenly spaced."""
+    ladders = [_within(_ladder(steps, low), low, high) for steps in LADDERS]
+    others = [_even(low, high, bins) for bins in BINS] if high / low < SHORT else [_thinned(ladders[-1])]
+    usable = [ticks for ticks in (*ladders, *others) if FEW <= len(ticks) <= MANY]
+    reaching = (ticks for ticks in usable if _bare(ticks, low, high) <= BARE)
+    return next(reaching, None) or min(usable, key=lambda ticks: _bare(ticks, low, high), default=others[-1])
+
+
+def ratios(low: float, high: float, gap: float = LEAST_GAP) -> list[float]:
+    """Return ticks at 1 and at round ratios on both sides of it, two or more on each side that has room for them.
+
+    The axis holds 1; ticks are at least `gap` of it apart.
+    """
+    apart = gap * math.log(high / low)
+    return [*reversed(_side(low, 1.0, apart)), 1.0, *_side(1.0, high, apart)]
 
 
 def binary(low: float, high: float) -> list[float]:
@@ -73,6 +100,36 @@ def _finite(values: Sequence[float]) -> list[float]:
     return [value for value in values if math.isfinite(value) and value > 0]
 
 
+def _bare(ticks: Sequence[float], low: float, high: float) -> float:
+    """Return the share of an axis that lies below its first tick or above its last, whichever is more."""
+    return max(math.log(ticks[0] / low), math.log(high / ticks[-1])) / math.log(high / low)
+
+
+def _side(low: float, high: float, gap: float) -> list[float]:
+    """Return ticks between 1 and the other end of an axis, from 1 on: those that reach furthest, the coarsest of them.
+
+    In logarithms they are at least `gap` apart.
+    """
+    ladders = (_within(_ladder(steps, low), low, high) for steps in RATIO_LADDERS)
+    found: list[float] = []
+    for ticks in (*ladders, *(_multiples(step, low, high) for step in RATIO_STEPS)):
+        outward = sorted((tick for tick in ticks if tick != 1), key=lambda tick: abs(math.log(tick)))
+        logs = [abs(math.log(tick)) for tick in (1.0, *outward)]
+        fits = len(outward) <= SIDE_MANY and all(b - a >= gap for a, b in itertools.pairwise(logs))
+        if fits and _reach(outward) > _reach(found):
+            found = outward
+    return found
+
+
+def _reach(outward: Sequence[float]) -> tuple[int, float]:
+    """Return how good the ticks of a side are: two rather than fewer, then how far from 1 they go."""
+    return min(len(outward), SIDE_FEW), abs(math.log(outward[-1])) if outward else 0.0
+
+
+def _multiples(step: float, low: float, high: float) -> list[float]:
+    return [round(number * step, 9) for number in range(max(1, math.ceil(low / step)), math.floor(high / step) + 1)]
+
+
 def _within(ticks: Iterator[float], low: float, high: float) -> list[float]:
     return list(itertools.takewhile(lambda tick: tick <= high, itertools.dropwhile(lambda tick: tick < low, ticks)))
 
@@ -82,8 +139,8 @@ def _ladder(steps: Sequence[float], low: float) -> Iterator[float]:
         yield from (float(f"{step}e{decade}") for step in steps)
 
 
-def _even(low: float, high: float) -> list[float]:
-    locator = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10])
+def _even(low: float, high: float, bins: int = BINS[0]) -> list[float]:
+    locator = MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10])
     return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high and tick > 0]
 
 

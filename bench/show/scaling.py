@@ -14,7 +14,7 @@ from bench.analyse.crossover import Crossover
 from bench.analyse.fastest import ALONE, Outcome
 from bench.analyse.fit import COEFFICIENTS
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
-from bench.analyse.scaling import Exponent, Growth, Scaling, scalings
+from bench.analyse.scaling import Exponent, Growth, Scaling, has_series, scalings
 from bench.analyse.series import TOKENS, moving, places, point_of
 from bench.plan.errors import WrongRequest
 from bench.show import intervals, units
@@ -30,6 +30,11 @@ WIDE = 130
 
 EXPONENTS = ("latency exponent", "memory exponent")
 
+NEEDED = (
+    "a fit takes times of one implementation at two values or more of num_tokens, num_heads or channels, "
+    "all other columns the same, for example --num-tokens 197,577,1024"
+)
+
 LEGEND = {
     "a, b, c": "latency ≈ a + b·N + c·N²: what is fixed, what a token costs, what a pair of tokens costs; none below 0",
     "off by": "how far the curve passes a measured latency at most",
@@ -39,15 +44,20 @@ LEGEND = {
 
 
 def series(table: pd.DataFrame) -> list[Scaling]:
-    """Return every series of a table of results; raises WrongRequest where there is none."""
+    """Return every series of a table of results; raises WrongRequest if there is none."""
     rows = [row for row in plain(table) if is_measured(row)]
-    found = scalings(rows)
-    if not found:
-        raise WrongRequest(
-            "no series: expected cases that are ok at two places or more along num_tokens, num_heads or channels, "
-            "all other columns the same"
-        )
-    return found
+    if not has_series(rows):
+        raise WrongRequest(f"nothing can be fitted: {_lack(rows)}; {NEEDED}")
+    return scalings(rows)
+
+
+def _lack(rows: Sequence[Row]) -> str:
+    """Return why rows that were measured hold no series."""
+    if not rows:
+        return "no case of the run has a time"
+    if len({point_of(row) for row in rows}) == 1:
+        return "all cases that have a time are at one point"
+    return "no implementation has times at two points that differ in one of these columns alone"
 
 
 @dataclass(frozen=True)

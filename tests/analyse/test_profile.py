@@ -12,6 +12,7 @@ from bench.analyse.profile import (
     rate,
     residual_s,
     shares,
+    slowdown,
     stage_shares,
     stage_sum_s,
     unnamed_s,
@@ -110,3 +111,22 @@ def test_the_table_of_operators_has_units_in_its_names() -> None:
     assert list(table["name"]) == ["a", "b"]
     assert table["kernels"][0] == "k;l"
     assert table["flops"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("timed_s", "ends", "factor"),
+    [
+        (0.239, (0.077, 0.081), 3.02),
+        (0.04, (0.077, 0.081), 0.506),
+        (0.088, (0.077, 0.081), None),
+        (0.12, (0.05, 0.13), None),
+        (0.12, (None, None), 1.52),
+        (0.08, (None, None), None),
+    ],
+)
+def test_another_latency_than_that_of_the_run_counts_beyond_interval_and_drift(
+    timed_s: float, ends: tuple[float | None, float | None], factor: float | None
+) -> None:
+    """The run measured 79 ms: 239 ms are 3 times that; 11 % are everyday drift, and a wide interval holds more."""
+    found = slowdown(dataclasses.replace(profiles.profile(), timed_s=timed_s), 0.0791, *ends)
+    assert found == (factor if factor is None else pytest.approx(factor, abs=0.01))

@@ -32,6 +32,13 @@ def test_all_cores_on_a_busy_machine_warn_and_say_what_to_do() -> None:
     assert "--threads 1" in said
 
 
+def test_fewer_threads_are_advised_only_if_there_are_two() -> None:
+    """On a single core a single thread can't become fewer."""
+    (said,) = preflight.warnings(Preflight(others_cores=1.0, switches=0, spread=0.01), threads=1, cores=1)
+    assert "quiet the machine" in said
+    assert "--threads" not in said
+
+
 @pytest.mark.parametrize(
     ("others", "threads", "count"),
     [(0.1, 2, 0), (0.1, 1, 0), (0.3, 1, 1), (1.5, 1, 1), (0.3, 2, 1)],

@@ -6,7 +6,7 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.profiling.select import chosen
+from bench.profiling.select import chosen, with_stages
 from bench.store.record import Origin, Record, Slots
 from tests.points import point
 
@@ -65,6 +65,16 @@ def test_a_selector_names_columns(table: pd.DataFrame) -> None:
 def test_a_chosen_case_is_the_case_that_was_measured(table: pd.DataFrame) -> None:
     """The point that comes back from the table equals the one that went in, types and all."""
     assert chosen(table, ["num_tokens=7,implementation=online"], "eager")[0].point == point(num_tokens=7)
+
+
+def test_stages_come_with_every_point_of_the_chosen_cases(table: pd.DataFrame) -> None:
+    """Stepwise follows the last case of each point, once, whether or not it was chosen; not where it failed."""
+    cases = chosen(table, ["implementation=sdpa", "num_tokens=7,implementation=online"], "eager")
+    expected = [(5, "sdpa"), (5, "stepwise"), (7, "sdpa"), (7, "online"), (7, "stepwise")]
+    assert names(with_stages(cases, table)) == expected
+    assert with_stages(with_stages(cases, table), table) == with_stages(cases, table)
+    failed = table.replace({"implementation": {"manual": "stepwise"}})
+    assert with_stages(cases, failed) == cases
 
 
 @pytest.mark.parametrize(

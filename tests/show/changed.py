@@ -10,7 +10,7 @@ from tests.analyse.tables import baseline, failed, row, table
 from tests.examples import case
 
 CLOSE = (-0.001, 0.0, 0.001)
-NOISY = (-0.1, 0.0, 0.1)
+NOISY = (-0.03, 0.0, 0.03)
 
 
 def every_verdict() -> pd.DataFrame:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from bench.analyse.compare import compare
+from bench.analyse.effort import MOST_PROCESSES
 from bench.analyse.verdicts import VERDICTS
 from bench.show import compared
 from bench.show.compared import STAMP, Report
@@ -50,9 +51,9 @@ def test_the_stamp_has_its_reasons() -> None:
     ("base", "new", "words"),
     [
         (row(case(), NOISY), row(case(), NOISY), r"\+\d+ → equivalent"),
-        (row(case(), NOISY), {**row(case(), NOISY), "speedup": 0.8}, r"\+\d+ → slower"),
+        (row(case(), NOISY), {**row(case(), NOISY), "speedup": 0.97}, r"\+\d+ → slower"),
         (row(case(), [0.0]), row(case(), [0.1]), r"\?"),
-        (row(case(), [-2.0, 0.0, 2.0]), {**row(case(), [-2.0, 0.0, 2.0]), "speedup": 1.015}, ">1,000"),
+        (row(case(), [-2.0, 0.0, 2.0]), {**row(case(), [-2.0, 0.0, 2.0]), "speedup": 1.015}, f">{MOST_PROCESSES}"),
         (row(case(), status="ok"), row(case(), status="ok"), ""),
         (at(case(), 1.0), at(case(), 0.8), ""),
         (at(case(), 1.0), at(case(), 1.0), ""),

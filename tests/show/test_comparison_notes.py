@@ -5,6 +5,7 @@ import pytest
 from bench.analyse.together import Movement
 from bench.show import comparison_notes as notes
 from bench.store.detectable import Detectable
+from bench.store.state import StateDifference
 from tests.analyse.tables import failed, row, table
 from tests.examples import case
 
@@ -39,10 +40,25 @@ def test_an_anchor_is_named_with_whom_it_stands_for() -> None:
 
 
 def test_another_state_is_a_warning_on_one_line() -> None:
-    """All that differed, with both values."""
-    said = notes.state(["load_1min 0.4 against 3.9", "clock_hz 2e9 against 1e9"])
+    """All that differed in words with both values, and what to do; no name of a key of environment.json."""
+    facts = {"load_1min": (0.4, 3.9), "preflight.spread": (0.28, 0.05), "preflight.others_cores": (1.04, 0.0)}
+    others = {"gpu.clock_hz": (2e9, 1e9)}
+    said = notes.state([StateDifference(name, *values) for name, values in {**facts, **others}.items()])
     assert said.startswith("warning: ")
-    assert said.endswith("load_1min 0.4 against 3.9; clock_hz 2e9 against 1e9")
+    for words in ("load was 0.4 before BASE and 3.9 before NEW", "28%", "5%", "1.0 cores", "clock hz", "--rerun"):
+        assert words in said
+    assert not any(name in said for name in (*facts, *others))
+
+
+def test_runs_that_were_asked_for_differently_say_so() -> None:
+    """Sweep, baseline and effort are set side by side, as far as both runs know them."""
+    base = {"sweep": "quick", "baseline": "eager", "effort": {"processes": 3, "budget_s": 4, "timeout_s": 300}}
+    new = {"sweep": "full", "baseline": "eager", "effort": {"processes": 10, "budget_s": 4, "timeout_s": 60}}
+    said = notes.plans(base, new)
+    assert "quick against full" in said
+    assert "3 against 10" in said
+    assert all(word not in said for word in ("eager", "4 s", "300", "timeout"))
+    assert notes.plans(base, base) == notes.plans(base, {}) == notes.plans({}, new) == ""
 
 
 def test_another_speed_is_a_warning_with_its_factor() -> None:

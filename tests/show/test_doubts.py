@@ -9,7 +9,7 @@ from bench.show.doubts import doubts, legend
 SURE: dict[str, Any] = {
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
     "settled": True, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
-    "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
+    "threads": 2, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
 }  # fmt: skip
 
 
@@ -67,3 +67,10 @@ def test_the_legend_explains_each_letter_once() -> None:
     found = legend([*doubts({**SURE, "settled": False}), *doubts({**SURE, "settled": False, "flagged_share": 1.0})])
     assert [doubt.letter for doubt in found] == ["D", "U"]
     assert all(len(doubt.meaning) > 20 for doubt in found)
+
+
+def test_fewer_threads_are_advised_only_if_there_are_two() -> None:
+    """One thread can't become fewer; and if rows of both kinds were disturbed, what helps all of them is said."""
+    one, two = (doubts({**SURE, "flagged_share": 0.5, "threads": threads}) for threads in (1, 2))
+    assert ["fewer threads" in doubt.meaning for doubt in (*one, *two)] == [False, True]
+    assert legend([*one, *two]) == one

@@ -2,22 +2,26 @@
 
 import functools
 import itertools
+import math
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from bench.analyse.scaling import Scaling
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show import scaling
+from bench.show import panels, scaling
 from bench.show.frame import AXES_WIDTH, LEFT
 from bench.show.growth import draw, figure, name
+from bench.store.table import load
 from tests.show.made import point, quick, record, results
 
+PUBLISHED = Path(__file__).parents[2] / "results" / "published"
 TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
 SECONDS = {"eager": (1e-3, 1e-4, 4e-7), "sdpa": (9e-3, 1e-4, 2e-7), "online": (60e-3, 1e-4, 1e-7)}
 """The coefficients of three that lead one after the other: at 200 and at 714 tokens their curves meet."""
@@ -61,16 +65,65 @@ def test_latencies_curves_and_exponents_are_drawn_of_each() -> None:
         assert ids(made, kind) == set(SECONDS)
 
 
-def test_marks_stand_on_their_curves() -> None:
-    """Latencies that follow their law lie on the fitted curve, to the scatter of the made-up rounds."""
-    series = changing()
-    axes = next(axes for axes in figure(series).axes if axes.get_ylabel() == "time per call")
-    marks = {str(line.get_gid()): line for line in axes.lines}
-    for growth in series.growths:
-        assert growth.fit is not None
-        mark = marks[f"latency {growth.implementation}"]
-        xs, ys = (np.asarray(data, dtype=np.float64) for data in (mark.get_xdata(), mark.get_ydata()))
-        assert ys == pytest.approx(growth.fit.seconds(xs), rel=0.02)
+def times(made: Figure) -> Axes:
+    """Return the panel of latencies."""
+    return next(axes for axes in made.axes if axes.get_ylabel() == "time per call")
+
+
+def marks(made: Figure) -> dict[str, tuple[list[float], list[float]]]:
+    """Return where the marks of latencies stand, by implementation: their places and their values."""
+    found = {str(line.get_gid()): line for line in times(made).lines}
+    return {
+        name.removeprefix("latency "): (list(np.asarray(line.get_xdata())), list(np.asarray(line.get_ydata())))
+        for name, line in found.items()
+        if name.startswith("latency ")
+    }
+
+
+@pytest.mark.parametrize("run", ["quick-xeon-2core", "tokens-xeon-2core"])
+def test_the_height_of_a_mark_is_its_value(run: str) -> None:
+    """Read back from the picture, every mark of every series stands at the latency of its row in results.csv."""
+    for series in scaling.series(load(PUBLISHED / run)):
+        drawn = marks(figure(series))
+        rows = {(row["implementation"], row[series.axis.column]): row["latency_s"] for row in series.rows}
+        for implementation, (xs, ys) in drawn.items():
+            places = sorted(place for which, place in rows if which == implementation)
+            assert ys == [rows[implementation, place] for place in places]
+            nearest = [min(series.leaders, key=lambda place: abs(math.log(place / x))) for x in xs]
+            assert nearest == places
+        assert sum(len(ys) for _, ys in drawn.values()) == len(rows)
+
+
+def test_bars_end_where_intervals_do() -> None:
+    """Read back from the picture, the bars are the intervals of the rows, no more and no fewer."""
+    series = scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0]
+    bars = [bar for found in times(figure(series)).collections for bar in found.get_segments()]  # type: ignore[attr-defined]
+    drawn = sorted((low, high) for (_, low), (_, high) in bars)
+    assert drawn == pytest.approx(
+        np.array(sorted((row["latency_low_s"], row["latency_high_s"]) for row in series.rows))
+    )
+
+
+def test_no_mark_hides_another() -> None:
+    """Marks of one place are apart on the page, by most of their size at least."""
+    made = figure(scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0])
+    axes = times(made)
+    found = [axes.transData.transform(at) for xs, ys in marks(made).values() for at in zip(xs, ys, strict=True)]
+    least = 0.8 * panels.MARKER_SIZE / 72 * made.dpi
+    assert all(math.dist(one, other) >= least for one, other in itertools.combinations(found, 2))
+
+
+def test_marks_that_overlap_none_stand_at_their_place() -> None:
+    """Three that lie far apart at a place are not moved, and nothing is shaded."""
+    far = [
+        record(Case(at, which), process, None, seconds * at.num_tokens)
+        for at in TOKENS
+        for which, seconds in (("eager", 1e-4), ("sdpa", 1e-5))
+        for process in range(3)
+    ]
+    made = figure(scaling.series(summarise(far, "eager"))[0])
+    assert all(xs == [at.num_tokens for at in TOKENS] for xs, _ in marks(made).values())
+    assert not times(made).patches
 
 
 def test_crossovers_are_marked_with_who_follows_whom() -> None:

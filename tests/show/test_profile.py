@@ -81,9 +81,23 @@ def test_the_runs_own_latency_stands_beside_it() -> None:
     assert "not measured in the run" in " ".join(lines(profile))
     here = dataclasses.replace(profile, origin=made.ORIGIN)
     elsewhere = dataclasses.replace(profile, origin=dataclasses.replace(made.ORIGIN, env_id="another"))
-    assert rendered(render(here, row)).splitlines()[1].endswith(" ms in the run")
+    assert rendered(render(here, row)).splitlines()[1].endswith(" in the run")
     assert "in the run, on another machine or software" in rendered(render(elsewhere, row))
     assert row_of(table, profiles.profile("eager").case) is None
+
+
+@pytest.mark.parametrize(("factor", "said"), [(3.02, "3 times"), (0.5, "0.5 times"), (1.1, ""), (0.9, "")])
+def test_a_latency_unlike_that_of_the_run_is_said_with_a_reason(factor: float, said: str) -> None:
+    """Calls without the profiler that take three times as long as in the run, or half as long: a warning says so."""
+    profile = dataclasses.replace(profiles.profile(), origin=made.ORIGIN)
+    row = row_of(made.results([profile.case]), profile.case)
+    assert row is not None
+    slower = dataclasses.replace(profile, timed_s=factor * row["latency_s"], profiled_s=factor * row["latency_s"])
+    text = " ".join(rendered(render(slower, row)).split())
+    assert (said in text) if said else "times as long" not in text
+    assert ("another speed" in text) is bool(said)
+    elsewhere = dataclasses.replace(slower, origin=dataclasses.replace(made.ORIGIN, env_id="another"))
+    assert "times as long" not in rendered(render(elsewhere, row))
 
 
 def test_on_a_gpu_its_time_stands_beside_the_hosts_and_kernels_are_named() -> None:

@@ -1,8 +1,11 @@
 """Where an axis ends and where its ticks stand."""
 
+import itertools
 import math
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from bench.show import scales
 
@@ -19,6 +22,44 @@ from bench.show import scales
 def test_decimal_ticks_are_round_numbers(low: float, high: float, ticks: list[float]) -> None:
     """Four to eight round numbers mark an axis, however long or short it is."""
     assert scales.decimal(low, high) == pytest.approx(ticks)
+
+
+@pytest.mark.parametrize("span", [1.1, 1.3, 1.5, 1.8, 2, 2.7, 4, 6, 9, 30, 300, 1e5])
+@pytest.mark.parametrize("low", [3.3e-7, 1.02, 1.5, 2.4e6, 7.9])
+def test_decimal_ticks_reach_the_ends(low: float, span: float) -> None:
+    """No third of an axis is without a tick at either end: what is drawn there can be read off."""
+    ticks = scales.decimal(low, low * span)
+    assert math.log(ticks[0] / low) < math.log(span) / 3
+    assert math.log(low * span / ticks[-1]) < math.log(span) / 3
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.56, 1.79, [0.6, 0.8, 1, 1.25, 1.5, 1.75]),
+        (0.95, 1.05, [0.96, 0.98, 1, 1.02, 1.04]),
+        (0.98, 1.6, [1, 1.2, 1.4, 1.6]),
+        (0.02, 1.02, [0.03, 0.1, 0.3, 1]),
+    ],
+)
+def test_ratios_are_marked_about_1(low: float, high: float, ticks: list[float]) -> None:
+    """Each side has round ratios of its own, however unlike the sides are."""
+    assert scales.ratios(low, high) == pytest.approx(ticks)
+
+
+@given(st.floats(0.01, 0.99), st.floats(1.01, 100))
+def test_each_side_of_1_that_has_room_has_two_ratios(low: float, high: float) -> None:
+    """A side of a quarter of the axis has two ticks, one of them in its outer half, and none touch."""
+    assume(high / low >= scales.LEAST_SPAN)
+    ticks, span = scales.ratios(low, high), math.log(high / low)
+    assert 1 in ticks
+    assert all(low <= tick <= high for tick in ticks)
+    assert all(math.log(b / a) > 0.049 * span for a, b in itertools.pairwise(ticks))
+    for end in (low, high):
+        logs = [abs(math.log(tick)) for tick in ticks if min(end, 1) <= tick <= max(end, 1) and tick != 1]
+        if abs(math.log(end)) > span / 4:
+            assert len(logs) >= 2
+            assert max(logs) > abs(math.log(end)) / 2
 
 
 def test_binary_ticks_are_powers_of_two() -> None:

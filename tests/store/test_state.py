@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.store.environment import Environment
-from bench.store.state import state_differences
+from bench.store.state import StateDifference, state_differences
 
 QUIET: dict[str, Any] = {
     "load_1min": 0.4,
@@ -19,16 +19,16 @@ QUIET: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"load_1min": 3.9}, "load_1min 0.4 against 3.9"),
-        ({"preflight": {**QUIET["preflight"], "others_cores": 1.0}}, "preflight.others_cores 0.02 against 1"),
-        ({"preflight": {**QUIET["preflight"], "spread": 0.31}}, "preflight.spread 0.04 against 0.31"),
-        ({"clock_hz": 1.41e9}, "clock_hz 1.98e+09 against 1.41e+09"),
-        ({"throttle": ["power"]}, "throttle [] against ['power']"),
+        ({"load_1min": 3.9}, ("load_1min", 0.4, 3.9)),
+        ({"preflight": {**QUIET["preflight"], "others_cores": 1.0}}, ("preflight.others_cores", 0.02, 1.0)),
+        ({"preflight": {**QUIET["preflight"], "spread": 0.31}}, ("preflight.spread", 0.04, 0.31)),
+        ({"clock_hz": 1.41e9}, ("clock_hz", 1.98e9, 1.41e9)),
+        ({"throttle": ["power"]}, ("throttle", [], ["power"])),
     ],
 )
-def test_a_notable_difference_is_told(change: dict[str, Any], told: str) -> None:
+def test_a_notable_difference_is_told(change: dict[str, Any], told: tuple[str, Any, Any]) -> None:
     """Load, neighbours, an unsteady clock, another clock: each with both values."""
-    assert state_differences(at(), at(**change)) == [told]
+    assert state_differences(at(), at(**change)) == [StateDifference(*told)]
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_what_differs_between_any_two_runs_is_not_told(change: dict[str, Any]) -
 
 
 def test_differences_stand_in_the_order_of_base() -> None:
-    """Several are several lines."""
+    """Several are told one by one."""
     changed = at(load_1min=9.0, clock_hz=1e9)
-    assert [line.split()[0] for line in state_differences(at(), changed)] == ["load_1min", "clock_hz"]
+    assert [each.name for each in state_differences(at(), changed)] == ["load_1min", "clock_hz"]
 
 
 def test_runs_without_any_state_differ_in_nothing() -> None:
