@@ -17,7 +17,7 @@ from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep, load_sweep
-from bench.store import machine
+from bench.store import ceilings, machine
 from bench.store.environment import Environment
 from bench.store.record import Record
 
@@ -121,6 +121,7 @@ class Run:
                     records.append(self._ledger.record(case, number, started, answer.status, answer.detail))
                 continue
             self._busy_s += answer["busy_s"]
+            ceilings.remember(self.environment.env_id, point, answer.get("ceiling"))
             if self._ledger.is_new(point, left) and self.sweep.effort.check_memory:
                 self._check_memory(point, answer["outcomes"])
             records += [
@@ -165,7 +166,8 @@ class Run:
 
     def _request(self, point: Point, implementations: Sequence[str]) -> dict[str, Any]:
         thorough, budget_s = self._ledger.is_new(point, implementations), self._allowance.budget_s
-        return visit_request(self.sweep, point, implementations, budget_s, thorough=thorough)
+        request = visit_request(self.sweep, point, implementations, budget_s, thorough=thorough)
+        return {**request, "ceiling": ceilings.recall(self.environment.env_id, point)}
 
 
 def visit_request(

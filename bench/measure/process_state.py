@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -47,8 +48,11 @@ FUNCTIONS: tuple[tuple[Any, str], ...] = (
 )
 """Clocks, and functions of torch that implementations share: a patch of one is a patch for all of them."""
 
-OF_TORCH = (b"TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"KINETO_", b"CUDA_MODULE_LOADING")
+OF_TORCH = (b"TORCHINDUCTOR_", b"_TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"KINETO_", b"CUDA_MODULE_LOADING")
 """How the environment variables begin that torch adds by itself when it compiles or profiles."""
+
+ANY = (b"",)
+"""How all variables begin."""
 
 _SMALLEST, _HALF = sys.float_info.min, 0.5
 """Their product is a denormal, and 0 if denormals are flushed."""
@@ -62,13 +66,12 @@ class LeftChanged(Exception):  # noqa: N818 - an outcome that becomes a row
 class Part:
     """A part of the state: its values by name, and how one of them is put back, None if it can't be.
 
-    `kind` stands before each name in messages. A name that is new and begins as one of `free` is no change.
+    `kind` stands before each name in messages.
     """
 
     read: Callable[[], dict[Any, Any]]
     write: Callable[[Any, Any], object] | None
     kind: str = ""
-    free: tuple[bytes, ...] = ()
 
 
 class State:
@@ -77,23 +80,26 @@ class State:
     def __init__(self) -> None:
         self._before = [part.read() for part in PARTS]
 
-    def restore(self) -> str:
-        """Put back what has changed since, and return what that was, in words; empty if nothing has changed."""
+    def restore(self, free: tuple[bytes, ...] = OF_TORCH) -> str:
+        """Put back what has changed since, and return what that was, in words; empty if nothing has changed.
+
+        New environment variables that begin as one of `free` stay and are no change.
+        """
         said: list[str] = []
         now = [part.read() for part in PARTS]  # first, because putting one part back may change another
         for part, before, after in zip(PARTS, self._before, now, strict=True):
             if after != before:
-                said += _restored(part, before, after)
+                said += _restored(part, before, after, free)
         return "left " + "; ".join(said) if said else ""
 
 
 @contextmanager
-def kept() -> Iterator[None]:
-    """Put the state back at the end.
+def kept(state: State | None = None) -> Iterator[None]:
+    """Put back at the end the state as it was before, or as it was when `state` was made.
 
     Raises LeftChanged if something had to be put back, unless another exception is on its way.
     """
-    state = State()
+    state = state or State()
     try:
         yield
     except BaseException:
@@ -104,10 +110,10 @@ def kept() -> Iterator[None]:
         raise LeftChanged(changed)
 
 
-def _restored(part: Part, before: dict[Any, Any], after: dict[Any, Any]) -> Iterator[str]:
+def _restored(part: Part, before: dict[Any, Any], after: dict[Any, Any], free: tuple[bytes, ...]) -> Iterator[str]:
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name, ABSENT), after.get(name, ABSENT)
-        if old == new or (old is ABSENT and isinstance(name, bytes) and name.startswith(part.free)):
+        if old == new or (old is ABSENT and isinstance(name, bytes) and name.startswith(free)):
             continue
         if part.write is not None:
             part.write(name, old)
@@ -192,14 +198,16 @@ def _dynamo() -> dict[str, Any]:
         return {}
     from torch._dynamo import config
 
+    defaults = config._config  # type: ignore[attr-defined]  # an attribute of the object that stands for the module
     values = {name: getattr(config, name) for name in DYNAMO}
-    return {name: value for name, value in values.items() if value != config._config[name].default}
+    return {name: value for name, value in values.items() if value != defaults[name].default}
 
 
 def _set_dynamo(name: str, value: Any) -> None:
     from torch._dynamo import config
 
-    setattr(config, name, config._config[name].default if value is ABSENT else value)
+    defaults = config._config  # type: ignore[attr-defined]
+    setattr(config, name, defaults[name].default if value is ABSENT else value)
 
 
 def _functions() -> dict[str, Any]:
@@ -225,7 +233,7 @@ def _set_variable(name: bytes, value: Any) -> None:
 
 def _working_directory() -> str | None:
     with suppress(FileNotFoundError):  # somebody removed it
-        return os.getcwd()
+        return str(Path.cwd())
     return None
 
 
@@ -302,7 +310,7 @@ PARTS: tuple[Part, ...] = (
     _attributes("torch.backends.mkldnn", torch.backends.mkldnn, "enabled"),
     Part(_dynamo, _set_dynamo, "torch._dynamo.config."),
     Part(_functions, _set_function),
-    Part(_environment, _set_variable, "the environment variable ", OF_TORCH),
+    Part(_environment, _set_variable, "the environment variable "),
     _single("the working directory", _working_directory, _change_directory),
     Part(_handlers, _set_handler, "the handler of "),
     Part(_timers, _stop_timer, "the timer "),

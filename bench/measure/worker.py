@@ -4,9 +4,9 @@ import contextlib
 import dataclasses
 from typing import Any
 
-import impls
 from bench.analyse.rounds import Limits, Reading
-from bench.measure import compilation, facts, heap, system_memory, visit
+from bench.measure import adapters, compilation, facts, heap, system_memory, visit
+from bench.measure.ceiling import Ceiling
 from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
@@ -19,7 +19,7 @@ def _check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """Say whether every implementation can be found, and what torch knows of the machine."""
     for name in request["implementations"]:
         try:
-            impls.resolve(name, impls.IMPLEMENTATIONS)
+            adapters.resolve(name)
         except LookupError as error:
             return {"event": "checked", "objection": str(error)}
     return {"event": "checked", "objection": "", "facts": facts.torch_facts()}
@@ -29,7 +29,7 @@ def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Use the compiler for the first time, where an implementation will; a trouble is told by the case that has it."""
     channel.announce("", "toolchain")
     with contextlib.suppress(Exception):
-        if any(impls.compiles(name) for name in request["implementations"]):
+        if any(adapters.compiles(name) for name in request["implementations"]):
             for device in request["devices"]:
                 compilation.warm_toolchain(device)
     return {"event": "warm"}
@@ -71,6 +71,7 @@ def _asked(request: dict[str, Any]) -> visit.Request:
         seed=request["seed"],
         thorough=request["thorough"],
         beside=request.get("beside"),
+        ceiling=Ceiling(**request["ceiling"]) if request.get("ceiling") else None,
     )
 
 
