@@ -27,7 +27,7 @@ from bench.plan.case import Point
 from bench.show import units
 
 SIDES = {"cpu": (256, 512, 1024, 2048, 4096), "cuda": (8192, 16384)}
-"""The sides of the matrices that are multiplied: small ones find a gap on a busy machine, many cores need large ones."""
+"""The sides of the matrices that are multiplied: small ones find gaps on a busy machine, many cores need large ones."""
 
 LONGEST_S = 0.02
 """No larger product is tried after one that takes longer than this."""
@@ -35,12 +35,15 @@ LONGEST_S = 0.02
 COPIED_BYTES = {"cpu": 1 << 26, "cuda": 1 << 30}
 """The size of the copy. A call that moves less is not held against it, because a cache may be faster than memory."""
 
-LEAST, TAKEN_S, CONFRONTED_S = 3, 0.3, 1.0
+LEAST, TAKEN_S, CONFRONTED_S = 3, 0.2, 1.0
 """Products and copy are repeated so often, and so many seconds, alone and in turns with an implementation."""
 
 MARGIN, BEYOND = 1.25, 10.0
 
 BUSY_SHARE, SLOWED = 0.25, 0.8
+
+_seen: dict[tuple[str, str, int], "Ceiling"] = {}
+"""The best that this process knows, by device, dtype and threads."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,16 @@ def judge(
 
     `known` is the best that was seen before; `again` times the call once more, and `beside` is no neighbour.
     """
-    best = known or _taken(point)
+    setting = point.device, point.dtype, point.threads
+    best = known or _seen.get(setting) or _taken(point)
     if best.least_s(point) <= MARGIN * call_s:
-        return Judgement(best)
-    neighbours = Neighbours(point.threads, beside)
-    now, again_s = _confronted(point, again)
-    return _judged(point, again_s, best, now, neighbours.share())
+        judgement = Judgement(best)
+    else:
+        neighbours = Neighbours(point.threads, beside)
+        now, again_s = _confronted(point, again)
+        judgement = _judged(point, again_s, best, now, neighbours.share())
+    _seen[setting] = judgement.best
+    return judgement
 
 
 def _judged(point: Point, call_s: float, known: Ceiling, now: Ceiling, others: float) -> Judgement:

@@ -85,12 +85,18 @@ class State:
 
         New environment variables that begin as one of `free` stay and are no change.
         """
+        said = self._put_back(free)
+        if said:
+            self._put_back(free)  # putting one part back may have changed another
+        return "left " + "; ".join(said) if said else ""
+
+    def _put_back(self, free: tuple[bytes, ...]) -> list[str]:
         said: list[str] = []
-        now = [part.read() for part in PARTS]  # first, because putting one part back may change another
+        now = [part.read() for part in PARTS]
         for part, before, after in zip(PARTS, self._before, now, strict=True):
             if after != before:
                 said += _restored(part, before, after, free)
-        return "left " + "; ".join(said) if said else ""
+        return said
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from bench.measure.neighbours import Neighbours
 from bench.measure.outcome import Announce, Request, Visit
 
 AUDITED_BEFORE = 100
-"""The turn of which a call is judged is drawn from so many, early ones more often; it comes last if rounds end before."""
+"""The turn of which a call is judged is drawn from so many, early ones more often; it comes last if rounds end first."""
 
 LATER_ITEMS = 1
 """So many items of a large batch are compared with float64 in the trials of the rounds."""
