@@ -21,6 +21,19 @@ def twin_attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 twin = with_attend(twin_attend)
 
 
+def reuses(layer: nn.Module) -> Implementation:
+    """Return the layer's output as a view of a buffer that every call writes anew."""
+    buffer: list[Tensor] = []
+
+    def call(x: Tensor) -> Tensor:
+        y: Tensor = layer(x)
+        if not buffer:
+            buffer.append(torch.empty(2 * y.numel(), dtype=y.dtype))
+        return buffer[0][: y.numel()].view_as(y).copy_(y)
+
+    return call
+
+
 def wrong(layer: nn.Module) -> Implementation:
     """Return the layer's output made a little too large."""
     return lambda x: layer(x) * 1.01

@@ -5,9 +5,9 @@ Who takes the turns, an implementation in this process or a worker far away, is 
 
 import math
 import random
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import NamedTuple
 
 from bench.analyse.statistics import expected_half_width, round_differences
@@ -61,9 +61,9 @@ def sample(
     """
     taken: Taken = {name: {} for name in turns}
     active = list(turns)
-    end = time.perf_counter() + limits.budget_s
+    end = perf_counter() + limits.budget_s
     number = 0
-    while active and (number < LEAST_ROUNDS or time.perf_counter() < end):
+    while active and (number < LEAST_ROUNDS or perf_counter() < end):
         for name in rng.sample(active, len(active)):
             try:
                 taken[name][number] = turns[name]()

@@ -100,7 +100,9 @@ def _place(place: Place) -> dict[str, Any]:
 
 def _detail(worst: Record, records: Sequence[Record]) -> str | None:
     same = sum(record.status == worst.status for record in records)
-    if worst.status == "ok" or same == len(records):
+    if worst.status == "ok":
+        return next((record.detail for record in records if record.detail), None)
+    if same == len(records):
         return worst.detail or None
     return f"in {same} of {len(records)} processes: {worst.detail}"
 

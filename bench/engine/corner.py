@@ -16,7 +16,7 @@ from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
-from bench.store import machine
+from bench.store import ceilings, machine
 from bench.store.record import Slots
 
 
@@ -100,7 +100,8 @@ class Corner:
     def prepare(self, beside: int | None, core: int | None) -> None:
         """Have the case brought through the gate and warmed up, in its half of the budget."""
         limits = {**self.request["limits"], "budget_s": self.request["limits"]["budget_s"] / 2}
-        shared = {"beside": beside, "core": core}
+        ceiling = ceilings.recall(self.side.ledger.here.env_id, self.case.point)
+        shared = {"beside": beside, "core": core, "ceiling": ceiling}
         with self._ending():
             self._take(self._ask({**self.request, "request": "prepare", "limits": limits, **shared}))
 
@@ -115,7 +116,9 @@ class Corner:
     def finish(self, slots: Slots) -> None:
         """End the rounds, in which these slots were taken."""
         with self._ending():
-            self._take(self._ask({"request": "finish"})["outcomes"][self.case.implementation])
+            answer = self._ask({"request": "finish"})
+            ceilings.remember(self.side.ledger.here.env_id, self.case.point, answer.get("ceiling"))
+            self._take(answer["outcomes"][self.case.implementation])
             self.slots = slots
 
     def end(self, end: Ended) -> None:

@@ -20,7 +20,7 @@ from bench.engine.trials import Trials
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep, load_sweep
-from bench.store import machine
+from bench.store import ceilings, machine
 from bench.store import plan as stored
 from bench.store.environment import Environment
 from bench.store.record import Record
@@ -200,6 +200,7 @@ class Run:
         self, point: Point, number: int, started: str, group: Sequence[str], answer: dict[str, Any]
     ) -> list[Record]:
         self._busy_s += answer["busy_s"]
+        ceilings.remember(self.environment.env_id, point, answer.get("ceiling"))
         outcomes = {name: answer["outcomes"][name] for name in group}
         if self._ledger.is_new(point, group) and self.sweep.effort.check_memory:
             self._check_memory(point, number, outcomes)
@@ -238,7 +239,8 @@ class Run:
 
     def _request(self, point: Point, implementations: Sequence[str]) -> dict[str, Any]:
         thorough, budget_s = self._ledger.is_new(point, implementations), self._allowance.budget_s
-        return visit_request(self.sweep, point, implementations, budget_s, thorough=thorough)
+        request = visit_request(self.sweep, point, implementations, budget_s, thorough=thorough)
+        return {**request, "ceiling": ceilings.recall(self.environment.env_id, point)}
 
 
 def visit_request(

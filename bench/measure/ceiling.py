@@ -1,29 +1,49 @@
-"""What the device reaches at best, by a matrix product and a copy: a rate above it was not worked for."""
+"""What the device reaches at best, by matrix products and a copy: a rate above it was not worked for.
 
-import time
+The rule. The best that the device has ever shown is kept with the machine. An implementation may reach MARGIN times
+that, because a layer's own shapes may be a little better. If it seems to reach more, it is timed again for CONFRONTED_S
+in turns with the products, so that what slows one slows both, and the fastest of each counts. What the products reach
+now may raise the best. Then the implementation's new time decides:
+
+- up to MARGIN times the best: it is possible, and the best was out of date.
+- above BEYOND times the best: it is impossible on any machine. The shortest product takes less than a millisecond and
+  fits between two interruptions, so that a load slows the fastest of them far less than BEYOND times.
+- between: it is impossible if the machine was quiet meanwhile. If it was not, the case keeps its time and its row says
+  that there is a doubt. The machine was not quiet if other processes kept more than BUSY_SHARE of the free cores busy,
+  or if the products reached less than SLOWED times the best.
+"""
+
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import perf_counter
 
 import torch
 
 from bench.analyse import work
 from bench.measure.clock import Call, timer
+from bench.measure.neighbours import Neighbours
 from bench.plan.case import Point
 from bench.show import units
 
-PRODUCT = {"cpu": 1024, "cuda": 8192}
-"""The side of the matrices that are multiplied."""
+SIDES = {"cpu": (256, 512, 1024, 2048, 4096), "cuda": (8192, 16384)}
+"""The sides of the matrices that are multiplied: small ones find gaps on a busy machine, many cores need large ones."""
 
-AGAIN = {"cpu": 4096, "cuda": 16384}
-"""The side of those that are multiplied before a rate is called impossible: many cores need them large."""
+LONGEST_S = 0.02
+"""No larger product is tried after one that takes longer than this."""
 
 COPIED_BYTES = {"cpu": 1 << 26, "cuda": 1 << 30}
 """The size of the copy. A call that moves less is not held against it, because a cache may be faster than memory."""
 
-LEAST, TAKE_S = 3, 0.1
-"""Product and copy are repeated so often, and so many seconds; the fastest counts."""
+LEAST, TAKEN_S, CONFRONTED_S = 3, 0.2, 1.0
+"""Products and copy are repeated so often, and so many seconds, alone and in turns with an implementation."""
 
-MARGIN = 1.25
-"""A layer's own shapes may reach a little more than these."""
+MARGIN, BEYOND = 1.25, 10.0
+
+BUSY_SHARE, SLOWED = 0.25, 0.8
+
+_seen: dict[tuple[str, str, int], "Ceiling"] = {}
+"""The best that this process knows, by device, dtype and threads."""
 
 
 @dataclass(frozen=True)
@@ -33,75 +53,115 @@ class Ceiling:
     flops_per_s: float
     bytes_per_s: float
 
+    def least_s(self, point: Point) -> float:
+        """Return the seconds that the work of a call takes at these rates."""
+        return max(work.flops(point) / self.flops_per_s, _moved_bytes(point) / self.bytes_per_s)
 
-_best: dict[tuple[str, str, int], Ceiling] = {}
-"""What this process has seen, by device, dtype and threads."""
+    def raised(self, other: "Ceiling") -> "Ceiling":
+        """Return the better of both rates."""
+        return Ceiling(max(self.flops_per_s, other.flops_per_s), max(self.bytes_per_s, other.bytes_per_s))
 
 
-def objection(point: Point, call_s: float) -> str:
-    """Return what is impossible about a call that takes so long, with the figures; empty where nothing is.
+@dataclass(frozen=True)
+class Judgement:
+    """The best that is known of the device now, and what is said of the case.
 
-    The ceiling is taken once in a process, and once more before anything is called impossible, in case the machine
-    was slow the first time. Where there is no memory to take it, nothing is called impossible.
+    An `objection` ends it; a `doubt` is kept with its time.
     """
-    try:
-        return _above(point, call_s, _ceiling(point, call_s))
-    except (MemoryError, RuntimeError):
-        return ""
+
+    best: Ceiling
+    objection: str = ""
+    doubt: str = ""
 
 
-def _ceiling(point: Point, call_s: float) -> Ceiling:
-    key, kind = (point.device, point.dtype, point.threads), _kind(point)
-    if key not in _best:
-        _best[key] = _take(point, PRODUCT[kind])
-    if _above(point, call_s, _best[key]):
-        again = _take(point, AGAIN[kind])
-        _best[key] = Ceiling(
-            max(_best[key].flops_per_s, again.flops_per_s), max(_best[key].bytes_per_s, again.bytes_per_s)
-        )
-    return _best[key]
+def judge(
+    point: Point, call_s: float, known: Ceiling | None, again: Callable[[], float], beside: int | None = None
+) -> Judgement:
+    """Return whether a call may take as short as this, by the rule above.
+
+    `known` is the best that was seen before; `again` times the call once more, and `beside` is no neighbour.
+    """
+    setting = point.device, point.dtype, point.threads
+    best = known or _seen.get(setting) or _taken(point)
+    if best.least_s(point) <= MARGIN * call_s:
+        judgement = Judgement(best)
+    else:
+        neighbours = Neighbours(point.threads, beside)
+        now, again_s = _confronted(point, again)
+        judgement = _judged(point, again_s, best, now, neighbours.share())
+    _seen[setting] = judgement.best
+    return judgement
 
 
-def _above(point: Point, call_s: float, ceiling: Ceiling) -> str:
-    flops, moved_bytes = work.flops(point), work.least_bytes(point)
-    if flops / call_s > MARGIN * ceiling.flops_per_s:
-        return _impossible(flops / call_s, ceiling.flops_per_s, "FLOP/s", "a matrix product")
-    if moved_bytes > COPIED_BYTES[_kind(point)] and moved_bytes / call_s > MARGIN * ceiling.bytes_per_s:
-        return _impossible(moved_bytes / call_s, ceiling.bytes_per_s, "B/s", "a copy")
-    return ""
+def _judged(point: Point, call_s: float, known: Ceiling, now: Ceiling, others: float) -> Judgement:
+    best = known.raised(now)
+    excess = best.least_s(point) / call_s
+    if excess <= MARGIN:
+        return Judgement(best)
+    was_quiet = others <= BUSY_SHARE and now.least_s(point) * SLOWED <= best.least_s(point)
+    words = _impossible(point, call_s, best)
+    if excess > BEYOND or was_quiet:
+        return Judgement(best, objection=f"impossible rate: {words}")
+    return Judgement(best, doubt=f"perhaps an impossible rate, the machine was too busy to tell: {words}")
 
 
-def _impossible(rate: float, best: float, unit: str, of: str) -> str:
+def _impossible(point: Point, call_s: float, best: Ceiling) -> str:
+    flops, moved_bytes = work.flops(point), _moved_bytes(point)
+    if flops / best.flops_per_s >= moved_bytes / best.bytes_per_s:
+        rate, limit, unit, of = flops / call_s, best.flops_per_s, "FLOP/s", "a matrix product"
+    else:
+        rate, limit, unit, of = moved_bytes / call_s, best.bytes_per_s, "B/s", "a copy"
     return (
-        f"impossible rate: the layer's work at this time would be {units.rate(rate, unit)}; "
-        f"{of} reaches {units.rate(best, unit)} here"
+        f"the layer's work at this time would be {units.rate(rate, unit)}; {of} reaches {units.rate(limit, unit)} here"
     )
 
 
-def _take(point: Point, side: int) -> Ceiling:
-    """Return what a copy and a product reach now, the product also in float32: a kernel may compute in it."""
-    device, copied = point.device, COPIED_BYTES[_kind(point)]
-    with torch.inference_mode():
-        product_s = min(_product_s(device, dtype, side) for dtype in {point.dtype, "float32"})
-        source = torch.zeros(copied // 2, dtype=torch.uint8, device=device)
-        target = torch.empty_like(source)
-        copy_s = _fastest(lambda: target.copy_(source), device)
-    return Ceiling(2 * side**3 / product_s, copied / copy_s)
+def _moved_bytes(point: Point) -> int:
+    """Return the bytes that a call moves, 0 if a cache may hold them."""
+    moved = work.least_bytes(point)
+    return moved if moved > COPIED_BYTES[_kind(point)] else 0
 
 
-def _product_s(device: str, dtype: str, side: int) -> float:
+def _taken(point: Point) -> Ceiling:
+    """Return what products and copy reach now."""
+    return _confronted(point, lambda: math.inf, TAKEN_S)[0]
+
+
+def _confronted(point: Point, again: Callable[[], float], most_s: float = CONFRONTED_S) -> tuple[Ceiling, float]:
+    """Return what products and copy reach in turns with a call, and the least that the call took."""
+    clock, again_s = timer(point.device, "host"), math.inf
+    products, copy = [*_products(point)], _copy(point)
+    product_rates, copy_rate, turns, end = [0.0] * len(products), 0.0, 0, perf_counter() + most_s
+    while turns < LEAST or perf_counter() < end:
+        again_s = min(again_s, again())
+        rates = [flops / clock(product, 1) for flops, product in products]
+        copy_rate = max(copy_rate, COPIED_BYTES[_kind(point)] / clock(copy, 1))
+        product_rates = [max(pair) for pair in zip(product_rates, rates, strict=True)]
+        turns += 1
+    return Ceiling(max(product_rates), copy_rate), again_s
+
+
+def _products(point: Point) -> Iterator[tuple[int, Call]]:
+    """Yield matrix products with their operations, in float32 too: a kernel may compute in it."""
+    clock = timer(point.device, "host")
+    for dtype in dict.fromkeys((point.dtype, "float32")):
+        for side in SIDES[_kind(point)]:
+            product = _product(point.device, dtype, side)
+            yield 2 * side**3, product
+            if clock(product, 1) > LONGEST_S:
+                break
+
+
+def _product(device: str, dtype: str, side: int) -> Call:
     factor = torch.randn(side, side, device=device).to(getattr(torch, dtype))
-    product = torch.empty_like(factor)
-    return _fastest(lambda: torch.mm(factor, factor, out=product), device)
+    result = torch.empty_like(factor)
+    return lambda: torch.mm(factor, factor, out=result)
 
 
-def _fastest(call: Call, device: str) -> float:
-    clock = timer(device, "host")
-    times: list[float] = []
-    end = time.perf_counter() + TAKE_S
-    while len(times) < LEAST or time.perf_counter() < end:
-        times.append(clock(call, 1))
-    return min(times)
+def _copy(point: Point) -> Call:
+    source = torch.zeros(COPIED_BYTES[_kind(point)] // 2, dtype=torch.uint8, device=point.device)
+    target = torch.empty_like(source)
+    return lambda: target.copy_(source)
 
 
 def _kind(point: Point) -> str:

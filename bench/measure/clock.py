@@ -1,11 +1,15 @@
-"""The clock: seconds per call of one timing, by wall or by CUDA events."""
+"""The clock: seconds per call of one timing, by wall or by CUDA events.
 
-import time
+What reads the time is bound here, before any implementation is imported, so that a patched clock changes nothing.
+"""
+
 from collections.abc import Callable
 from functools import cache
 from itertools import repeat
+from time import perf_counter
 
 import torch
+from torch.cuda import synchronize
 
 Call = Callable[[], object]
 Timer = Callable[[Call, int], float]
@@ -35,8 +39,8 @@ def overhead_s() -> float:
     """Return what reading the clock twice costs, in seconds."""
     readings = []
     for _ in range(1000):
-        start = time.perf_counter()
-        readings.append(time.perf_counter() - start)
+        start = perf_counter()
+        readings.append(perf_counter() - start)
     return max(sorted(readings)[len(readings) // 2], 1e-9)
 
 
@@ -44,33 +48,33 @@ def host_s(call: Call) -> float:
     """Return what one call costs the host that submits it to an idle CUDA device, in seconds."""
     times = []
     for _ in range(SUBMISSIONS):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
+        synchronize()
+        start = perf_counter()
         call()
-        times.append(time.perf_counter() - start)
-    torch.cuda.synchronize()
+        times.append(perf_counter() - start)
+    synchronize()
     return sorted(times)[SUBMISSIONS // 2]
 
 
 def _host(call: Call, calls: int) -> float:
-    start = time.perf_counter()
+    start = perf_counter()
     for _ in repeat(None, calls):
         call()
-    return (time.perf_counter() - start) / calls
+    return (perf_counter() - start) / calls
 
 
 def _host_synchronised(call: Call, calls: int) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
+    synchronize()
+    start = perf_counter()
     for _ in repeat(None, calls):
         call()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / calls
+    synchronize()
+    return (perf_counter() - start) / calls
 
 
 def _device_hot(call: Call, calls: int) -> float:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    torch.cuda.synchronize()
+    synchronize()
     start.record()
     for _ in repeat(None, calls):
         call()
@@ -83,13 +87,13 @@ def _device_cold(call: Call, calls: int) -> float:
     """Average over calls of which each starts with L2 overwritten, outside the timed span."""
     buffer = _l2_buffer(torch.cuda.current_device())
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(calls)]
-    torch.cuda.synchronize()
+    synchronize()
     for start, end in events:
         buffer.zero_()
         start.record()
         call()
         end.record()
-    torch.cuda.synchronize()
+    synchronize()
     return float(sum(start.elapsed_time(end) for start, end in events)) / 1e3 / calls
 
 

@@ -1,14 +1,14 @@
-"""The gate: an implementation that computes another function than the reference is never timed."""
+"""The gate: an implementation that computes another function than the reference has no time."""
 
 import copy
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-import impls
 from bench.measure.workload import Subject, Workload
 
 PEAK = 5.0
@@ -22,34 +22,50 @@ FLOOR_EPS = 4.0
 """The least tolerance in units of the dtype's epsilon, for shapes at which eager happens to be exact."""
 
 WHOLE_BATCH_SCORES = 4_000_000
-"""Up to so many attention scores the whole batch is compared; above, its first and last item,
-because attention doesn't mix items and float64 on the CPU is slow."""
+"""Up to so many attention scores the whole batch is compared with float64, which is slow on the CPU.
+Above, so many are computed at a time."""
+
+ITEMS = 2
+"""So many items of a larger batch are compared with float64, at random; attention doesn't mix items."""
+
+TIMED, AFTERWARDS = "in a timed call", "on fresh values after the rounds"
+"""The names of the trials that come with the rounds, as messages have them."""
+
+
+class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
+    """An answer can't be the layer's, whatever its numbers; the message says why."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """An input with what float64 on the CPU says about it.
+class Standard:
+    """What an answer is compared with: the output of some items of the batch, and gradients if the mode has any.
 
-    `expected` holds the output of the compared items, then, where the mode has gradients, those of x and of
-    every weight; `direction` is zero for items that are not compared, so that the weights' gradients compare.
-    `tolerances` belong to `expected` one by one.
+    `tensors` are the output, then the gradients of x and of every weight, as far as they can be compared;
+    `tolerances` belong to them one by one.
     """
 
-    name: str
-    x: Tensor
-    direction: Tensor | None
     items: list[int]
-    expected: tuple[Tensor, ...]
+    tensors: tuple[Tensor, ...]
     tolerances: tuple[float, ...]
 
 
 @dataclass(frozen=True)
+class Trial:
+    """An input, the gradient of its output if the mode has gradients, and what the answer is compared with."""
+
+    name: str
+    x: Tensor
+    direction: Tensor | None
+    standards: tuple[Standard, ...]
+
+
+@dataclass(frozen=True)
 class Answer:
-    """What an implementation made of a trial: the input as it left it, the output, and the gradients if any."""
+    """What an implementation made of an input: the input as it left it, the output, and the gradients if any."""
 
     x: Tensor
     output: Tensor
-    gradients: tuple[Tensor, ...]
+    gradients: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,75 +80,128 @@ class Verdict:
 def trials(workload: Workload, *, thorough: bool = True) -> tuple[Trial, ...]:
     """Return the inputs that an implementation must get right: one with a peaked softmax, and first a normal one.
 
-    Where the look is not `thorough`, the peaked one stands alone: it is the harder.
+    If the look is not `thorough`, the peaked one stands alone: it is the harder.
     """
-    peaked = _trial(workload, "peaked", PEAK)
-    return (_trial(workload, "normal", 1.0), peaked) if thorough else (peaked,)
+    peaked = trial(workload, "peaked input", workload.x * PEAK)
+    return (trial(workload, "normal input", workload.x), peaked) if thorough else (peaked,)
 
 
-def answer(subject: Subject, trial: Trial) -> Answer:
-    """Return what an implementation makes of a trial, on a copy of its input."""
-    x = trial.x.clone()
-    output, *gradients = _run(subject.function, subject.layer, x, trial.direction)
-    return Answer(x, output, tuple(gradients))
+def trial(workload: Workload, name: str, x: Tensor, items: int = ITEMS) -> Trial:
+    """Return what an answer to an input is compared with.
+
+    A small batch is compared with float64 on the CPU. Of a larger one so many `items`, drawn at random, are compared
+    with float64, and all of it with plain eager in the same dtype.
+    Tolerances are multiples of plain eager's own error, which is known for the items that float64 has computed.
+    """
+    direction = workload.direction if workload.with_gradients else None
+    chosen = _items(workload, name, items)
+    reference = copy.deepcopy(workload.layer).to("cpu", torch.float64)
+    exact = _computed(workload, reference, *_select(x, direction, chosen, dtype=torch.float64, device="cpu"))
+    plain = _computed(workload, workload.layer, *_select(x, direction, chosen))
+    floor = FLOOR_EPS * torch.finfo(x.dtype).eps
+    found = [_error(tensor, wanted) for tensor, wanted in zip(plain, exact, strict=True)]
+    errors = [error if math.isfinite(error) else 0.0 for error in found]
+    tolerances = tuple(max(floor, MARGIN * error) for error in errors)
+    if len(chosen) == workload.point.batch:
+        return Trial(name, x, direction, (Standard(chosen, exact, tolerances),))
+    whole = _computed(workload, workload.layer, x, direction)
+    wider = tuple(tolerance + error for tolerance, error in zip(tolerances, errors, strict=True))
+    by_item = slice(2)  # the gradients of weights are sums over all items
+    standards = (
+        Standard(chosen, exact[by_item], tolerances[by_item]),
+        Standard([*range(workload.point.batch)], whole, wider),
+    )
+    return Trial(name, x, direction, standards)
 
 
-def judge(subject: Subject, workload: Workload, trials: Sequence[Trial], first: Answer | None = None) -> Verdict:
+def ask(subject: Subject, x: Tensor, direction: Tensor | None) -> Answer:
+    """Return what an implementation makes of an input, in the point's mode."""
+    if direction is None:
+        with torch.inference_mode():
+            return Answer(x, subject.function(x))
+    with torch.enable_grad():
+        x = x if x.requires_grad else x.detach().requires_grad_()
+        output = subject.function(x)
+        if type(output) is not Tensor:
+            return Answer(x, output)
+        return Answer(x, output.detach(), _gradients(output, x, subject.layer, direction))
+
+
+def judge(
+    subject: Subject, workload: Workload, trials: Sequence[Trial], answer: Callable[[Trial], Answer] | None = None
+) -> Verdict:
     """Return the verdict on an implementation over all trials, the first objection ending it.
 
-    `first` is its answer to the first trial, where it was asked already.
-    The error of a tensor is its largest absolute deviation over the largest absolute value expected.
+    `answer` returns what it makes of a trial; if nobody says how, it is asked on a copy of the input.
     """
-    verdict = Verdict(0.0, trials[0].tolerances[0])
-    for trial in trials:
-        given = first if first is not None and trial is trials[0] else answer(subject, trial)
-        verdict = max(verdict, _judge(subject, workload, trial, given), key=_severity)
+    answer = answer or (lambda trial: ask(subject, trial.x.clone(), trial.direction))
+    verdict = Verdict(0.0, trials[0].standards[0].tolerances[0])
+    for one in trials:
+        verdict = max(verdict, compare(subject, workload, one, answer(one)), key=_severity)
         if verdict.objection:
             break
     return verdict
 
 
-def _trial(workload: Workload, name: str, factor: float) -> Trial:
-    items = _items(workload)
-    x = workload.x * factor
-    direction = _only(workload.direction, items) if workload.with_gradients else None
-    reference = copy.deepcopy(workload.layer).to("cpu", torch.float64)
-    expected = _run(reference, reference, *_select(x, direction, items, dtype=torch.float64, device="cpu"))
-    plain = _run(workload.layer, workload.layer, *_select(x, direction, items))
-    floor = FLOOR_EPS * torch.finfo(x.dtype).eps
-    errors = [_error(tensor, wanted) for tensor, wanted in zip(plain, expected, strict=True)]
-    tolerances = tuple(max(floor, MARGIN * error) if math.isfinite(error) else floor for error in errors)
-    return Trial(name, x, direction, items, expected, tolerances)
+def compare(subject: Subject, workload: Workload, trial: Trial, answer: Answer) -> Verdict:
+    """Return the verdict on the answer to one trial.
 
-
-def _judge(subject: Subject, workload: Workload, trial: Trial, answer: Answer) -> Verdict:
-    objection = _object(subject, workload, trial, answer)
-    if objection:
-        return Verdict(math.inf, trial.tolerances[0], f"{objection} ({trial.name} input)")
+    The error of a tensor is its largest absolute deviation over the largest absolute value expected.
+    """
+    try:
+        check(subject, workload, trial.x, answer)
+        if not bool(answer.output.isfinite().all()):
+            raise Incorrect("output is not finite")
+    except Incorrect as objection:
+        return Verdict(math.inf, trial.standards[0].tolerances[0], f"{objection} ({trial.name})")
     names = ["output", "gradient of x", *(f"gradient of {name}" for name, _ in subject.layer.named_parameters())]
-    of_x = [gradient[trial.items] for gradient in answer.gradients[:1]]
-    results = [answer.output[trial.items], *of_x, *answer.gradients[1:]]
     verdicts = [
-        _compare(f"{name} ({trial.name} input)", result, expected, tolerance)
-        for name, result, expected, tolerance in zip(names, results, trial.expected, trial.tolerances, strict=False)
+        _compare(f"{name} ({trial.name})", result, expected, tolerance)
+        for standard in trial.standards
+        for name, result, expected, tolerance in zip(
+            names, _results(answer, standard), standard.tensors, standard.tolerances, strict=False
+        )
     ]
     return max(verdicts, key=_severity)
 
 
-def _object(subject: Subject, workload: Workload, trial: Trial, answer: Answer) -> str:
-    """Return what is wrong before any number is compared, empty where nothing is."""
-    output = answer.output
-    if not torch.equal(answer.x, trial.x):
-        return "edited its input in place"
-    if not _same_weights(subject.layer, workload.layer):
-        return "edited the layer's weights"
-    if output.shape != workload.direction.shape:
-        return f"output has shape {list(output.shape)}, expected {list(workload.direction.shape)}"
-    if output.dtype != workload.x.dtype:
-        return f"output is {output.dtype}, expected {workload.x.dtype}"
-    if not bool(output.isfinite().all()):
-        return "output is not finite"
-    return ""
+def check(subject: Subject, workload: Workload, x: Tensor, answer: Answer) -> None:
+    """Look at all of an answer to `x` but its numbers; raises Incorrect, which says what is wrong."""
+    output, expected = answer.output, workload.direction
+    if type(output) is not Tensor:
+        raise Incorrect(f"output is a {type(output).__name__}, expected a plain torch.Tensor")
+    if not torch.equal(answer.x, x):
+        raise Incorrect("edited its input in place")
+    if not has_weights_of(subject, workload):
+        raise Incorrect("edited the layer's weights")
+    if output.shape != expected.shape:
+        raise Incorrect(f"output has shape {list(output.shape)}, expected {list(expected.shape)}")
+    if output.dtype != expected.dtype:
+        raise Incorrect(f"output is {output.dtype}, expected {expected.dtype}")
+    if output.device != expected.device:
+        raise Incorrect(f"output is on {output.device}, expected {expected.device}")
+    if output.untyped_storage().data_ptr() in {_address(tensor) for tensor in (answer.x, *subject.layer.parameters())}:
+        raise Incorrect("output shares memory with its input or with a weight")
+
+
+def has_weights_of(subject: Subject, workload: Workload) -> bool:
+    """Return whether an implementation's weights are still the layer's."""
+    pairs = zip(subject.layer.parameters(), workload.layer.parameters(), strict=True)
+    return all(torch.equal(weight, original) for weight, original in pairs)
+
+
+def finite(error: float) -> float | None:
+    """Return an error, None if it isn't finite."""
+    return error if math.isfinite(error) else None
+
+
+def _address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _results(answer: Answer, standard: Standard) -> list[Tensor]:
+    by_item = [tensor[standard.items] for tensor in (answer.output, *answer.gradients[:1])]
+    return [*by_item, *answer.gradients[1:]]
 
 
 def _compare(name: str, result: Tensor, expected: Tensor, tolerance: float) -> Verdict:
@@ -147,16 +216,35 @@ def _severity(verdict: Verdict) -> float:
     return math.inf if math.isnan(severity) else severity
 
 
-def _run(function: impls.Implementation, layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:
+def _computed(workload: Workload, layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:
+    """Return the layer's output, and its gradients if there is a direction, computed some items at a time."""
+    point = workload.point
+    size = max(1, WHOLE_BATCH_SCORES // (point.num_heads * point.num_tokens**2))
+    directions = [None] * len(x) if direction is None else direction.split(size)
+    parts = [_run(layer, *pair) for pair in zip(x.split(size), directions, strict=False)]
+    by_item, weights = 1 if direction is None else 2, [part[2:] for part in parts]
+    whole = [torch.cat([part[place] for part in parts]) for place in range(by_item)]
+    return *whole, *(torch.stack(sums).sum(0) for sums in zip(*weights, strict=True))
+
+
+def _run(layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:
     if direction is None:
         with torch.inference_mode():
-            return (function(x),)
+            return (layer(x),)
     with torch.enable_grad():
         x = x.detach().requires_grad_()
-        output = function(x)
-        wanted = [x, *layer.parameters()]
-        gradients = torch.autograd.grad(output, wanted, direction, allow_unused=True, materialize_grads=True)
-    return output.detach(), *gradients
+        output = layer(x)
+        return output.detach(), *(_wide(gradient) for gradient in _gradients(output, x, layer, direction))
+
+
+def _gradients(output: Tensor, x: Tensor, layer: nn.Module, direction: Tensor) -> tuple[Tensor, ...]:
+    wanted = [x, *layer.parameters()]
+    return torch.autograd.grad(output, wanted, direction, allow_unused=True, materialize_grads=True)
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """Return a tensor in a dtype that sums don't make worse."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def _select(
@@ -171,25 +259,15 @@ def _select(
     return chosen, None if direction is None else direction[items].to(device, dtype)
 
 
-def _items(workload: Workload) -> list[int]:
+def _items(workload: Workload, name: str, items: int) -> list[int]:
     point = workload.point
-    if point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES or point.batch <= 2:
-        return list(range(point.batch))
-    return [0, point.batch - 1]
-
-
-def _only(direction: Tensor, items: list[int]) -> Tensor:
-    masked = torch.zeros_like(direction)
-    masked[items] = direction[items]
-    return masked
+    if point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES or point.batch <= items:
+        return [*range(point.batch)]
+    return sorted(random.Random(f"{workload.seed} {name}").sample(range(point.batch), items))  # noqa: S311
 
 
 def _error(result: Tensor, expected: Tensor) -> float:
-    deviation = (result.to("cpu", torch.float64) - expected).abs().max()
+    wide = torch.promote_types(expected.dtype, torch.float32)
+    deviation = (result.to(expected.device, wide) - expected.to(wide)).abs().max()
     largest = expected.abs().max()
     return float(deviation / largest) if largest > 0 else float(deviation)
-
-
-def _same_weights(layer: nn.Module, reference: nn.Module) -> bool:
-    pairs = zip(layer.parameters(), reference.parameters(), strict=True)
-    return all(torch.equal(weight, original) for weight, original in pairs)

@@ -2,8 +2,8 @@
 
 import math
 import resource
-import time
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def warm_up(
 
     `seen_s` is what the call before took, if that is known: a window of its own, where a window is one timing.
     """
-    deadline = time.perf_counter() + min(most_s, WARM_S)
+    deadline = perf_counter() + min(most_s, WARM_S)
     least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
     calls, per_call_s = _calibrate(call, timer, least_s)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
@@ -55,7 +55,7 @@ def warm_up(
         values.insert(0, seen_s)
     settled = _settled(values, window)
     while not settled and len(values) < WARM_TIMINGS:
-        if len(values) >= 2 * window and time.perf_counter() > deadline:
+        if len(values) >= 2 * window and perf_counter() > deadline:
             break
         values.append(timer(call, calls))
         settled = _settled(values, window)

@@ -29,7 +29,7 @@ class Seat:
         """
         self._leave()
         (self._name,) = request.implementations
-        self._visit = Visit({self._name: Outcome()})
+        self._visit = Visit({self._name: Outcome()}, ceiling=request.ceiling)
         self._standing = visit.prepare(request, self._visit, announce)
         if self._standing is not None:
             self._quiet.enter_context(bound_to(core))

@@ -4,9 +4,9 @@ import contextlib
 import dataclasses
 from typing import Any
 
-import impls
 from bench.analyse.rounds import Limits, Reading
-from bench.measure import compilation, facts, heap, system_memory, visit
+from bench.measure import adapters, compilation, facts, heap, system_memory, visit
+from bench.measure.ceiling import Ceiling
 from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
@@ -20,7 +20,7 @@ def _check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     objections = []
     for name in request["implementations"]:
         try:
-            impls.resolve(name, impls.IMPLEMENTATIONS)
+            adapters.resolve(name)
         except impls.Unresolved as error:
             objections.append(str(error))
     return {"objections": objections, "facts": facts.torch_facts()}
@@ -75,6 +75,7 @@ def _asked(request: dict[str, Any]) -> visit.Request:
         seed=request["seed"],
         thorough=request["thorough"],
         beside=request.get("beside"),
+        ceiling=Ceiling(**request["ceiling"]) if request.get("ceiling") else None,
     )
 
 

@@ -15,7 +15,7 @@ from bench.plan.errors import WrongRequest
 SCHEMA_VERSION = 5
 """2 added host_s, system_peak_bytes, clock_hz, throttle, and to slots others; 3 four columns of the case, which say
 since when they are there; 4 to the table of results, not to records, the ratio to the fastest of a point; 5 to
-records own_cause, and to the table rank, standing and further_processes."""
+records own_cause and seed, and to the table rank, standing and further_processes."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
@@ -87,6 +87,7 @@ class Record:
     A number that was not measured is None.
     `host_s` is what a call costs the host, beside the device's time; `system_peak_bytes` the peak that the operating
     system saw; `clock_hz` and `throttle` the GPU's clock and the reasons that held it down after the rounds.
+    `seed` is what weights, inputs and orders were drawn from in this process.
     `visit_size` counts the records of the point that this process measured together, in the same rounds.
     `own_cause` is False if the case failed and isn't known to be the cause: a resumed run tries it again.
     """
@@ -114,6 +115,7 @@ class Record:
     throttle: tuple[str, ...] = ()
     visit_size: int = 1
     own_cause: bool = True
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for what no measurement can be."""

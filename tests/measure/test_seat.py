@@ -80,11 +80,13 @@ def test_one_that_fails_in_its_turn_has_ended() -> None:
 
 def test_an_impossible_time_is_told_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asked for the slots learns that they were none."""
-    monkeypatch.setattr(ceiling, "objection", lambda _point, call_s: "impossible" if call_s > 0 else "")
+    best = ceiling.Ceiling(1e9, 1e9)
+    monkeypatch.setattr(ceiling, "judge", lambda *_: ceiling.Judgement(best, objection="impossible"))
     seat, _ = seated()
     seat.slot()
     outcome = seat.finish().outcomes["eager"]
     assert (outcome.status, outcome.detail) == ("error", "impossible")
+    assert seat.finish().ceiling == best
 
 
 def test_the_next_preparation_takes_the_place_of_the_last() -> None:

@@ -9,8 +9,10 @@ from torch.nn.attention import SDPBackend
 
 import impls
 from bench.analyse.rounds import LEAST_ROUNDS, Limits
-from bench.measure import visit
+from bench.measure import failure, gate, visit
+from bench.measure.process_state import State
 from impls.attend import sdpa
+from tests import meddlers, mutants
 from tests.points import point
 
 SHORT = Limits(target=0.5, budget_s=0.05, processes=3)
@@ -116,10 +118,10 @@ def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(monkeypatch: pytes
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
     outcome = visit.Outcome()
-    with visit._caught(outcome, "cuda"):
+    with failure.caught(outcome, "cuda"):
         raise ValueError("a shape")
     assert (outcome.status, outcome.detail) == ("error", "ValueError: a shape")
-    with pytest.raises(SystemExit, match="RuntimeError: the kernel's own words"), visit._caught(outcome, "cuda"):
+    with pytest.raises(SystemExit, match="RuntimeError: the kernel's own words"), failure.caught(outcome, "cuda"):
         raise RuntimeError("the kernel's own words")
 
 
@@ -153,7 +155,7 @@ def test_busy_time_is_no_more_than_the_time_that_passed() -> None:
 )
 def test_running_out_of_memory_is_told_from_other_errors(error: Exception, is_memory: bool) -> None:
     """Python's, the CPU allocator's and CUDA's words for it are known."""
-    assert visit.is_out_of_memory(error) is is_memory
+    assert failure.is_out_of_memory(error) is is_memory
 
 
 def test_the_seed_is_not_the_workloads() -> None:
@@ -162,3 +164,48 @@ def test_the_seed_is_not_the_workloads() -> None:
     before = random.getstate()
     visited("eager")
     assert random.getstate() == before
+
+
+def test_whoever_leaves_the_state_of_the_process_changed_is_an_error_and_harms_nobody() -> None:
+    """Each change is seen after the step in which it was made, told in words, and undone before the next one."""
+    torch.set_num_threads(1)
+    state = State()
+    names = [f"tests.meddlers:{name}" for name in meddlers.SAYS]
+    made = visited("eager", "sdpa", *names)
+    for name, words in meddlers.SAYS.items():
+        outcome = made.outcomes[f"tests.meddlers:{name}"]
+        assert (outcome.status, words in outcome.detail) == ("error", True), (name, outcome.detail)
+        assert "slots" not in outcome.found
+    assert (made.outcomes["eager"].status, made.outcomes["sdpa"].status) == ("ok", "ok")
+    assert state.restore() == ""
+
+
+@pytest.mark.parametrize("mode", ["inference", "train"])
+def test_what_was_right_in_the_gate_and_is_wrong_when_it_is_timed_is_incorrect(mode: str) -> None:
+    """Outputs of timed calls and of a call on fresh values are judged, inputs and weights compared after the rounds."""
+    says = {name: words for name, words in mutants.LATER.items() if mode == "inference" or name in mutants.LATER_TOO}
+    made = visited("eager", "sdpa", "tests.foreign:reuses", *(f"tests.mutants:{name}" for name in says), mode=mode)
+    for name, words in says.items():
+        outcome = made.outcomes[f"tests.mutants:{name}"]
+        assert (outcome.status, words in outcome.detail) == ("incorrect", True), (name, outcome)
+        assert "slots" not in outcome.found
+    honest = ["eager", "sdpa"] + ["tests.foreign:reuses"] * (mode == "inference")
+    assert {made.outcomes[name].status for name in honest} == {"ok"}
+
+
+def test_one_that_computes_two_items_of_the_batch_is_incorrect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The items that float64 computes are drawn at random, and the whole batch is compared with plain eager."""
+    monkeypatch.setattr(gate, "WHOLE_BATCH_SCORES", 1)
+    made = visited("eager", "sdpa", "tests.mutants:two_items", batch=8)
+    assert statuses(made) == {"eager": "ok", "sdpa": "ok", "tests.mutants:two_items": "incorrect"}
+
+
+def test_the_values_come_from_the_seed_of_the_request_and_it_is_kept() -> None:
+    """Two processes see other values, and the record says which."""
+    errors = set()
+    for seed in (1, 2):
+        request = visit.Request(point(), ("eager", "sdpa"), "eager", SHORT, seed, thorough=False)
+        outcome = visit.make(request, lambda *_: None).outcomes["sdpa"]
+        assert (outcome.status, outcome.found["seed"]) == ("ok", seed)
+        errors.add(outcome.found["error"])
+    assert len(errors) == 2
