@@ -191,7 +191,7 @@ class Ledger:
             commit=here.context["commit"],
             started_at=started,
         )
-        values = dict(found or {})
+        values: dict[str, Any] = dict(found or {})
         try:
             slots = Slots.from_json(values.pop("slots")) if "slots" in values else Slots()
             texts = {name: tuple(values[name]) for name in ("kernels", "throttle") if name in values}

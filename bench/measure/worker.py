@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 from typing import Any
 
+import impls
 from bench.analyse.rounds import Limits, Reading
 from bench.measure import adapters, compilation, facts, heap, system_memory, visit
 from bench.measure.ceiling import Ceiling
