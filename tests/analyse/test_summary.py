@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.summary import summarise
-from bench.store.record import Record, Slots
+from bench.store.record import Record, Slots, latest
 from bench.store.table import COLUMNS
 from tests.examples import ORIGIN, case, record
 
@@ -266,15 +266,19 @@ def test_failure_in_one_of_three_processes_is_the_rows_status() -> None:
     assert row_of(table, "eager")["status"] == "ok"
 
 
-def test_a_failure_that_was_tried_again_is_not_the_rows_status() -> None:
-    """What was measured of a case after it had failed counts, with all its times from before."""
-    records = [
-        measured("sdpa", 0),
-        record("sdpa", process=1, status="oom", detail="needs 3 GiB", slots=Slots()),
-        measured("sdpa", 2),
-    ]
-    found = row_of(summarise(records, "eager"), "sdpa")
+def test_a_failure_counts_until_its_case_was_tried_again() -> None:
+    """What a resumed run measured stands in its place: the row is ok, with the processes that measured it."""
+    failure = record("sdpa", process=1, status="crashed", detail="killed", slots=Slots(), own_cause=False)
+    before = [*(measured("eager", number) for number in range(3)), measured("sdpa", 0), failure]
+    after = [*before, measured("sdpa", 2)]
+    assert latest(before) == before
+    assert latest(after) == [*before[:-1], after[-1]]
+    assert row_of(summarise(before, "eager"), "sdpa")["status"] == "crashed"
+    found = row_of(summarise(after, "eager"), "sdpa")
     assert (found["status"], found["processes"]) == ("ok", 2)
+    assert pd.notna(found["speedup"])
+    again = record("sdpa", process=3, status="timeout", detail="silent", slots=Slots())
+    assert row_of(summarise([*after, again], "eager"), "sdpa")["detail"] == "in 1 of 3 processes: silent"
 
 
 def test_failure_in_every_process_is_told_once() -> None:

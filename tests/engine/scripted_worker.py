@@ -127,6 +127,8 @@ def end_before_anyone(request: dict[str, Any], channel: Channel) -> None:
 
 def end_at(name: str, request: dict[str, Any]) -> None:
     """End as the name of the implementation says that is at work."""
+    if "TEST_MERCY" in os.environ:
+        return
     match name:
         case "test:exits":
             os._exit(1)

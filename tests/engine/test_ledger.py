@@ -33,11 +33,12 @@ def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> Ledge
     return ledger
 
 
-def kept(ledger: Ledger, *implementations: str, status: str = "ok") -> None:
+def kept(ledger: Ledger, *implementations: str, status: str = "ok", own_cause: bool = True) -> None:
     """Keep a record of each implementation in the point's next process."""
+    found = {**FOUND, "own_cause": own_cause}
     number = ledger.next_process(point())
     cases = [case for case in SWEEP.cases() if case.implementation in implementations]
-    ledger.keep(point(), [ledger.record(case, number, "now", status, "", FOUND) for case in reversed(cases)])
+    ledger.keep(point(), [ledger.record(case, number, "now", status, "", found) for case in reversed(cases)])
 
 
 def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> None:
@@ -69,6 +70,25 @@ def test_what_failed_is_not_missing(tmp_path: Path) -> None:
     kept(ledger, "sdpa", status="error")
     assert ledger.failed(point()) == {"sdpa"}
     assert ledger.missing(point(), 3) == ["eager"]
+
+
+def test_what_failed_without_a_cause_of_its_own_is_tried_again_in_the_next_session(tmp_path: Path) -> None:
+    """In the session that kept it, it is not; what fails by itself is only if that is asked for."""
+    first = opened(tmp_path)
+    kept(first, "eager", status="crashed", own_cause=False)
+    kept(first, "sdpa", status="crashed")
+    assert first.missing(point(), 1) == first.missing(point(), 1, retry_failed=True) == []
+    second = opened(tmp_path)
+    assert second.missing(point(), 1) == ["eager"]
+    assert second.missing(point(), 1, retry_failed=True) == ["eager", "sdpa"]
+    assert second.is_new(point(), ["eager"])
+    kept(second, "eager")
+    kept(second, "sdpa", status="timeout", own_cause=False)
+    assert second.missing(point(), 1, retry_failed=True) == []
+    assert [record.status for record in second.of(point())] == ["ok", "timeout"]
+    assert second.next_process(point()) == 4
+    second.tabulate(point())
+    assert load(tmp_path)["status"].tolist() == ["ok", "timeout"]
 
 
 def test_a_folder_that_cannot_be_made_is_a_wrong_request(tmp_path: Path) -> None:

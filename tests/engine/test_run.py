@@ -96,12 +96,13 @@ def test_whoever_comes_later_is_looked_at_as_thoroughly(tmp_path: Path) -> None:
 
 @scripted
 def test_a_death_before_anyone_is_at_work_is_told_of_all(tmp_path: Path) -> None:
-    """Where the reference itself takes the process down, it is not tried again for each implementation."""
+    """If the reference itself takes the process down twice, it is not tried again for each implementation."""
     effort = Effort(processes=1, target=0.5, budget_s=0.1, timeout_s=60)
     list(engine.run(swept("eager", "test:takes_the_reference_down", "sdpa", effort=effort, tokens=(5,)), tmp_path))
     table = load(tmp_path)
     assert table["status"].tolist() == ["crashed"] * 3
     assert table["detail"].str.contains("during reference").all()
+    assert not any(record.own_cause for record in journal.read(tmp_path))
 
 
 @scripted
@@ -131,9 +132,78 @@ def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path) -> 
     list(engine.run(swept("eager", "test:exits", "test:sleeps", "test:raises", effort=effort), tmp_path))
     table = load(tmp_path)
     assert list(table["status"]) == ["ok", "crashed", "timeout", "error"] * 2
-    assert table["detail"][1] == "ended with exit status 1 during first call"
-    assert table["detail"][2] == "no sign of life for 1 s during first call"
+    assert table["detail"][1].startswith("ended with exit status 1 during first call (second death")
+    assert table["detail"][2].startswith("no sign of life for 1 s during first call (second death")
     assert list(table["processes"]) == [2, 1, 1, 1] * 2
+    assert all(record.own_cause for record in journal.read(tmp_path))
+
+
+@scripted
+@pytest.mark.parametrize("name", ["test:killed_once", "test:reference_killed_once"])
+def test_a_worker_that_is_killed_once_costs_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same implementations are measured again in a fresh process: every case is ok, with its ratio."""
+    monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
+    effort = Effort(processes=1, target=0.5, budget_s=0.1, timeout_s=60)
+    list(engine.run(swept("eager", "sdpa", name, effort=effort, tokens=(5,)), tmp_path / "run"))
+    table = load(tmp_path / "run")
+    assert [*tmp_path.glob("test-*")]
+    assert table[["status", "processes"]].to_numpy().tolist() == [["ok", 1]] * 3
+    assert table["speedup"].notna().all()
+    assert len(lines(tmp_path / "run")) == 3
+
+
+@scripted
+def test_one_that_ends_others_is_found_out(tmp_path: Path) -> None:
+    """The timer of one implementation ends the baseline at work: it ends itself, and the others are ok."""
+    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
+    list(engine.run(swept("eager", "sdpa", "test:alarm", "manual", effort=effort, tokens=(5,)), tmp_path))
+    table = load(tmp_path)
+    assert table["status"].tolist() == ["ok", "ok", "crashed", "ok"]
+    assert "SIGALRM during rounds (second death, in a fresh process, while eager was at work)" in table["detail"][2]
+    assert table["speedup"].notna().tolist() == [True, True, False, True]
+    assert (table["processes"][[0, 1, 3]] >= 2).all()
+    assert set(lines(tmp_path).values()) == {1}
+
+
+@scripted
+def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case that was killed twice is not tried for ever, but again in the next session; what it gives then counts."""
+    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
+    sweep = swept("eager", "test:killed", "test:exits", effort=effort, tokens=(5,))
+    list(engine.run(sweep, tmp_path))
+    assert load(tmp_path)["status"].tolist() == ["ok", "crashed", "crashed"]
+    assert "a resumed run tries it again" in load(tmp_path)["detail"][1]
+    monkeypatch.setenv("TEST_MERCY", "yes")
+    list(engine.run(sweep, tmp_path))
+    table = load(tmp_path)
+    assert table["status"].tolist() == ["ok", "ok", "crashed"]
+    assert table["processes"].tolist() == [4, 2, 1]
+    assert table["speedup"].notna().tolist() == [True, True, False]
+    killed = [record for record in journal.read(tmp_path) if record.case.implementation == "test:killed"]
+    assert [(record.status, record.own_cause) for record in killed] == [("crashed", False), ("ok", True), ("ok", True)]
+    assert killed[1].kernels == ("thoroughly",)
+    assert set(lines(tmp_path).values()) == {1}
+    with Run(sweep, tmp_path, retry_failed=True) as opened:
+        opened.measure(sweep.points[0])
+    assert load(tmp_path)["status"].tolist() == ["ok", "ok", "ok"]
+
+
+@scripted
+def test_signs_of_life_are_heard_with_the_point_and_the_process(tmp_path: Path) -> None:
+    """From the start of a process to its rounds, the engine says which implementation is at which stage."""
+    heard: list[tuple[Any, ...]] = []
+    sweep = swept("eager", "sdpa", tokens=(5,))
+    with Run(sweep, tmp_path) as opened:
+        opened.heard = lambda *sign: heard.append(sign)
+        opened.measure(sweep.points[0])
+    assert {sign[0] for sign in heard} == {sweep.points[0]}
+    assert [sign[1:] for sign in heard] == [
+        (number, *sign)
+        for number in range(2)
+        for sign in (("", "start"), ("eager", "first call"), ("sdpa", "first call"))
+    ]
 
 
 @scripted
