@@ -7,7 +7,7 @@ from typing import Any
 
 from bench import comparing, duelling, explaining, selfchecking
 from bench.plan import names
-from bench.plan.errors import NotComparable, WrongRequest
+from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(options)
     except WrongRequest as error:
-        console(stderr=True).print(f"attention-bench: {error}", style="bold", soft_wrap=True, markup=False)
+        goes_on = "; mend that, then the same command with --run goes on" if isinstance(error, CannotWrite) else ""
+        console(stderr=True).print(f"attention-bench: {error}{goes_on}", style="bold", soft_wrap=True, markup=False)
         return INCOMPARABLE if isinstance(error, NotComparable) else WRONG
     except KeyboardInterrupt:
         console(stderr=True).print("attention-bench: interrupted; what was measured is kept", style="bold")

@@ -194,8 +194,8 @@ class Ledger:
         values: dict[str, Any] = dict(found or {})
         try:
             slots = Slots.from_json(values.pop("slots")) if "slots" in values else Slots()
-            texts = {name: tuple(values[name]) for name in ("kernels", "throttle") if name in values}
-            return Record(case, number, status, origin, detail, slots, **{**values, **texts})
+            values.update({name: tuple(values[name]) for name in ("kernels", "throttle") if name in values})
+            return Record(case, number, status, origin, detail, slots, **values)
         except ValueError as error:
             return Record(case, number, "error", origin, f"the worker reported what can't be: {error}")
 

@@ -1,7 +1,6 @@
 """A record: one case in one process, with everything that was measured and nothing that was derived."""
 
 import dataclasses
-import functools
 import sys
 import typing
 from collections.abc import Iterable
@@ -122,7 +121,7 @@ class Record:
         if self.status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
         for of in (self.case, self.case.point, self.origin, self):
-            for name, hint in _hints(type(of)).items():
+            for name, hint in KINDS[type(of)].items():
                 _check(name, getattr(of, name), hint)
         if self.visit_size < 1:
             raise ValueError("visit_size must be at least 1, got 0")
@@ -200,8 +199,7 @@ def _check_numbers(name: str, values: tuple[float, ...], *, whole: bool) -> None
             raise ValueError(f"{name} must be {'whole ' if whole else ''}numbers of at least 0, got {value!r}")
 
 
-@functools.cache
-def _hints(of: type) -> dict[str, tuple[type, ...]]:
+def _kinds(of: type) -> dict[str, tuple[type, ...]]:
     """Return the types that each plain field of a dataclass may have; a field of texts is told by `tuple`."""
     kinds = {}
     for name, hint in typing.get_type_hints(of).items():
@@ -223,6 +221,9 @@ def _check(name: str, value: Any, kinds: tuple[type, ...]) -> None:
     if numeric and value is not None and not (-MOST[float] if signed else 0) <= value <= MOST[type(value)]:
         raise ValueError(f"{name} must be a finite number{'' if signed else ' of at least 0'}, got {value!r}")
 
+
+KINDS: dict[type, dict[str, tuple[type, ...]]] = {of: _kinds(of) for of in (Case, Point, Origin, Record)}
+"""The types of the plain fields of a record and its parts."""
 
 WORDS = {
     bool: "true or false",
