@@ -82,7 +82,7 @@ def is_implementation(name: str) -> bool:
     module, colon, attribute = name.partition(":")
     if colon:
         return bool(module and attribute)
-    return name in known_names()
+    return name in IMPLEMENTATIONS or name in known_names()
 
 
 def known_names() -> tuple[str, ...]:

@@ -207,15 +207,17 @@ def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
 
     Modules are looked for if a path is given.
     """
-    unknown_ones, mistakes = [], []
+    unknown_ones: list[object] = []
+    mistakes: list[str] = []
     for name in names:
-        misspelled = own.misspelled(name) if isinstance(name, str) and name not in known_names() else ""
-        if misspelled:
-            mistakes.append(misspelled)
-        elif not isinstance(name, str) or not is_implementation(name):
+        if not isinstance(name, str):
             unknown_ones.append(name)
-        elif path is not None and ":" in name:
-            mistakes += filter(None, [own.objection(name, path)])
+        elif ":" in name and is_implementation(name):
+            wrong = own.misspelled(name) or (own.objection(name, path) if path is not None else "")
+            mistakes += [wrong] if wrong else []
+        elif not is_implementation(name):
+            misspelled = own.misspelled(name)
+            (mistakes if misspelled else unknown_ones).append(misspelled or name)
     if unknown_ones:
         mistakes.insert(0, unknown_names("implementation", unknown_ones, (*known_names(), "module:attribute")))
     return mistakes
