@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import torch
 
-from bench.analyse import work
 from bench.measure.clock import Call, timer
 from bench.plan.case import Point
+from bench.plan.layers import flops, least_bytes
 from bench.show import units
 
 PRODUCT = {"cpu": 1024, "cuda": 8192}
@@ -63,9 +63,9 @@ def _ceiling(point: Point, call_s: float) -> Ceiling:
 
 
 def _above(point: Point, call_s: float, ceiling: Ceiling) -> str:
-    flops, moved_bytes = work.flops(point), work.least_bytes(point)
-    if flops / call_s > MARGIN * ceiling.flops_per_s:
-        return _impossible(flops / call_s, ceiling.flops_per_s, "FLOP/s", "a matrix product")
+    operations, moved_bytes = flops(point), least_bytes(point)
+    if operations / call_s > MARGIN * ceiling.flops_per_s:
+        return _impossible(operations / call_s, ceiling.flops_per_s, "FLOP/s", "a matrix product")
     if moved_bytes > COPIED_BYTES[_kind(point)] and moved_bytes / call_s > MARGIN * ceiling.bytes_per_s:
         return _impossible(moved_bytes / call_s, ceiling.bytes_per_s, "B/s", "a copy")
     return ""

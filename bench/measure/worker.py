@@ -10,6 +10,7 @@ from bench.measure import compilation, facts, heap, system_memory, visit
 from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
+from impls.name import parse
 
 _SEAT = Seat()
 """This process's part in a duel with another."""
@@ -19,7 +20,7 @@ def _check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """Say whether every implementation can be found, and what torch knows of the machine."""
     for name in request["implementations"]:
         try:
-            impls.resolve(name, impls.IMPLEMENTATIONS)
+            impls.resolve(parse(name).base)
         except LookupError as error:
             return {"event": "checked", "objection": str(error)}
     return {"event": "checked", "objection": "", "facts": facts.torch_facts()}

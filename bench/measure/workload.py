@@ -1,16 +1,18 @@
 """From a point to tensors: the reference layer, its input, and one call of an implementation."""
 
 import copy
+import dataclasses
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 import impls
 from bench.plan.case import Point
+from bench.plan.layers import LAYERS
+from impls.layers import construct
 
 SEED = 20_200_914
 """The same weights and inputs in every process and run."""
@@ -97,46 +99,10 @@ def step(subject: Subject, workload: Workload) -> Callable[[], object]:
 
 
 def _layer(point: Point) -> nn.Module:
-    layer = impls.LAYERS[point.layer](**ARGUMENTS[point.layer](point))
+    layer = construct(LAYERS[point.layer].module, dataclasses.asdict(point))
     if isinstance(layer, impls.ConvSelfAttention):
         nn.init.constant_(layer.gamma, GAMMA)
     return layer
-
-
-def _vit(point: Point) -> dict[str, Any]:
-    return {
-        "dim": point.token_len,
-        "chan": point.channels,
-        "num_heads": point.num_heads,
-        "qkv_bias": point.qkv_bias,
-        "qk_scale": point.qk_scale,
-    }
-
-
-def _self(point: Point) -> dict[str, Any]:
-    return {"dim": point.token_len, "dim_k": point.key_channels, "dim_v": point.channels}
-
-
-def _patch(point: Point) -> dict[str, Any]:
-    return {
-        "in_channels": _image_channels(point),
-        "patch_size": point.patch_size,
-        "embed_dim": point.channels,
-        "heads": point.num_heads,
-    }
-
-
-def _conv(point: Point) -> dict[str, Any]:
-    return {"in_channels": point.channels}
-
-
-ARGUMENTS: dict[str, Callable[[Point], dict[str, Any]]] = {
-    "vit": _vit,
-    "self": _self,
-    "patch": _patch,
-    "conv": _conv,
-}
-"""The columns of a point in the words of each layer's constructor: the one translation between the two."""
 
 
 def _input_shape(point: Point) -> tuple[int, ...]:

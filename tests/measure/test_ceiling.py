@@ -2,9 +2,9 @@
 
 import pytest
 
-from bench.analyse import work
 from bench.measure import ceiling
 from bench.measure.ceiling import Ceiling
+from bench.plan import layers as work
 from tests.measure.test_visit import visited
 from tests.points import point
 
