@@ -9,6 +9,7 @@ from bench import comparing, duelling, explaining, selfchecking
 from bench.plan import names
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.grid import DEFAULTS, expand
+from bench.plan.layers import LAYERS
 from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show import growth, plots, scaling, tables, winner_map
@@ -18,6 +19,7 @@ from bench.show.rows import baseline_of
 from bench.show.words import parts
 from bench.store import plan
 from bench.store.table import load
+from impls import catalogue
 
 FINE, BAD, WRONG, INCOMPARABLE = 0, 1, 2, 3
 """The exit statuses: fine, something measured is bad, the request is wrong, the results are not comparable."""
@@ -92,8 +94,8 @@ def _list(_options: argparse.Namespace) -> int:
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
         console().print(tables.listing(title, entries))
-    console().print("which implementation holds for which layer", style="bold")
-    console().print(tables.matrix([*names.LAYERS], [*names.IMPLEMENTATIONS], names.CANNOT, names.CONDITIONS))
+    console().print("which implementation supports which layer", style="bold")
+    console().print(tables.matrix(LAYERS, catalogue.IMPLEMENTATIONS))
     return FINE
 
 

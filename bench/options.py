@@ -11,20 +11,21 @@ from typing import Any
 from bench.engine import admission
 from bench.plan import own
 from bench.plan.errors import WrongRequest, all_of, unknown_names
-from bench.plan.layers import RULES
+from bench.plan.layers import LAYERS
 from bench.plan.names import ALLOCATORS, DTYPES, MODES, TIMINGS
 from bench.plan.ranges import is_range
 from bench.plan.sweep import Sweep, altered, load_sweep
 from bench.store import plan
 from bench.store.machine import default_threads
 from bench.store.record import STATUSES
+from impls.name import split
 
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and what is known of it."""
 
 SHAPES = {
     "model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"),
-    "layer": (str, ", ".join(RULES)),
+    "layer": (str, ", ".join(LAYERS)),
     "batch": (int, "items a call"),
     "num_tokens": (int, "tokens an item"),
     "token_len": (int, "width of a token on the way in"),
@@ -218,7 +219,7 @@ def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:
     text = getattr(option, name)
     if text is None:
         return []
-    words = [word.strip() for word in text.split(",")]
+    words = split(text)
     try:
         return [word if kind is int and is_range(word) else kind(word) for word in words]
     except ValueError:

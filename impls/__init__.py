@@ -1,27 +1,52 @@
-"""The attention layers and the ways to compute them; knows nothing of how they are measured."""
+"""The attention layers and the ways to compute them; knows nothing of how they are measured.
 
-from torch import nn
-from torch.nn.attention import SDPBackend
+`impls.catalogue` and `impls.name` import no torch; the names below are imported when they are asked for, so that
+planning and reading results can use those two without torch.
+"""
 
-from impls.attend import eager, flex, manual, online, sdpa
-from impls.compiled import compiled
-from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, with_attend
-from impls.layers.conv import ConvSelfAttention
-from impls.layers.patch import PatchAttention
-from impls.layers.self_attention import SelfAttention
-from impls.layers.vit import ViTAttention
-from impls.resolve import Unresolved, resolve
-from impls.whole import mha, stepwise
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from impls.catalogue import IMPLEMENTATIONS
+
+if TYPE_CHECKING:
+    from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, with_attend
+    from impls.layers.conv import ConvSelfAttention
+    from impls.layers.patch import PatchAttention
+    from impls.layers.self_attention import SelfAttention
+    from impls.layers.vit import ViTAttention
+    from impls.lookup import Unresolved, build, compiles, resolve
+    from impls.torch_compile import compiled
+
+_HOMES = {
+    "Adapt": "impls.contract",
+    "Attend": "impls.contract",
+    "ConvSelfAttention": "impls.layers.conv",
+    "Implementation": "impls.contract",
+    "PatchAttention": "impls.layers.patch",
+    "SelfAttention": "impls.layers.self_attention",
+    "Unresolved": "impls.lookup",
+    "Unsupported": "impls.contract",
+    "ViTAttention": "impls.layers.vit",
+    "build": "impls.lookup",
+    "compiled": "impls.torch_compile",
+    "compiles": "impls.lookup",
+    "compiling": "impls.contract",
+    "resolve": "impls.lookup",
+    "with_attend": "impls.contract",
+}
 
 __all__ = [
     "IMPLEMENTATIONS",
-    "LAYERS",
     "Adapt",
     "Attend",
     "ConvSelfAttention",
     "Implementation",
+    "PatchAttention",
+    "SelfAttention",
     "Unresolved",
     "Unsupported",
+    "ViTAttention",
     "build",
     "compiled",
     "compiles",
@@ -30,41 +55,8 @@ __all__ = [
     "with_attend",
 ]
 
-LAYERS: dict[str, type[nn.Module]] = {
-    "vit": ViTAttention,
-    "self": SelfAttention,
-    "patch": PatchAttention,
-    "conv": ConvSelfAttention,
-}
 
-IMPLEMENTATIONS: dict[str, Adapt] = {
-    "eager": with_attend(eager.attend),
-    "manual": with_attend(manual.attend),
-    "stepwise": stepwise.adapt,
-    "online": with_attend(online.attend),
-    "sdpa": with_attend(sdpa.attend),
-    "sdpa_math": with_attend(sdpa.pinned(SDPBackend.MATH)),
-    "sdpa_flash": with_attend(sdpa.pinned(SDPBackend.FLASH_ATTENTION)),
-    "sdpa_efficient": with_attend(sdpa.pinned(SDPBackend.EFFICIENT_ATTENTION)),
-    "sdpa_cudnn": with_attend(sdpa.pinned(SDPBackend.CUDNN_ATTENTION)),
-    "flex": flex.adapt,
-    "compiled_eager": compiled(with_attend(eager.attend)),
-    "compiled_sdpa": compiled(with_attend(sdpa.attend)),
-    "mha": mha.adapt,
-    "mha_weights": mha.adapt_weights,
-}
-
-
-def compiles(name: str) -> bool:
-    """Return whether an implementation is meant to be compiled by torch.compile."""
-    return bool(getattr(resolve(name, IMPLEMENTATIONS), "compiles", False))
-
-
-def build(layer: nn.Module, name: str) -> Implementation:
-    """Return the implementation `name` of a layer, sharing the layer's parameters.
-
-    `name` is a key of IMPLEMENTATIONS, an entry point of the group `attention_bench.implementations`,
-    or `module:attribute` of an adapter of your own.
-    Raises `Unsupported` where the implementation can't express the layer, Unresolved for a name that gives no adapter.
-    """
-    return resolve(name, IMPLEMENTATIONS)(layer)
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,18 +1,30 @@
 """The contract between a layer and the ways to compute it."""
 
 import copy
+import inspect
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
-Attend = Callable[[Tensor, Tensor, Tensor, float], Tensor]
-"""The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width."""
+Attend = Callable[..., Tensor]
+"""The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
+
+It may declare keywords: `mask` if it can compute a masked core (the value is "causal"), and options of its own,
+which a name gives as in `mykernel:adapt[block_tokens=64]`.
+"""
 
 Implementation = Callable[[Tensor], Tensor]
 """What an adapter returns: the layer's function, computed in its own way with the layer's parameters."""
 
-Adapt = Callable[[nn.Module], Implementation]
-"""An implementation: takes the reference layer, returns a callable of the same function and parameters."""
+Adapt = Callable[..., Implementation]
+"""An implementation: `adapt(layer)` returns a callable of the same function and parameters.
+
+It may declare keyword-only parameters, which are the options that its name can carry.
+"""
+
+NO_MASK = "none"
 
 
 class Unsupported(Exception):  # noqa: N818 - a status, not an error
@@ -29,16 +41,54 @@ def with_attend(attend: Attend) -> Adapt:
     """Return the adapter that computes a layer's core with `attend` and leaves the rest as it is.
 
     The adapted layer shares its parameters with the layer it came from, which is not changed.
-    The adapter raises `Unsupported` for a layer whose core can't be replaced.
+    The keywords that `attend` declares, other than `mask`, are the options of the adapter.
+    The adapter raises `Unsupported` for a layer whose core can't be replaced, and for a layer with a mask if
+    `attend` does not declare the keyword `mask`.
     """
+    keywords = declared_options(attend)
 
-    def adapt(layer: nn.Module) -> nn.Module:
+    def adapt(layer: nn.Module, **options: Any) -> nn.Module:
         if not hasattr(layer, "attend"):
             raise Unsupported(f"{type(layer).__name__} has no attend to replace")
         adapted = copy.copy(layer)
         adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
         vars(adapted).pop("attend", None)
-        adapted.attend = attend  # type: ignore[assignment]  # a plain function, not a submodule
+        adapted.attend = masked(attend, mask_of(layer), **options)  # type: ignore[assignment]  # no submodule
         return adapted
 
+    adapt.options = keywords - {"mask"}  # type: ignore[attr-defined]  # functions take attributes
     return adapt
+
+
+def masked(attend: Attend, mask: str, **options: Any) -> Attend:
+    """Return `attend` with a mask and options as its keywords; without any it is `attend` itself.
+
+    Raises `Unsupported` if there is a mask and `attend` does not declare the keyword `mask`.
+    """
+    if mask != NO_MASK:
+        if "mask" not in declared_options(attend):
+            name = getattr(attend, "__name__", type(attend).__name__)
+            raise Unsupported(f"{name} does not declare the keyword mask, and the layer's mask is {mask}")
+        options = {**options, "mask": mask}
+    return partial(attend, **options) if options else attend
+
+
+def mask_of(layer: nn.Module) -> str:
+    """Return the mask of a layer; a layer without one has the mask `none`."""
+    return str(getattr(layer, "mask", NO_MASK))
+
+
+def declared_options(function: Callable[..., object]) -> frozenset[str]:
+    """Return the keywords that a function declares as options: its keyword-only parameters.
+
+    An adapter made by `with_attend` has those of its `attend`.
+    """
+    stated = getattr(function, "options", None)
+    if isinstance(stated, frozenset):
+        return stated
+    function = function.forward if isinstance(function, nn.Module) else function
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin without a signature declares nothing
+        return frozenset()
+    return frozenset(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)

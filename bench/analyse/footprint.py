@@ -1,9 +1,8 @@
 """The least memory that a case needs, so that what can't fit is not begun."""
 
-from bench.analyse.prediction import peak_bytes
-from bench.analyse.work import ITEM_BYTES
-from bench.analyse.work import least_bytes as tensors_bytes
 from bench.plan.case import Case, Point
+from bench.plan.layers import ITEM_BYTES, peak_bytes
+from bench.plan.layers import least_bytes as tensors_bytes
 
 REFERENCE_BYTES = 8
 """The reference is computed in float64."""

@@ -2,6 +2,7 @@
 
 import impls
 from bench.measure.process_state import ANY, LeftChanged, State
+from impls.name import parse
 
 _changed: dict[str, str] = {}
 """What each module changed when it was imported, as far as it changed anything."""
@@ -14,7 +15,7 @@ def resolve(name: str) -> impls.Adapt:
     """
     state = State()
     try:
-        return impls.resolve(name, impls.IMPLEMENTATIONS)
+        return impls.resolve(parse(name).base)
     finally:
         changed = state.restore(free=ANY)
         if changed:
@@ -36,4 +37,4 @@ def check(name: str) -> None:
 
 
 def _module(name: str) -> str:
-    return name.partition(":")[0]
+    return parse(name).base.partition(":")[0]

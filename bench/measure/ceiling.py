@@ -20,10 +20,10 @@ from time import perf_counter
 
 import torch
 
-from bench.analyse import work
 from bench.measure.clock import Call, timer
 from bench.measure.neighbours import Neighbours
 from bench.plan.case import Point
+from bench.plan.layers import flops, least_bytes
 from bench.show import units
 
 SIDES = {"cpu": (256, 512, 1024, 2048, 4096), "cuda": (8192, 16384)}
@@ -55,7 +55,7 @@ class Ceiling:
 
     def least_s(self, point: Point) -> float:
         """Return the seconds that the work of a call takes at these rates."""
-        return max(work.flops(point) / self.flops_per_s, _moved_bytes(point) / self.bytes_per_s)
+        return max(flops(point) / self.flops_per_s, _moved_bytes(point) / self.bytes_per_s)
 
     def raised(self, other: "Ceiling") -> "Ceiling":
         """Return the better of both rates."""
@@ -106,9 +106,9 @@ def _judged(point: Point, call_s: float, known: Ceiling, now: Ceiling, others: f
 
 
 def _impossible(point: Point, call_s: float, best: Ceiling) -> str:
-    flops, moved_bytes = work.flops(point), _moved_bytes(point)
-    if flops / best.flops_per_s >= moved_bytes / best.bytes_per_s:
-        rate, limit, unit, of = flops / call_s, best.flops_per_s, "FLOP/s", "a matrix product"
+    operations, moved_bytes = flops(point), _moved_bytes(point)
+    if operations / best.flops_per_s >= moved_bytes / best.bytes_per_s:
+        rate, limit, unit, of = operations / call_s, best.flops_per_s, "FLOP/s", "a matrix product"
     else:
         rate, limit, unit, of = moved_bytes / call_s, best.bytes_per_s, "B/s", "a copy"
     return (
@@ -118,7 +118,7 @@ def _impossible(point: Point, call_s: float, best: Ceiling) -> str:
 
 def _moved_bytes(point: Point) -> int:
     """Return the bytes that a call moves, 0 if a cache may hold them."""
-    moved = work.least_bytes(point)
+    moved = least_bytes(point)
     return moved if moved > COPIED_BYTES[_kind(point)] else 0
 
 
@@ -134,7 +134,7 @@ def _confronted(point: Point, again: Callable[[], float], most_s: float = CONFRO
     product_rates, copy_rate, turns, end = [0.0] * len(products), 0.0, 0, perf_counter() + most_s
     while turns < LEAST or perf_counter() < end:
         again_s = min(again_s, again())
-        rates = [flops / clock(product, 1) for flops, product in products]
+        rates = [operations / clock(product, 1) for operations, product in products]
         copy_rate = max(copy_rate, COPIED_BYTES[_kind(point)] / clock(copy, 1))
         product_rates = [max(pair) for pair in zip(product_rates, rates, strict=True)]
         turns += 1

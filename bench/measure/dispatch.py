@@ -6,6 +6,9 @@ from typing import Any
 
 from torch.profiler import profile
 
+from impls.catalogue import IMPLEMENTATIONS
+from impls.name import parse
+
 METADATA = frozenset(
     "aten::" + name
     for name in [
@@ -79,14 +82,6 @@ OPERATOR = re.compile(r"(?!autograd::)\w+::\w+")
 COMPILED_GRAPH = re.compile(r"## Call (CompiledFxGraph)")
 """How Inductor announces a graph of its own; the fused kernels in it have no names outside a profile of their own."""
 
-EXPECTED = {
-    "sdpa_math": "scaled_dot_product_attention_math",
-    "sdpa_flash": "scaled_dot_product_flash_attention",
-    "sdpa_efficient": "scaled_dot_product_efficient_attention",
-    "sdpa_cudnn": "scaled_dot_product_cudnn_attention",
-}
-"""Implementations that name a kernel, and what must be among the kernels that ran."""
-
 
 def kernels(profiler: profile, device: str) -> tuple[str, ...]:
     """Return the names of what did the work in a profile, in order of their first start, without repeats.
@@ -102,8 +97,9 @@ def kernels(profiler: profile, device: str) -> tuple[str, ...]:
 
 def fallback(implementation: str, ran: Iterable[str]) -> str:
     """Return what ran in place of the kernel that an implementation names, empty where that kernel ran."""
-    expected = EXPECTED.get(implementation)
-    if expected is None or any(expected in kernel for kernel in ran):
+    entry = IMPLEMENTATIONS.get(parse(implementation).base)
+    expected = entry.kernel if entry else ""
+    if not expected or any(expected in kernel for kernel in ran):
         return ""
     algorithms = [kernel for kernel in ran if ATTENTION.search(kernel)]
     return f"{implementation} asked for {expected}; {', '.join(algorithms or ran)} ran"

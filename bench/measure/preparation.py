@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-import impls
 from bench.measure import (
     adapters,
     clock,
@@ -27,6 +26,7 @@ from bench.measure.neighbours import Neighbours
 from bench.measure.outcome import Announce, Request, Visit
 from bench.measure.turns import Kept, Ready, Setting, Standing, renewing
 from bench.plan.case import Point
+from bench.plan.names import is_own
 
 LAYOUT_BYTES = 1 << 16
 """A block of a random size up to this is held during a visit, so that no two processes share a memory layout."""
@@ -101,7 +101,7 @@ def _prepare(name: str, setting: Setting) -> Ready | None:
     outcome, work = setting.visit.outcomes[name], setting.work
     with _step(name, "preparation", setting), compilation.insisted():
         adapters.check(name)
-        if name not in impls.IMPLEMENTATIONS and adapters.compiles(name):
+        if is_own(name) and adapters.compiles(name):
             with suppress(Exception):  # a trouble is the first call's to tell
                 compilation.warm_toolchain(work.point.device)
         subject = workload.subject(work, name)

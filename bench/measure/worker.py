@@ -11,6 +11,7 @@ from bench.measure.ceiling import Ceiling
 from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
+from bench.plan.names import is_own
 
 _SEAT = Seat()
 """This process's part in a duel with another."""
@@ -34,7 +35,7 @@ def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """
     channel.announce("", "toolchain")
     with contextlib.suppress(Exception):
-        if any(impls.compiles(name) for name in request["implementations"] if name in impls.IMPLEMENTATIONS):
+        if any(impls.compiles(name) for name in request["implementations"] if not is_own(name)):
             for device in request["devices"]:
                 compilation.warm_toolchain(device)
     return {}

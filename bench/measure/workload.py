@@ -1,19 +1,21 @@
 """From a point to tensors: the reference layer, its input, and one call of an implementation."""
 
 import copy
+import dataclasses
 import math
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 import impls
 from bench.plan.case import Point
+from bench.plan.layers import LAYERS
+from impls.layers import construct
 
 SEED = 20_200_914
 """What weights and inputs are drawn from if nobody says another one: profiles and looks at memory see the same."""
@@ -163,46 +165,10 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
 
 
 def _layer(point: Point) -> nn.Module:
-    layer = impls.LAYERS[point.layer](**ARGUMENTS[point.layer](point))
+    layer = construct(LAYERS[point.layer].module, dataclasses.asdict(point))
     if isinstance(layer, impls.ConvSelfAttention):
         nn.init.constant_(layer.gamma, GAMMA)
     return layer
-
-
-def _vit(point: Point) -> dict[str, Any]:
-    return {
-        "dim": point.token_len,
-        "chan": point.channels,
-        "num_heads": point.num_heads,
-        "qkv_bias": point.qkv_bias,
-        "qk_scale": point.qk_scale,
-    }
-
-
-def _self(point: Point) -> dict[str, Any]:
-    return {"dim": point.token_len, "dim_k": point.key_channels, "dim_v": point.channels}
-
-
-def _patch(point: Point) -> dict[str, Any]:
-    return {
-        "in_channels": _image_channels(point),
-        "patch_size": point.patch_size,
-        "embed_dim": point.channels,
-        "heads": point.num_heads,
-    }
-
-
-def _conv(point: Point) -> dict[str, Any]:
-    return {"in_channels": point.channels}
-
-
-ARGUMENTS: dict[str, Callable[[Point], dict[str, Any]]] = {
-    "vit": _vit,
-    "self": _self,
-    "patch": _patch,
-    "conv": _conv,
-}
-"""The columns of a point in the words of each layer's constructor: the one translation between the two."""
 
 
 def _input_shape(point: Point) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from bench.plan.errors import WrongRequest, suggestion
+from impls.name import parse
 
 ATTEND_PARAMETERS = 3
 """A function that asks for so many values can't be an adapter, which takes the layer alone."""
@@ -44,7 +45,8 @@ def misspelled(name: str) -> str:
 def check(names: Iterable[str]) -> None:
     """Raise WrongRequest, with a line for each, if a user's implementations can't be where a worker will look."""
     path = search_path()
-    if mistakes := [line for name in names if ":" in name and (line := objection(name, path))]:
+    bases = [parse(name).base for name in names]
+    if mistakes := [line for name in bases if ":" in name and (line := objection(name, path))]:
         raise WrongRequest("\n".join(mistakes))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.plan import own
 from bench.plan.case import Case, Point
-from bench.plan.errors import WrongRequest, all_of, unknown, unknown_names
+from bench.plan.errors import WrongRequest, all_of, suggestion, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, Values, expand, mistakes_in
 from bench.plan.layers import usable
 from bench.plan.models import COLUMNS as MODEL_COLUMNS
@@ -18,6 +18,8 @@ from bench.plan.models import spelled_out
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
+from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
+from impls.name import parse
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
@@ -212,15 +214,32 @@ def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
     for name in names:
         if not isinstance(name, str):
             unknown_ones.append(name)
-        elif ":" in name and is_implementation(name):
-            wrong = own.misspelled(name) or (own.objection(name, path) if path is not None else "")
+            continue
+        try:
+            base, options = (parsed := parse(name)).base, parsed.options
+        except ValueError as error:
+            mistakes.append(str(error))
+            continue
+        if ":" in base and is_implementation(name):
+            wrong = own.misspelled(base) or (own.objection(base, path) if path is not None else "")
             mistakes += [wrong] if wrong else []
         elif not is_implementation(name):
-            misspelled = own.misspelled(name)
+            misspelled = own.misspelled(base)
             (mistakes if misspelled else unknown_ones).append(misspelled or name)
+        elif base in CATALOGUE:
+            known = CATALOGUE[base].options
+            mistakes += [_no_option(base, option, known) for option in options if option not in known]
     if unknown_ones:
         mistakes.insert(0, unknown_names("implementation", unknown_ones, (*known_names(), "module:attribute")))
     return mistakes
+
+
+def _no_option(name: str, option: str, known: Mapping[str, str]) -> str:
+    if not known:
+        return f"implementation {name!r} has no options, got {option!r}"
+    return f"implementation {name!r} has no option {option!r}; expected one of {', '.join(known)}" + suggestion(
+        option, known
+    )
 
 
 def _effort(values: Mapping[str, Any]) -> Effort:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.analyse import prediction
 from bench.plan.case import Case
+from bench.plan.layers import peak_bytes
 from bench.show import units
 from bench.show.doubts import doubts
 from bench.show.kernels import algorithm
@@ -87,7 +87,7 @@ def _latency_interval(row: Row) -> str:
 
 
 def _peak_of_prediction(row: Row) -> str:
-    predicted = prediction.peak_bytes(Case.from_columns(row))
+    predicted = peak_bytes(Case.from_columns(row))
     if predicted is None or not row["peak_bytes"]:
         return ""
     return f"{units.size(predicted)} {row['peak_bytes'] / predicted - 1:+.1%}"

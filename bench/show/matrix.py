@@ -1,34 +1,32 @@
-"""Which implementation holds for which layer, and why not, as a table that is Markdown too."""
+"""Which implementation supports which layer, and why not, as a table that is Markdown too."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-HOLDS = "yes"
+from bench.plan.layers.layer import Layer
+from impls.catalogue import Entry
+
+SUPPORTED = "yes"
 
 
-def matrix(
-    layers: Sequence[str],
-    implementations: Sequence[str],
-    cannot: Mapping[tuple[str, str], str],
-    conditions: Mapping[str, str],
-) -> RenderableType:
+def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> RenderableType:
     """Return a row for each implementation, a column for each layer, and below them why some don't go together."""
-    reasons = list(dict.fromkeys(cannot.values()))
+    reasons = list(dict.fromkeys(reason for entry in implementations.values() for reason in entry.refuses.values()))
     table = Table(box=box.MARKDOWN)
     table.add_column("implementation", no_wrap=True)
     for layer in layers:
         table.add_column(layer, no_wrap=True)
-    table.add_column("holds")
-    for name in implementations:
-        cells = [_cell(cannot.get((layer, name)), reasons) for layer in layers]
-        table.add_row(Text(name), *cells, conditions.get(name, "everywhere"))
+    table.add_column("supported")
+    for name, entry in implementations.items():
+        cells = [_cell(entry.refuses.get(layer.class_name), reasons) for layer in layers.values()]
+        table.add_row(Text(name), *cells, entry.supports)
     notes = [Text(f"({number}) {reason}.") for number, reason in enumerate(reasons, 1)]
     return Group(table, Text(""), *notes)
 
 
-def _cell(reason: str | None, reasons: Sequence[str]) -> str:
-    return HOLDS if reason is None else f"no ({reasons.index(reason) + 1})"
+def _cell(reason: str | None, reasons: list[str]) -> str:
+    return SUPPORTED if reason is None else f"no ({reasons.index(reason) + 1})"

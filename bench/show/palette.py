@@ -6,17 +6,10 @@ dash and marker say the same once more, so nothing depends on colour alone.
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-Dash = tuple[float, ...]
-"""Lengths of ink and gap in turn, in line widths; empty for a solid line."""
-
-SOLID: Dash = ()
-DASHED: Dash = (4, 1.6)
-DOTTED: Dash = (1.2, 1.4)
-DASH_DOT: Dash = (5, 1.4, 1.2, 1.4)
-DASH_DOT_DOT: Dash = (5, 1.3, 1.2, 1.3, 1.2, 1.3)
-LONG: Dash = (8, 2)
+from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style
+from impls.name import parse
 
 COMPILED = "compiled_"
 TINT = 0.45
@@ -28,33 +21,6 @@ GAMMA, LUMINANCE = 2.2, (0.2126, 0.7152, 0.0722)
 """Of sRGB, near enough."""
 
 
-@dataclass(frozen=True)
-class Style:
-    """How an implementation is drawn; `colour` is `#rrggbb`, `marker` a matplotlib marker."""
-
-    colour: str
-    dash: Dash
-    marker: str
-    hollow: bool = False
-
-
-STYLES = {
-    "eager": Style("#1a1a1a", SOLID, "o"),
-    "manual": Style("#d55e00", DASH_DOT, "^"),
-    "stepwise": Style("#aa3377", DASHED, "s"),
-    "online": Style("#009e73", LONG, "D"),
-    "sdpa": Style("#0072b2", SOLID, "v"),
-    "mha": Style("#e69f00", DASH_DOT_DOT, "P"),
-    "mha_weights": Style("#8c6100", DOTTED, "X"),
-    "sdpa_math": Style("#332288", DASH_DOT, "<"),
-    "sdpa_flash": Style("#44aa99", SOLID, ">"),
-    "sdpa_efficient": Style("#882255", LONG, "h"),
-    "sdpa_cudnn": Style("#777711", DASH_DOT_DOT, "p"),
-    "flex": Style("#cc79a7", SOLID, "d"),
-    # lighter than its tint, which those without green cones take for the green of online
-    "compiled_eager": Style("#a8a8a8", DASHED, "o", hollow=True),
-}
-
 OTHER_COLOURS = ("#cc6677", "#117733", "#4477aa", "#661100", "#6699cc", "#999933")
 OTHER_DASHES = (SOLID, DASHED, DASH_DOT, LONG)
 OTHER_MARKERS = ("*", "H", "8", "X", "d")
@@ -63,10 +29,15 @@ OTHER_MARKERS = ("*", "H", "8", "X", "d")
 def style(implementation: str) -> Style:
     """Return the look of an implementation; that of an unknown name follows from the name alone.
 
-    A compiled one has a lighter tint of its source's colour, dashes and a hollow marker.
+    One with options has the colour of the one without, and a dash and marker of its own.
+    A compiled one that the catalogue does not hold has a lighter tint of its source's colour.
     """
-    if implementation in STYLES:
-        return STYLES[implementation]
+    if implementation in IMPLEMENTATIONS:
+        return IMPLEMENTATIONS[implementation].style
+    base = parse(implementation).base
+    if base != implementation:
+        own = _of_unknown(implementation)
+        return replace(style(base), dash=own.dash, marker=own.marker)
     if implementation.startswith(COMPILED):
         source = style(implementation.removeprefix(COMPILED))
         return replace(source, colour=mix(source.colour, "#ffffff", TINT), dash=DASHED, hollow=True)

@@ -17,9 +17,10 @@ from bench.show import intervals, scales, units
 from bench.show.asides import Span, asides
 from bench.show.edges import draw_labels, height
 from bench.show.frame import AXES_WIDTH, LABEL_START, Sheet
-from bench.show.palette import Style, ink, style
+from bench.show.palette import ink, style
 from bench.show.pictures import Line, Picture
 from bench.show.strokes import LINE_WIDTH, Stroke, strokes
+from impls.catalogue import Style
 
 Curve = Callable[[Array], Array]
 """From places to seconds."""

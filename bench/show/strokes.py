@@ -10,9 +10,10 @@ import numpy as np
 from bench.show.captions import reference
 from bench.show.frame import Sheet
 from bench.show.page import GREY
-from bench.show.palette import DOTTED, Dash, Style, style
+from bench.show.palette import style
 from bench.show.pictures import Line, Picture
 from bench.show.words import DEFAULTS
+from impls.catalogue import DOTTED, Dash, Style
 
 LINE_WIDTH, REFERENCE_WIDTH = 1.8, 1.2
 MARKER_SIZE, MARKER_STEP = 7.5, 0.5

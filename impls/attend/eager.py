@@ -2,13 +2,20 @@
 
 from torch import Tensor
 
+from impls.attend.causal import hide
+from impls.contract import with_attend
 
-def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+
+def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
     """Return `softmax((q·scale) kᵀ) v`, with the scale on the queries as the origin writes it.
 
-    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`.
-    Source: LANL vision_transformers_explained, `modules/attention.py`.
+    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
+    Source: LANL vision_transformers_explained, `modules/attention.py`, which has no mask.
     """
     scores = (q * scale) @ k.transpose(-2, -1)  # [B, H, N, N]
+    scores = hide(scores, mask)
     scores = scores.softmax(dim=-1)  # rebound as the origin does, so that the raw scores can be freed
     return scores @ v
+
+
+adapt = with_attend(attend)

@@ -3,19 +3,26 @@
 import torch
 from torch import Tensor
 
+from impls.attend.causal import hide
+from impls.contract import with_attend
 
-def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+
+def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
     """Return attention computed for one head after the other, the softmax written out.
 
-    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`.
+    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
     Source: Karim, "Illustrated: Self-Attention" (2019), steps 4 to 7, after Vaswani et al. 2017.
     """
-    heads = [_head(q[:, h], k[:, h], v[:, h], scale) for h in range(q.shape[1])]
+    heads = [_head(q[:, h], k[:, h], v[:, h], scale, mask) for h in range(q.shape[1])]
     return torch.stack(heads, dim=1)
 
 
-def _head(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def _head(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None) -> Tensor:
     scores = (q @ k.transpose(-2, -1)) * scale  # [B, N, N]
+    scores = hide(scores, mask)
     weights = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
     weights = weights / weights.sum(dim=-1, keepdim=True)
     return weights @ v  # [B, N, Dv]
+
+
+adapt = with_attend(attend)

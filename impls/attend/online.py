@@ -3,14 +3,20 @@
 import torch
 from torch import Tensor
 
+from impls.attend.causal import hide
+from impls.contract import with_attend
+
 BLOCK_TOKENS = 128
 """Keys per block: small enough that a block of scores stays far below N², large enough for the matrix product."""
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, block_tokens: int = BLOCK_TOKENS
+) -> Tensor:
     """Return attention accumulated block by block, without ever holding the `[N, N]` scores.
 
-    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`.
+    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
+    A masked block is computed whole, so the mask saves no work.
     With gradients on, autograd keeps every block, so that the memory is quadratic again.
     Source: Milakov and Gimelshein 2018, arXiv 1805.02867; Rabe and Staats 2021, arXiv 2112.05682.
     """
@@ -18,10 +24,10 @@ def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     maximum = q.new_full((*q.shape[:-1], 1), float("-inf"))  # [B, H, N, 1]
     total = q.new_zeros((*q.shape[:-1], 1))  # [B, H, N, 1]
     output = q.new_zeros((*q.shape[:-1], v.shape[-1]))  # [B, H, N, Dv]
-    for k_block, v_block in zip(
-        torch.split(k, BLOCK_TOKENS, dim=-2), torch.split(v, BLOCK_TOKENS, dim=-2), strict=True
-    ):
-        scores = q @ k_block.transpose(-2, -1)  # [B, H, N, block]
+    blocks = zip(torch.split(k, block_tokens, dim=-2), torch.split(v, block_tokens, dim=-2), strict=True)
+    for number, (k_block, v_block) in enumerate(blocks):
+        scores = hide(q @ k_block.transpose(-2, -1), mask, number * block_tokens)  # [B, H, N, block]
+        # every query sees a key of the first block, so the maximum is finite from then on
         new_maximum = maximum.maximum(scores.amax(dim=-1, keepdim=True))
         weights = (scores - new_maximum).exp()
         correction = (maximum - new_maximum).exp()
@@ -29,3 +35,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
         output = output * correction + weights @ v_block
         maximum = new_maximum
     return output / total
+
+
+adapt = with_attend(attend)

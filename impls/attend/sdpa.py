@@ -7,18 +7,18 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from impls.contract import Attend, Unsupported
+from impls.contract import Attend, Unsupported, with_attend
 
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Return `F.scaled_dot_product_attention(q, k, v, scale=scale)`.
+def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+    """Return `F.scaled_dot_product_attention(q, k, v, scale=scale)`, with `is_causal` for a causal mask.
 
-    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`.
+    q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
-    return F.scaled_dot_product_attention(q, k, v, scale=scale)
+    return F.scaled_dot_product_attention(q, k, v, scale=scale, is_causal=mask is not None)
 
 
 def pinned(backend: SDPBackend) -> Attend:
@@ -28,25 +28,32 @@ def pinned(backend: SDPBackend) -> Attend:
     Choosing the backend costs some microseconds of Python a call, which a timing includes.
     """
 
-    def attend_pinned(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    def attend_pinned(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
         with sdpa_kernel(backend):
             try:
-                return attend(q, k, v, scale)
+                return attend(q, k, v, scale, mask=mask)
             except RuntimeError as error:
                 if "No available kernel" not in str(error) and "No viable backend" not in str(error):
                     raise
                 missing = f"PyTorch has no {backend.name} kernel for the {q.device.type.upper()}. "
                 lacking = q.device.type == "cpu" and backend in ON_GPUS_ALONE
-                raise Unsupported(lacking * missing + _reasons(q, k, v, scale, error)) from None
+                raise Unsupported(lacking * missing + _reasons(q, k, v, scale, mask, error)) from None
 
     return attend_pinned
 
 
-def _reasons(q: Tensor, k: Tensor, v: Tensor, scale: float, error: RuntimeError) -> str:
+def _reasons(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, error: RuntimeError) -> str:
     """Return what torch says of each obstacle when it is asked once more with its warnings on."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with contextlib.suppress(RuntimeError):
-            attend(q, k, v, scale)
+            attend(q, k, v, scale, mask=mask)
     reasons = [str(warning.message).partition(" (Triggered internally")[0] for warning in said]
     return " ".join([str(error), *(reason for reason in reasons if not reason.endswith("because:"))])
+
+
+adapt = with_attend(attend)
+adapt_math = with_attend(pinned(SDPBackend.MATH))
+adapt_flash = with_attend(pinned(SDPBackend.FLASH_ATTENTION))
+adapt_efficient = with_attend(pinned(SDPBackend.EFFICIENT_ATTENTION))
+adapt_cudnn = with_attend(pinned(SDPBackend.CUDNN_ATTENTION))

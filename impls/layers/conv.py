@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.attend import eager
-from impls.contract import Attend
+from impls.contract import NO_MASK, Attend, masked
 
 KEY_SHARE = 8
 """Queries and keys are so many times narrower than values."""
@@ -14,6 +14,7 @@ class ConvSelfAttention(nn.Module):
     """Attention over the pixels of a map, added to the map with a learned weight that begins at 0.
 
     x `[B, C, height, width]` -> y of the same shape; every pixel is a token, queries and keys are C // 8 wide.
+    `mask` is "none" or "causal": then a pixel attends to itself and those before it, row by row.
     With `gamma` = 0 the layer returns x exactly.
     Raises ValueError when `in_channels` is below 8, which leaves no key channel.
     Source: a notebook on QKV attention for images, after SAGAN (Zhang et al. 2018, arXiv 1805.08318),
@@ -22,7 +23,7 @@ class ConvSelfAttention(nn.Module):
 
     attend: Attend
 
-    def __init__(self, in_channels: int) -> None:
+    def __init__(self, in_channels: int, mask: str = NO_MASK) -> None:
         super().__init__()
         key_channels = in_channels // KEY_SHARE
         if key_channels < 1:
@@ -32,7 +33,8 @@ class ConvSelfAttention(nn.Module):
         self.k = nn.Conv2d(in_channels, key_channels, kernel_size=1)
         self.v = nn.Conv2d(in_channels, in_channels, kernel_size=1)
         self.gamma = nn.Parameter(torch.zeros(1))
-        self.attend = eager.attend
+        self.mask = mask
+        self.attend = masked(eager.attend, mask)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output `[B, C, height, width]` for maps x of the same shape."""

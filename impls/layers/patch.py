@@ -3,14 +3,15 @@
 from torch import Tensor, nn
 
 from impls.attend import eager
-from impls.contract import Attend
+from impls.contract import NO_MASK, Attend, masked
 from impls.layers.heads import merge_heads, split_heads
 
 
 class PatchAttention(nn.Module):
     """A patch embedding, then multi-head self-attention with an output projection.
 
-    x `[B, in_channels, height, width]` -> y `[B, N, embed_dim]`; N is the number of patches.
+    x `[B, in_channels, height, width]` -> y `[B, N, embed_dim]`; N is the number of patches, row by row.
+    `mask` is "none" or "causal": then a patch attends to itself and those before it.
     The source takes `heads` and never uses it; with one head this is the source's function.
     Raises ValueError when `embed_dim` is not divisible by `heads`, or a side of the image not by `patch_size`.
     Source: a notebook on QKV attention for images, after Dosovitskiy et al. 2020 (arXiv 2010.11929).
@@ -18,7 +19,14 @@ class PatchAttention(nn.Module):
 
     attend: Attend
 
-    def __init__(self, in_channels: int = 3, patch_size: int = 4, embed_dim: int = 64, heads: int = 1) -> None:
+    def __init__(
+        self,
+        in_channels: int = 3,
+        patch_size: int = 4,
+        embed_dim: int = 64,
+        heads: int = 1,
+        mask: str = NO_MASK,
+    ) -> None:
         super().__init__()
         if heads < 1 or embed_dim % heads:
             raise ValueError(f"embed_dim must be divisible by heads, got embed_dim={embed_dim}, heads={heads}")
@@ -30,7 +38,8 @@ class PatchAttention(nn.Module):
         self.to_k = nn.Linear(embed_dim, embed_dim)
         self.to_v = nn.Linear(embed_dim, embed_dim)
         self.to_out = nn.Linear(embed_dim, embed_dim)
-        self.attend = eager.attend
+        self.mask = mask
+        self.attend = masked(eager.attend, mask)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output `[B, N, embed_dim]` for images x `[B, in_channels, height, width]`."""

@@ -3,26 +3,28 @@
 from torch import Tensor, nn
 
 from impls.attend import eager
-from impls.contract import Attend
+from impls.contract import NO_MASK, Attend, masked
 
 
 class SelfAttention(nn.Module):
     """Self-attention with one head, without scale, bias, output projection or skip.
 
     x `[B, N, dim]` -> y `[B, N, dim_v]`; queries and keys are `dim_k` wide.
+    `mask` is "none" or "causal": then a token attends to itself and those before it.
     The weights stand as PyTorch has them, `[out, in]`; the source multiplies by their transposes.
     Source: Karim, "Illustrated: Self-Attention" (2019).
     """
 
     attend: Attend
 
-    def __init__(self, dim: int, dim_k: int, dim_v: int) -> None:
+    def __init__(self, dim: int, dim_k: int, dim_v: int, mask: str = NO_MASK) -> None:
         super().__init__()
         self.scale = 1.0
         self.query = nn.Linear(dim, dim_k, bias=False)
         self.key = nn.Linear(dim, dim_k, bias=False)
         self.value = nn.Linear(dim, dim_v, bias=False)
-        self.attend = eager.attend
+        self.mask = mask
+        self.attend = masked(eager.attend, mask)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output `[B, N, dim_v]` for tokens x `[B, N, dim]`."""

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from impls.attend import eager
-from impls.contract import Attend
+from impls.contract import NO_MASK, Attend, masked
 from impls.layers.heads import merge_heads
 
 
@@ -13,6 +13,7 @@ class ViTAttention(nn.Module):
     x `[B, N, dim]` -> y `[B, N, chan]`.
     The skip adds v, not x, because `dim` may differ from `chan`.
     `qk_scale` multiplies the queries; None means `D**-0.5` with `D = chan / num_heads`.
+    `mask` is "none" or "causal": then a token attends to itself and those before it.
     The origin writes `qk_scale or D**-0.5`, so that 0.0 means the default there; here it means 0.0.
     Raises ValueError when `chan` is not divisible by `num_heads`.
     Source: LANL vision_transformers_explained, `modules/attention.py`, after T2T-ViT (arXiv 2101.11986).
@@ -27,6 +28,7 @@ class ViTAttention(nn.Module):
         num_heads: int = 1,
         qkv_bias: bool = False,
         qk_scale: float | None = None,
+        mask: str = NO_MASK,
     ) -> None:
         super().__init__()
         if num_heads < 1 or chan % num_heads:
@@ -35,7 +37,8 @@ class ViTAttention(nn.Module):
         self.scale = (chan // num_heads) ** -0.5 if qk_scale is None else qk_scale
         self.qkv = nn.Linear(dim, 3 * chan, bias=qkv_bias)
         self.proj = nn.Linear(chan, chan)
-        self.attend = eager.attend
+        self.mask = mask
+        self.attend = masked(eager.attend, mask)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output `[B, N, chan]` for tokens x `[B, N, dim]`."""

@@ -1,16 +1,20 @@
 """torch.nn.MultiheadAttention with the layer's weights."""
 
-from typing import cast
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
-from impls.contract import Implementation, Unsupported
-from impls.layers.conv import ConvSelfAttention
+from impls.attend.causal import hidden
+from impls.contract import NO_MASK, Implementation, Unsupported, mask_of
 from impls.layers.patch import PatchAttention
-from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
+
+Masking = Callable[[Tensor], dict[str, Any]]
+"""Returns the keywords that mask attention over tokens `[B, N, C]`; none if the layer has no mask."""
 
 
 def adapt(layer: nn.Module) -> Implementation:
@@ -36,10 +40,6 @@ def _adapt(layer: nn.Module, *, need_weights: bool) -> Implementation:
         return _vit(layer, need_weights)
     if isinstance(layer, PatchAttention):
         return _patch(layer, need_weights)
-    if isinstance(layer, SelfAttention):
-        raise Unsupported("nn.MultiheadAttention has a scale and an output projection, this layer has neither")
-    if isinstance(layer, ConvSelfAttention):
-        raise Unsupported("nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower")
     raise Unsupported(f"no adapter from {type(layer).__name__} to nn.MultiheadAttention")
 
 
@@ -55,7 +55,7 @@ def _vit(layer: ViTAttention, need_weights: bool) -> Implementation:
         raise Unsupported(f"nn.MultiheadAttention needs token_len = channels, got {dim} and {chan}")
     if layer.scale != (chan // layer.num_heads) ** -0.5:
         raise Unsupported(f"nn.MultiheadAttention has the scale D**-0.5 built in, got {layer.scale}")
-    mha = _module(layer.proj, layer.num_heads)
+    mha, mask = _module(layer.proj, layer.num_heads), _masking(layer)
     mha.in_proj_weight = cast(nn.Parameter, layer.qkv.weight)
     if layer.qkv.bias is None:
         mha.in_proj_bias.requires_grad_(False).zero_()
@@ -65,7 +65,7 @@ def _vit(layer: ViTAttention, need_weights: bool) -> Implementation:
     def vit(x: Tensor) -> Tensor:
         bias = None if layer.qkv.bias is None else layer.qkv.bias[2 * chan :]
         v = F.linear(x, layer.qkv.weight[2 * chan :], bias)  # [B, N, chan], heads already merged
-        y: Tensor = mha(x, x, x, need_weights=need_weights)[0]
+        y: Tensor = mha(x, x, x, need_weights=need_weights, **mask(x))[0]
         return v + y
 
     return vit
@@ -79,8 +79,9 @@ def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
     In eval mode the one weight is a copy that is made here, and later changes of the layer don't reach it.
     """
     projections = (layer.to_q, layer.to_k, layer.to_v)
+    mask = _masking(layer)
     if layer.training:
-        return lambda x: _functional(layer, layer.embed(x), need_weights)
+        return lambda x: _functional(layer, layer.embed(x), need_weights, mask)
     mha = _module(layer.to_out, layer.heads)
     with torch.no_grad():
         mha.in_proj_weight = nn.Parameter(torch.cat([projection.weight for projection in projections]))
@@ -88,13 +89,14 @@ def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
 
     def patch(x: Tensor) -> Tensor:
         tokens = layer.embed(x)
-        y: Tensor = mha(tokens, tokens, tokens, need_weights=need_weights)[0]
+        y: Tensor = mha(tokens, tokens, tokens, need_weights=need_weights, **mask(tokens))[0]
         return y
 
     return patch
 
 
-def _functional(layer: PatchAttention, tokens: Tensor, need_weights: bool) -> Tensor:
+def _functional(layer: PatchAttention, tokens: Tensor, need_weights: bool, mask: Masking) -> Tensor:
+    masking = mask(tokens)
     tokens = tokens.transpose(0, 1)  # [N, B, E], as the function has it
     y: Tensor = F.multi_head_attention_forward(
         tokens,
@@ -111,12 +113,24 @@ def _functional(layer: PatchAttention, tokens: Tensor, need_weights: bool) -> Te
         out_proj_weight=layer.to_out.weight,
         out_proj_bias=layer.to_out.bias,
         need_weights=need_weights,
+        **masking,
         use_separate_proj_weight=True,
         q_proj_weight=layer.to_q.weight,
         k_proj_weight=layer.to_k.weight,
         v_proj_weight=layer.to_v.weight,
     )[0]
     return y.transpose(0, 1)
+
+
+def _masking(layer: nn.Module) -> Masking:
+    if mask_of(layer) == NO_MASK:
+        return lambda _tokens: {}
+
+    @cache
+    def of(tokens: int, device: torch.device) -> dict[str, Any]:
+        return {"attn_mask": hidden(tokens, tokens, device), "is_causal": True}
+
+    return lambda tokens: of(tokens.shape[1], tokens.device)
 
 
 def _module(output: nn.Linear, heads: int) -> nn.MultiheadAttention:

@@ -5,12 +5,15 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.profiler import record_function
 
-from impls.contract import Implementation, Unsupported
+from impls.attend.causal import hide
+from impls.contract import NO_MASK, Implementation, Unsupported
 from impls.layers.conv import ConvSelfAttention, as_maps, as_tokens
 from impls.layers.heads import merge_heads, split_heads
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
+
+Layer = ViTAttention | SelfAttention | PatchAttention | ConvSelfAttention
 
 
 def adapt(layer: nn.Module) -> Implementation:
@@ -31,7 +34,7 @@ def _vit(layer: ViTAttention, x: Tensor) -> Tensor:
     with record_function("split heads"):
         qkv = qkv.reshape(batch, tokens, 3, layer.num_heads, -1).permute(2, 0, 3, 1, 4)
         q, k, v = qkv.unbind(0)  # each [B, H, N, D]
-    o = _attend(q, k, v, layer.scale)
+    o = _attend(q, k, v, layer)
     with record_function("merge heads"):
         o = merge_heads(o)  # [B, N, chan]
     with record_function("output projection"):
@@ -45,7 +48,7 @@ def _self(layer: SelfAttention, x: Tensor) -> Tensor:
         q, k, v = layer.query(x), layer.key(x), layer.value(x)
     with record_function("split heads"):
         q, k, v = (tokens.unsqueeze(1) for tokens in (q, k, v))  # each [B, 1, N, D]
-    o = _attend(q, k, v, layer.scale)
+    o = _attend(q, k, v, layer)
     with record_function("merge heads"):
         return o.squeeze(1)  # [B, N, dim_v]
 
@@ -57,7 +60,7 @@ def _patch(layer: PatchAttention, x: Tensor) -> Tensor:
         q, k, v = layer.to_q(tokens), layer.to_k(tokens), layer.to_v(tokens)
     with record_function("split heads"):
         q, k, v = (split_heads(projected, layer.heads) for projected in (q, k, v))  # each [B, H, N, D]
-    o = _attend(q, k, v, layer.scale)
+    o = _attend(q, k, v, layer)
     with record_function("merge heads"):
         o = merge_heads(o)  # [B, N, E]
     with record_function("output projection"):
@@ -70,18 +73,21 @@ def _conv(layer: ConvSelfAttention, x: Tensor) -> Tensor:
         q, k, v = layer.q(x), layer.k(x), layer.v(x)  # [B, D, height, width]
     with record_function("split heads"):
         q, k, v = as_tokens(q), as_tokens(k), as_tokens(v)  # [B, 1, N, D]
-    o = _attend(q, k, v, layer.scale)
+    o = _attend(q, k, v, layer)
     with record_function("merge heads"):
         maps = as_maps(o, x)  # [B, C, height, width]
     with record_function("skip"):
         return layer.gamma * maps + x
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def _attend(q: Tensor, k: Tensor, v: Tensor, layer: Layer) -> Tensor:
     with record_function("scale"):
-        q = q * scale
+        q = q * layer.scale
     with record_function("scores"):
         scores = q @ k.transpose(-2, -1)  # [B, H, N, N]
+    if layer.mask != NO_MASK:
+        with record_function("mask"):
+            scores = hide(scores, layer.mask)
     with record_function("softmax"):
         weights = scores.softmax(dim=-1)
     with record_function("weighted values"):

@@ -13,9 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.analyse import stages
-from bench.analyse.work import flops
 from bench.measure import workload
 from bench.plan.case import Point
+from bench.plan.layers import flops, steps
 from bench.store.profile import BACKWARD, FORWARD
 from impls.whole import stepwise
 from tests.points import of_layer, point
@@ -91,8 +91,8 @@ def test_forward_bytes_and_flops_are_those_of_the_tensors_that_pass(at: Point, w
     with torch.no_grad(), watch:  # inference mode would show whole operators, not the copies in them
         y = function(work.x)
     watch.see_read(y)
-    assert watch.flops.keys() == stages.steps(at).keys()
-    for stage in stages.steps(at):
+    assert watch.flops.keys() == steps(at).keys()
+    for stage in steps(at):
         assert stages.moved_bytes(at, stage, FORWARD) == watch.moved_bytes(stage), stage
         assert stages.flops(at, stage, FORWARD) == (watch.flops[stage] or None), stage
 
@@ -101,7 +101,7 @@ def test_forward_bytes_and_flops_are_those_of_the_tensors_that_pass(at: Point, w
 def test_the_flops_of_all_stages_are_those_of_the_layer(at: Point) -> None:
     """Forward and backward together they are what the whole layer needs in training."""
     directions = (FORWARD, BACKWARD)
-    found = [stages.flops(at, stage, direction) for stage in stages.steps(at) for direction in directions]
+    found = [stages.flops(at, stage, direction) for stage in steps(at) for direction in directions]
     assert sum(each or 0 for each in found) == flops(at) * 3
 
 

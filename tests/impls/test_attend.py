@@ -151,3 +151,31 @@ def test_online_finds_the_maximum_in_any_block(loudest: int) -> None:
     output = online.attend(q, k, v, 1.0)
 
     np.testing.assert_array_equal(output.numpy(), np.full((1, 1, 3, 1), float(loudest)))
+
+
+@pytest.mark.parametrize("attend", CORES)
+@pytest.mark.parametrize("tokens", [1, 2, 127, 128, 129, 300])
+def test_a_causal_core_sees_no_later_token(attend: Attend, tokens: int) -> None:
+    """With the mask "causal" each token's output is the softmax over itself and the tokens before it."""
+    q, k, v = qkv(2, 2, tokens, 4)
+
+    output = attend(q, k, v, 0.5, mask="causal")
+
+    for last in {0, tokens // 2, tokens - 1}:
+        seen = slice(0, last + 1)
+        expected = reference.attend(array(q)[:, :, last : last + 1], array(k)[:, :, seen], array(v)[:, :, seen], 0.5)
+        assert distance(output[:, :, last : last + 1], expected) < 1e-12
+
+
+@pytest.mark.parametrize("attend", CORES)
+def test_a_causal_core_has_no_gradient_from_later_tokens(attend: Attend) -> None:
+    """The first token's output depends on no other key or value."""
+    q, k, v = (tensor.requires_grad_() for tensor in qkv(1, 1, 130, 4))
+
+    attend(q, k, v, 0.5, mask="causal")[:, :, 0].sum().backward()
+
+    assert k.grad is not None
+    assert v.grad is not None
+    assert not k.grad[:, :, 1:].any()
+    assert not v.grad[:, :, 1:].any()
+    assert bool(v.grad[:, :, 0].all())

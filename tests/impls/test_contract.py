@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from impls import IMPLEMENTATIONS, Unsupported, build, with_attend
+from impls.contract import declared_options
 from impls.layers.vit import ViTAttention
 from tests.impls.hardware import NOT_EAGER_ON_CPU
 from tests.impls.reference import array, distance, forward, normal, weights
@@ -151,3 +152,34 @@ def test_with_attend_needs_a_core_to_replace() -> None:
     """A layer without an attend is unsupported, and the reason names it."""
     with pytest.raises(Unsupported, match="Linear"):
         with_attend(zero)(nn.Linear(4, 4))
+
+
+def masked_zero(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str = "none", factor: float = 1.0) -> Tensor:
+    """Return the factor where the mask is causal, else zero; for a core that declares both keywords."""
+    return zero(q, k, v, scale) + (factor if mask == "causal" else 0.0)
+
+
+def test_an_attend_that_declares_the_mask_gets_it() -> None:
+    """The core of a causal layer is called with the mask, that of another layer without it."""
+    x = normal(2, 5, 8)
+    plain, causal = ViTAttention(8, 8, 2), ViTAttention(8, 8, 2, mask="causal")
+    causal.load_state_dict(plain.state_dict())
+
+    difference = with_attend(masked_zero)(causal)(x) - with_attend(masked_zero)(plain)(x)
+
+    torch.testing.assert_close(difference, plain.proj.weight.sum(dim=1).expand_as(difference))
+
+
+def test_an_attend_that_does_not_declare_the_mask_is_unsupported() -> None:
+    """A kernel that knows nothing of masks is never given a masked layer."""
+    with pytest.raises(Unsupported, match="zero does not declare the keyword mask"):
+        with_attend(zero)(ViTAttention(8, 8, 2, mask="causal"))
+
+
+def test_the_keywords_of_an_attend_are_the_options_of_its_adapter() -> None:
+    """An option reaches the core; the mask is no option, because the layer has it."""
+    layer = ViTAttention(8, 8, 2, mask="causal")
+    adapt = with_attend(masked_zero)
+
+    assert declared_options(adapt) == {"factor"}
+    assert not torch.equal(adapt(layer, factor=3.0)(normal(1, 2, 8)), adapt(layer)(normal(1, 2, 8)))

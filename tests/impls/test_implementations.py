@@ -153,3 +153,26 @@ def test_compiled_output_follows_the_layers_weights() -> None:
         after = distance(implementation(x), forward(array(x), weights(layer), 3).y)
 
     assert max(before, after) < NORMAL_TOLERANCE
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("tokens", [1, 7, 130])
+@pytest.mark.parametrize("name", [name for name in IMPLEMENTATIONS if name not in (*COMPILED, *NOT_EAGER_ON_CPU)])
+def test_a_causal_layer(name: str, tokens: int, training: bool) -> None:
+    """Output and gradients of a causal layer are those of the reference, whose later tokens were cut off one by one."""
+    layer = ViTAttention(8, 8, 2, mask="causal").double().train(training)
+    whole = ViTAttention(8, 8, 2).double()
+    whole.load_state_dict(layer.state_dict())
+    x, dy = normal(2, tokens, 8, dtype=torch.float64), normal(2, tokens, 8, dtype=torch.float64)
+    places = sorted({0, tokens // 2, tokens - 1})
+
+    y = build(layer, name)(x)
+    (y[:, places] * dy[:, places]).sum().backward()
+    cut = torch.stack([whole(x[:, : place + 1])[:, -1] for place in places], dim=1)
+    (cut * dy[:, places]).sum().backward()
+
+    assert distance(y[:, places], array(cut)) < 1e-12
+    for own, reference in zip(layer.parameters(), whole.parameters(), strict=True):
+        assert own.grad is not None
+        assert reference.grad is not None
+        assert distance(own.grad, array(reference.grad)) < 1e-12

@@ -4,23 +4,18 @@ import pytest
 import torch
 
 import impls
-from impls import LAYERS, build
+from impls import build
 from impls.attend import eager, manual, online, sdpa
 from impls.contract import Attend
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import normal
 
 
-def test_layers() -> None:
-    """The vision-transformer layer goes by the name vit."""
-    assert LAYERS["vit"] is ViTAttention
-
-
 @pytest.mark.parametrize(
     "name", ["eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha"]
 )
-def test_implementations_of_the_first_issue(name: str) -> None:
-    """Each implementation that the first issue names can be built from a layer that it supports."""
+def test_the_first_implementations(name: str) -> None:
+    """Each of the first implementations can be built from a layer that it supports."""
     assert callable(build(ViTAttention(8, 8, 2), name))
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.analyse import work
 from bench.measure import ceiling
 from bench.measure.ceiling import BEYOND, MARGIN, Ceiling, Judgement
+from bench.plan import layers as work
 from tests.measure.test_visit import visited
 from tests.points import point
 

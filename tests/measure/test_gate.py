@@ -7,8 +7,8 @@ import torch
 
 import impls
 from bench.measure import gate, workload
-from bench.plan import names
 from bench.plan.case import Point
+from bench.plan.layers import LAYERS
 from tests import mutants
 from tests.impls.hardware import NOT_EAGER_ON_CPU
 from tests.measure.test_visit import visited
@@ -37,7 +37,10 @@ def test_shipped_implementations_pass(implementation: str, mode: str, dtype: str
 def test_shipped_implementations_pass_on_every_layer(mode: str, implementation: str, layer: str) -> None:
     """On each layer what we ship computes the reference's function, or says that it can't."""
     narrow_keys = ("self", "sdpa_flash")  # this point's keys are narrower than its values
-    if (layer, implementation) in {*names.CANNOT, narrow_keys}:
+    if (
+        LAYERS[layer].class_name in impls.IMPLEMENTATIONS[implementation].refuses
+        or (layer, implementation) == narrow_keys
+    ):
         with pytest.raises(impls.Unsupported):
             judged(of_layer(layer, mode=mode), implementation)
     else:

@@ -89,7 +89,7 @@ def test_modes_with_gradients_say_what_autograd_keeps(mode: str) -> None:
 
 def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answers are right and its time would be another kernel's: the row says what ran, and holds no time."""
-    monkeypatch.setitem(impls.IMPLEMENTATIONS, "sdpa_flash", impls.with_attend(sdpa.pinned(SDPBackend.MATH)))
+    monkeypatch.setattr(sdpa, "adapt_flash", impls.with_attend(sdpa.pinned(SDPBackend.MATH)))
     outcome = visited("eager", "sdpa_flash").outcomes["sdpa_flash"]
     assert outcome.status == "fallback"
     assert "sdpa_flash asked for scaled_dot_product_flash_attention" in outcome.detail

@@ -103,7 +103,7 @@ def test_a_count_is_a_whole_number_of_at_least_one(key: str, value: object) -> N
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("layer", "vti", "must be one of vit"),
+        ("layer", "vti", "must be one of conv, patch, self, vit"),
         ("dtype", "float64", "must be one of float32, bfloat16, float16"),
         ("dtype", 32, "must be one of float32, bfloat16, float16"),
         ("mode", "backward", "must be one of inference, forward, train"),

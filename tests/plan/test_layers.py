@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from torch import nn
 
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import KEY_SHARE, RULES
-from bench.plan.names import LAYERS
+from bench.plan.layers import LAYERS
+from bench.plan.layers.conv import KEY_SHARE
+from impls import layers
 from impls.layers import conv
 from tests.points import OF_LAYER, of_layer
 
@@ -34,9 +36,12 @@ def refusal(layer: str, **values: Any) -> str:
     return str(refused.value)
 
 
-def test_every_layer_has_a_rule() -> None:
-    """The rules are those of the layers that there are."""
-    assert list(RULES) == list(LAYERS) == list(OF_LAYER)
+def test_every_layer_is_found() -> None:
+    """Each file of the folder that declares a layer is one, and its module makes the layer."""
+    assert set(LAYERS) == set(OF_LAYER)
+    assert all(
+        isinstance(layers.construct(layer.module, vars(of_layer(name))), nn.Module) for name, layer in LAYERS.items()
+    )
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -1,24 +1,36 @@
 """The table of layers and implementations, held against the adapters and the README."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 import impls
 from bench.measure import workload
-from bench.plan import names
+from bench.plan.layers import LAYERS
 from bench.show.console import rendered
 from bench.show.matrix import matrix
+from impls.catalogue import Entry, Style
 from tests.points import of_layer
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-SHIPPED = matrix([*names.LAYERS], [*names.IMPLEMENTATIONS], names.CANNOT, names.CONDITIONS)
+REFUSED = [
+    (layer.name, name)
+    for name, entry in impls.IMPLEMENTATIONS.items()
+    for layer in LAYERS.values()
+    if layer.class_name in entry.refuses
+]
 
 
-def test_a_row_says_where_an_implementation_holds() -> None:
+def test_a_row_says_what_an_implementation_supports() -> None:
     """Each pair that doesn't go together is a no with the number of its reason, which stands below."""
-    made = matrix(["a", "b"], ["x", "y"], {("b", "x"): "b has no x", ("a", "y"): "none here"}, {"y": "on a GPU"})
-    lines = [line.split() for line in rendered(made).splitlines()]
+    look = Style("#000000", (), "o")
+    layers = {name: dataclasses.replace(LAYERS["vit"], name=name, module=f"m:{name}") for name in ("a", "b")}
+    entries = {
+        "x": Entry("m:x", "x", look, refuses={"b": "b has no x"}),
+        "y": Entry("m:y", "y", look, supports="on a GPU", refuses={"a": "none here"}),
+    }
+    lines = [line.split() for line in rendered(matrix(layers, entries)).splitlines()]
 
     assert ["|", "x", "|", "yes", "|", "no", "(1)", "|", "everywhere", "|"] in lines
     assert ["|", "y", "|", "no", "(2)", "|", "yes", "|", "on", "a", "GPU", "|"] in lines
@@ -27,23 +39,15 @@ def test_a_row_says_where_an_implementation_holds() -> None:
 
 def test_the_readme_has_the_table() -> None:
     """What `python -m bench list` prints stands in the README."""
-    for line in rendered(SHIPPED).strip().splitlines():
+    for line in rendered(matrix(LAYERS, impls.IMPLEMENTATIONS)).strip().splitlines():
         assert " ".join(line.split()) in " ".join(README.split())
 
 
-@pytest.mark.parametrize(("layer", "implementation"), names.CANNOT)
-def test_what_does_not_go_together_says_so(layer: str, implementation: str) -> None:
-    """An adapter refuses the layer with the reason of the table; a kernel refuses it with its own."""
+@pytest.mark.parametrize(("layer", "implementation"), REFUSED)
+def test_what_does_not_go_together_is_unsupported(layer: str, implementation: str) -> None:
+    """A pair that the catalogue refuses is refused with its reason when it is built."""
     work = workload.make(of_layer(layer))
     with work.context(), pytest.raises(impls.Unsupported) as refusal:
         workload.subject(work, implementation).function(work.x)
 
-    if implementation != "sdpa_flash":
-        assert str(refusal.value) == names.CANNOT[layer, implementation]
-    else:
-        assert "same last dimension" in str(refusal.value)
-
-
-def test_conditions_are_of_implementations() -> None:
-    """Only what exists has a condition."""
-    assert set(names.CONDITIONS) < set(names.IMPLEMENTATIONS)
+    assert str(refusal.value) == impls.IMPLEMENTATIONS[implementation].refuses[LAYERS[layer].class_name]

@@ -7,12 +7,11 @@ import pytest
 
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import load_sweep
-from bench.show.palette import STYLES, TINT, Style, ink, mix, on, style
+from bench.show.palette import TINT, ink, mix, on, style
 from bench.show.stage_palette import STAGE_COLOURS
+from impls.catalogue import Style
 
 Vector = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-
-LATER = ["sdpa_math", "sdpa_flash", "sdpa_efficient", "sdpa_cudnn", "flex", "mha_weights"]
 
 SIGHT = {
     "usual": np.eye(3),
@@ -54,13 +53,17 @@ def test_the_colours_of_the_default_sweep_are_told_apart_by_all(sight: str) -> N
 
 def test_no_two_known_names_look_alike_without_colour() -> None:
     """Marker and its filling alone tell all known names apart."""
-    marks = [(style(name).marker, style(name).hollow) for name in {*IMPLEMENTATIONS, *LATER}]
+    marks = [(style(name).marker, style(name).hollow) for name in IMPLEMENTATIONS]
     assert len(marks) == len(set(marks))
 
 
-def test_every_name_that_is_planned_has_a_look_of_its_own() -> None:
-    """What ships now or later is in the palette, or compiled from something that is."""
-    assert all(name.removeprefix("compiled_") in STYLES for name in [*IMPLEMENTATIONS, *LATER])
+def test_options_change_dash_and_marker_alone() -> None:
+    """An implementation with options has the colour of the one without, so that they read as one family."""
+    plain, small = style("online"), style("online[block_tokens=32]")
+
+    assert small.colour == plain.colour
+    assert (small.dash, small.marker) != (plain.dash, plain.marker)
+    assert small != style("online[block_tokens=64]")
 
 
 @pytest.mark.parametrize("source", ["manual", "sdpa", "flex", "mine:kernel"])
@@ -82,7 +85,7 @@ def test_unknown_names_mostly_differ() -> None:
     assert len({style(f"mine:kernel{number}") for number in range(20)}) >= 15
 
 
-@pytest.mark.parametrize("name", [*IMPLEMENTATIONS, *LATER, "compiled_online", "compiled_flex"])
+@pytest.mark.parametrize("name", [*IMPLEMENTATIONS, "compiled_online", "compiled_flex"])
 def test_words_in_a_colour_can_be_read_on_white(name: str) -> None:
     """A label's contrast with white is at least 4.5, as WCAG asks of small text."""
     luminance = float(TO_XYZ[1] @ linear(ink(style(name).colour)))

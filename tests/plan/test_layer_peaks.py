@@ -3,15 +3,14 @@
 import pytest
 import torch
 
-from bench.analyse import prediction
-from bench.analyse.prediction import peak_bytes
 from bench.measure import inspection, workload
 from bench.plan.case import Case
+from bench.plan.layers import LAYERS, peak_bytes, vit
 from impls.attend import online
 from tests.points import point
 
 
-@pytest.mark.parametrize("implementation", sorted(prediction.FORMULAS))
+@pytest.mark.parametrize("implementation", sorted(LAYERS["vit"].peaks))
 @pytest.mark.parametrize(
     ("batch", "tokens", "token_len", "channels", "heads"),
     [
@@ -41,7 +40,7 @@ def test_the_peak_is_predicted_to_the_byte(
 
 def test_the_block_of_online_is_the_implementations() -> None:
     """The formula counts with the block that the implementation takes."""
-    assert prediction.BLOCK_TOKENS == online.BLOCK_TOKENS
+    assert vit.BLOCK_TOKENS == online.BLOCK_TOKENS
 
 
 def test_without_a_formula_nothing_is_predicted() -> None:

@@ -1,12 +1,17 @@
 """From the name of an implementation to its adapter, and what is refused on the way."""
 
+import importlib
 from pathlib import Path
 
 import pytest
+import torch
 from torch import nn
 
-from impls import IMPLEMENTATIONS, build
-from impls.resolve import resolve
+from impls import IMPLEMENTATIONS, Unsupported, build
+from impls.attend import eager
+from impls.layers.self_attention import SelfAttention
+from impls.layers.vit import ViTAttention
+from impls.lookup import resolve
 from tests.impls.reference import normal
 
 USER_MODULE = """
@@ -44,7 +49,9 @@ def _user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_a_known_name_is_its_adapter(name: str) -> None:
     """A name of the suite resolves to the suite's adapter."""
-    assert resolve(name, IMPLEMENTATIONS) is IMPLEMENTATIONS[name]
+    module, _, attribute = IMPLEMENTATIONS[name].adapter.partition(":")
+
+    assert resolve(name) is getattr(importlib.import_module(module), attribute)
 
 
 @pytest.mark.parametrize("name", ["users_kernel:adapt", "users_kernel:box.inner.adapt", "installed"])
@@ -58,10 +65,10 @@ def test_a_users_adapter_is_found(name: str) -> None:
 
 def test_a_known_name_comes_before_an_entry_point() -> None:
     """An installed package can't replace an implementation of the suite."""
-    assert resolve("eager", IMPLEMENTATIONS) is IMPLEMENTATIONS["eager"]
+    assert resolve("eager") is eager.adapt
 
 
-@pytest.mark.parametrize("name", ["sdap", "", "Eager", "foreign"])
+@pytest.mark.parametrize("name", ["sdap", "Eager", "foreign"])
 def test_an_unknown_name_is_refused(name: str) -> None:
     """The refusal gives the rule, the name that came and all that could have come, in one line."""
     with pytest.raises(LookupError) as refusal:
@@ -98,3 +105,36 @@ def test_what_can_not_be_imported_is_refused(name: str, reason: str) -> None:
     assert repr(name) in message
     assert reason in message
     assert "\n" not in message
+
+
+def test_an_option_of_a_name_reaches_the_adapter() -> None:
+    """An option in brackets goes to the adapter, and the output stays the layer's."""
+    layer, x = ViTAttention(8, 8, 2), normal(1, 40, 8)
+
+    in_blocks = build(layer, "online[block_tokens=16]")
+
+    assert in_blocks.attend.keywords == {"block_tokens": 16}  # type: ignore[attr-defined]
+    torch.testing.assert_close(in_blocks(x), layer(x))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("online[block=16]", "block_tokens"),
+        ("eager[mode=fast]", "no options"),
+        ("users_kernel:adapt[a=1]", "no options"),
+    ],
+)
+def test_an_option_that_is_not_declared_is_refused(name: str, expected: str) -> None:
+    """The refusal names the option that came and those that could have come."""
+    with pytest.raises(LookupError, match=expected):
+        build(ViTAttention(8, 8, 2), name)
+
+
+@pytest.mark.parametrize("name", ["mha", "mha_weights"])
+def test_a_layer_that_the_catalogue_refuses_is_unsupported(name: str) -> None:
+    """The reason is that of the catalogue, word for word."""
+    with pytest.raises(Unsupported) as refusal:
+        build(SelfAttention(8, 4, 8), name)
+
+    assert str(refusal.value) == IMPLEMENTATIONS[name].refuses["SelfAttention"]

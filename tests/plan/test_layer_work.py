@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.analyse.work import flops, least_bytes
 from bench.measure import workload
 from bench.plan.case import Point
+from bench.plan.layers import flops, least_bytes
 from tests.points import of_layer, point
 
 SHAPES = [

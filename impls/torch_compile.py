@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from impls.attend import eager, sdpa
 from impls.contract import Adapt, Implementation, compiling
 
 
@@ -26,3 +27,15 @@ def compiled(adapt: Adapt, **options: Any) -> Adapt:
         return compiled_function
 
     return compiling(adapt_compiled)
+
+
+@compiling
+def adapt_eager(layer: nn.Module, *, mode: str | None = None) -> Implementation:
+    """Return the layer with the core of `eager`, compiled; `mode` goes to `torch.compile`."""
+    return compiled(eager.adapt, mode=mode)(layer)
+
+
+@compiling
+def adapt_sdpa(layer: nn.Module, *, mode: str | None = None) -> Implementation:
+    """Return the layer with the core of `sdpa`, compiled; `mode` goes to `torch.compile`."""
+    return compiled(sdpa.adapt, mode=mode)(layer)

@@ -1,31 +1,42 @@
-"""The peak memory of a call as the formulas of layer and implementation predict it."""
+"""The vision-transformer attention layer (`impls.layers.vit`)."""
 
-from collections.abc import Callable
-
-from bench.plan.case import Case, Point
-
-ITEM_BYTES = {"float32": 4}
-"""Other dtypes take scratch that no formula of ours counts."""
+from bench.plan.case import Point
+from bench.plan.layers.layer import Layer, Sizes, Step, Values, core, merge_heads, projection
 
 BLOCK_TOKENS = 128
 """Keys per block of `online`, as `impls.attend.online` has it."""
 
 
-def peak_bytes(case: Case) -> int | None:
-    """Return the bytes that one call should hold at its peak beyond input and weights, None without a formula.
+def _derive(values: Values) -> Values:
+    return {"token_len": values["channels"]}
 
-    The formulas count tensors of the `vit` layer in inference on the CPU:
-    S = B·H·N² scores, X = B·N·chan one of q, k, v, which live as one projection of 3·X throughout.
-    """
-    point = case.point
-    formula = FORMULAS.get(case.implementation)
-    if formula is None or (point.layer, point.mode, point.device) != ("vit", "inference", "cpu"):
-        return None
-    return formula(point) * ITEM_BYTES[point.dtype] if point.dtype in ITEM_BYTES else None
+
+def _steps(point: Point) -> dict[str, Step]:
+    tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
+    values = tokens * chan
+    return {
+        "qkv projection": projection(tokens, dim, 3 * chan, bias=point.qkv_bias),
+        # a view; backward three gradients become one
+        "split heads": Step(0, 6 * values),
+        **core(point, chan, chan),
+        "merge heads": merge_heads(point),
+        "output projection": projection(tokens, chan, chan, bias=True),
+        "skip": Step(3 * values, 0),
+    }
+
+
+def _sizes(point: Point) -> Sizes:
+    tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
+    biases = chan + (3 * chan if point.qkv_bias else 0)
+    return Sizes(tokens * dim, tokens * chan, 3 * dim * chan + chan**2 + biases)
+
+
+# The peaks count tensors: X = B·N·chan elements is one of q, k, v, which live as one projection of 3·X throughout,
+# S = B·H·N² elements are all scores.
 
 
 def _eager(point: Point) -> int:
-    """At the softmax two score tensors live; at the first product q·scale, its copy and that of k beside one."""
+    """Two score tensors live at the softmax; at the first product q·scale, its copy and that of k live beside one."""
     x, s = _projected(point), _scores(point)
     copies = (6 if _is_split(point) else 4) * x + s
     return max(3 * x + 2 * s, copies, _end(point))
@@ -61,9 +72,9 @@ def _manual(point: Point) -> int:
 
 
 def _online(point: Point) -> int:
-    """Beside projection, scaled queries and output live a block's scores thrice and the last weights, or 2 and 3 more.
+    """The peak is at `exp` (3 blocks of scores and the previous weights) or when the output is rescaled.
 
-    The former at the exponential, the latter, scores, weights and outputs, where the output is corrected.
+    Then 2 blocks of scores and 3 tensors of the output's size live beside the projection and the scaled queries.
     """
     x, lines = _projected(point), point.batch * point.num_heads * point.num_tokens
     most, before = 0, 0
@@ -99,12 +110,22 @@ def _scores(point: Point) -> int:
     return point.batch * point.num_heads * point.num_tokens**2
 
 
-FORMULAS: dict[str, Callable[[Point], int]] = {
-    "eager": _eager,
-    "stepwise": _stepwise,
-    "manual": _manual,
-    "online": _online,
-    "sdpa": _sdpa,
-    "sdpa_flash": _sdpa,
-    "mha": _mha,
-}
+LAYER = Layer(
+    name="vit",
+    module="impls.layers.vit:ViTAttention",
+    meaning="multi-head self-attention with output projection and a skip that adds the values",
+    needs=("num_tokens",),
+    without=("key_channels", "image_size", "patch_size"),
+    derive=_derive,
+    steps=_steps,
+    sizes=_sizes,
+    peaks={
+        "eager": _eager,
+        "stepwise": _stepwise,
+        "manual": _manual,
+        "online": _online,
+        "sdpa": _sdpa,
+        "sdpa_flash": _sdpa,
+        "mha": _mha,
+    },
+)

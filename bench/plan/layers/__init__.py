@@ -1,0 +1,95 @@
+"""The layers that go by a name: each file of this folder that holds a LAYER is one."""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import Any
+
+from bench.plan.case import Case, Point
+from bench.plan.errors import WrongRequest
+from bench.plan.layers.layer import Layer, Step, Values
+
+ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+BACKWARD_PRODUCTS = 2
+"""A matrix product's backward pass is two products of its size."""
+
+
+def _found() -> dict[str, Layer]:
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    return {module.LAYER.name: module.LAYER for module in modules if hasattr(module, "LAYER")}
+
+
+LAYERS: Mapping[str, Layer] = _found()
+
+
+def complete(values: Values) -> Values:
+    """Return the values of a point with all that its layer fixes or that follows from them.
+
+    A column that has no place in the layer is None.
+    Raises WrongRequest for one that is missing, has no place in the layer, or contradicts it.
+    """
+    name = values["layer"]
+    layer = LAYERS[name]
+    for column in layer.needs:
+        if column not in values:
+            raise WrongRequest(f"{column} is missing; the layer {name} needs it")
+    for column in layer.without:
+        if values.get(column) is not None:
+            raise WrongRequest(f"{column} = {values[column]} has no place in the layer {name}")
+    for column, value in layer.fixed.items():
+        if values.setdefault(column, value) != value:
+            raise WrongRequest(f"{column} = {_toml(values[column])} must be {_toml(value)} in the layer {name}")
+    _check_heads(values)
+    for column, value in layer.derive(values).items():
+        values.setdefault(column, value)
+    return {**dict.fromkeys(layer.without), "qkv_bias": False, "qk_scale": None, **values}
+
+
+def usable(name: str, usual: Mapping[str, Any]) -> Values:
+    """Return the usual values without those that a layer fixes, derives or has no place for."""
+    layer = LAYERS[name]
+    derived = ("num_tokens", "token_len") if "image_size" in layer.needs else ()
+    return {column: value for column, value in usual.items() if column not in (*layer.without, *layer.fixed, *derived)}
+
+
+def steps(point: Point) -> Mapping[str, Step]:
+    """Return the steps of a point's layer by the names that `impls.whole.stepwise` gives them."""
+    return LAYERS[point.layer].steps(point)
+
+
+def flops(point: Point) -> int:
+    """Return the floating-point operations of the layer's matrix products, 2·M·N·K each.
+
+    In the mode `train` they include the gradients of both factors of each. `torch.utils.flop_counter` counts the same.
+    """
+    products = sum(2 * (step.multiplications or 0) for step in steps(point).values())
+    return products * (1 + BACKWARD_PRODUCTS if point.mode == "train" else 1)
+
+
+def least_bytes(point: Point) -> int:
+    """Return the bytes of input, weights and output, each moved once."""
+    sizes = LAYERS[point.layer].sizes(point)
+    return (sizes.x + sizes.y + sizes.weights) * ITEM_BYTES[point.dtype]
+
+
+def peak_bytes(case: Case) -> int | None:
+    """Return the bytes that one call should hold at its peak beyond input and weights, None without a formula.
+
+    The formulas hold in inference on a CPU in float32: other dtypes take scratch that they do not count.
+    """
+    point = case.point
+    formula = LAYERS[point.layer].peaks.get(case.implementation)
+    if formula is None or (point.mode, point.device, point.dtype) != ("inference", "cpu", "float32"):
+        return None
+    return formula(point) * ITEM_BYTES["float32"]
+
+
+def _check_heads(values: Values) -> None:
+    channels, heads = values["channels"], values["num_heads"]
+    if channels % heads:
+        raise WrongRequest(f"channels = {channels} must be divisible by num_heads = {heads}")
+
+
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,98 @@
+"""What a layer states about itself without torch: its rule, the work of its steps, its sizes, its memory."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from bench.plan.case import Point
+from bench.plan.errors import WrongRequest
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a layer, as the implementation `stepwise` labels it.
+
+    `forward` and `backward` are the elements that it must read and write, each tensor once. The backward pass reads
+    the gradient of the output and what the forward pass had to keep, and writes the gradients of the inputs.
+    A step that only looks at a tensor in another way moves nothing.
+    `multiplications` are those of its matrix product in the forward pass, None if it has none.
+    """
+
+    forward: int
+    backward: int
+    multiplications: int | None = None
+
+
+VIEW = Step(0, 0)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The elements of a layer's input, output and weights."""
+
+    x: int
+    y: int
+    weights: int
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Everything about a layer that needs no torch.
+
+    `module` is `module:attribute` of its class. `needs` are the columns that a sweep must give, `without` those that
+    have no place in the layer, `fixed` those that have one value.
+    `derive` returns the columns that follow from the others, or raises WrongRequest.
+    `steps` and `sizes` are functions of a point. `peaks` maps an implementation to the elements that one call holds
+    at its peak beyond input and weights, in inference on a CPU.
+    """
+
+    name: str
+    module: str
+    meaning: str
+    needs: tuple[str, ...]
+    without: tuple[str, ...]
+    derive: Callable[[Values], Values]
+    steps: Callable[[Point], Mapping[str, Step]]
+    sizes: Callable[[Point], Sizes]
+    fixed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    peaks: Mapping[str, Callable[[Point], int]] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def class_name(self) -> str:
+        """The name of the layer's class."""
+        return self.module.rpartition(":")[2]
+
+
+def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step]:
+    """Return the steps between queries, keys and values and the weighted values; both widths are of all heads."""
+    tokens = point.batch * point.num_tokens
+    keys, values = tokens * key_channels, tokens * value_channels
+    scores = tokens * point.num_tokens * point.num_heads
+    return {
+        "scale": Step(2 * keys, 2 * keys),
+        "scores": Step(2 * keys + scores, scores + 4 * keys, keys * point.num_tokens),
+        "softmax": Step(2 * scores, 3 * scores),
+        "weighted values": Step(scores + 2 * values, 2 * scores + 3 * values, values * point.num_tokens),
+    }
+
+
+def projection(tokens: int, width: int, to: int, *, bias: bool) -> Step:
+    """Return the step that multiplies every token by weights; backward they get gradients, and so do the tokens."""
+    x, weights, y = tokens * width, width * to, tokens * to
+    biases = to if bias else 0
+    return Step(x + weights + biases + y, y + 2 * (x + weights) + biases, tokens * weights)
+
+
+def merge_heads(point: Point) -> Step:
+    """Return the step that lays heads side by side: a copy, or a view if there is one head alone."""
+    return VIEW if point.num_heads == 1 else Step(2 * point.batch * point.num_tokens * point.channels, 0)
+
+
+def check_tokens(values: Values, tokens: int, origin: str) -> None:
+    """Raise WrongRequest if a sweep gives another number of tokens than follows from an image."""
+    given = values.get("num_tokens", tokens)
+    if given != tokens:
+        raise WrongRequest(f"num_tokens = {given} contradicts {origin} which makes {tokens}; leave num_tokens out")

@@ -1,0 +1,25 @@
+"""The causal mask: a query attends to its own key and those before it."""
+
+import torch
+from torch import Tensor
+
+
+def hidden(queries: int, keys: int, device: torch.device, first_key: int = 0) -> Tensor:
+    """Return which keys a query may not see, as truth values `[queries, keys]`.
+
+    `first_key` is the place of the first of these keys among all keys.
+    """
+    query = torch.arange(queries, device=device).unsqueeze(1)
+    key = torch.arange(first_key, first_key + keys, device=device)
+    return key > query
+
+
+def hide(scores: Tensor, mask: str | None, first_key: int = 0) -> Tensor:
+    """Return scores `[..., queries, keys]` with minus infinity at the keys that a query may not see.
+
+    Without a mask (None) they are the scores that came.
+    """
+    if mask is None:
+        return scores
+    queries, keys = scores.shape[-2:]
+    return scores.masked_fill(hidden(queries, keys, scores.device, first_key), float("-inf"))

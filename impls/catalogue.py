@@ -1,0 +1,163 @@
+"""Every implementation that the suite ships, declared once.
+
+Whoever needs a fact about an implementation reads it here: its name, where its adapter is, what it supports, how it
+is drawn, which kernel it must run.
+This module imports no torch, so planning and reading results may import it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+Dash = tuple[float, ...]
+"""Lengths of ink and gap in turn, in line widths; empty for a solid line."""
+
+SOLID: Dash = ()
+DASHED: Dash = (4, 1.6)
+DOTTED: Dash = (1.2, 1.4)
+DASH_DOT: Dash = (5, 1.4, 1.2, 1.4)
+DASH_DOT_DOT: Dash = (5, 1.3, 1.2, 1.3, 1.2, 1.3)
+LONG: Dash = (8, 2)
+
+
+@dataclass(frozen=True)
+class Style:
+    """How an implementation is drawn; `colour` is `#rrggbb`, `marker` a matplotlib marker."""
+
+    colour: str
+    dash: Dash
+    marker: str
+    hollow: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One implementation.
+
+    `adapter` is `module:attribute`. `meaning` and `supports` are what `python -m bench list` prints.
+    `refuses` maps the class name of a layer that it can never compute to the reason.
+    `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
+    `compiles` is true if torch.compile must make at least one graph of it.
+    `kernel` must be part of the name of a kernel that ran; empty if any kernel will do.
+    `allocator` says whose memory the peak is: torch's own allocator sees all of it, or a runtime has one of its own.
+    """
+
+    adapter: str
+    meaning: str
+    style: Style
+    supports: str = "everywhere"
+    refuses: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    compiles: bool = False
+    kernel: str = ""
+    allocator: Literal["torch", "own"] = "torch"
+
+
+_NO_MHA = {
+    "SelfAttention": "nn.MultiheadAttention has a scale and an output projection, this layer has neither",
+    "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
+}
+_ONE_WIDTH = "FlashAttention needs queries, keys and values of one width, here keys are an eighth of values"
+_MODE = "the mode of torch.compile, such as max-autotune"
+
+IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType(
+    {
+        "eager": Entry(
+            "impls.attend.eager:adapt",
+            "the origin's spelling: two matrix products with a softmax between them",
+            Style("#1a1a1a", SOLID, "o"),
+        ),
+        "manual": Entry(
+            "impls.attend.manual:adapt",
+            "the articles' steps one by one, head by head",
+            Style("#d55e00", DASH_DOT, "^"),
+        ),
+        "stepwise": Entry(
+            "impls.whole.stepwise:adapt",
+            "each step a labelled stage, for profiles",
+            Style("#aa3377", DASHED, "s"),
+        ),
+        "online": Entry(
+            "impls.attend.online:adapt",
+            "softmax over blocks of keys, memory linear in tokens",
+            Style("#009e73", LONG, "D"),
+            options={"block_tokens": "keys per block"},
+        ),
+        "sdpa": Entry(
+            "impls.attend.sdpa:adapt",
+            "scaled_dot_product_attention, PyTorch's choice of backend",
+            Style("#0072b2", SOLID, "v"),
+        ),
+        "sdpa_math": Entry(
+            "impls.attend.sdpa:adapt_math",
+            "scaled_dot_product_attention, the unfused backend alone",
+            Style("#332288", DASH_DOT, "<"),
+            kernel="scaled_dot_product_attention_math",
+        ),
+        "sdpa_flash": Entry(
+            "impls.attend.sdpa:adapt_flash",
+            "scaled_dot_product_attention, FlashAttention alone",
+            Style("#44aa99", SOLID, ">"),
+            supports="if queries, keys and values have one width, which a self layer may not have",
+            refuses={"ConvSelfAttention": _ONE_WIDTH},
+            kernel="scaled_dot_product_flash_attention",
+        ),
+        "sdpa_efficient": Entry(
+            "impls.attend.sdpa:adapt_efficient",
+            "scaled_dot_product_attention, the memory-efficient backend alone",
+            Style("#882255", LONG, "h"),
+            supports="on a GPU",
+            kernel="scaled_dot_product_efficient_attention",
+        ),
+        "sdpa_cudnn": Entry(
+            "impls.attend.sdpa:adapt_cudnn",
+            "scaled_dot_product_attention, cuDNN's backend alone",
+            Style("#777711", DASH_DOT_DOT, "p"),
+            supports="on a GPU",
+            kernel="scaled_dot_product_cudnn_attention",
+        ),
+        "flex": Entry(
+            "impls.attend.flex:adapt",
+            "flex_attention, compiled; the rest of the layer eager",
+            Style("#cc79a7", SOLID, "d"),
+            supports="in inference; in other modes on a GPU alone",
+            compiles=True,
+        ),
+        "compiled_eager": Entry(
+            "impls.torch_compile:adapt_eager",
+            "torch.compile of eager",
+            # lighter than a tint of eager's black, which people without green cones take for the green of online
+            Style("#a8a8a8", DASHED, "o", hollow=True),
+            supports="if there is a compiler",
+            options={"mode": _MODE},
+            compiles=True,
+        ),
+        "compiled_sdpa": Entry(
+            "impls.torch_compile:adapt_sdpa",
+            "torch.compile of sdpa",
+            Style("#73b1d5", DASHED, "v", hollow=True),
+            supports="if there is a compiler",
+            options={"mode": _MODE},
+            compiles=True,
+        ),
+        "mha": Entry(
+            "impls.whole.mha:adapt",
+            "torch.nn.MultiheadAttention with the layer's weights",
+            Style("#e69f00", DASH_DOT_DOT, "P"),
+            supports="if token_len = channels and qk_scale is the layer's own",
+            refuses=_NO_MHA,
+        ),
+        "mha_weights": Entry(
+            "impls.whole.mha:adapt_weights",
+            "the same, asked for the attention weights too",
+            Style("#8c6100", DOTTED, "X"),
+            supports="if token_len = channels and qk_scale is the layer's own",
+            refuses=_NO_MHA,
+        ),
+    }
+)
+"""The implementations that go by a name, in the order in which they are listed."""
+
+ENTRY_POINT_GROUP = "attention_bench.implementations"
+"""Installed packages give names to adapters of their own in this group."""

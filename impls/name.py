@@ -1,0 +1,60 @@
+"""The grammar of an implementation's name: `sdpa`, `module:attribute`, `online[block_tokens=64]`.
+
+This module imports no torch, so planning and reading results may import it.
+"""
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>[^\[\]]*)\])?")
+OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=,]+?)\s*")
+COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
+
+RULE = "a name with options must read name[option=value,option=value]"
+
+
+@dataclass(frozen=True)
+class Name:
+    """The name of an implementation without its options, and the options."""
+
+    base: str
+    options: Mapping[str, Any]
+
+
+def parse(name: str) -> Name:
+    """Return an implementation's name in its parts; raises ValueError with the rule if it breaks the grammar.
+
+    The value of an option is a Python number or string literal, `true` or `false`, or else the text itself.
+    """
+    match = NAME.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{RULE}, got {name!r}")
+    if match["options"] is None:
+        return Name(match["base"], {})
+    options: dict[str, Any] = {}
+    for part in match["options"].split(","):
+        option = OPTION.fullmatch(part)
+        if option is None:
+            raise ValueError(f"{RULE}, got {name!r}")
+        if option["key"] in options:
+            raise ValueError(f"{name!r} gives the option {option['key']} twice")
+        options[option["key"]] = _value(option["value"])
+    return Name(match["base"], options)
+
+
+def split(names: str) -> list[str]:
+    """Return the names of a comma list; a comma inside brackets divides options, not names."""
+    return [name.strip() for name in COMMA_OUTSIDE_BRACKETS.split(names)]
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, int | float | str) else text
