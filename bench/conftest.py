@@ -78,6 +78,10 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     config.stash[HANDLER] = signal.signal(signal.SIGINT, _interrupted)
     try:
         _open(config, len(points))
+    except KeyboardInterrupt:
+        _interrupt(config)
+        session.items.clear()  # a wrapper must let the loop run
+    try:
         return (yield)
     except session.Interrupted:  # pytest's own, as -x raises it
         raise
@@ -103,7 +107,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End the workers, however the session ended."""
     if RUN in config.stash:
         config.stash[RUN].close()
-    if HANDLER in config.stash:
+    if HANDLER in config.stash and INTERRUPTED not in config.stash:
         signal.signal(signal.SIGINT, config.stash[HANDLER])
 
 

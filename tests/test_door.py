@@ -23,6 +23,7 @@ import bench.show.plots
 import bench.show.tables  # noqa: F401 - the same
 from bench.engine import pool, preflight
 from bench.engine.preflight import Preflight
+from bench.engine.run import Run
 from bench.plan import own
 from bench.store import journal
 from bench.store.table import load
@@ -174,6 +175,26 @@ def test_a_device_that_is_not_there_fails(scripted: Bench) -> None:
     assert done.status == 1
     assert "  eager, sdpa unsupported (at 3 points)" in done.lines
     assert scripted("--device", "cuda", "--fail-on", "error").status == 0
+
+
+def test_ctrl_c_while_workers_start_says_that_nothing_was_measured(
+    scripted: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status is 2, and there is no traceback."""
+
+    def interrupted(_run: Run) -> None:
+        raise KeyboardInterrupt
+
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(Run, "__enter__", interrupted)
+    try:
+        done = scripted()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    text = "\n".join(done.lines)
+    assert done.status == 2
+    assert "Interrupted before anything was measured." in done.lines
+    assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", "INTERNALERROR"))
 
 
 STARTED = [sys.executable, "-m", "pytest", "-p", "tests.scripted_plugin", str(ROOT / "bench")]

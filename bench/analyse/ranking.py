@@ -3,10 +3,10 @@
 Every pair of implementations is compared by one value per process: the median over the rounds that both were in of
 the logarithm of their ratio. The fastest is the one that beats every other by the mean of these values.
 
-How sure that is: each rival is tested against the fastest by a t test over processes, and Holm's correction (1979)
-holds over the rivals. The data that choose the fastest test it too. A wrong winner has to beat the true fastest, and
-of two tied implementations either can do so; two tails are therefore counted, as Gutmann and Maymin (1987) and Hung
-and Fithian (2019) show to suffice. `tests/analyse/test_ranking.py` holds the rate by simulation.
+Each rival is tested against the fastest by a t test over processes, with Holm's correction (1979) for their number.
+The data that choose the fastest test it too. But a wrong winner has to beat the true fastest, and of two that tie
+either may do so: the test counts two tails. That is enough for values with equal scatter (Gutmann and Maymin 1987,
+Hung and Fithian 2019); for unequal scatter `tests/analyse/test_ranking.py` holds the rate by simulation.
 """
 
 import itertools
@@ -28,14 +28,6 @@ TIE: Final = "tie"
 SLOWER: Final = "slower"
 NOT_DECIDED: Final = "not decided"
 
-STANDINGS = {
-    WINNER: "shown to be faster than every other by more than the margin",
-    TIE: "the fastest, or shown to be within 2 % of it, while all others are shown to be slower",
-    SLOWER: "shown to be slower than the fastest by more than the margin",
-    NOT_DECIDED: "neither is shown",
-}
-"""What can be said of a row among the rows of its point."""
-
 Pairs = Mapping[tuple[str, str], Sequence[float]]
 """By two names, log(time of the second) - log(time of the first) in each process that measured both: positive where
 the first is faster. Each pair stands in it once, and each name with itself too."""
@@ -45,10 +37,12 @@ the first is faster. Each pair stands in it once, and each name with itself too.
 class Place:
     """An implementation among those of its point; `rank` is 1 for the fastest.
 
-    `lead` is how many times as fast as this one the fastest is, None where they never were in the same round.
-    `standing` is one of STANDINGS, None where there is no rival.
-    `further_processes` is the number of processes that would decide the point, None where it is decided, or no
-    reasonable number would, or nothing is known of the scatter.
+    `lead` is how many times as fast as this one the fastest is, None if they never were in the same round.
+    `standing` is WINNER if it is shown to be faster than every other by more than the margin, SLOWER if it is shown to
+    be slower than the fastest by more than the margin, TIE if it is within 2 % of the fastest and all others are
+    slower, else NOT_DECIDED. It is None without a rival.
+    `further_processes` is the number of processes that would decide the point, None if it is decided, if no
+    reasonable number would, or if nothing is known of the scatter.
     """
 
     rank: int

@@ -99,7 +99,7 @@ class Run:
     def finished(self) -> list[Point]:
         """Return the points at which nothing is missing."""
         processes = self.sweep.effort.processes
-        return [point for point in self.sweep.points if not self._ledger.missing(point, processes)]
+        return [point for point in self.sweep.points if not self._missing(point, processes)]
 
     def measured_cases(self) -> int:
         """Return the number of cases that have a record, of however many processes."""

@@ -21,7 +21,7 @@ from bench.measure.neighbours import Neighbours
 from bench.measure.outcome import Announce, Request, Visit
 
 AUDITED_BEFORE = 100
-"""The turn of which a call is judged is drawn from so many, early ones more often; it comes last if rounds end first."""
+"""The turn with a call that is judged is drawn from so many, early ones more often; if it never comes, it is added."""
 
 LATER_ITEMS = 1
 """So many items of a large batch are compared with float64 in the trials of the rounds."""
@@ -141,8 +141,8 @@ class Standing:
             gc.enable()
 
     def _audit(self, ready: Ready) -> None:
-        """Make the calls of a turn that isn't timed, and keep the answer to one of them."""
-        calls = ready.pace.calls * ready.pace.timings
+        """Make the calls of one timing without the clock, and keep the answer to one of them."""
+        calls = ready.pace.calls
         place = self.rng.randrange(calls)
         ready.inputs.renew(calls)
         for _ in range(place):

@@ -193,7 +193,7 @@ def _spelled_out(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[st
     return [{**usual, **each} for each in spelled_out(grid)]
 
 
-def _implementations(names: object, baseline: object, path: Sequence[str] | None) -> tuple[str, ...]:
+def _implementations(names: object, baseline: object, path: Sequence[str] | None = None) -> tuple[str, ...]:
     if names is None:
         raise WrongRequest(f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}")
     if not isinstance(names, list | tuple) or not names:

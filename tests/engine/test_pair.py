@@ -77,7 +77,7 @@ def test_sides_take_turns_in_the_same_rounds(filled: Pair) -> None:
     """Every round has a slot of each side, with the readings that the worker gave."""
     (a, _), (b, _) = filled.sides(point())
     assert a.slots.rounds == b.slots.rounds
-    assert len(a.slots.rounds) >= 5
+    assert len(a.slots.rounds) > 1
     assert b.slots.timings_s[0][1] == pytest.approx(2 * b.slots.values_s[0])
     assert set(b.slots.faults) == {1}
 

@@ -1,4 +1,4 @@
-"""A rate above what the device reaches is an error with the figures; a fast kernel is none, and a busy machine neither."""
+"""A rate above what the device reaches is an error with the figures; fast kernels and busy machines make none."""
 
 import math
 from collections.abc import Callable

@@ -67,20 +67,40 @@ def test_the_tolerance_comes_from_the_dtype() -> None:
     assert judged(point(dtype="bfloat16"), "sdpa").tolerance > 100 * judged(point(), "sdpa").tolerance
 
 
-def test_on_large_shapes_the_first_and_the_last_item_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above the limit two items stand for the batch, and the whole output must still be finite."""
+def test_on_large_shapes_items_at_random_are_compared_with_float64_and_all_with_plain_eager(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Above the limit float64 computes two items that the seed draws; an error in another one is seen too."""
     monkeypatch.setattr(gate, "WHOLE_BATCH_SCORES", 1)
-    work = workload.make(point(batch=4, mode="train"))
-    trials = gate.trials(work)
-    assert trials[0].items == [0, 3]
-    assert trials[0].expected[0].shape == (2, 7, 12)
-    assert gate.judge(workload.subject(work, "sdpa"), work, trials).objection == ""
+    drawn = set()
+    for seed in range(4):
+        work = workload.make(point(batch=4, mode="train"), seed)
+        (exact, plain), x = gate.trials(work)[0].standards, work.x
+        assert (exact.tensors[0].dtype, exact.tensors[0].shape) == (torch.float64, (2, 7, 12))
+        assert (plain.items, plain.tensors[0].dtype, plain.tensors[1].shape) == ([0, 1, 2, 3], torch.float32, x.shape)
+        assert gate.judge(workload.subject(work, "sdpa"), work, gate.trials(work)).objection == ""
+        drawn.add(tuple(exact.items))
+        for item in range(4):
+            off = _off_in_one_item(workload.subject(work, "eager"), item)
+            assert "output" in gate.judge(off, work, gate.trials(work)).objection
+    assert len(drawn) > 1
+
+
+def _off_in_one_item(subject: workload.Subject, item: int) -> workload.Subject:
+    """Return an implementation that is wrong in one item of the batch."""
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        factor = torch.ones(len(x), 1, 1)
+        factor[item] = 1.01
+        return subject.function(x) * factor
+
+    return workload.Subject(subject.layer, call)
 
 
 def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
     """The expected output is that of the layer in float64 on the same weights and input."""
     work = workload.make(point())
-    expected = gate.trials(work)[0].expected[0]
+    expected = gate.trials(work)[0].standards[0].tensors[0]
     assert expected.dtype == torch.float64
     with torch.inference_mode():
         assert torch.allclose(expected, work.layer(work.x).double(), atol=1e-6)

@@ -101,9 +101,14 @@ def test_new_variables_that_torch_sets_by_itself_stay() -> None:
 def test_an_exception_comes_through_and_the_state_is_put_back() -> None:
     """What was raised says more about a case than what it left behind."""
     before = torch.get_num_threads()
-    with pytest.raises(ValueError, match="mine"), kept():
+
+    @kept()
+    def raises() -> None:
         torch.set_num_threads(before + 1)
         raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        raises()
     assert torch.get_num_threads() == before
     with pytest.raises(LeftChanged, match="torch's threads"), kept():
         torch.set_num_threads(before + 1)
