@@ -7,6 +7,7 @@ from typing import Any
 
 from bench import comparing, duelling, explaining, selfchecking
 from bench.plan import names
+from bench.plan.case import COLUMNS
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS
@@ -88,9 +89,7 @@ def _list(_options: argparse.Namespace) -> int:
         ("sweeps", described),
         ("layers", names.LAYERS),
         ("implementations", names.IMPLEMENTATIONS),
-        ("modes", names.MODES),
-        ("timings", names.TIMINGS),
-        ("allocators", names.ALLOCATORS),
+        *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
         console().print(tables.listing(title, entries))

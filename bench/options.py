@@ -10,9 +10,10 @@ from typing import Any
 
 from bench.engine import admission
 from bench.plan import own
+from bench.plan.case import COLUMNS
+from bench.plan.columns import Column, Kind
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.layers import LAYERS
-from bench.plan.names import ALLOCATORS, DTYPES, MODES, TIMINGS
 from bench.plan.ranges import is_range
 from bench.plan.sweep import Sweep, altered, load_sweep
 from bench.store import plan
@@ -23,27 +24,31 @@ from impls.name import split
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and what is known of it."""
 
+Option = tuple[type, str]
+"""What the words of an option become, and its meaning."""
+
+
+def _options(group: str) -> dict[str, Option]:
+    """Return the options of a group of columns by name."""
+    return {name: (_kind(column), _meaning(column)) for name, column in COLUMNS.items() if column.option == group}
+
+
+def _kind(column: Column) -> type:
+    return int if column.kind is Kind.COUNT else str
+
+
+def _meaning(column: Column) -> str:
+    choices = LAYERS if column.name == "layer" else column.choices
+    return f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
+
+
 SHAPES = {
     "model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"),
-    "layer": (str, ", ".join(LAYERS)),
-    "batch": (int, "items a call"),
-    "num_tokens": (int, "tokens an item"),
-    "token_len": (int, "width of a token on the way in"),
-    "channels": (int, "width of a token on the way out"),
-    "num_heads": (int, "attention heads"),
-    "image_size": (int, "side of an image in pixels, for the layers patch and conv"),
-    "patch_size": (int, "side of a patch in pixels, for the layer patch"),
+    **_options("shape"),
 }
 """Options that say what is computed: their kind and their meaning."""
 
-SETTINGS = {
-    "device": (str, "cpu, cuda or cuda:<number>"),
-    "dtype": (str, ", ".join(DTYPES)),
-    "mode": (str, ", ".join(MODES)),
-    "threads": (int, "threads (default: physical cores - 1)"),
-    "allocator": (str, ", ".join(ALLOCATORS)),
-    "timing": (str, ", ".join(TIMINGS)),
-}
+SETTINGS = _options("execution")
 """Options that say how it is computed: their kind and their meaning."""
 
 LISTS = {**SHAPES, **SETTINGS}

@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bench.plan.case import Case, Point
-from bench.plan.names import ALLOCATORS, DTYPES, LAYERS, MODES, TIMINGS
+from bench.plan.case import COLUMNS, Case, Point
+from bench.plan.names import LAYERS
 from bench.store.environment import Environment
 from bench.store.record import STATUSES, Origin, Record, Slots
 
@@ -76,8 +76,8 @@ points = st.builds(
     Point,
     layer=st.sampled_from(list(LAYERS)),
     device=st.sampled_from(["cpu", "cuda", "cuda:0", "cuda:1", "cuda:11"]),
-    dtype=st.sampled_from(DTYPES),
-    mode=st.sampled_from(list(MODES)),
+    dtype=st.sampled_from(COLUMNS["dtype"].choices),
+    mode=st.sampled_from(list(COLUMNS["mode"].choices)),
     batch=counts,
     num_tokens=counts,
     token_len=counts,
@@ -89,8 +89,8 @@ points = st.builds(
     image_size=st.none() | counts,
     patch_size=st.none() | counts,
     threads=counts,
-    allocator=st.sampled_from(list(ALLOCATORS)),
-    timing=st.sampled_from(list(TIMINGS)),
+    allocator=st.sampled_from(list(COLUMNS["allocator"].choices)),
+    timing=st.sampled_from(list(COLUMNS["timing"].choices)),
 )
 """Any point that can be written down, whether or not it keeps the rules of a grid."""
 

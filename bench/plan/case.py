@@ -1,60 +1,208 @@
 """A point, and a case: the point with an implementation."""
 
 import dataclasses
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
+
+from bench.plan.columns import DERIVED, REQUIRED, Column, Kind, column, columns_of
+
+
+def _is_device(value: str) -> bool:
+    kind, colon, index = value.partition(":")
+    return value == "cpu" or (kind == "cuda" and (not colon or (index.isascii() and index.isdecimal())))
+
+
+def _usual_timing(point: "Point") -> str:
+    return default_timing(point.device)
+
+
+def default_timing(device: str) -> str:
+    """Return how calls on a device are timed unless a sweep says otherwise."""
+    return "host" if device == "cpu" else "device-cold"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """Everything that is fixed while implementations are compared with each other.
+    """Everything that is fixed while implementations are compared with each other; each field is a column.
 
-    `token_len` is the width of a token on the way in, `channels` on the way out, `key_channels` that of queries and
-    keys where it is a choice. `qk_scale` multiplies the queries, None is the layer's own scale.
-    Layers of images have the side of a square image, and of a patch, in pixels: `num_tokens` follows from them.
     What has no place in a layer is None.
     """
 
-    layer: str
-    device: str
-    dtype: str
-    mode: str
-    batch: int
-    num_tokens: int
-    token_len: int
-    channels: int
-    num_heads: int
-    qkv_bias: bool
-    qk_scale: float | None = None
-    key_channels: int | None = None
-    image_size: int | None = None
-    patch_size: int | None = None
-    threads: int
-    allocator: str
-    timing: str
+    layer: str = column(
+        kind=Kind.TEXT,
+        meaning="the layer: a name of `python -m bench list`",
+        default="vit",
+        short=lambda value: value.replace(":", "."),
+        option="shape",
+    )
+    device: str = column(
+        kind=Kind.TEXT,
+        meaning="the device of the layer and its input: cpu, cuda or cuda:<number>",
+        default="cpu",
+        is_ok=_is_device,
+        rule="cpu, cuda or cuda:<number>",
+        short=lambda value: value.replace(":", ""),
+        usual="cpu",
+        option="execution",
+    )
+    dtype: str = column(
+        kind=Kind.TEXT,
+        meaning="the type of input, weights and output",
+        default="float32",
+        choices={
+            "float32": "32 bits",
+            "bfloat16": "16 bits with the range of float32",
+            "float16": "16 bits with a range of its own",
+        },
+        option="execution",
+    )
+    mode: str = column(
+        kind=Kind.TEXT,
+        meaning="what a call does",
+        default="inference",
+        choices={
+            "inference": "the forward pass under torch.inference_mode",
+            "forward": "the forward pass with its graph kept",
+            "train": "forward and backward pass",
+        },
+        option="execution",
+    )
+    batch: int = column(
+        kind=Kind.COUNT, meaning="items in a call", default=8, short="b{}", words="B={}", option="shape"
+    )
+    num_tokens: int = column(
+        kind=Kind.COUNT,
+        meaning="tokens in an item (the sequence length)",
+        short="n{}",
+        words="N={}",
+        option="shape",
+        default=DERIVED,
+    )
+    token_len: int = column(
+        kind=Kind.COUNT,
+        meaning="numbers in a token at the input (the embedding width there); as channels if not given",
+        short="w{}",
+        words="",
+        usual=lambda point: point.channels,
+        said_with="channels",
+        option="shape",
+        default=DERIVED,
+    )
+    channels: int = column(
+        kind=Kind.COUNT,
+        meaning="numbers in a token at the output (embed_dim, d_model)",
+        short="c{}",
+        words="C={}",
+        option="shape",
+    )
+    num_heads: int = column(
+        kind=Kind.COUNT, meaning="attention heads", default=1, short="h{}", words="H={}", option="shape"
+    )
+    qkv_bias: bool = column(
+        kind=Kind.TRUTH,
+        meaning="whether the projection to queries, keys and values has a bias",
+        short=lambda _value: "bias",
+        words=lambda value: "with qkv bias" if value else "without qkv bias",
+        usual=False,
+        default=DERIVED,
+    )
+    qk_scale: float | None = column(
+        kind=Kind.NUMBER,
+        meaning="what the queries are multiplied by; the layer's own scale if not given",
+        absent=None,
+        short="s{:g}",
+        words=lambda value: "qk scale of the layer" if value is None else f"qk scale {value:g}",
+        default=DERIVED,
+    )
+    key_channels: int | None = column(
+        kind=Kind.COUNT,
+        meaning="the width of queries and keys, in a layer that has a choice",
+        absent=None,
+        short="k{}",
+        words="keys C={}",
+        default=DERIVED,
+    )
+    image_size: int | None = column(
+        kind=Kind.COUNT,
+        meaning="the side of a square image in pixels, in a layer of images; num_tokens follows from it",
+        absent=None,
+        short="i{}",
+        words="images {0}×{0}",
+        option="shape",
+        default=DERIVED,
+    )
+    patch_size: int | None = column(
+        kind=Kind.COUNT,
+        meaning="the side of a square patch in pixels, in a layer of patches",
+        absent=None,
+        short="p{}",
+        words="patches {0}×{0}",
+        option="shape",
+        default=DERIVED,
+    )
+    mask: str = column(
+        kind=Kind.TEXT,
+        meaning="which tokens a token may attend to",
+        default="none",
+        absent="none",
+        choices={"none": "all of them", "causal": "itself and those before it"},
+        words="mask {}",
+        usual="none",
+        option="shape",
+    )
+    threads: int = column(
+        kind=Kind.COUNT,
+        meaning="threads that a call may use; physical cores less one if not given",
+        short="t{}",
+        words=lambda value: "1 thread" if value == 1 else f"{value} threads",
+        option="execution",
+    )
+    allocator: str = column(
+        kind=Kind.TEXT,
+        meaning="where freed memory goes",
+        default="retained",
+        choices={"retained": "it stays with the process", "system": "the C library's defaults"},
+        words="allocator {}",
+        usual="retained",
+        option="execution",
+    )
+    timing: str = column(
+        kind=Kind.TEXT,
+        meaning="how a call is timed; host on a CPU and device-cold on a GPU if not given",
+        choices={
+            "host": "wall time, the device synchronised",
+            "device-cold": "CUDA events, L2 overwritten before each call",
+            "device-hot": "CUDA events, L2 as the last call left it",
+        },
+        words="timing {}",
+        usual=_usual_timing,
+        option="execution",
+        default=DERIVED,
+    )
 
     @property
     def name(self) -> str:
         """The point in one word, unique among points and safe in a file name."""
+        return self.short_name()
+
+    def short_name(self, without: Collection[str] = ()) -> str:
+        """Return the point in one word for a file name, without some of its columns."""
+        named = [column for column in COLUMNS.values() if column.name not in without]
+        # the device is always named, and what decides where and how a call runs stands at the end
         parts = [
-            self.layer,
-            self.device.replace(":", ""),
-            self.dtype,
-            self.mode,
-            f"b{self.batch}",
-            f"n{self.num_tokens}",
-            f"c{self.channels}" if self.token_len == self.channels else f"c{self.token_len}to{self.channels}",
-            f"h{self.num_heads}",
-            *(["bias"] if self.qkv_bias else []),
-            *([] if self.qk_scale is None else [f"s{self.qk_scale:g}"]),
-            *([] if self.key_channels is None else [f"k{self.key_channels}"]),
-            *([] if self.image_size is None else [f"i{self.image_size}"]),
-            *([] if self.patch_size is None else [f"p{self.patch_size}"]),
-            f"t{self.threads}",
-            *([self.allocator] if self.allocator != "retained" else []),
-            *([self.timing] if self.timing != "host" else []),
+            column.shortened(getattr(self, column.name))
+            for column in named
+            if column.name == "device" or not column.goes_without_saying(self)
         ]
         return "-".join(parts)
+
+
+COLUMNS: Mapping[str, Column] = columns_of(Point)
+"""The columns of a point by name, in the order in which they stand in results.csv."""
+
+POINT_COLUMNS = tuple(COLUMNS)
+CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
 
 
 @dataclass(frozen=True)
@@ -76,20 +224,18 @@ class Case:
         return {"layer": layer, "implementation": self.implementation, **point}
 
     @classmethod
-    def from_columns(cls, columns: dict[str, Any]) -> Self:
+    def from_columns(cls, columns: Mapping[str, Any]) -> Self:
         """Return the case that stands in a row; other columns are passed over.
 
-        A column that was not there yet when the row was written has the value that went without saying.
+        A column that was not there when the row was written has the value that it had without being said.
+        Raises KeyError for a missing column that has no such value.
         """
-        from pandas import isna  # slow to import, and only results hold what it looks for
-
-        point = {name: columns.get(name) if name in SINCE else columns[name] for name in POINT_COLUMNS}
-        values: dict[str, Any] = {name: None if isna(value) else value for name, value in point.items()}
+        values = {name: _value(column, columns) for name, column in COLUMNS.items()}
         return cls(Point(**values), columns["implementation"])
 
 
-SINCE = {"qk_scale": 3, "key_channels": 3, "image_size": 3, "patch_size": 3}
-"""The schema version of results that brought a column of the case."""
-
-POINT_COLUMNS = tuple(field.name for field in dataclasses.fields(Point))
-CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
+def _value(column: Column, columns: Mapping[str, Any]) -> Any:
+    value = columns[column.name] if column.absent is REQUIRED else columns.get(column.name, column.absent)
+    # a missing value of pandas differs from itself, or is neither true nor false
+    is_missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    return (None if column.absent is REQUIRED else column.absent) if is_missing else value

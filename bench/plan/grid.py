@@ -1,52 +1,22 @@
 """From the values of a grid to points: products, defaults, and the rules that a point must keep."""
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.plan.case import POINT_COLUMNS, Point
+from bench.plan.case import COLUMNS, POINT_COLUMNS, Point, default_timing
+from bench.plan.columns import DERIVED, REQUIRED, Kind
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
-from bench.plan.layers import complete
-from bench.plan.names import ALLOCATORS, DTYPES, LAYERS, MODES, TIMINGS
+from bench.plan.layers import LAYERS, complete, is_layer
 from bench.plan.ranges import is_range, numbers
 
 Values = Mapping[str, Any]
 """A value or a list of values per column of a point; a whole number may be a range, as `"128:2048:128"`."""
 
 DEFAULTS: Values = {
-    "layer": "vit",
-    "device": "cpu",
-    "dtype": "float32",
-    "mode": "inference",
-    "batch": 8,
-    "num_heads": 1,
-    "allocator": "retained",
+    name: column.default for name, column in COLUMNS.items() if column.default not in (REQUIRED, DERIVED)
 }
-
-COUNTS = (
-    "batch",
-    "num_tokens",
-    "token_len",
-    "channels",
-    "num_heads",
-    "key_channels",
-    "image_size",
-    "patch_size",
-    "threads",
-)
-CHOICES = {"layer": LAYERS, "dtype": DTYPES, "mode": MODES, "allocator": ALLOCATORS, "timing": TIMINGS}
-DERIVED = (
-    "num_tokens",
-    "token_len",
-    "qkv_bias",
-    "qk_scale",
-    "key_channels",
-    "image_size",
-    "patch_size",
-    "timing",
-)
-"""Columns that follow from others, or that the layer asks for or has no place for: see `bench.plan.layers`."""
+"""The values of columns that a sweep leaves out."""
 
 
 def expand(values: Values) -> Iterator[Point]:
@@ -56,7 +26,9 @@ def expand(values: Values) -> Iterator[Point]:
     """
     mistakes = mistakes_in(values)
     mistakes += [
-        f"{key} is missing; every point needs it" for key in POINT_COLUMNS if key not in values and key not in DERIVED
+        f"{key} is missing; every point needs it"
+        for key, column in COLUMNS.items()
+        if key not in values and column.default is not DERIVED
     ]
     if mistakes:
         raise WrongRequest("\n".join(mistakes))
@@ -80,14 +52,14 @@ def mistakes_in(values: Values) -> list[str]:
 def _point(values: dict[str, Any]) -> Point:
     if "qk_scale" in values:
         values["qk_scale"] = float(values["qk_scale"])
-    values.setdefault("timing", "host" if values["device"] == "cpu" else "device-cold")
+    values.setdefault("timing", default_timing(values["device"]))
     return Point(**complete(values))
 
 
 def _listed(key: str, value: object) -> list[Any]:
     """Return the values of a column as a list, ranges of whole numbers spelled out."""
     listed = value if isinstance(value, list) else [value]
-    if key not in COUNTS:
+    if COLUMNS[key].kind is not Kind.COUNT:
         return listed
     return [number for each in listed for number in (_numbers(key, each) if is_range(each) else [each])]
 
@@ -103,27 +75,7 @@ def _check_list(key: str, values: list[Any]) -> None:
     if not values:
         raise WrongRequest(f"{key} = [] must hold at least one value")
     for value in values:
-        _check_value(key, value)
-
-
-def _check_value(key: str, value: object) -> None:
-    if key in COUNTS and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise WrongRequest(f"{key} = {value!r} must be a whole number of at least 1")
-    if key in CHOICES and value not in tuple(CHOICES[key]):
-        choices = tuple(CHOICES[key])
-        raise WrongRequest(f"{key} = {value!r} must be one of {', '.join(choices)}{suggestion(value, choices)}")
-    if key == "qk_scale" and (
-        not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value)
-    ):
-        raise WrongRequest(f"qk_scale = {value!r} must be a number")
-    if key == "qkv_bias" and not isinstance(value, bool):
-        raise WrongRequest(f"qkv_bias = {value!r} must be true or false")
-    if key == "device" and not _is_device(value):
-        raise WrongRequest(f"device = {value!r} must be cpu, cuda or cuda:<number>")
-
-
-def _is_device(value: object) -> bool:
-    if not isinstance(value, str):
-        return False
-    kind, colon, index = value.partition(":")
-    return value == "cpu" or (kind == "cuda" and (not colon or (index.isascii() and index.isdecimal())))
+        COLUMNS[key].check(value)
+        if key == "layer" and not is_layer(value):
+            expected = (*LAYERS, "module:attribute")
+            raise WrongRequest(f"layer = {value!r} must be one of {', '.join(expected)}{suggestion(value, expected)}")

@@ -10,25 +10,6 @@ LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
 
 IMPLEMENTATIONS = {name: entry.meaning for name, entry in catalogue.IMPLEMENTATIONS.items()}
 
-DTYPES = ("float32", "bfloat16", "float16")
-
-MODES = {
-    "inference": "torch.inference_mode",
-    "forward": "the forward pass with its graph kept",
-    "train": "forward and backward",
-}
-
-ALLOCATORS = {
-    "retained": "freed memory stays with the process",
-    "system": "the C library's defaults",
-}
-
-TIMINGS = {
-    "host": "wall time, the device synchronised",
-    "device-cold": "CUDA events, L2 overwritten before each call",
-    "device-hot": "CUDA events, L2 as the last call left it",
-}
-
 
 def is_implementation(name: str) -> bool:
     """Return whether a name can stand for an implementation; `module:attribute` is judged when it is imported."""

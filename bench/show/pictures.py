@@ -10,7 +10,6 @@ import pandas as pd
 from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, by, groups, moving, places, point_of
 from bench.plan.case import Point
 from bench.show.rows import Row, baseline_of, is_measured, plain
-from bench.show.words import slug
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Picture:
     def name(self) -> str:
         """The picture in one word: a file name that stays the same whatever else was measured."""
         by = "-allocator" if self.by_allocator else ""
-        return f"{self.quantity.name}-{self.axis.name}{by}-{slug(self.point, self.moving)}"
+        return f"{self.quantity.name}-{self.axis.name}{by}-{self.point.short_name(self.moving)}"
 
 
 LATENCY = Quantity("latency", "latency_s", "latency_low_s", "latency_high_s")

@@ -21,7 +21,6 @@ from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, head_height, write
 from bench.show.palette import ink
 from bench.show.profile_captions import facts, origins
 from bench.show.stage_palette import QUADRATIC, stage_colour
-from bench.show.words import slug
 from bench.store.profile import BACKWARD
 
 TITLE = "Share of each stage against tokens"
@@ -49,7 +48,7 @@ TICKS = (0, 0.25, 0.5, 0.75, 1)
 def name(of: StageGrowth) -> str:
     """Return the picture in one word: a file name that stays the same whatever else was profiled."""
     first = of.profiles[0].case
-    return f"shares-{TOKENS.name}-{slug(first.point, moving(TOKENS, first.point))}-{first.implementation}".replace(
+    return f"shares-{TOKENS.name}-{first.point.short_name(moving(TOKENS, first.point))}-{first.implementation}".replace(
         ":", "."
     )
 

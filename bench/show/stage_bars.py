@@ -16,7 +16,6 @@ from bench.show.palette import on
 from bench.show.profile_bars import Bar, Segment, bars
 from bench.show.profile_captions import facts, origins
 from bench.show.stage_palette import RESIDUAL_COLOUR
-from bench.show.words import slug
 from bench.store.profile import Profile
 
 TITLE = "Where the time of a call goes"
@@ -55,7 +54,7 @@ class Row:
 
 def name(profiles: Sequence[Profile]) -> str:
     """Return the picture in one word: a file name that stays the same whatever else was profiled."""
-    return f"stages-{slug(profiles[0].case.point, ())}"
+    return f"stages-{profiles[0].case.point.name}"
 
 
 def figure(profiles: Sequence[Profile]) -> Figure:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from bench.plan.case import COLUMNS
 from bench.show.captions import reference
 from bench.show.frame import Sheet
 from bench.show.page import GREY
 from bench.show.palette import style
 from bench.show.pictures import Line, Picture
-from bench.show.words import DEFAULTS
 from impls.catalogue import DOTTED, Dash, Style
 
 LINE_WIDTH, REFERENCE_WIDTH = 1.8, 1.2
@@ -94,7 +94,7 @@ def reference_colour(picture: Picture) -> str:
 def _look(line: Line) -> Style:
     """Return the implementation's look; under another allocator than the usual one dotted, its markers hollow."""
     look = style(line.implementation)
-    usual = line.allocator in ("", DEFAULTS["allocator"])
+    usual = line.allocator in ("", COLUMNS["allocator"].usual)
     return look if usual else replace(look, dash=DOTTED, hollow=True)
 
 

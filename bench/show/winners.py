@@ -10,7 +10,6 @@ from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, m
 from bench.plan.case import Point
 from bench.show.rows import measured, plain
 from bench.show.verdict import verdict
-from bench.show.words import slug
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class WinnerMap:
     @property
     def name(self) -> str:
         """The map in one word: a file name that stays the same whatever else was measured."""
-        return f"winners-{TOKENS.name}-{self.axis.name}-{slug(self.point, self.moving)}"
+        return f"winners-{TOKENS.name}-{self.axis.name}-{self.point.short_name(self.moving)}"
 
 
 def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:

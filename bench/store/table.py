@@ -6,9 +6,9 @@ from typing import Any, Final
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS
-from bench.plan.case import SINCE as CASE_SINCE
+from bench.plan.case import COLUMNS as POINT
+from bench.plan.columns import REQUIRED, Kind
 from bench.plan.errors import WrongRequest
-from bench.plan.grid import COUNTS
 from bench.store import atomic
 from bench.store.record import check_schema
 
@@ -19,12 +19,12 @@ WHOLE: Final = "Int64"
 NUMBER: Final = "Float64"
 TRUTH: Final = "boolean"
 
+TYPES = {Kind.TEXT: TEXT, Kind.COUNT: WHOLE, Kind.NUMBER: NUMBER, Kind.TRUTH: TRUTH}
+"""The pandas type of each kind of a point's columns."""
+
 COLUMNS: dict[str, str] = {
     # the case
-    **dict.fromkeys(CASE_COLUMNS, TEXT),
-    **dict.fromkeys(COUNTS, WHOLE),
-    "qkv_bias": TRUTH,
-    "qk_scale": NUMBER,
+    **{name: TYPES[POINT[name].kind] if name in POINT else TEXT for name in CASE_COLUMNS},
     # outcome
     "status": TEXT,
     "detail": TEXT,
@@ -81,11 +81,14 @@ COLUMNS: dict[str, str] = {
 
 SINCE = {
     **dict.fromkeys(("host_s", "system_peak_bytes", "clock_hz", "throttle"), 2),
-    **CASE_SINCE,
     **dict.fromkeys(("lead", "lead_low", "lead_high"), 4),
     **dict.fromkeys(("rank", "standing", "further_processes"), 5),
 }
 """The schema version that brought a column; in older results it is empty."""
+
+
+ABSENT = {name: column.absent for name, column in POINT.items() if column.absent is not REQUIRED}
+"""What results have in a column of the point if they were measured before it was there."""
 
 
 def save(table: pd.DataFrame, run: Path) -> None:
@@ -122,9 +125,9 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
         check_schema(int(versions.max()))
         missing = [column for column in COLUMNS if column not in raw.columns]
         for column in missing:
-            if SINCE.get(column, 0) <= versions.min():
+            if column not in ABSENT and SINCE.get(column, 0) <= versions.min():
                 raise WrongRequest(f"the column {column} is missing")
-        return typed(raw.assign(**dict.fromkeys(missing)))
+        return typed(raw.assign(**{column: ABSENT.get(column) for column in missing}))
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None
     except (ValueError, TypeError, OverflowError) as error:

@@ -5,7 +5,7 @@ from collections import Counter
 
 import impls
 from bench.measure import compilation, gate, workload
-from bench.plan.names import DTYPES, MODES
+from bench.plan.case import COLUMNS
 from tests.measure.test_gate import SHAPES
 from tests.points import point
 
@@ -28,8 +28,8 @@ def judged(name: str, mode: str, dtype: str) -> Counter[str]:
 
 def main(*words: str) -> None:
     """Print a line for each implementation, mode and dtype."""
-    modes = [mode for mode in MODES if mode in words] or ["inference", "train"]
-    dtypes = [dtype for dtype in DTYPES if dtype in words] or ["float32"]
+    modes = [mode for mode in COLUMNS["mode"].choices if mode in words] or ["inference", "train"]
+    dtypes = [dtype for dtype in COLUMNS["dtype"].choices if dtype in words] or ["float32"]
     for dtype in dtypes:
         for mode in modes:
             for name in impls.IMPLEMENTATIONS:

@@ -15,12 +15,22 @@ BACKWARD_PRODUCTS = 2
 """A matrix product's backward pass is two products of its size."""
 
 
+PREDICTED = ("inference", "cpu", "float32", "none")
+"""Mode, device, dtype and mask for which the formulas of peak memory hold."""
+
+
 def _found() -> dict[str, Layer]:
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     return {module.LAYER.name: module.LAYER for module in modules if hasattr(module, "LAYER")}
 
 
 LAYERS: Mapping[str, Layer] = _found()
+
+
+def is_layer(name: str) -> bool:
+    """Return whether a name can stand for a layer; `module:attribute` is judged when it is imported."""
+    module, colon, attribute = name.partition(":")
+    return bool(module and attribute) if colon else name in LAYERS
 
 
 def complete(values: Values) -> Values:
@@ -76,11 +86,11 @@ def least_bytes(point: Point) -> int:
 def peak_bytes(case: Case) -> int | None:
     """Return the bytes that one call should hold at its peak beyond input and weights, None without a formula.
 
-    The formulas hold in inference on a CPU in float32: other dtypes take scratch that they do not count.
+    The formulas hold without a mask in inference on a CPU in float32: other dtypes take scratch that they do not count.
     """
     point = case.point
     formula = LAYERS[point.layer].peaks.get(case.implementation)
-    if formula is None or (point.mode, point.device, point.dtype) != ("inference", "cpu", "float32"):
+    if formula is None or (point.mode, point.device, point.dtype, point.mask) != PREDICTED:
         return None
     return formula(point) * ITEM_BYTES["float32"]
 

@@ -71,11 +71,15 @@ def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step
     tokens = point.batch * point.num_tokens
     keys, values = tokens * key_channels, tokens * value_channels
     scores = tokens * point.num_tokens * point.num_heads
+    # a causal mask needs half of the scores (Dao 2023, arXiv 2307.08691, section 4.1)
+    halves = 2 if point.mask == "causal" else 1
+    masking = {"mask": Step(2 * scores, 2 * scores)} if point.mask != "none" else {}
     return {
         "scale": Step(2 * keys, 2 * keys),
-        "scores": Step(2 * keys + scores, scores + 4 * keys, keys * point.num_tokens),
+        "scores": Step(2 * keys + scores, scores + 4 * keys, keys * point.num_tokens // halves),
+        **masking,
         "softmax": Step(2 * scores, 3 * scores),
-        "weighted values": Step(scores + 2 * values, 2 * scores + 3 * values, values * point.num_tokens),
+        "weighted values": Step(scores + 2 * values, 2 * scores + 3 * values, values * point.num_tokens // halves),
     }
 
 

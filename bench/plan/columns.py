@@ -1,0 +1,118 @@
+"""What a column of a point is: its kind, its values, how it reads in a file name and in words.
+
+The columns themselves are the fields of `bench.plan.case.Point`, each declared there once. From them follow the checks
+of sweep files, the options of the command line, the types in results.csv, file names, words, and the table of columns
+in the documentation.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from bench.plan.errors import WrongRequest, suggestion
+
+Values = Mapping[str, Any]
+
+
+class Kind(Enum):
+    """The kind of a column's values, with the rule that a value must keep."""
+
+    TEXT = "text"
+    COUNT = "a whole number of at least 1"
+    NUMBER = "a number"
+    TRUTH = "true or false"
+
+
+class _Nothing(Enum):
+    REQUIRED = "a sweep or the machine must give it"
+    DERIVED = "it follows from other columns, or the layer has no place for it"
+
+
+REQUIRED, DERIVED = _Nothing.REQUIRED, _Nothing.DERIVED
+"""What stands in the place of a value that there isn't."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a point.
+
+    `meaning` says what the value is, in one line; `choices` maps each value that is allowed to its meaning.
+    `default` is the value if a sweep gives none, or REQUIRED, or DERIVED. `absent` is the value of results that were
+    measured before the column was there, REQUIRED if it has always been there.
+    `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
+    `usual` is a value, or a function from a point to it, that goes without saying in both.
+    `said_with` names the column whose words hold this one too.
+    `option` is the group of the command line's options that has one of this name: shape, execution, or empty.
+    """
+
+    name: str = ""
+    kind: Kind
+    meaning: str
+    default: Any = REQUIRED
+    absent: Any = REQUIRED
+    choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
+    short: str | Callable[[Any], str] = "{}"
+    words: str | Callable[[Any], str] = "{}"
+    usual: Any = REQUIRED
+    said_with: str = ""
+    option: str = ""
+    is_ok: Callable[[Any], bool] = lambda _value: True
+    rule: str = ""
+
+    def check(self, value: object) -> None:
+        """Raise WrongRequest with the rule and the value if the value is none of this column's."""
+        if not _is_of_kind(self.kind, value) or not self.is_ok(value):
+            raise WrongRequest(f"{self.name} = {value!r} must be {self.rule or self.kind.value}")
+        if self.choices and value not in self.choices:
+            expected = ", ".join(self.choices)
+            raise WrongRequest(f"{self.name} = {value!r} must be one of {expected}{suggestion(value, self.choices)}")
+
+    def goes_without_saying(self, point: Any) -> bool:
+        """Return whether a point's value is the usual one, or has no place in the layer."""
+        value = getattr(point, self.name)
+        return value is None or value == (self.usual(point) if callable(self.usual) else self.usual)
+
+    def shortened(self, value: Any) -> str:
+        """Return a value as it stands in a file name."""
+        return self.short.format(value) if isinstance(self.short, str) else self.short(value)
+
+    def said(self, value: Any) -> str:
+        """Return a value as it is said to people; empty if it has no place in the layer."""
+        if value is None and isinstance(self.words, str):
+            return ""
+        return self.words.format(value) if isinstance(self.words, str) else self.words(value)
+
+
+def column(**facts: Any) -> Any:
+    """Return a dataclass field that declares a column; its name is that of the field.
+
+    The field has a default if results from before the column was there have a value.
+    """
+    declared = Column(**facts)
+    if declared.absent is REQUIRED:
+        return dataclasses.field(metadata={"column": declared})
+    return dataclasses.field(default=declared.absent, metadata={"column": declared})
+
+
+def columns_of(point_type: type) -> dict[str, Column]:
+    """Return the columns that a dataclass declares, by name and in order."""
+    return {
+        field.name: dataclasses.replace(field.metadata["column"], name=field.name)
+        for field in dataclasses.fields(point_type)
+    }
+
+
+def _is_of_kind(kind: Kind, value: object) -> bool:
+    if kind is Kind.TRUTH:
+        return isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    if kind is Kind.COUNT:
+        return isinstance(value, int) and value >= 1
+    if kind is Kind.NUMBER:
+        return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, str)
