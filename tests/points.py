@@ -15,6 +15,7 @@ TINY: dict[str, Any] = {
     "channels": 12,
     "num_heads": 3,
     "qkv_bias": False,
+    "mask": "none",
     "threads": 1,
     "allocator": "retained",
     "timing": "host",

@@ -16,7 +16,7 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.analyse.verdicts import VERDICTS, hyphened
 from bench.cli import main
-from bench.plan.case import SINCE, Case
+from bench.plan.case import Case
 from bench.show.compared import STAMP
 from bench.store import environment, journal, table
 from bench.store.environment import Environment
@@ -179,7 +179,7 @@ def test_another_machine_ends_with_3(base: Path, tmp_path: Path, capsys: pytest.
 def test_results_of_schema_2_are_compared_with_those_of_schema_3(base: Path, tmp_path: Path) -> None:
     """Columns that came later are empty in older results, and the cases are the same."""
     old = tmp_path / "old.csv"
-    table.load(base).assign(schema_version=2).drop(columns=list(SINCE)).to_csv(old, index=False)
+    table.load(base).assign(schema_version=2).drop(columns=list(table.ABSENT)).to_csv(old, index=False)
     assert main(["compare", str(old), str(base), "--fail-on", "missing,new,inconclusive,slower"]) == 0
 
 

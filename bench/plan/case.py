@@ -31,7 +31,7 @@ class Point:
 
     layer: str = column(
         kind=Kind.TEXT,
-        meaning="the layer: a name of `python -m bench list`",
+        meaning="the layer: a name of `python -m bench list`, or module:attribute of your own",
         default="vit",
         short=lambda value: value.replace(":", "."),
         option="shape",

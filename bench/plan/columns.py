@@ -65,11 +65,12 @@ class Column:
 
     def check(self, value: object) -> None:
         """Raise WrongRequest with the rule and the value if the value is none of this column's."""
-        if not _is_of_kind(self.kind, value) or not self.is_ok(value):
-            raise WrongRequest(f"{self.name} = {value!r} must be {self.rule or self.kind.value}")
-        if self.choices and value not in self.choices:
+        is_of_kind = _is_of_kind(self.kind, value)
+        if self.choices and not (is_of_kind and value in self.choices):
             expected = ", ".join(self.choices)
             raise WrongRequest(f"{self.name} = {value!r} must be one of {expected}{suggestion(value, self.choices)}")
+        if not is_of_kind or not self.is_ok(value):
+            raise WrongRequest(f"{self.name} = {value!r} must be {self.rule or self.kind.value}")
 
     def goes_without_saying(self, point: Any) -> bool:
         """Return whether a point's value is the usual one, or has no place in the layer."""

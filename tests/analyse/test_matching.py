@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.compare import compare
-from bench.plan.case import SINCE, Case
+from bench.plan.case import Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.store import table as store
 from tests.analyse.tables import baseline, cases, drawn, of_layers, row, table
@@ -60,7 +60,7 @@ def test_results_from_before_the_optional_columns_match(versions: tuple[int, int
     read: list[pd.DataFrame] = []
     for version in versions:
         path = tmp_path / f"{len(read)}.csv"
-        without = list(SINCE) if version < 3 else []
+        without = list(store.ABSENT) if version < 3 else []
         run.assign(schema_version=version).drop(columns=without).to_csv(path, index=False)
         read.append(store.load(path))
     assert set(compare(*read)["verdict"]) == {"equivalent"}

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 
-from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS, SINCE, Case, Point
+from bench.plan.case import CASE_COLUMNS, COLUMNS, POINT_COLUMNS, Case, Point
+from bench.plan.columns import REQUIRED
 from tests.examples import POINT, cases, point, points
 
 CHANGES: list[tuple[str, Any]] = [
@@ -24,6 +25,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("key_channels", 48),
     ("image_size", 32),
     ("patch_size", 4),
+    ("mask", "causal"),
     ("threads", 4),
     ("allocator", "system"),
     ("timing", "device-hot"),
@@ -31,10 +33,10 @@ CHANGES: list[tuple[str, Any]] = [
 
 
 def test_columns_are_those_of_the_contract() -> None:
-    """A case has the columns that design.md gives to results.csv, and those of the later layers, in that order."""
+    """The columns of a case and their order are part of the format of results.csv."""
     assert ", ".join(CASE_COLUMNS) == (
         "layer, implementation, device, dtype, mode, batch, num_tokens, token_len, channels, num_heads, "
-        "qkv_bias, qk_scale, key_channels, image_size, patch_size, threads, allocator, timing"
+        "qkv_bias, qk_scale, key_channels, image_size, patch_size, mask, threads, allocator, timing"
     )
 
 
@@ -55,9 +57,10 @@ def test_columns_hold_the_whole_case(case: Case) -> None:
 
 def test_columns_of_later_schemas_may_be_missing() -> None:
     """A row from before a column of the case was there gives the case in which it went without saying."""
-    columns = {name: value for name, value in Case(point(), "sdpa").columns().items() if name not in SINCE}
+    later = {"qk_scale", "key_channels", "image_size", "patch_size", "mask"}
+    columns = {name: value for name, value in Case(point(), "sdpa").columns().items() if name not in later}
 
-    assert len(columns) == len(CASE_COLUMNS) - 4
+    assert {name for name, column in COLUMNS.items() if column.absent is not REQUIRED} == later
     assert Case.from_columns(columns) == Case(point(), "sdpa")
 
 
@@ -82,8 +85,10 @@ def test_a_missing_column_is_a_key_error(name: str) -> None:
     ("changes", "name"),
     [
         ({}, "vit-cpu-float32-inference-b8-n197-c384-h6-t1"),
-        ({"token_len": 49, "channels": 64}, "vit-cpu-float32-inference-b8-n197-c49to64-h6-t1"),
+        ({"token_len": 49, "channels": 64}, "vit-cpu-float32-inference-b8-n197-w49-c64-h6-t1"),
         ({"qkv_bias": True}, "vit-cpu-float32-inference-b8-n197-c384-h6-bias-t1"),
+        ({"mask": "causal"}, "vit-cpu-float32-inference-b8-n197-c384-h6-causal-t1"),
+        ({"layer": "mylayer:MyAttention"}, "mylayer.MyAttention-cpu-float32-inference-b8-n197-c384-h6-t1"),
         ({"allocator": "system"}, "vit-cpu-float32-inference-b8-n197-c384-h6-t1-system"),
         ({"device": "cuda:1", "timing": "device-hot"}, "vit-cuda1-float32-inference-b8-n197-c384-h6-t1-device-hot"),
     ],

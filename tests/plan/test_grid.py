@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from bench.plan.case import COLUMNS
+from bench.plan.columns import DERIVED, Kind
 from bench.plan.errors import WrongRequest
-from bench.plan.grid import COUNTS, DEFAULTS, DERIVED, expand
+from bench.plan.grid import DEFAULTS, expand
 from tests.examples import POINT, point
 
 SMALL: dict[str, Any] = {**DEFAULTS, "threads": 1, "num_tokens": 10, "channels": 12}
@@ -74,7 +76,7 @@ def test_an_unknown_key_is_refused(key: str, near: str) -> None:
     assert str(refusal.value) == f"unknown key {key!r}; expected one of {', '.join(POINT)}, model{suggested}"
 
 
-@pytest.mark.parametrize("key", [key for key in POINT if key not in DERIVED or key == "num_tokens"])
+@pytest.mark.parametrize("key", [key for key in SAID if COLUMNS[key].default is not DERIVED or key == "num_tokens"])
 def test_a_missing_key_is_refused(key: str) -> None:
     """A point that lacks a value which follows from no other is refused, the key named."""
     values = {name: value for name, value in SAID.items() if name != key}
@@ -91,7 +93,7 @@ def test_an_empty_list_is_refused(key: str) -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, 2.5, True, "8", None, [3]])
-@pytest.mark.parametrize("key", COUNTS)
+@pytest.mark.parametrize("key", [name for name, column in COLUMNS.items() if column.kind is Kind.COUNT])
 def test_a_count_is_a_whole_number_of_at_least_one(key: str, value: object) -> None:
     """Nothing but a positive whole number is a count, and true is no number."""
     with pytest.raises(WrongRequest) as refusal:

@@ -4,7 +4,7 @@ import pytest
 
 from bench.plan.case import POINT_COLUMNS
 from bench.plan.sweep import load_sweep
-from bench.show.words import counted, differences, parts, slug, varying
+from bench.show.words import counted, differences, parts, varying
 from tests.points import of_layer
 from tests.show.made import point
 
@@ -59,16 +59,16 @@ def test_file_names_of_different_points_differ() -> None:
     """The points of the widest sweep have names of their own, in characters that every file system takes."""
     points = [*load_sweep("full").points, point(device="cuda:0", timing="host"), point(threads=2), point(qkv_bias=True)]
     points += [*load_sweep("layers").points, point(qk_scale=0.25)]
-    names = {slug(each, ()) for each in points}
+    names = {each.name for each in points}
     assert len(names) == len(set(points))
     assert all(character.isalnum() or character in "-_." for name in names for character in name)
 
 
 def test_a_file_name_leaves_out_what_its_picture_shows() -> None:
     """The columns of an axis have no place in the name of its picture."""
-    assert slug(point(), {"num_tokens"}) == "vit-cpu-float32-inference-b8-c384-h6-t1"
-    assert slug(point(token_len=49), {"channels"}) == "vit-cpu-float32-inference-b8-n197-w49-h6-t1"
-    assert slug(point(), POINT_COLUMNS) == ""
+    assert point().short_name({"num_tokens"}) == "vit-cpu-float32-inference-b8-c384-h6-t1"
+    assert point(token_len=49).short_name({"channels"}) == "vit-cpu-float32-inference-b8-n197-w49-h6-t1"
+    assert point().short_name(POINT_COLUMNS) == ""
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from bench.plan.case import SINCE
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.store import environment as environments
 from bench.store import table as store
@@ -77,7 +76,7 @@ def test_rows_that_lack_optional_columns_are_told_apart_too(tmp_path: Path) -> N
     table(*(row(one, [0.0], env_id="aaaa") for one in of_layers())).to_csv(base, index=False)
     table(*(row(one, [0.0], env_id="bbbb") for one in of_layers())).to_csv(new, index=False)
     of_two = table(row(of_layers()[0], [0.0], env_id="cccc", schema_version=2))
-    of_two.drop(columns=list(SINCE)).to_csv(old, index=False)
+    of_two.drop(columns=list(store.ABSENT)).to_csv(old, index=False)
     assert unlike_conditions(base, new) == ["env_id aaaa against bbbb"]
     assert unlike_conditions(base, old) == ["env_id aaaa against cccc"]
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from bench.plan.case import CASE_COLUMNS, SINCE
+from bench.plan.case import CASE_COLUMNS
 from bench.plan.errors import WrongRequest
+from bench.store import table
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record, Slots, check_schema, latest
 from tests.examples import record, records
 
 NEEDED = [
-    *(name for name in CASE_COLUMNS if name not in SINCE),
+    *(name for name in CASE_COLUMNS if name not in table.ABSENT),
     "schema_version",
     "process",
     "status",
@@ -66,7 +67,7 @@ def test_the_value_of_a_slot_is_its_fastest_timing() -> None:
     "status", ["ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped"]
 )
 def test_statuses_of_the_contract(status: str) -> None:
-    """A case may end in each of the ways that design.md lists."""
+    """The statuses are part of the format of results.csv."""
     assert record(status=status).status == status
     assert len(STATUSES) == 9
 

@@ -20,7 +20,7 @@ from tests.store.disk import full_after
 
 CONTRACT = """
     layer, implementation, device, dtype, mode, batch, num_tokens, token_len, channels, num_heads, qkv_bias,
-    qk_scale, key_channels, image_size, patch_size, threads, allocator, timing,
+    qk_scale, key_channels, image_size, patch_size, mask, threads, allocator, timing,
     status, detail,
     latency_s, latency_low_s, latency_high_s, latency_min_s, rounds, processes, calls_per_timing, flagged_share,
     page_faults, settled, host_s,
@@ -30,7 +30,7 @@ CONTRACT = """
     kernels, error, tolerance, clock_hz, throttle,
     env_id, device_name, torch_version, commit, started_at, schema_version
 """
-"""The columns of results.csv as design.md lists them; what later schemas added stands among them."""
+"""The columns of results.csv, which are a format that others read."""
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def assert_round_trip(written: pd.DataFrame) -> None:
 
 
 def test_columns_are_those_of_the_contract() -> None:
-    """A results file has the columns of design.md, in that order."""
+    """A results file has the columns of the format, in that order."""
     assert list(COLUMNS) == [name.strip() for name in CONTRACT.replace("\n", " ").split(",")]
 
 

@@ -1,0 +1,75 @@
+"""The tables of the documentation that follow from declarations, and the command that writes them anew.
+
+`python -m bench.show.documented` replaces what stands between the marks of each table.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bench.plan.case import COLUMNS
+from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
+from bench.store.atomic import replace
+
+ROOT = Path(__file__).parents[2]
+
+SAMPLES = {Kind.COUNT: 8, Kind.NUMBER: 0.5, Kind.TRUTH: True}
+"""A value of each kind whose form in a file name differs from the value itself."""
+
+
+def columns() -> str:
+    """Return the table of a point's columns."""
+    rows = [_row(column) for column in COLUMNS.values()]
+    return _table(("column", "meaning", "values", "default", "in file names"), rows)
+
+
+TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {"columns": (Path("results/README.md"), columns)}
+"""Each generated table by the name in its marks, with its file and what makes it."""
+
+
+def with_tables(text: str) -> str:
+    """Return a document with every generated table in it made anew; raises ValueError if an end mark is missing."""
+    for name, (_, make) in TABLES.items():
+        begin, end = _marks(name)
+        if begin in text:
+            before, _, rest = text.partition(begin)
+            after = rest[rest.index(end) :]
+            text = f"{before}{begin}\n{make()}\n{after}"
+    return text
+
+
+def main() -> None:
+    """Write the tables into their files."""
+    for file in {ROOT / file for file, _ in TABLES.values()}:
+        replace(file, with_tables(file.read_text(encoding="utf-8")).encode())
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return f"<!-- table {name}, written by python -m bench.show.documented -->", f"<!-- end of table {name} -->"
+
+
+def _row(column: Column) -> tuple[str, ...]:
+    return f"`{column.name}`", column.meaning, _values(column), _default(column), _short(column)
+
+
+def _values(column: Column) -> str:
+    if column.choices:
+        return "; ".join(f"`{value}`: {meaning}" for value, meaning in column.choices.items())
+    return "" if column.kind is Kind.TEXT else column.kind.value
+
+
+def _default(column: Column) -> str:
+    return "" if column.default in (REQUIRED, DERIVED) else f"`{column.default}`"
+
+
+def _short(column: Column) -> str:
+    sample = SAMPLES.get(column.kind)
+    return "the value" if sample is None else f"`{column.shortened(sample)}`"
+
+
+def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [headings, tuple("---" for _ in headings), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    main()

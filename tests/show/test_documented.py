@@ -1,0 +1,29 @@
+"""The generated tables of the documentation."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench.plan.case import COLUMNS
+from bench.show.documented import ROOT, TABLES, columns, with_tables
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_the_documentation_is_up_to_date(name: str) -> None:
+    """Each table stands in its file as the declarations make it; the command in its mark writes it anew."""
+    file, make = TABLES[name]
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert make() in text
+    assert with_tables(text) == text
+
+
+def test_every_column_is_a_row() -> None:
+    """The table names the columns of a point in their order."""
+    assert re.findall(r"^\| `(\w+)` \|", columns(), flags=re.MULTILINE) == list(COLUMNS)
+
+
+def test_an_old_table_is_replaced_and_the_rest_kept() -> None:
+    """Whatever stands between the marks goes; what stands around them stays."""
+    text = Path(ROOT / "results/README.md").read_text(encoding="utf-8")
+    assert with_tables(text.replace("| `mask` |", "| `masc` |")) == text
