@@ -33,10 +33,15 @@ def _with_a_nan(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     return output + spoiled
 
 
+def _without_its_mask(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+    return ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v
+
+
 mean_of_values = with_attend(_mean_of_values)
 missing_scale = with_attend(_without_scale)
 swapped_tokens = with_attend(_with_swapped_tokens)
 swapped_heads = with_attend(_with_swapped_heads)
+ignores_the_mask = with_attend(_without_its_mask)
 one_nan = with_attend(_with_a_nan)
 
 

@@ -106,7 +106,10 @@ def test_models_and_layers_are_options() -> None:
         ({"mode": "eval"}, ["mode = 'eval' must be one of inference, forward, train"]),
         ({"dtype": "fp32"}, ["dtype = 'fp32' must be one of float32, bfloat16, float16; did you mean float32?"]),
         ({"model": "vit_b"}, ["unknown model 'vit_b'; expected one of", "did you mean vit_b_16_"]),
-        ({"layer": "vti"}, ["layer = 'vti' must be one of vit, self, patch, conv; did you mean vit?"]),
+        (
+            {"layer": "vti"},
+            ["layer = 'vti' must be one of conv, patch, self, vit, module:attribute; did you mean vit?"],
+        ),
         ({"channels": "100", "num_heads": "3"}, ["channels = 100 must be divisible by num_heads = 3"]),
         ({"threads": "1,64"}, ["threads = 64 is more than the 2 cores"]),
         ({"impl": "./mykernel:adapt"}, ["must be spelled module:attribute", "did you mean mykernel:adapt?"]),
@@ -182,7 +185,7 @@ def test_a_folder_alone_goes_on_with_its_own_plan(run: dict[str, Any]) -> None:
 
 def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path) -> None:
     """With the default sweep and with a named one, whatever was changed in it."""
-    for words in ({"num_tokens": "8,16"}, {"impl": "eager,sdpa", "processes": 2}, {"sweep": "article", "threads": 1}):
+    for words in ({"num_tokens": "8,16"}, {"impl": "eager,sdpa", "processes": 2}, {"sweep": "article", "threads": "1"}):
         given = {"sweep": None, **words}
         begun = options.sweep(asked(**given))
         plan.save(begun, tmp_path)

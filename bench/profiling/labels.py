@@ -18,6 +18,9 @@ BEFORE = {
     "unsqueeze": "split heads",
     "mul": "scale",
     "matmul": "scores",
+    "arange": "mask",
+    "gt": "mask",
+    "masked_fill": "mask",
     "softmax": "softmax",
 }
 """What a function does up to the softmax; transposing and flattening there are views of every stage, and free."""

@@ -13,6 +13,7 @@ STAGE_COLOURS = {
     "split heads": "#585a5c",
     "scale": "#4b925a",
     "scores": "#d55f00",
+    "mask": "#331105",
     "softmax": "#feb969",
     "weighted values": "#983213",
     "merge heads": "#999da8",
@@ -21,7 +22,7 @@ STAGE_COLOURS = {
 }
 """Every stage that `stepwise` names, in the order of a call."""
 
-QUADRATIC = ("scores", "softmax", "weighted values")
+QUADRATIC = ("scores", "mask", "softmax", "weighted values")
 """The stages that read or write a number for every pair of tokens."""
 
 RESIDUAL_COLOUR = "#e4e4e8"

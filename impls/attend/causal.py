@@ -9,7 +9,7 @@ def hidden(queries: int, keys: int, device: torch.device, first_key: int = 0) ->
 
     `first_key` is the place of the first of these keys among all keys.
     """
-    query = torch.arange(queries, device=device).unsqueeze(1)
+    query = torch.arange(queries, device=device)[:, None]
     key = torch.arange(first_key, first_key + keys, device=device)
     return key > query
 

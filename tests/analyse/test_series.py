@@ -4,7 +4,20 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.series import AXES, CHANNELS, HEADS, TOKENS, Axis, Row, by, gathered, groups, moving, places
+from bench.analyse.series import (
+    AXES,
+    CHANNELS,
+    HEADS,
+    TOKENS,
+    Axis,
+    Row,
+    by,
+    gathered,
+    groups,
+    moving,
+    places,
+    point_of,
+)
 from tests.analyse.planted import row
 from tests.examples import case, point
 
@@ -42,6 +55,14 @@ def test_any_other_column_splits_a_series() -> None:
     rows = [at(num_tokens=tokens, batch=batch) for tokens in (50, 197) for batch in (1, 8)]
     assert [{row["batch"] for row in group} for group in groups(rows, TOKENS)] == [{1}, {8}]
     assert len(groups(rows, TOKENS, {"batch"})) == 1
+
+
+def test_masked_and_unmasked_points_are_two_series() -> None:
+    """A mask is another work, so no picture and no crossover holds both, and its name stands in their files."""
+    rows = [at(num_tokens=tokens, mask=mask) for tokens in (50, 197) for mask in ("none", "causal")]
+    found = groups(rows, TOKENS)
+    assert [{row["mask"] for row in group} for group in found] == [{"none"}, {"causal"}]
+    assert ["causal" in point_of(group[0]).short_name({"num_tokens"}) for group in found] == [False, True]
 
 
 @pytest.mark.parametrize("axis", AXES)

@@ -54,9 +54,10 @@ CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge h
             (2, 3, 8, 8),
             ["patch embedding", "qkv projection", *CORE, "output projection"],
         ),
+        (SelfAttention(6, 4, 8, mask="causal"), (2, 5, 6), ["qkv projection", *CORE[:3], "mask", *CORE[3:]]),
         (ConvSelfAttention(8), (2, 8, 3, 3), ["qkv projection", *CORE, "skip"]),
     ],
-    ids=["self", "patch", "conv"],
+    ids=["self", "patch", "causal", "conv"],
 )
 def test_every_layer_has_its_stages(layer: nn.Module, x: tuple[int, ...], stages: list[str]) -> None:
     """Each layer's steps are named alike where they are alike, and all of its work stands in a stage."""

@@ -13,7 +13,7 @@ from bench.measure import failure, gate, visit
 from bench.measure.process_state import State
 from impls.attend import sdpa
 from tests import meddlers, mutants
-from tests.points import point
+from tests.points import OF_LAYER, of_layer, point
 
 SHORT = Limits(target=0.5, budget_s=0.05, processes=3)
 LONG = Limits(target=1e-9, budget_s=1.0, processes=3)
@@ -55,6 +55,18 @@ def test_a_fault_is_an_outcome_and_disturbs_nobody(attribute: str, status: str, 
     assert statuses(made) == {"eager": "ok", f"tests.foreign:{attribute}": status}
     assert detail in made.outcomes[f"tests.foreign:{attribute}"].detail
     assert "slots" not in made.outcomes[f"tests.foreign:{attribute}"].found
+
+
+@pytest.mark.parametrize("layer", OF_LAYER)
+def test_a_causal_point(layer: str) -> None:
+    """What computes the mask is ok, what declares it and ignores it is incorrect, what doesn't know it unsupported."""
+    ignores, knows_none = "tests.mutants:ignores_the_mask", "tests.foreign:twin"
+    request = visit.Request(
+        of_layer(layer, mask="causal"), ("eager", "sdpa", ignores, knows_none), "eager", SHORT, seed=7, thorough=True
+    )
+    made = visit.make(request, lambda *_: None)
+    assert statuses(made) == {"eager": "ok", "sdpa": "ok", ignores: "incorrect", knows_none: "unsupported"}
+    assert "does not declare the keyword mask" in made.outcomes[knows_none].detail
 
 
 def test_one_that_fails_while_it_is_timed_is_an_error_without_a_time() -> None:

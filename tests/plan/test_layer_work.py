@@ -34,6 +34,23 @@ def test_flops_are_those_that_torch_counts_in_the_layer(at: Point, mode: str) ->
     assert flops(at) == counter.get_total_flops()
 
 
+@pytest.mark.parametrize(
+    ("layer", "halves"),
+    [
+        # B·N²·(width of keys + width of values) multiplications become half as many
+        ("vit", 2 * 7**2 * (12 + 12)),
+        ("self", 2 * 7**2 * (6 + 14)),
+        ("patch", 2 * 9**2 * (12 + 12)),
+        ("conv", 2 * 9**2 * (2 + 16)),
+    ],
+)
+@pytest.mark.parametrize(("mode", "times"), [("inference", 1), ("train", 3)])
+def test_a_causal_mask_halves_the_products_of_the_core(layer: str, halves: int, mode: str, times: int) -> None:
+    """Half of the scores are needed, and no projection changes; a multiplication is two operations."""
+    whole, causal = (flops(of_layer(layer, mode=mode, mask=mask)) for mask in ("none", "causal"))
+    assert whole - causal == times * halves
+
+
 @pytest.mark.parametrize("layer", ["vit", "self", "patch", "conv"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_least_bytes_are_those_of_input_weights_and_output(dtype: str, layer: str) -> None:

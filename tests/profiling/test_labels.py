@@ -8,15 +8,18 @@ from torch.profiler import ProfilerActivity, profile
 
 from bench.measure import workload
 from bench.plan.case import Case
+from bench.plan.layers import steps
 from bench.profiling import labels
 from tests.points import OF_LAYER, of_layer
 
 Labelled = Callable[[Case], AbstractContextManager[None]]
 
 
-def names(layer: str, implementation: str, labelled: Labelled = labels.call, mode: str = "inference") -> list[str]:
+def names(
+    layer: str, implementation: str, labelled: Labelled = labels.call, mode: str = "inference", mask: str = "none"
+) -> list[str]:
     """Return the names of what a profiler saw of a call, in order of time."""
-    point = of_layer(layer, mode=mode)
+    point = of_layer(layer, mode=mode, mask=mask)
     work = workload.make(point)
     call = workload.step(workload.subject(work, implementation), work)
     with work.context(), profile(activities=[ProfilerActivity.CPU]) as profiler, labelled(Case(point, implementation)):
@@ -39,6 +42,14 @@ def stages(seen: list[str]) -> set[str]:
 def test_eager_is_labelled_with_the_stages_that_stepwise_spells_out(layer: str) -> None:
     """Of every layer, what eager's functions are taken for is what stepwise says that the steps are."""
     assert stages(names(layer, "eager")) == stages(names(layer, "stepwise")) >= {"qkv projection", "scores", "softmax"}
+
+
+@pytest.mark.parametrize("layer", OF_LAYER)
+def test_a_masked_layer_has_one_stage_more(layer: str) -> None:
+    """The mask is a stage between scores and softmax, in eager and in stepwise; the formulas know it."""
+    masked = stages(names(layer, "eager", mask="causal"))
+    assert masked == stages(names(layer, "stepwise", mask="causal")) == stages(names(layer, "eager")) | {"mask"}
+    assert masked == set(steps(of_layer(layer, mask="causal")))
 
 
 @pytest.mark.parametrize("layer", OF_LAYER)
