@@ -182,7 +182,7 @@ def test_a_folder_alone_goes_on_with_its_own_plan(run: dict[str, Any]) -> None:
 
 def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path) -> None:
     """With the default sweep and with a named one, whatever was changed in it."""
-    for words in ({"num_tokens": "8,16"}, {"impl": "eager,sdpa", "processes": 2}, {"sweep": "article", "threads": 1}):
+    for words in ({"num_tokens": "8,16"}, {"impl": "eager,sdpa", "processes": 2}, {"sweep": "article", "threads": "1"}):
         given = {"sweep": None, **words}
         begun = options.sweep(asked(**given))
         plan.save(begun, tmp_path)

@@ -78,6 +78,7 @@ def test_what_failed_without_a_cause_of_its_own_is_tried_again_in_the_next_sessi
     kept(first, "eager", status="crashed", own_cause=False)
     kept(first, "sdpa", status="crashed")
     assert first.missing(point(), 1) == first.missing(point(), 1, retry_failed=True) == []
+    first.close()
     second = opened(tmp_path)
     assert second.missing(point(), 1) == ["eager"]
     assert second.missing(point(), 1, retry_failed=True) == ["eager", "sdpa"]

@@ -191,6 +191,25 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
 
 
 @scripted
+def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was measured without it has no ratio, so a resumed run measures the others once more."""
+    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
+    sweep = Sweep("tiny", (point(),), ("test:killed", "sdpa"), "test:killed", effort)
+    list(engine.run(sweep, tmp_path))
+    assert load(tmp_path)["status"].tolist() == ["crashed", "ok"]
+    assert len(lines(tmp_path)) == 3
+    monkeypatch.setenv("TEST_MERCY", "yes")
+    list(engine.run(sweep, tmp_path))
+    table = load(tmp_path)
+    assert table["processes"].tolist() == [2, 4]
+    assert table["speedup"].notna().all()
+    list(engine.run(sweep, tmp_path))
+    assert load(tmp_path)["processes"].tolist() == [2, 4]
+
+
+@scripted
 def test_signs_of_life_are_heard_with_the_point_and_the_process(tmp_path: Path) -> None:
     """From the start of a process to its rounds, the engine says which implementation is at which stage."""
     heard: list[tuple[Any, ...]] = []
