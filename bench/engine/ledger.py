@@ -223,9 +223,9 @@ class Ledger:
             journal.append(self.folder, records)
         except CannotWrite as error:
             self._tables[point] = self._summary(point)
-            raise CannotWrite(
-                f"{error}; process {records[0].process} of {point.name} is lost, what was measured before it is kept"
-            ) from None
+            lost = f"{error}; process {records[0].process} of {point.name} is lost"
+            is_there = (self.folder / journal.JOURNAL).exists()
+            raise CannotWrite(f"{lost}, what was measured before it is kept" if is_there else lost) from None
 
     def _check(self) -> None:
         """Raise CannotWrite if the folder isn't ours any more."""
