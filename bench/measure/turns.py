@@ -126,7 +126,7 @@ class Standing:
             outcome.found |= state
             with failure.caught(outcome, point.device):
                 self._judge(name)
-                self._bound(name, call_s)
+                self.bound(name, call_s)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -195,7 +195,7 @@ class Standing:
         direction = self.setting.work.direction if self.setting.work.with_gradients else None
         return gate.ask(ready.subject, ready.inputs.holding(self._shifts[trial]), direction)
 
-    def _bound(self, name: str, call_s: float) -> None:
+    def bound(self, name: str, call_s: float) -> None:
         """End the case if its time is impossible for the work; what is seen of the device is told to the visit."""
         ready, visit, work = self.ready[name], self.setting.visit, self.setting.work
 
