@@ -19,7 +19,7 @@ from bench.engine.run import Run
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from bench.store import journal, machine
+from bench.store import ceilings, journal, machine
 from bench.store.table import load
 from tests import mutants
 from tests.points import point
@@ -79,6 +79,20 @@ def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Pa
     assert (table["status"] == "ok").all()
     assert table["system_peak_bytes"]["eager"] == table["system_peak_bytes"]["sdpa"] == 65536
     assert table["system_peak_bytes"].isna()["test:exits_in_memory"]
+
+
+@scripted
+def test_the_best_that_was_seen_of_the_device_goes_to_the_next_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each worker is told what is known and says what it saw, one more here; it is kept beyond the run."""
+    monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
+    for processes in (1, 2):
+        with Run(swept("eager"), tmp_path / str(processes)) as run:
+            for at in run.sweep.points:
+                run.measure(at, processes)
+            env_id = run.environment.env_id
+    assert ceilings.recall(env_id, point()) == {"flops_per_s": 6.0, "bytes_per_s": 6.0}
 
 
 @scripted
