@@ -61,6 +61,7 @@ def _more_threads() -> None:
 
 
 def bfloat16_in_mkldnn() -> None:
+    """Have oneDNN compute products of float32 in bfloat16."""
     torch.backends.mkldnn.matmul.fp32_precision = "bf16"  # type: ignore[attr-defined]  # torch puts an object there
 
 
