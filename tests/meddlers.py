@@ -6,15 +6,11 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from impls import Adapt, Implementation
-
-MKLDNN: Any = torch.backends.mkldnn
-"""A module that torch replaces by an object with more attributes than type checkers see."""
 
 
 def _when_built(change: Callable[[], object]) -> Adapt:
@@ -64,6 +60,11 @@ def _more_threads() -> None:
     torch.set_num_threads(torch.get_num_threads() + 1)
 
 
+def bfloat16_in_mkldnn() -> None:
+    """Have oneDNN compute products of float32 in bfloat16."""
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"  # type: ignore[attr-defined]  # torch puts an object there
+
+
 def _slow_clock() -> None:
     now = time.perf_counter
     time.perf_counter = lambda: now() / 2
@@ -74,7 +75,7 @@ threads_when_called = _when_called(_more_threads)
 threads_when_timed = _when_timed(_more_threads)
 denormals = _when_called(lambda: torch.set_flush_denormal(True))
 precision = _when_built(lambda: torch.set_float32_matmul_precision("medium"))
-precision_by_backend = _when_called(lambda: setattr(MKLDNN.matmul, "fp32_precision", "bf16"))
+precision_by_backend = _when_called(bfloat16_in_mkldnn)
 no_flash = _when_called(lambda: torch.backends.cuda.enable_flash_sdp(False))
 device = _when_built(lambda: torch.set_default_device("meta"))
 dtype = _when_built(lambda: torch.set_default_dtype(torch.float64))

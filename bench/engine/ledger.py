@@ -169,10 +169,20 @@ class Ledger:
         }
 
     def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
-        """Return the implementations that lack a process, without those that failed and are not to be tried again."""
-        ended = Counter(record.case.implementation for record in self.of(point) if record.status == "ok")
-        failed = self.failed(point, retry_failed=retry_failed)
-        return [name for name in self.sweep.implementations if name not in failed and ended[name] < processes]
+        """Return the implementations that lack a process, without those that failed and are not to be tried again.
+
+        A process in which the baseline is to be measured, and was not, gives no ratio: it counts for none.
+        """
+        good: dict[str, set[int]] = {}
+        for record in self.of(point):
+            if record.status == "ok":
+                good.setdefault(record.case.implementation, set()).add(record.process)
+        failed, baseline = self.failed(point, retry_failed=retry_failed), self.sweep.baseline
+        if baseline in self.sweep.implementations and baseline not in failed:
+            good = {name: measured & good.get(baseline, set()) for name, measured in good.items()}
+        return [
+            name for name in self.sweep.implementations if name not in failed and len(good.get(name, ())) < processes
+        ]
 
     def is_new(self, point: Point, implementations: Sequence[str]) -> bool:
         """Return whether one of the implementations has no good record at the point yet."""
@@ -213,9 +223,9 @@ class Ledger:
             journal.append(self.folder, records)
         except CannotWrite as error:
             self._tables[point] = self._summary(point)
-            raise CannotWrite(
-                f"{error}; process {records[0].process} of {point.name} is lost, what was measured before it is kept"
-            ) from None
+            lost = f"{error}; process {records[0].process} of {point.name} is lost"
+            is_there = (self.folder / journal.JOURNAL).exists()
+            raise CannotWrite(f"{lost}, what was measured before it is kept" if is_there else lost) from None
 
     def _check(self) -> None:
         """Raise CannotWrite if the folder isn't ours any more."""

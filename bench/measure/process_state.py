@@ -22,6 +22,9 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 ABSENT = "nothing"
 """The value of what is not there, such as an environment variable."""
 
+MIXED = "mixed"
+"""The float32 matmul precision that torch refuses to tell."""
+
 PRECISIONS = (
     ("generic", "all"),
     *((backend, part) for backend in ("cuda", "mkldnn") for part in ("all", "conv", "matmul", "rnn")),
@@ -128,7 +131,7 @@ def _restored(part: Part, before: dict[Any, Any], after: dict[Any, Any], free: t
 
 
 def _words(value: Any) -> str:
-    return os.fsdecode(value) if isinstance(value, bytes) else str(value)
+    return os.fsdecode(value) if isinstance(value, bytes) else getattr(value, "__qualname__", str(value))
 
 
 def _single(name: str, read: Callable[[], Any], write: Callable[[Any], object] | None) -> Part:
@@ -163,15 +166,15 @@ def _deterministic() -> tuple[bool, bool]:
     return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
 
 
-def _matmul_precision() -> str | None:
+def _matmul_precision() -> str:
     try:
         return torch.get_float32_matmul_precision()
     except RuntimeError:  # torch's two ways to set it were mixed; the parts of the new way tell the rest
-        return None
+        return MIXED
 
 
-def _set_matmul_precision(precision: str | None) -> None:
-    if precision is not None:
+def _set_matmul_precision(precision: str) -> None:
+    if precision != MIXED:
         torch.set_float32_matmul_precision(precision)
 
 

@@ -121,12 +121,13 @@ class Standing:
         """End the rounds of those that took their turns: a GPU's state is kept, and what was timed is judged."""
         point = self.setting.request.point
         state = dataclasses.asdict(gpu_state.read(point.device)) if point.device != "cpu" else {}
-        for name, call_s in fastest_s.items():
-            outcome = self.setting.visit.outcomes[name]
-            outcome.found |= state
-            with failure.caught(outcome, point.device):
-                self._judge(name)
-                self._bound(name, call_s)
+        with self.quiet():
+            for name, call_s in fastest_s.items():
+                outcome = self.setting.visit.outcomes[name]
+                outcome.found |= state
+                with failure.caught(outcome, point.device):
+                    self._judge(name)
+                    self.bound(name, call_s)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -160,7 +161,7 @@ class Standing:
         """Judge a call that was timed, and one on fresh values; raises Incorrect, or LeftChanged."""
         ready, work = self.ready[name], self.setting.work
         self.setting.announce(name, "last calls")
-        with self.quiet(), process_state.kept():
+        with process_state.kept(self._state):
             if not ready.audited.is_taken:
                 self._audit(ready)
             if ready.inputs.are_edited():
@@ -195,7 +196,7 @@ class Standing:
         direction = self.setting.work.direction if self.setting.work.with_gradients else None
         return gate.ask(ready.subject, ready.inputs.holding(self._shifts[trial]), direction)
 
-    def _bound(self, name: str, call_s: float) -> None:
+    def bound(self, name: str, call_s: float) -> None:
         """End the case if its time is impossible for the work; what is seen of the device is told to the visit."""
         ready, visit, work = self.ready[name], self.setting.visit, self.setting.work
 

@@ -109,7 +109,9 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         if name.startswith("test:half"):
             slots = {**SLOTS, "timings_s": [[jittered(0.5e-3), 1e-3]] * 3}
             outcomes[name]["found"] |= {"slots": slots}
-    return {"outcomes": outcomes, "busy_s": 0.0}
+    known = request["ceiling"] or {"flops_per_s": 0.0, "bytes_per_s": 0.0}
+    seen = {name: rate + 1.0 for name, rate in known.items()}
+    return {"outcomes": outcomes, "busy_s": 0.0, "ceiling": seen}
 
 
 def end_before_anyone(request: dict[str, Any], channel: Channel) -> None:

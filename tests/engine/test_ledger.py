@@ -78,6 +78,7 @@ def test_what_failed_without_a_cause_of_its_own_is_tried_again_in_the_next_sessi
     kept(first, "eager", status="crashed", own_cause=False)
     kept(first, "sdpa", status="crashed")
     assert first.missing(point(), 1) == first.missing(point(), 1, retry_failed=True) == []
+    first.close()
     second = opened(tmp_path)
     assert second.missing(point(), 1) == ["eager"]
     assert second.missing(point(), 1, retry_failed=True) == ["eager", "sdpa"]
@@ -264,10 +265,10 @@ def test_what_failed_before_is_tried_again_once_if_asked_for(tmp_path: Path) -> 
     assert ledger.missing(point(), 1, retry_failed=True) == []
     ledger.close()
     again = opened(tmp_path)
-    kept(again, "sdpa")
+    kept(again, "eager", "sdpa")
     assert again.missing(point(), 1, retry_failed=True) == []
     again.tabulate(point())
-    assert load(tmp_path)[["status", "processes"]].to_numpy().tolist() == [["ok", 1], ["ok", 1]]
+    assert load(tmp_path)[["status", "processes"]].to_numpy().tolist() == [["ok", 2], ["ok", 1]]
 
 
 def test_what_no_measurement_can_be_ends_as_an_error(tmp_path: Path) -> None:

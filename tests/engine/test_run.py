@@ -19,7 +19,7 @@ from bench.engine.run import Run
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from bench.store import journal, machine
+from bench.store import ceilings, journal, machine
 from bench.store.table import load
 from tests import mutants
 from tests.points import point
@@ -79,6 +79,20 @@ def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Pa
     assert (table["status"] == "ok").all()
     assert table["system_peak_bytes"]["eager"] == table["system_peak_bytes"]["sdpa"] == 65536
     assert table["system_peak_bytes"].isna()["test:exits_in_memory"]
+
+
+@scripted
+def test_the_best_that_was_seen_of_the_device_goes_to_the_next_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each worker is told what is known and says what it saw, one more here; it is kept beyond the run."""
+    monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
+    for processes in (1, 2):
+        with Run(swept("eager"), tmp_path / str(processes)) as run:
+            for at in run.sweep.points:
+                run.measure(at, processes)
+            env_id = run.environment.env_id
+    assert ceilings.recall(env_id, point()) == {"flops_per_s": 6.0, "bytes_per_s": 6.0}
 
 
 @scripted
@@ -188,6 +202,25 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
     with Run(sweep, tmp_path, retry_failed=True) as opened:
         opened.measure(sweep.points[0])
     assert load(tmp_path)["status"].tolist() == ["ok", "ok", "ok"]
+
+
+@scripted
+def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was measured without it has no ratio, so a resumed run measures the others once more."""
+    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
+    sweep = Sweep("tiny", (point(),), ("test:killed", "sdpa"), "test:killed", effort)
+    list(engine.run(sweep, tmp_path))
+    assert load(tmp_path)["status"].tolist() == ["crashed", "ok"]
+    assert len(lines(tmp_path)) == 3
+    monkeypatch.setenv("TEST_MERCY", "yes")
+    list(engine.run(sweep, tmp_path))
+    table = load(tmp_path)
+    assert table["processes"].tolist() == [2, 4]
+    assert table["speedup"].notna().all()
+    list(engine.run(sweep, tmp_path))
+    assert load(tmp_path)["processes"].tolist() == [2, 4]
 
 
 @scripted

@@ -70,7 +70,7 @@ def test_the_tolerance_comes_from_the_dtype() -> None:
 def test_on_large_shapes_items_at_random_are_compared_with_float64_and_all_with_plain_eager(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Above the limit float64 computes two items that the seed draws; an error in another one is seen too."""
+    """Above the limit float64 computes two items that the seed draws; an error in another one is seen all the same."""
     monkeypatch.setattr(gate, "WHOLE_BATCH_SCORES", 1)
     drawn = set()
     for seed in range(4):
