@@ -28,6 +28,8 @@ FINE, BAD, WRONG, INCOMPARABLE = 0, 1, 2, 3
 INTERRUPTED = 130
 """What a shell says of a program that Ctrl-C ended."""
 
+OWN = "your own: module:attribute, as Python imports it"
+
 Command = Callable[[argparse.Namespace], int]
 
 
@@ -87,8 +89,9 @@ def _list(_options: argparse.Namespace) -> int:
     }
     for title, entries in (
         ("sweeps", described),
-        ("layers", names.LAYERS),
-        ("implementations", names.IMPLEMENTATIONS),
+        ("layers", {**names.LAYERS, "mylayer:MyAttention": OWN}),
+        ("implementations", {**names.IMPLEMENTATIONS, "mykernel:adapt": OWN}),
+        ("options of implementations, as in online[block_tokens=64]", _options_of_implementations()),
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
@@ -96,6 +99,14 @@ def _list(_options: argparse.Namespace) -> int:
     console().print("which implementation supports which layer", style="bold")
     console().print(tables.matrix(LAYERS, catalogue.IMPLEMENTATIONS))
     return FINE
+
+
+def _options_of_implementations() -> dict[str, str]:
+    return {
+        name: "; ".join(f"{option}: {meaning}" for option, meaning in entry.options.items())
+        for name, entry in catalogue.IMPLEMENTATIONS.items()
+        if entry.options
+    }
 
 
 def _shape(model: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ def _kind(column: Column) -> type:
 
 
 def _meaning(column: Column) -> str:
-    choices = LAYERS if column.name == "layer" else column.choices
+    choices = [*LAYERS, "mylayer:MyAttention"] if column.name == "layer" else column.choices
     return f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
 
 
@@ -136,7 +136,11 @@ def sweep(option: argparse.Namespace) -> Sweep:
     """
     found: Sweep
     found, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
-    all_of(lambda: own.check(found.implementations), lambda: admission.check_threads(found))
+    all_of(
+        lambda: own.check(found.implementations),
+        lambda: own.check_layers(dict.fromkeys(point.layer for point in found.points)),
+        lambda: admission.check_threads(found),
+    )
     return found
 
 

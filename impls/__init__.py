@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from impls.catalogue import IMPLEMENTATIONS
 
 if TYPE_CHECKING:
-    from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, with_attend
+    from impls.contract import Adapt, Attend, Implementation, Unresolved, Unsupported, compiling, masked, with_attend
     from impls.layers.conv import ConvSelfAttention
     from impls.layers.patch import PatchAttention
     from impls.layers.self_attention import SelfAttention
     from impls.layers.vit import ViTAttention
-    from impls.lookup import Unresolved, build, compiles, resolve
+    from impls.lookup import build, compiles, resolve
     from impls.torch_compile import compiled
 
 _HOMES = {
@@ -25,13 +25,14 @@ _HOMES = {
     "Implementation": "impls.contract",
     "PatchAttention": "impls.layers.patch",
     "SelfAttention": "impls.layers.self_attention",
-    "Unresolved": "impls.lookup",
+    "Unresolved": "impls.contract",
     "Unsupported": "impls.contract",
     "ViTAttention": "impls.layers.vit",
     "build": "impls.lookup",
     "compiled": "impls.torch_compile",
     "compiles": "impls.lookup",
     "compiling": "impls.contract",
+    "masked": "impls.contract",
     "resolve": "impls.lookup",
     "with_attend": "impls.contract",
 }
@@ -51,6 +52,7 @@ __all__ = [
     "compiled",
     "compiles",
     "compiling",
+    "masked",
     "resolve",
     "with_attend",
 ]

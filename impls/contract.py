@@ -31,6 +31,10 @@ class Unsupported(Exception):  # noqa: N818 - a status, not an error
     """Raised by an adapter that can't express the layer it was given; the message is the reason."""
 
 
+class Unresolved(LookupError):  # noqa: N818 - a name that can't be used
+    """Raised for a name that gives no adapter or no layer; the message says why."""
+
+
 def compiling(adapt: Adapt) -> Adapt:
     """Return the adapter with the mark that its layer is meant to be compiled: a silent eager run is a fallback."""
     adapt.compiles = True  # type: ignore[attr-defined]  # functions take attributes

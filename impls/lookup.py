@@ -7,12 +7,8 @@ from importlib.metadata import entry_points
 from torch import nn
 
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS
-from impls.contract import Adapt, Implementation, Unsupported, declared_options
+from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options
 from impls.name import parse
-
-
-class Unresolved(LookupError):  # noqa: N818 - a name that is no implementation
-    """Raised for a name that gives no adapter; the message says why."""
 
 
 def build(layer: nn.Module, name: str) -> Implementation:
@@ -25,8 +21,8 @@ def build(layer: nn.Module, name: str) -> Implementation:
     ValueError for a name that breaks the grammar.
     """
     base, options = (parsed := parse(name)).base, parsed.options
-    reason = IMPLEMENTATIONS[base].refuses.get(type(layer).__name__) if base in IMPLEMENTATIONS else None
-    if reason:
+    is_ours = base in IMPLEMENTATIONS and type(layer).__module__.startswith("impls.layers.")
+    if is_ours and (reason := IMPLEMENTATIONS[base].refuses.get(type(layer).__name__)):
         raise Unsupported(reason)
     adapt = resolve(base)
     declared = declared_options(adapt)

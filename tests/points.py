@@ -41,6 +41,7 @@ CONV: dict[str, Any] = {
     "num_heads": 1,
     "qkv_bias": True,
 }
+OWN: dict[str, Any] = {**TINY, "layer": "tests.own_layers:Mine"}
 OF_LAYER = {"vit": TINY, "self": SELF, "patch": PATCH, "conv": CONV}
 """A tiny point of each layer, as a plan would make it."""
 

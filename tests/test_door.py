@@ -21,6 +21,7 @@ import bench.engine.run  # loaded once: a suite inside this process forgets what
 import bench.pytest_bridge
 import bench.show.plots
 import bench.show.tables  # noqa: F401 - the same
+from bench.cli import main
 from bench.engine import pool, preflight
 from bench.engine.preflight import Preflight
 from bench.engine.run import Run
@@ -135,6 +136,48 @@ def test_a_tiny_sweep_from_end_to_end(tiny: Path, tmp_path: Path) -> None:
     medians = {row["name"]: row["stats"]["median"] for row in rows}
     assert sorted(medians.values()) == sorted(table["latency_s"].dropna())
     assert len(rows) == 8
+
+
+def test_the_readmes_layer_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A layer of 15 lines is measured, compared, drawn, fitted and profiled as ours are; nothing of it is predicted."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "mylayer.py").write_text("# mylayer.py" + readme.split("# mylayer.py", 1)[1].split("```")[0])
+    run, layer = tmp_path / "run", "mylayer:MyAttention"
+    shape = ["--num-tokens", "5,7,9", "--channels", "12", "--num-heads", "3", "--batch", "2"]
+    effort = ["--processes", "2", "--target", "0.5", "--budget-s", "0.2"]
+    done = run_bench("--layer", layer, "--impl", "eager,sdpa,mha", *shape, *effort, "--run", str(run), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    table = load(run).set_index("implementation")
+    assert table["status"].to_dict() == {"eager": "ok", "sdpa": "ok", "mha": "unsupported"}
+    assert (table["error"].drop("mha") <= table["tolerance"].drop("mha")).all()
+    assert (table["peak_bytes"].drop("mha") > 0).all()
+    assert {*table["layer"]} == {layer}
+    assert main(["show", str(run)]) == main(["plot", str(run)]) == main(["scaling", str(run)]) == 0
+    assert main(["compare", str(run), str(run)]) == 0
+    capsys.readouterr()
+    profiled = subprocess.run(
+        [sys.executable, "-m", "bench", "profile", str(run), "--case", "implementation=sdpa,num_tokens=9"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert profiled.returncode == 0, profiled.stdout + profiled.stderr
+    assert "aten::" in profiled.stdout
+    assert f"sdpa · {layer} · float32" in profiled.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mylayer:MyAttention", "layer 'mylayer:MyAttention': there is no module mylayer"),
+        ("tests.own_layers:Stateing", "has no Stateing; it has .*; did you mean Stating[?]"),
+        ("mylayer.py", "layer 'mylayer.py' must be spelled module:attribute"),
+    ],
+)
+def test_a_layer_that_is_not_there_is_a_wrong_request(pytester: pytest.Pytester, name: str, said: str) -> None:
+    """One line says why, before anything starts, with pytest's status for a wrong request."""
+    done = pytester.runpytest_inprocess(str(ROOT / "bench"), "--layer", name)
+    assert int(done.ret) == 4
+    (line,) = [line for line in done.errlines if line.strip()]
+    assert re.search(said, line)
 
 
 def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) -> None:

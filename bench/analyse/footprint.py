@@ -1,7 +1,7 @@
 """The least memory that a case needs, so that what can't fit is not begun."""
 
 from bench.plan.case import Case, Point
-from bench.plan.layers import ITEM_BYTES, peak_bytes
+from bench.plan.layers import ITEM_BYTES, is_own, peak_bytes
 from bench.plan.layers import least_bytes as tensors_bytes
 
 REFERENCE_BYTES = 8
@@ -18,8 +18,11 @@ ONE_HEAD = ("manual",)
 
 
 def reference_bytes(point: Point) -> int:
-    """Return the bytes that the reference of a point needs at least: the point's tensors, and one item's scores."""
-    scores = point.num_heads * point.num_tokens**2
+    """Return the bytes that the reference of a point needs at least: the point's tensors, and one item's scores.
+
+    Whether a layer of the user's own holds scores is unknown, so there they are left out.
+    """
+    scores = 0 if is_own(point.layer) else point.num_heads * point.num_tokens**2
     return tensors_bytes(point) + REFERENCE_SCORES * scores * REFERENCE_BYTES
 
 
@@ -37,6 +40,8 @@ def least_bytes(case: Case) -> int:
 
 def _scores_bytes(case: Case) -> int:
     point = case.point
+    if is_own(point.layer):
+        return 0
     head = point.batch * point.num_tokens**2 * ITEM_BYTES[point.dtype]
     if case.implementation in ALL_SCORES:
         return point.num_heads * head

@@ -23,7 +23,7 @@ import torch
 from bench.measure.clock import Call, timer
 from bench.measure.neighbours import Neighbours
 from bench.plan.case import Point
-from bench.plan.layers import flops, least_bytes
+from bench.plan.layers.layer import Work
 from bench.show import units
 
 SIDES = {"cpu": (256, 512, 1024, 2048, 4096), "cuda": (8192, 16384)}
@@ -53,9 +53,9 @@ class Ceiling:
     flops_per_s: float
     bytes_per_s: float
 
-    def least_s(self, point: Point) -> float:
+    def least_s(self, work: Work) -> float:
         """Return the seconds that the work of a call takes at these rates."""
-        return max(flops(point) / self.flops_per_s, _moved_bytes(point) / self.bytes_per_s)
+        return max((work.flops or 0) / self.flops_per_s, work.moved_bytes / self.bytes_per_s)
 
     def raised(self, other: "Ceiling") -> "Ceiling":
         """Return the better of both rates."""
@@ -75,38 +75,46 @@ class Judgement:
 
 
 def judge(
-    point: Point, call_s: float, known: Ceiling | None, again: Callable[[], float], beside: int | None = None
+    point: Point,
+    work: Work,
+    call_s: float,
+    known: Ceiling | None,
+    again: Callable[[], float],
+    beside: int | None = None,
 ) -> Judgement:
     """Return whether a call may take as short as this, by the rule above.
 
+    `work` is that of a call; operations that are unknown make no time impossible.
     `known` is the best that was seen before; `again` times the call once more, and `beside` is no neighbour.
     """
     setting = point.device, point.dtype, point.threads
     best = known or _seen.get(setting) or _taken(point)
-    if best.least_s(point) <= MARGIN * call_s:
+    if work.moved_bytes <= COPIED_BYTES[_kind(point)]:  # a cache may hold them
+        work = Work(work.flops, 0)
+    if best.least_s(work) <= MARGIN * call_s:
         judgement = Judgement(best)
     else:
         neighbours = Neighbours(point.threads, beside)
         now, again_s = _confronted(point, again)
-        judgement = _judged(point, again_s, best, now, neighbours.share())
+        judgement = _judged(work, again_s, best, now, neighbours.share())
     _seen[setting] = judgement.best
     return judgement
 
 
-def _judged(point: Point, call_s: float, known: Ceiling, now: Ceiling, others: float) -> Judgement:
+def _judged(work: Work, call_s: float, known: Ceiling, now: Ceiling, others: float) -> Judgement:
     best = known.raised(now)
-    excess = best.least_s(point) / call_s
+    excess = best.least_s(work) / call_s
     if excess <= MARGIN:
         return Judgement(best)
-    was_quiet = others <= BUSY_SHARE and now.least_s(point) * SLOWED <= best.least_s(point)
-    words = _impossible(point, call_s, best)
+    was_quiet = others <= BUSY_SHARE and now.least_s(work) * SLOWED <= best.least_s(work)
+    words = _impossible(work, call_s, best)
     if excess > BEYOND or was_quiet:
         return Judgement(best, objection=f"impossible rate: {words}")
     return Judgement(best, doubt=f"perhaps an impossible rate, the machine was too busy to tell: {words}")
 
 
-def _impossible(point: Point, call_s: float, best: Ceiling) -> str:
-    operations, moved_bytes = flops(point), _moved_bytes(point)
+def _impossible(work: Work, call_s: float, best: Ceiling) -> str:
+    operations, moved_bytes = work.flops or 0, work.moved_bytes
     if operations / best.flops_per_s >= moved_bytes / best.bytes_per_s:
         rate, limit, unit, of = operations / call_s, best.flops_per_s, "FLOP/s", "a matrix product"
     else:
@@ -114,12 +122,6 @@ def _impossible(point: Point, call_s: float, best: Ceiling) -> str:
     return (
         f"the layer's work at this time would be {units.rate(rate, unit)}; {of} reaches {units.rate(limit, unit)} here"
     )
-
-
-def _moved_bytes(point: Point) -> int:
-    """Return the bytes that a call moves, 0 if a cache may hold them."""
-    moved = least_bytes(point)
-    return moved if moved > COPIED_BYTES[_kind(point)] else 0
 
 
 def _taken(point: Point) -> Ceiling:

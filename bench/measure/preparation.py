@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+import impls
 from bench.measure import (
     adapters,
     clock,
@@ -78,11 +79,15 @@ def _set_up(request: Request, visit: Visit, announce: Announce) -> Setting | Non
     announce("", "reference")
     try:
         workload.set_up(request.point)
+        state = process_state.State()
         work = workload.make(request.point, request.seed)
         trials = gate.trials(work, thorough=request.thorough)
+        if changed := state.restore(free=process_state.ANY):
+            raise process_state.LeftChanged(f"{changed} (when the layer was made or called)")
     except Exception as error:
+        is_of_layer = isinstance(error, impls.Unresolved | impls.Unsupported)  # whose words say so
         for outcome in visit.outcomes.values():
-            failure.end(outcome, request.point.device, error, "the reference failed: ")
+            failure.end(outcome, request.point.device, error, "" if is_of_layer else "the reference failed: ")
         return None
     timer = clock.timer(request.point.device, request.point.timing)
     return Setting(request, visit, work, trials, timer, announce)

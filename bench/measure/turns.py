@@ -205,7 +205,9 @@ class Standing:
                 return ready.timer(ready.call, ready.pace.calls)
 
         try:
-            judged = ceiling.judge(work.point, call_s, visit.ceiling, again, self.setting.request.beside)
+            judged = ceiling.judge(
+                work.point, work.least_work, call_s, visit.ceiling, again, self.setting.request.beside
+            )
         except Exception as error:
             if failure.is_out_of_memory(error):  # then nothing is called impossible
                 return

@@ -8,14 +8,18 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import cycle
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.plan.case import Point
-from bench.plan.layers import LAYERS
-from impls.layers import construct
+from bench.plan import layers
+from bench.plan.case import COLUMNS, Point
+from bench.plan.layers.layer import Work
+from impls.contract import NO_MASK
+from impls.layers import construct, statement
 
 SEED = 20_200_914
 """What weights and inputs are drawn from if nobody says another one: profiles and looks at memory see the same."""
@@ -39,6 +43,7 @@ class Workload:
 
     `layer` holds the weights, `values` what inputs are cut out of, `direction` is the gradient of the output,
     all drawn from `seed`, on the point's device in the point's dtype.
+    `flops` are the operations of a call, None if they are unknown.
     """
 
     point: Point
@@ -47,6 +52,13 @@ class Workload:
     values: Tensor
     shape: tuple[int, ...]
     direction: Tensor
+    flops: int | None = None
+
+    @property
+    def least_work(self) -> Work:
+        """What a call must do at least: its operations, and input, weights and output moved once."""
+        tensors = [self.x, self.direction, *self.layer.parameters()]
+        return Work(self.flops, sum(tensor.nbytes for tensor in tensors))
 
     @property
     def x(self) -> Tensor:
@@ -120,14 +132,19 @@ def set_up(point: Point) -> None:
 
 
 def make(point: Point, seed: int = SEED) -> Workload:
-    """Return the workload of a point; its values depend on the seed and the shape alone."""
-    dtype, shape = getattr(torch, point.dtype), _input_shape(point)
+    """Return the workload of a point; its values depend on the seed and the shape alone.
+
+    Raises `impls.Unresolved` if a layer of the user's own can't be imported or breaks the contract, `impls.Unsupported`
+    if it doesn't take the point's mask.
+    """
+    dtype = getattr(torch, point.dtype)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        layer = _layer(point)
+        layer = _layer(point).train(point.mode != "inference")
+        shape = _input_shape(point, layer)
         values = torch.randn(math.prod(shape) + SHIFTS)
-        direction = torch.randn(_output_shape(layer, shape))
-    layer.train(point.mode != "inference")
+        output_shape, flops = _traced(point, layer, values[: math.prod(shape)].view(shape))
+        direction = torch.randn(output_shape)
     return Workload(
         point=point,
         seed=seed,
@@ -135,6 +152,7 @@ def make(point: Point, seed: int = SEED) -> Workload:
         values=values.to(point.device, dtype),
         shape=shape,
         direction=direction.to(point.device, dtype),
+        flops=flops,
     )
 
 
@@ -165,23 +183,74 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
 
 
 def _layer(point: Point) -> nn.Module:
-    layer = construct(LAYERS[point.layer].module, dataclasses.asdict(point))
+    asked = [column for column in COLUMNS.values() if column.changes_function and not column.goes_without_saying(point)]
+    required = [column.name for column in asked] if layers.is_own(point.layer) else []  # a plan judges those of ours
+    layer = construct(layers.module_of(point.layer), dataclasses.asdict(point), required)
     if isinstance(layer, impls.ConvSelfAttention):
         nn.init.constant_(layer.gamma, GAMMA)
     return layer
 
 
-def _input_shape(point: Point) -> tuple[int, ...]:
-    """Return the shape of tokens, or of images where the layer takes those."""
+def _input_shape(point: Point, layer: nn.Module) -> tuple[int, ...]:
+    """Return the shape that the layer states, or else that of tokens, or of images if a layer of ours takes those."""
+    if layers.is_own(point.layer):
+        stated = statement(point.layer, layer, "input_shape")
+        return _checked_shape(point, stated(point)) if stated else (point.batch, point.num_tokens, point.token_len)
     if point.image_size is None:
         return point.batch, point.num_tokens, point.token_len
     return point.batch, _image_channels(point), point.image_size, point.image_size
+
+
+def _checked_shape(point: Point, shape: Any) -> tuple[int, ...]:
+    sizes = tuple(shape) if isinstance(shape, tuple | list) else ()
+    if not all(isinstance(size, int) and size > 0 for size in sizes) or sizes[:1] != (point.batch,):
+        raise impls.Unresolved(
+            f"layer {point.layer!r}: input_shape(point) must return whole numbers that begin with the batch "
+            f"{point.batch}, got {shape!r}"
+        )
+    return sizes
 
 
 def _image_channels(point: Point) -> int:
     return point.token_len // (point.patch_size or 1) ** 2
 
 
-def _output_shape(layer: nn.Module, shape: tuple[int, ...]) -> torch.Size:
-    output: Tensor = copy.deepcopy(layer).to("meta")(torch.empty(shape, device="meta"))
-    return output.shape
+def _traced(point: Point, layer: nn.Module, x: Tensor) -> tuple[torch.Size, int | None]:
+    """Return the shape of the layer's output and the operations of a call, as far as they are known."""
+    if not layers.is_own(point.layer):
+        output: Tensor = copy.deepcopy(layer).to("meta")(x.to("meta"))
+        return output.shape, layers.flops(point)
+    try:
+        made, counted = _counted(point, copy.deepcopy(layer).to("meta"), x.to("meta"))
+    except Exception:  # a layer may do what only tensors with values can
+        made, counted = _tried(point, layer, x)
+    if type(made) is not Tensor or made.shape[:1] != (point.batch,):
+        got = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
+        raise impls.Unresolved(
+            f"layer {point.layer!r} must return a tensor whose first dimension is the batch {point.batch}, got {got}"
+        )
+    stated = statement(point.layer, layer, "flops")
+    return made.shape, stated(point) if stated else counted
+
+
+def _tried(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:
+    try:
+        return _counted(point, copy.deepcopy(layer), x)
+    except Exception as error:
+        first = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise impls.Unresolved(
+            f"layer {point.layer!r} can't take x {list(x.shape)}: {first}; "
+            "a layer whose input isn't [B, N, token_len] states its shape by input_shape(point)"
+        ) from error
+
+
+def _counted(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:
+    """Return a layer's output, and the operations that torch counts in a call of the point's mode.
+
+    A masked layer may compute scores that nobody needs, so there the count is no measure of the work.
+    """
+    with FlopCounterMode(display=False) as counter, torch.enable_grad():
+        output = layer(x.detach().requires_grad_(point.mode == "train"))
+        if point.mode == "train" and isinstance(output, Tensor):
+            output.sum().backward()
+    return output, None if point.mask != NO_MASK else counter.get_total_flops() or None

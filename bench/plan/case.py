@@ -106,6 +106,7 @@ class Point:
         words=lambda value: "with qkv bias" if value else "without qkv bias",
         usual=False,
         default=DERIVED,
+        changes_function=True,
     )
     qk_scale: float | None = column(
         kind=Kind.NUMBER,
@@ -114,6 +115,7 @@ class Point:
         short="s{:g}",
         words=lambda value: "qk scale of the layer" if value is None else f"qk scale {value:g}",
         default=DERIVED,
+        changes_function=True,
     )
     key_channels: int | None = column(
         kind=Kind.COUNT,
@@ -122,6 +124,7 @@ class Point:
         short="k{}",
         words="keys C={}",
         default=DERIVED,
+        changes_function=True,
     )
     image_size: int | None = column(
         kind=Kind.COUNT,
@@ -150,6 +153,7 @@ class Point:
         words="mask {}",
         usual="none",
         option="shape",
+        changes_function=True,
     )
     threads: int = column(
         kind=Kind.COUNT,

@@ -46,6 +46,7 @@ class Column:
     `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
     `usual` is a value, or a function from a point to it, that goes without saying in both.
     `said_with` names the column whose words hold this one too.
+    `changes_function` is true if a layer that doesn't take the column computes another function than was asked for.
     `option` is the group of the command line's options that has one of this name: shape, execution, or empty.
     """
 
@@ -59,6 +60,7 @@ class Column:
     words: str | Callable[[Any], str] = "{}"
     usual: Any = REQUIRED
     said_with: str = ""
+    changes_function: bool = False
     option: str = ""
     is_ok: Callable[[Any], bool] = lambda _value: True
     rule: str = ""

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bench.plan import own
 from bench.plan.case import COLUMNS, POINT_COLUMNS, Point, default_timing
 from bench.plan.columns import DERIVED, REQUIRED, Kind
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
@@ -76,6 +77,13 @@ def _check_list(key: str, values: list[Any]) -> None:
         raise WrongRequest(f"{key} = [] must hold at least one value")
     for value in values:
         COLUMNS[key].check(value)
-        if key == "layer" and not is_layer(value):
-            expected = (*LAYERS, "module:attribute")
-            raise WrongRequest(f"layer = {value!r} must be one of {', '.join(expected)}{suggestion(value, expected)}")
+        if key == "layer":
+            _check_layer(value)
+
+
+def _check_layer(name: str) -> None:
+    if misspelled := own.misspelled(name, "layer") if name not in LAYERS else "":
+        raise WrongRequest(misspelled)
+    if not is_layer(name):
+        expected = (*LAYERS, "module:attribute")
+        raise WrongRequest(f"layer = {name!r} must be one of {', '.join(expected)}{suggestion(name, expected)}")

@@ -1,4 +1,4 @@
-"""A user's own implementation, `module:attribute`: looked for before anything starts, without importing it."""
+"""A user's own implementation or layer, `module:attribute`: looked for before anything starts, without importing it."""
 
 import ast
 import importlib
@@ -14,6 +14,9 @@ from impls.name import parse
 ATTEND_PARAMETERS = 3
 """A function that asks for so many values can't be an adapter, which takes the layer alone."""
 
+USUAL_ATTRIBUTES = {"implementation": "adapt", "layer": "MyAttention"}
+"""What a refusal proposes if a name has no attribute."""
+
 UNTOLD = {"exec", "eval", "globals", "locals", "setattr", "vars"}
 """A module that uses one of these may have names that its source doesn't show."""
 
@@ -23,13 +26,13 @@ def search_path() -> list[str]:
     return list(dict.fromkeys(entry or str(Path.cwd()) for entry in ("", *sys.path)))
 
 
-def misspelled(name: str) -> str:
+def misspelled(name: str, kind: str = "implementation") -> str:
     """Return the line that refuses a file's name in place of `module:attribute`, empty if the name isn't one."""
     module, colon, attribute = name.partition(":")
     if colon:
         right, is_wrong = _dotted(module), bool(attribute) and _dotted(module) not in ("", module)
     elif "/" in module or module.endswith(".py"):
-        right, attribute, is_wrong = _dotted(module), "adapt", True
+        right, attribute, is_wrong = _dotted(module), USUAL_ATTRIBUTES[kind], True
     else:
         right, _, attribute = module.rpartition(".")
         is_wrong = bool(right and attribute)
@@ -37,7 +40,7 @@ def misspelled(name: str) -> str:
         return ""
     where = ", and run it from that folder" if _is_elsewhere(module) else ""
     return (
-        f"implementation {name!r} must be spelled module:attribute, the module as Python imports it; "
+        f"{kind} {name!r} must be spelled module:attribute, the module as Python imports it; "
         f"did you mean {right}:{attribute}{where}?"
     )
 
@@ -50,8 +53,15 @@ def check(names: Iterable[str]) -> None:
         raise WrongRequest("\n".join(mistakes))
 
 
-def objection(name: str, path: Sequence[str]) -> str:
-    """Return why `module:attribute` can't be an implementation, in one line; empty if nothing speaks against it.
+def check_layers(names: Iterable[str]) -> None:
+    """Raise WrongRequest, with a line for each, if a user's layers can't be where a worker will look."""
+    path = search_path()
+    if mistakes := [line for name in names if ":" in name and (line := objection(name, path, "layer"))]:
+        raise WrongRequest("\n".join(mistakes))
+
+
+def objection(name: str, path: Sequence[str], kind: str = "implementation") -> str:
+    """Return why `module:attribute` can't be an implementation or layer, in one line; empty if it may be one.
 
     The module is looked for in the folders of `path` and read, never run: what a source can't tell is not judged.
     """
@@ -61,7 +71,7 @@ def objection(name: str, path: Sequence[str]) -> str:
     if spec is None:
         near = suggestion(module, _modules_here()) if "." not in module else ""
         return (
-            f"implementation {name!r}: there is no module {module}; "
+            f"{kind} {name!r}: there is no module {module}; "
             f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH{near}"
         )
     tree = _source(spec)
@@ -72,8 +82,8 @@ def objection(name: str, path: Sequence[str]) -> str:
     if names is not None and first not in names:
         known = sorted(name for name in names if not name.startswith("_"))
         said = f"it has {', '.join(known)}" if known else "it has no names"
-        return f"implementation {name!r}: {module} has no {first}; {said}{suggestion(first, known)}"
-    return _raw_attend(module, attribute, tree)
+        return f"{kind} {name!r}: {module} has no {first}; {said}{suggestion(first, known)}"
+    return _raw_attend(module, attribute, tree) if kind == "implementation" else ""
 
 
 def _dotted(module: str) -> str:

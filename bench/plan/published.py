@@ -34,19 +34,24 @@ class Published:
     at: Mapping[str, Any] = field(hash=False)
 
     def is_for(self, point: Point) -> bool:
-        """Return whether a point has every column that the figure was measured at; any GPU is `cuda`."""
+        """Return whether a point has every column that the figure was measured at; any GPU is `cuda`.
+
+        A figure that says nothing of a mask was measured without one.
+        """
         values = {**vars(point), "device": point.device.partition(":")[0]}
-        return all(values[name] == value for name, value in self.at.items())
+        return all(values[name] == value for name, value in {"mask": "none", **self.at}.items())
 
     def latency_s(self, point: Point) -> float:
         """Return the figure as seconds a call of a point.
 
-        The core's operations are 4·B·N²·C: two products, a multiply-add counted as two (arXiv 2307.08691, 4.1).
+        The core's operations are 4·B·N²·C: two products, a multiply-add counted as two; with a causal mask half of
+        them (arXiv 2307.08691, 4.1).
         """
         if self.unit == "items_per_s":
             return point.batch / self.value
         if self.unit == "core_flops_per_s":
-            return 4 * point.batch * point.num_tokens**2 * point.channels / self.value
+            halves = 2 if point.mask == "causal" else 1
+            return 4 * point.batch * point.num_tokens**2 * point.channels / halves / self.value
         return self.value
 
 

@@ -8,6 +8,7 @@ from torch.overrides import TorchFunctionMode
 from torch.profiler import record_function
 
 from bench.plan.case import Case
+from bench.plan.layers import LAYERS
 
 BEFORE = {
     "linear": "qkv projection",
@@ -51,9 +52,11 @@ def call(case: Case) -> Iterator[None]:
     """Label one call of a case, to be run inside.
 
     `stepwise` labels its stages itself; those of `eager` are labelled by what its functions do, since labels in its
-    own code would cost time in every measurement. Other implementations have steps of their own, without names here.
+    own code would cost time in every measurement. Other implementations, and layers of the user's own, have steps
+    without names here.
     """
-    with record_function(name(case)), Stages(case.point.layer) if case.implementation == "eager" else nullcontext():
+    is_known = case.implementation == "eager" and case.point.layer in LAYERS
+    with record_function(name(case)), Stages(case.point.layer) if is_known else nullcontext():
         yield
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from bench.analyse.fastest import fastest_first
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, unknown
+from bench.plan.layers import LAYERS
 from bench.show.rows import by_point
 
 STEPWISE = "stepwise"
@@ -43,10 +44,15 @@ def with_stages(cases: Sequence[Case], table: pd.DataFrame) -> list[Case]:
 
 
 def _stepwise(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """Return a row of stepwise for each point at which something is ok, but those at which it failed itself."""
-    rows = measured.assign(implementation=STEPWISE).drop_duplicates([*CASE_COLUMNS])
+    """Return a row of stepwise for each point at which something is ok, but those at which it failed itself.
+
+    It spells out the steps of the layers that have a name, and of no other.
+    """
+    rows = (
+        measured[measured["layer"].isin(list(LAYERS))].assign(implementation=STEPWISE).drop_duplicates([*CASE_COLUMNS])
+    )
     failed = {*_cases(table[(table["implementation"] == STEPWISE) & (table["status"] != "ok")])}
-    return rows[[case not in failed for case in _cases(rows)]]
+    return rows[pd.Series([case not in failed for case in _cases(rows)], index=rows.index, dtype=bool)]
 
 
 def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:

@@ -1,9 +1,9 @@
 """The origin's spelling: two matrix products with a softmax between them."""
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from impls.attend.causal import hide
-from impls.contract import with_attend
+from impls.contract import Implementation, with_attend
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
@@ -18,4 +18,9 @@ def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = 
     return scores @ v
 
 
-adapt = with_attend(attend)
+def adapt(layer: nn.Module) -> Implementation:
+    """Return the layer with this core; a layer without an `attend` is returned as it is, so that there is a baseline.
+
+    Raises `Unsupported` as `with_attend` does.
+    """
+    return with_attend(attend)(layer) if hasattr(layer, "attend") else layer

@@ -5,48 +5,74 @@
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 
+from impls.contract import NO_MASK, Unresolved, Unsupported, mask_of
+
 Columns = Mapping[str, Any]
 
-ALIASES: Mapping[str, Callable[[Columns], Any]] = {
-    "dim": lambda columns: columns["token_len"],
-    "chan": lambda columns: columns["channels"],
-    "embed_dim": lambda columns: columns["channels"],
-    "heads": lambda columns: columns["num_heads"],
-    "dim_k": lambda columns: columns["key_channels"],
-    "dim_v": lambda columns: columns["channels"],
+ALIASES: Mapping[str, str] = {
+    "dim": "token_len",
+    "chan": "channels",
+    "embed_dim": "channels",
+    "heads": "num_heads",
+    "dim_k": "key_channels",
+    "dim_v": "channels",
+}
+"""Other names under which a constructor may ask for columns of a point."""
+
+DERIVED: Mapping[str, Callable[[Columns], Any]] = {
     "in_channels": lambda columns: columns["token_len"] // (columns["patch_size"] or 1) ** 2,
 }
-"""Other names under which a constructor may ask for columns of a point; `in_channels` are those of an image."""
+"""What a constructor may ask for that follows from columns; `in_channels` are those of an image."""
 
 
-def construct(layer: str, columns: Columns) -> nn.Module:
+def construct(layer: str, columns: Columns, required: Collection[str] = ()) -> nn.Module:
     """Return a layer made from the columns of a point that its constructor's signature names, in whatever order.
 
-    `layer` is `module:attribute` of a class or function.
-    Raises LookupError if the layer can't be imported or asks for what is no column.
+    `layer` is `module:attribute` of a class or function; `required` are columns that its signature must name.
+    Raises Unresolved if the layer can't be imported, asks for what is no column, or makes no module of the contract;
+    `Unsupported` if its signature doesn't name a column that is required.
     """
     make = _import(layer)
-    module = make(**_arguments(layer, make, columns))
+    arguments = _arguments(layer, make, columns)
+    taken = {ALIASES.get(name, name) for name in arguments}
+    if missing := [f"{name} = {columns[name]}" for name in required if name not in taken]:
+        raise Unsupported(f"layer {layer!r} does not take {' and '.join(missing)}, which the point asks for")
+    module = make(**arguments)
+    mask = columns.get("mask", NO_MASK)
     if not isinstance(module, nn.Module):
-        raise LookupError(f"layer {layer!r} must make a torch.nn.Module, got {type(module).__name__}")
+        raise Unresolved(f"layer {layer!r} must make a torch.nn.Module, got {type(module).__name__}")
+    if hasattr(module, "attend") and mask_of(module) != mask:
+        raise Unresolved(f"layer {layer!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     return module
+
+
+def statement(layer: str, module: nn.Module, name: str) -> Callable[[Any], Any] | None:
+    """Return the function of a point by which a layer states something of itself; None if it doesn't state it.
+
+    It is a method of the layer, or an attribute of the function that makes the layer.
+    """
+    for owner in (module, _import(layer)):
+        stated = getattr(owner, name, None)
+        if callable(stated):
+            return cast(Callable[[Any], Any], stated)
+    return None
 
 
 def _import(layer: str) -> Callable[..., Any]:
     module, _, attribute = layer.partition(":")
     try:
         make = reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except Exception as error:  # whatever a user's file does when it is read
+    except (Exception, SystemExit) as error:  # whatever a user's file does when it is read
         kind = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
-        raise LookupError(f"layer {layer!r} can't be imported: {kind}{error}") from error
+        raise Unresolved(f"layer {layer!r} can't be imported: {kind}{error}") from error
     if not callable(make):
-        raise LookupError(f"layer {layer!r} must be callable, got {type(make).__name__}")
+        raise Unresolved(f"layer {layer!r} must be callable, got {type(make).__name__}")
     return make
 
 
@@ -56,11 +82,13 @@ def _arguments(layer: str, make: Callable[..., Any], columns: Columns) -> dict[s
         if name in columns:
             arguments[name] = columns[name]
         elif name in ALIASES:
-            arguments[name] = ALIASES[name](columns)
+            arguments[name] = columns[ALIASES[name]]
+        elif name in DERIVED:
+            arguments[name] = DERIVED[name](columns)
         elif parameter.default is parameter.empty and parameter.kind not in (
             parameter.VAR_POSITIONAL,
             parameter.VAR_KEYWORD,
         ):
-            known = ", ".join([*columns, *ALIASES])
-            raise LookupError(f"layer {layer!r} asks for {name!r}, which is no column; expected some of {known}")
+            known = ", ".join([*columns, *ALIASES, *DERIVED])
+            raise Unresolved(f"layer {layer!r} asks for {name!r}, which is no column; expected some of {known}")
     return arguments

@@ -138,3 +138,21 @@ def test_a_layer_that_the_catalogue_refuses_is_unsupported(name: str) -> None:
         build(SelfAttention(8, 4, 8), name)
 
     assert str(refusal.value) == IMPLEMENTATIONS[name].refuses["SelfAttention"]
+
+
+class ConvSelfAttention(SelfAttention):
+    """A user's layer that has the name of one of ours."""
+
+
+def test_what_is_known_of_our_layers_is_not_said_of_a_users_layer_of_that_name() -> None:
+    """`sdpa_flash` refuses the layer conv by its name; a user's class of the same name is tried."""
+    assert callable(build(ConvSelfAttention(6, 6, 6), "sdpa_flash"))
+
+
+def test_eager_is_a_layer_without_attend_as_it_is() -> None:
+    """So every layer has a baseline, and what would replace the core is unsupported."""
+    layer = nn.Linear(3, 3)
+
+    assert build(layer, "eager") is layer
+    with pytest.raises(Unsupported, match="Linear has no attend to replace"):
+        build(layer, "sdpa")

@@ -7,14 +7,16 @@ import pytest
 
 from bench.measure import ceiling
 from bench.measure.ceiling import BEYOND, MARGIN, Ceiling, Judgement
-from bench.plan import layers as work
+from bench.plan.layers import flops, least_bytes
+from bench.plan.layers.layer import Work
 from tests.measure.test_visit import visited
 from tests.points import point
 
 AT = point(num_tokens=64, channels=64, num_heads=4)
 LARGE = point(batch=4096, num_tokens=64, channels=64, num_heads=4)
 BEST = Ceiling(flops_per_s=1e9, bytes_per_s=1e9)
-WORK_S = work.flops(AT) / BEST.flops_per_s
+WORK = Work(flops(AT), least_bytes(AT))
+WORK_S = (flops(AT) or 0) / BEST.flops_per_s
 """What the work of a call takes at the best that is known."""
 
 
@@ -55,7 +57,7 @@ def confronted(monkeypatch: pytest.MonkeyPatch) -> Shows:
 
 def judged(excess: float, again: float | None = None, known: Ceiling | None = BEST) -> Judgement:
     """Return the judgement on a call that takes so many times less than its work does at the best, then and again."""
-    return ceiling.judge(AT, WORK_S / excess, known, lambda: WORK_S / (again or excess))
+    return ceiling.judge(AT, WORK, WORK_S / excess, known, lambda: WORK_S / (again or excess))
 
 
 def test_a_possible_time_is_not_looked_at_again(confronted: Shows) -> None:
@@ -108,14 +110,20 @@ def test_far_beyond_the_best_is_impossible_on_any_machine(confronted: Shows, rea
 def test_more_bytes_than_a_copy_moves_are_impossible(confronted: Shows) -> None:
     """A call too large for a cache is held against the copy as well."""
     confronted.append((Ceiling(1e15, 1e9), 0.0))
-    best, call_s = Ceiling(1e15, 1e9), work.least_bytes(LARGE) / 2e9
-    said = ceiling.judge(LARGE, call_s, best, lambda: call_s).objection
+    best, call_s = Ceiling(1e15, 1e9), least_bytes(LARGE) / 2e9
+    said = ceiling.judge(LARGE, Work(flops(LARGE), least_bytes(LARGE)), call_s, best, lambda: call_s).objection
     assert "would be 2.00 GB/s; a copy reaches 1.00 GB/s" in said
 
 
 def test_a_small_call_is_not_held_against_the_copy(confronted: Shows) -> None:
     """What fits in a cache may move faster than memory."""
-    assert ceiling.judge(AT, 1e-6, Ceiling(1e15, 1.0), lambda: math.nan).objection == ""
+    assert ceiling.judge(AT, WORK, 1e-6, Ceiling(1e15, 1.0), lambda: math.nan).objection == ""
+
+
+def test_work_that_nobody_knows_makes_no_time_impossible(confronted: Shows) -> None:
+    """A layer whose operations are unknown is not held against a product."""
+    unknown = Work(None, least_bytes(AT))
+    assert ceiling.judge(AT, unknown, 1e-9, BEST, lambda: math.nan) == Judgement(BEST)
 
 
 def test_the_real_ceiling_lies_above_a_real_layer() -> None:

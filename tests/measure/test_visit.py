@@ -69,6 +69,42 @@ def test_a_causal_point(layer: str) -> None:
     assert "does not declare the keyword mask" in made.outcomes[knows_none].detail
 
 
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        ("Mine", {"eager": "ok", "sdpa": "ok", "stepwise": "unsupported", "mha": "unsupported"}),
+        ("Whole", {"eager": "ok", "sdpa": "unsupported", "stepwise": "unsupported", "mha": "unsupported"}),
+    ],
+)
+def test_a_layer_of_the_users_own(layer: str, expected: dict[str, str]) -> None:
+    """Its core is replaced if it has one; as it is, it is the baseline; what knows our layers alone is unsupported."""
+    made = visited(*expected, "tests.mutants:mean_of_values", layer=f"tests.own_layers:{layer}")
+    mutant = "incorrect" if layer == "Mine" else "unsupported"
+    assert statuses(made) == {**expected, "tests.mutants:mean_of_values": mutant}
+    assert made.outcomes["eager"].found["peak_bytes"] > 0
+    if layer == "Whole":
+        assert made.outcomes["sdpa"].detail == "Whole has no attend to replace"
+
+
+@pytest.mark.parametrize(
+    ("layer", "columns", "status", "detail"),
+    [
+        ("tests.own_layers:Wide", {}, "error", "layer 'tests.own_layers:Wide' can't take x [2, 7, 12]"),
+        ("no_such_module:Layer", {}, "error", "layer 'no_such_module:Layer' can't be imported"),
+        ("tests.own_layers:Whole", {"mask": "causal"}, "unsupported", "layer 'tests.own_layers:Whole' does not take"),
+        ("tests.own_layers:MultiThreaded", {}, "error", "torch's threads changed"),
+    ],
+)
+def test_a_users_layer_that_cannot_be_measured_is_a_row(
+    layer: str, columns: dict[str, Any], status: str, detail: str
+) -> None:
+    """Every implementation ends with the layer's reason, and the state of the process is put back."""
+    made = visited("eager", "sdpa", layer=layer, **columns)
+    assert statuses(made) == {"eager": status, "sdpa": status}
+    assert all(detail in outcome.detail for outcome in made.outcomes.values())
+    assert torch.get_num_threads() == point().threads
+
+
 def test_one_that_fails_while_it_is_timed_is_an_error_without_a_time() -> None:
     """An exception in the rounds ends the case, its slots are not kept."""
     made = visited("eager", "tests.foreign:raises_later", limits=LONG)

@@ -1,9 +1,12 @@
 """The workload: the same weights and inputs for everyone, and calls in the point's mode."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
+import impls
 from bench.measure import workload
 from tests.points import of_layer, point
 
@@ -108,3 +111,77 @@ def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time(
         assert torch.equal(one, other)
         assert one.abs().max() > 0
     assert all(weight.grad is None for weight in subject.layer.parameters())
+
+
+def own(name: str, **columns: Any) -> workload.Workload:
+    """Return the workload of a tiny point of a user's layer: B=2, N=7, 12 channels, 3 heads."""
+    return workload.make(point(layer=f"tests.own_layers:{name}", **columns))
+
+
+PROJECTION = 2 * 2 * 7 * 12 * 36
+"""Operations of the projection from 12 to 3 · 12: two for each of B·N·12·36 multiplications."""
+
+CORE = 2 * 2 * (2 * 7 * 7 * 12)
+"""Operations of both products of the core: two for each of B·N²·12 multiplications."""
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "flops"),
+    [
+        ("Mine", {}, PROJECTION + CORE),
+        ("Mine", {"mode": "train"}, 3 * (PROJECTION + CORE)),
+        ("OfValues", {}, PROJECTION + CORE),
+        ("Mine", {"mask": "causal"}, None),
+        ("Stating", {}, 2000),
+    ],
+)
+def test_the_operations_of_a_users_layer_are_stated_or_counted(
+    name: str, columns: dict[str, Any], flops: int | None
+) -> None:
+    """Torch counts what a layer doesn't state, backward too; with a mask nobody knows what a call needs."""
+    assert own(name, **columns).flops == flops
+
+
+def test_a_users_layer_takes_tokens_unless_it_states_another_shape() -> None:
+    """The input is [B, N, token_len], or what input_shape says; the widths are those of the columns."""
+    assert own("Mine", token_len=10).x.shape == (2, 7, 10)
+    assert own("Mine", token_len=10).direction.shape == (2, 7, 12)
+    assert own("Stating").x.shape == (2, 1, 7, 12)
+
+
+def test_the_least_work_counts_the_tensors_that_are_there() -> None:
+    """Input, output and weights move once: those of a user's layer are known once it is made."""
+    values = 2 * 7 * 12 + 2 * 7 * 12 + 12 * 36 + 36
+    assert own("Mine").least_work.moved_bytes == 4 * values
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "reason"),
+    [
+        ("Wide", {}, "can't take x [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        ("Pair", {}, "must return a tensor whose first dimension is the batch 2, got tuple"),
+        ("Misstating", {}, "input_shape(point) must return whole numbers that begin with the batch 2, got (7, 12)"),
+        ("Forgetful", {"mask": "causal"}, "must keep its mask as self.mask = 'causal', got 'none'"),
+        ("Nothing", {}, "can't be imported"),
+    ],
+)
+def test_a_users_layer_that_breaks_the_contract_is_refused(name: str, columns: dict[str, Any], reason: str) -> None:
+    """The refusal names the layer and the rule."""
+    with pytest.raises(impls.Unresolved) as refusal:
+        own(name, **columns)
+    assert f"layer 'tests.own_layers:{name}'" in str(refusal.value)
+    assert reason in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"mask": "causal"}, "mask = causal"),
+        ({"qkv_bias": True, "qk_scale": 0.5}, "qkv_bias = True and qk_scale = 0.5"),
+        ({"key_channels": 4}, "key_channels = 4"),
+    ],
+)
+def test_what_a_users_layer_does_not_take_is_unsupported(columns: dict[str, Any], said: str) -> None:
+    """A layer is never measured under the name of another function."""
+    with pytest.raises(impls.Unsupported, match=f"does not take {said}, which the point asks for"):
+        own("Whole", **columns)

@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 from torch import nn
 
+from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import LAYERS
+from bench.plan.layers import LAYERS, flops, least_bytes, peak_bytes, steps
 from bench.plan.layers.conv import KEY_SHARE
 from impls import layers
 from impls.layers import conv
 from tests.points import OF_LAYER, of_layer
+
+OWN = {"threads": 1, "layer": "mylayer:MyAttention", "num_tokens": 7, "channels": 10}
 
 LEAST: dict[str, dict[str, Any]] = {
     "vit": {"num_tokens": 7, "channels": 12, "num_heads": 3},
@@ -106,3 +109,34 @@ def test_what_can_be_said(layer: str, values: dict[str, Any], expected: dict[str
 def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], said: str) -> None:
     """What the layer needs and lacks, has no place for or fixes otherwise is said in one line, with the numbers."""
     assert refusal(layer, **values) == said
+
+
+def test_a_users_layer_needs_tokens_and_channels() -> None:
+    """The token length follows the channels, and heads need not divide them: that is the layer's own rule."""
+    (made,) = expand({**DEFAULTS, **OWN, "num_heads": 3})
+    assert (made.token_len, made.num_heads, made.qkv_bias, made.mask) == (10, 3, False, "none")
+    with pytest.raises(WrongRequest, match="num_tokens is missing; the layer mylayer:MyAttention needs it"):
+        list(expand({name: value for name, value in {**DEFAULTS, **OWN}.items() if name != "num_tokens"}))
+
+
+def test_nothing_is_predicted_of_a_users_layer() -> None:
+    """It has no steps, no count of operations and no peak; its least bytes are those of its input and output."""
+    (made,) = expand({**DEFAULTS, **OWN})
+    assert (flops(made), peak_bytes(Case(made, "eager")), dict(steps(made))) == (None, None, {})
+    assert least_bytes(made) == 4 * (8 * 7 * 10 + 8 * 7 * 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("mylayer.py", "layer 'mylayer.py' must be spelled module:attribute"),
+        ("./mylayer.py:MyAttention", "did you mean mylayer:MyAttention?"),
+        ("mylayer:", "must be one of conv, patch, self, vit, module:attribute"),
+        ("vti", "did you mean vit?"),
+    ],
+)
+def test_what_is_no_layer_is_refused(name: str, reason: str) -> None:
+    """The refusal says what came and what could have come."""
+    with pytest.raises(WrongRequest) as refused:
+        list(expand({**DEFAULTS, **OWN, "layer": name}))
+    assert reason in str(refused.value)

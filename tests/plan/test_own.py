@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.plan import own
+from bench.plan.errors import WrongRequest
 
 KERNEL = """
 raise SystemExit("this file must not run")
@@ -122,3 +123,23 @@ def test_the_name_of_a_file_is_refused_with_the_right_spelling(name: str, right:
 def test_what_is_no_file_is_no_misspelling(name: str) -> None:
     """A right spelling, and a name that is wrong in another way, are left to others."""
     assert own.misspelled(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "reasons"),
+    [
+        ("mykernle:Kernel", ["layer 'mykernle:Kernel': there is no module mykernle", "did you mean mykernel?"]),
+        ("mykernel:Kernle", ["layer 'mykernel:Kernle': mykernel has no Kernle", "did you mean Kernel?"]),
+    ],
+)
+def test_a_layer_that_is_not_there_is_refused(name: str, reasons: list[str], folder: Path) -> None:
+    """A layer is looked for as an implementation is, and the line says that it is one."""
+    line = own.objection(name, [str(folder)], "layer")
+    assert all(reason in line for reason in reasons)
+
+
+def test_a_layer_may_be_any_name_of_a_module(folder: Path) -> None:
+    """A function that takes three values is no adapter, and may well make a layer."""
+    assert own.objection("mykernel:attend", [str(folder)], "layer") == ""
+    with pytest.raises(WrongRequest, match="layer 'no_such_module:Layer'"):
+        own.check_layers(["vit", "no_such_module:Layer"])

@@ -48,6 +48,14 @@ def test_stepwise_can_be_chosen_at_every_point_where_it_has_not_failed(table: pd
         chosen(failed, ["implementation=stepwise"], "eager")
 
 
+def test_a_layer_of_the_users_own_has_no_stages(table: pd.DataFrame) -> None:
+    """Stepwise spells out the layers that have a name, so at another it isn't chosen."""
+    own = table.assign(layer="mylayer:MyAttention")
+    cases = chosen(own, [], "eager")
+    assert names(cases) == [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager")]
+    assert with_stages(cases, own) == cases
+
+
 def test_a_winner_that_is_stepwise_is_chosen_once(table: pd.DataFrame) -> None:
     """Neither a case that wins nor one that two selectors name comes twice."""
     renamed = table.replace({"implementation": {"sdpa": "stepwise"}})

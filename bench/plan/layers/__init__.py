@@ -1,4 +1,9 @@
-"""The layers that go by a name: each file of this folder that holds a LAYER is one."""
+"""What is known of a layer without torch.
+
+The layers that go by a name state everything: each file of this folder that holds a LAYER is one. Of a layer of the
+user's own, `module:attribute`, nothing is known before a worker has made it: it has no steps, so no count of FLOPs and
+no predicted memory, and its sizes are those of tokens.
+"""
 
 import importlib
 import pkgutil
@@ -7,7 +12,7 @@ from typing import Any
 
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import Layer, Step, Values
+from bench.plan.layers.layer import Layer, Sizes, Step, Values
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -26,11 +31,34 @@ def _found() -> dict[str, Layer]:
 
 LAYERS: Mapping[str, Layer] = _found()
 
+_OWN = Layer(
+    name="",
+    module="",
+    meaning="a layer of the user's own",
+    needs=("num_tokens",),
+    without=(),
+    derive=lambda values: {"token_len": values["channels"]},
+    steps=lambda _point: {},
+    sizes=lambda point: Sizes(
+        point.batch * point.num_tokens * point.token_len, point.batch * point.num_tokens * point.channels, 0
+    ),
+)
+
 
 def is_layer(name: str) -> bool:
     """Return whether a name can stand for a layer; `module:attribute` is judged when it is imported."""
-    module, colon, attribute = name.partition(":")
-    return bool(module and attribute) if colon else name in LAYERS
+    module, _, attribute = name.partition(":")
+    return bool(module and attribute) if is_own(name) else name in LAYERS
+
+
+def is_own(name: str) -> bool:
+    """Return whether a layer is a user's own, `module:attribute`."""
+    return ":" in name
+
+
+def module_of(name: str) -> str:
+    """Return the `module:attribute` of a layer."""
+    return name if is_own(name) else LAYERS[name].module
 
 
 def complete(values: Values) -> Values:
@@ -40,7 +68,7 @@ def complete(values: Values) -> Values:
     Raises WrongRequest for one that is missing, has no place in the layer, or contradicts it.
     """
     name = values["layer"]
-    layer = LAYERS[name]
+    layer = _layer(name)
     for column in layer.needs:
         if column not in values:
             raise WrongRequest(f"{column} is missing; the layer {name} needs it")
@@ -50,7 +78,8 @@ def complete(values: Values) -> Values:
     for column, value in layer.fixed.items():
         if values.setdefault(column, value) != value:
             raise WrongRequest(f"{column} = {_toml(values[column])} must be {_toml(value)} in the layer {name}")
-    _check_heads(values)
+    if not is_own(name):  # how its heads share the channels is a layer's own rule
+        _check_heads(values)
     for column, value in layer.derive(values).items():
         values.setdefault(column, value)
     return {**dict.fromkeys(layer.without), "qkv_bias": False, "qk_scale": None, **values}
@@ -58,28 +87,30 @@ def complete(values: Values) -> Values:
 
 def usable(name: str, usual: Mapping[str, Any]) -> Values:
     """Return the usual values without those that a layer fixes, derives or has no place for."""
-    layer = LAYERS[name]
+    layer = _layer(name)
     derived = ("num_tokens", "token_len") if "image_size" in layer.needs else ()
     return {column: value for column, value in usual.items() if column not in (*layer.without, *layer.fixed, *derived)}
 
 
 def steps(point: Point) -> Mapping[str, Step]:
-    """Return the steps of a point's layer by the names that `impls.whole.stepwise` gives them."""
-    return LAYERS[point.layer].steps(point)
+    """Return the steps of a point's layer by the names that `impls.whole.stepwise` gives them; none if unknown."""
+    return _layer(point.layer).steps(point)
 
 
-def flops(point: Point) -> int:
-    """Return the floating-point operations of the layer's matrix products, 2·M·N·K each.
+def flops(point: Point) -> int | None:
+    """Return the floating-point operations of the layer's matrix products, 2·M·N·K each; None if they are unknown.
 
     In the mode `train` they include the gradients of both factors of each. `torch.utils.flop_counter` counts the same.
     """
+    if is_own(point.layer):
+        return None
     products = sum(2 * (step.multiplications or 0) for step in steps(point).values())
     return products * (1 + BACKWARD_PRODUCTS if point.mode == "train" else 1)
 
 
 def least_bytes(point: Point) -> int:
-    """Return the bytes of input, weights and output, each moved once."""
-    sizes = LAYERS[point.layer].sizes(point)
+    """Return the bytes of input, weights and output, each moved once; without the weights of a user's own layer."""
+    sizes = _layer(point.layer).sizes(point)
     return (sizes.x + sizes.y + sizes.weights) * ITEM_BYTES[point.dtype]
 
 
@@ -89,10 +120,14 @@ def peak_bytes(case: Case) -> int | None:
     The formulas hold without a mask in inference on a CPU in float32: other dtypes take scratch that they do not count.
     """
     point = case.point
-    formula = LAYERS[point.layer].peaks.get(case.implementation)
+    formula = _layer(point.layer).peaks.get(case.implementation)
     if formula is None or (point.mode, point.device, point.dtype, point.mask) != PREDICTED:
         return None
     return formula(point) * ITEM_BYTES["float32"]
+
+
+def _layer(name: str) -> Layer:
+    return _OWN if is_own(name) else LAYERS[name]
 
 
 def _check_heads(values: Values) -> None:

@@ -39,6 +39,14 @@ class Sizes:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What a call must do at least: floating-point operations, None if they are unknown, and bytes to be moved."""
+
+    flops: int | None
+    moved_bytes: int
+
+
+@dataclass(frozen=True)
 class Layer:
     """Everything about a layer that needs no torch.
 

@@ -1,0 +1,107 @@
+"""Layers as a user might bring them: good ones, ones that state something, and ones that break the contract."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bench.plan.case import Point
+from impls.attend import eager
+from impls.contract import masked
+
+
+class Mine(nn.Module):
+    """A layer with a core that can be replaced, and with a mask."""
+
+    def __init__(self, heads: int, embed_dim: int, token_len: int, mask: str = "none") -> None:
+        super().__init__()
+        self.qkv = nn.Linear(token_len, 3 * embed_dim)
+        self.heads = heads
+        self.mask = mask
+        self.attend: Any = masked(eager.attend, mask)
+
+    def split(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return queries, keys and values `[B, H, N, D]`."""
+        parts: Tensor = self.qkv(x).unflatten(2, (3, self.heads, -1))  # [B, N, 3, H, D]
+        return parts.permute(2, 0, 3, 1, 4).unbind(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, embed_dim]` for x `[B, N, token_len]`."""
+        q, k, v = self.split(x)
+        o: Tensor = self.attend(q, k, v, 0.25)
+        return o.transpose(1, 2).flatten(2)
+
+
+class Whole(Mine):
+    """The same without a core that can be replaced, and without a mask."""
+
+    def __init__(self, heads: int, chan: int, dim: int) -> None:
+        super().__init__(heads, chan, dim)
+        del self.attend
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, chan]` for x `[B, N, dim]`."""
+        q, k, v = self.split(x)
+        return eager.attend(q, k, v, 0.25).transpose(1, 2).flatten(2)
+
+
+class Stating(Whole):
+    """A layer of maps that says so, and how many operations a call has."""
+
+    def input_shape(self, point: Point) -> tuple[int, ...]:
+        """Return `[B, 1, N, dim]`."""
+        return point.batch, 1, point.num_tokens, point.token_len
+
+    def flops(self, point: Point) -> int:
+        """Return a number that nobody counts."""
+        return 1000 * point.batch
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, chan]` for x `[B, 1, N, dim]`."""
+        return super().forward(x.squeeze(1))
+
+
+class OfValues(Whole):
+    """A layer that looks at values, which a tensor without any doesn't have."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the whole layer's output, times 1 or 2."""
+        return super().forward(x) * (1 if x.sum().item() < 1e9 else 2)
+
+
+class Forgetful(Mine):
+    """A layer that takes a mask and doesn't keep it."""
+
+    def __init__(self, heads: int, chan: int, dim: int, mask: str) -> None:  # noqa: ARG002
+        super().__init__(heads, chan, dim)
+
+
+class Wide(Whole):
+    """A layer that takes another width than x has."""
+
+    def __init__(self, heads: int, chan: int, dim: int) -> None:
+        super().__init__(heads, chan, dim + 1)
+
+
+class Pair(Whole):
+    """A layer that returns two tensors."""
+
+    def forward(self, x: Tensor) -> Any:
+        """Return the output twice."""
+        return (super().forward(x),) * 2
+
+
+class Misstating(Whole):
+    """A layer whose input has no batch."""
+
+    def input_shape(self, point: Point) -> tuple[int, ...]:
+        """Return `[N, dim]`."""
+        return point.num_tokens, point.token_len
+
+
+class MultiThreaded(Whole):
+    """A layer that changes how many threads everybody has."""
+
+    def __init__(self, heads: int, chan: int, dim: int) -> None:
+        super().__init__(heads, chan, dim)
+        torch.set_num_threads(torch.get_num_threads() + 1)
