@@ -1,8 +1,10 @@
 """Base units as people read them: three significant digits, and nothing where a number is missing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from bench.store.metrics import Unit
 
 Number = Any
 """A float or an int, or one of None, NaN and pandas' NA where nothing was measured."""
@@ -65,6 +67,11 @@ def count(value: Number) -> str:
     return f"{value:,.0f}" if rounded >= 10 or rounded == 0 else f"{rounded:g}"
 
 
+def said(value: Number, unit: Unit, *, trim: bool = False) -> str:
+    """Return a value in its unit; with `trim`, without zeros at its end."""
+    return "" if is_missing(value) else FORMATS[unit](value, trim)
+
+
 def half_width(low: Number, high: Number) -> float | None:
     """Return the half-width of a ratio's interval as a share: 0.02 for [v / 1.02, v · 1.02], None without one."""
     if is_missing(low) or is_missing(high) or low <= 0:
@@ -106,3 +113,15 @@ def _scaled(value: float, units: Sequence[tuple[str, float]], trim: bool) -> str
 def _rounded(value: float, digits: int) -> float:
     # what stands before the point stays: 1023 KiB is not 1020 KiB
     return float(f"{value:.0f}") if abs(value) >= 10**digits else float(f"{value:.{digits - 1}e}")
+
+
+FORMATS: Mapping[Unit, Callable[[Any, bool], str]] = {
+    Unit.NONE: lambda value, trim: significant(float(value), trim=trim),
+    Unit.SECONDS: lambda value, trim: seconds(value, trim=trim),
+    Unit.BYTES: lambda value, trim: size(value, trim=trim),
+    Unit.HERTZ: lambda value, _trim: rate(value, "Hz"),
+    Unit.RATIO: lambda value, trim: ratio(value, trim=trim),
+    Unit.SHARE: lambda value, trim: percent(value, trim=trim),
+    Unit.COUNT: lambda value, _trim: count(value),
+}
+"""How a value of each unit is written."""
