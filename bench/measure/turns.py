@@ -19,6 +19,7 @@ from bench.analyse.rounds import Reading
 from bench.measure import ceiling, clock, compilation, failure, gate, gpu_state, process_state, sampler, workload
 from bench.measure.neighbours import Neighbours
 from bench.measure.outcome import Announce, Request, Visit
+from bench.store import roofline
 
 AUDITED_BEFORE = 100
 """The turn with a call that is judged is drawn from so many, early ones more often; if it never comes, it is added."""
@@ -210,6 +211,10 @@ class Standing:
                 return
             raise
         visit.ceiling = judged.best
+        visit.outcomes[name].found |= {
+            roofline.FLOPS: judged.best.flops_per_s,
+            roofline.BYTES: judged.best.bytes_per_s,
+        }
         visit.outcomes[name].detail = judged.doubt
         if judged.objection:
             visit.outcomes[name].end("error", judged.objection)

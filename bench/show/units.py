@@ -38,9 +38,9 @@ def size(value_bytes: Number, *, trim: bool = False) -> str:
     return _scaled(float(value_bytes), BINARY_UNITS, trim)
 
 
-def rate(value: Number, unit: str) -> str:
-    """Return a rate as `1.23 TFLOP/s`, in decimal multiples of its unit."""
-    return "" if is_missing(value) else _scaled(float(value), [(p + unit, scale) for p, scale in RATE_PREFIXES], False)
+def rate(value: Number, unit: str, *, trim: bool = False) -> str:
+    """Return a rate as `1.23 TFLOP/s`, in decimal multiples of its unit; with `trim`, without zeros at its end."""
+    return "" if is_missing(value) else _scaled(float(value), [(p + unit, scale) for p, scale in RATE_PREFIXES], trim)
 
 
 def ratio(value: Number, *, trim: bool = False) -> str:
@@ -119,7 +119,9 @@ FORMATS: Mapping[Unit, Callable[[Any, bool], str]] = {
     Unit.NONE: lambda value, trim: significant(float(value), trim=trim),
     Unit.SECONDS: lambda value, trim: seconds(value, trim=trim),
     Unit.BYTES: lambda value, trim: size(value, trim=trim),
-    Unit.HERTZ: lambda value, _trim: rate(value, "Hz"),
+    Unit.HERTZ: lambda value, trim: rate(value, "Hz", trim=trim),
+    Unit.FLOPS: lambda value, trim: rate(value, "FLOP/s", trim=trim),
+    Unit.BYTE_RATE: lambda value, trim: rate(value, "B/s", trim=trim),
     Unit.RATIO: lambda value, trim: ratio(value, trim=trim),
     Unit.SHARE: lambda value, trim: percent(value, trim=trim),
     Unit.COUNT: lambda value, _trim: count(value),

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from bench.plan.case import Case
+from bench.store import roofline
 
 Values = Mapping[str, Any]
 """Metrics by name: those of one process, or the cells of a row. What was not measured is None, or an empty tuple."""
@@ -24,6 +25,8 @@ class Unit(Enum):
     SECONDS = "s"
     BYTES = "B"
     HERTZ = "Hz"
+    FLOPS = "FLOP/s"
+    BYTE_RATE = "B/s"
     RATIO = "ratio"
     SHARE = "share"
     COUNT = "count"
@@ -115,6 +118,10 @@ def _median(name: str, processes: Sequence[Values]) -> Any:
     return statistics.median(known) if known else None
 
 
+def _largest(name: str, processes: Sequence[Values]) -> Any:
+    return max(_known(name, processes), default=None)
+
+
 def _every(name: str, processes: Sequence[Values]) -> bool:
     return all(values[name] for values in processes)
 
@@ -144,6 +151,7 @@ def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
 
 FIRST = Combined("the first process that has one", _first)
 MEDIAN = Combined("median", _median)
+LARGEST = Combined("the largest", _largest)
 EVERY = Combined("true if it is in every process", _every)
 EACH_ONCE = Combined("each of them once", _each_once)
 OF_WORST_ERROR = Combined("the process whose error is the largest part of its tolerance", _of_worst_error)
@@ -206,6 +214,42 @@ _TABLE = (
         reported=True,
         only_ok=True,
         combined=MEDIAN,
+    ),
+    # work
+    Metric(
+        name="flops_per_s",
+        unit=Unit.FLOPS,
+        meaning="the operations of the layer's matrix products over `latency_s`; a causal mask halves "
+        "those of the scores",
+        since=6,
+        derived=roofline.flops_per_s,
+        heading=Heading("rate", place=112, rank=11),
+    ),
+    Metric(
+        name="roofline_share",
+        unit=Unit.SHARE,
+        meaning="the least time that the work can take by the two ceilings below, over `latency_s`; the bytes are "
+        "those of input, weights and output, so it can be above 1 if a cache holds them",
+        since=6,
+        derived=roofline.share,
+        heading=Heading("of roofline", place=114, rank=10),
+    ),
+    Metric(
+        name=roofline.FLOPS,
+        unit=Unit.FLOPS,
+        meaning="the most that matrix products have reached on the device, with this dtype and these threads, up to "
+        "the time of the measurement",
+        since=6,
+        reported=True,
+        combined=LARGEST,
+    ),
+    Metric(
+        name=roofline.BYTES,
+        unit=Unit.BYTE_RATE,
+        meaning="the most that a copy has written there",
+        since=6,
+        reported=True,
+        combined=LARGEST,
     ),
     # ratio to the baseline
     Metric(
