@@ -10,6 +10,7 @@ Number = Any
 """A float or an int, or one of None, NaN and pandas' NA where nothing was measured."""
 
 TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+ENERGY_UNITS = (("nJ", 1e-9), ("µJ", 1e-6), ("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3))
 RATE_PREFIXES = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
 BINARY_UNITS = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40), ("PiB", 2.0**50))
 
@@ -119,6 +120,7 @@ FORMATS: Mapping[Unit, Callable[[Any, bool], str]] = {
     Unit.NONE: lambda value, trim: significant(float(value), trim=trim),
     Unit.SECONDS: lambda value, trim: seconds(value, trim=trim),
     Unit.BYTES: lambda value, trim: size(value, trim=trim),
+    Unit.JOULES: lambda value, trim: _scaled(float(value), ENERGY_UNITS, trim),
     Unit.HERTZ: lambda value, trim: rate(value, "Hz", trim=trim),
     Unit.FLOPS: lambda value, trim: rate(value, "FLOP/s", trim=trim),
     Unit.BYTE_RATE: lambda value, trim: rate(value, "B/s", trim=trim),

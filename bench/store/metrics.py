@@ -24,6 +24,7 @@ class Unit(Enum):
     NONE = ""
     SECONDS = "s"
     BYTES = "B"
+    JOULES = "J"
     HERTZ = "Hz"
     FLOPS = "FLOP/s"
     BYTE_RATE = "B/s"
@@ -250,6 +251,19 @@ _TABLE = (
         since=6,
         reported=True,
         combined=LARGEST,
+    ),
+    Metric(
+        name="energy_j",
+        unit=Unit.JOULES,
+        meaning="joules per call, of calls that follow each other without a pause after the rounds: of all CPU "
+        "packages by RAPL, or of the GPU's board by NVML, idle power and other programs included; empty if there is no "
+        "counter that can be read",
+        since=6,
+        reported=True,
+        only_ok=True,
+        combined=MEDIAN,
+        heading=Heading("energy", place=116, rank=12),
+        axis=Axis("energy", "Energy", "energy of a call", ("tokens",)),
     ),
     # ratio to the baseline
     Metric(
