@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bench.plan.case import COLUMNS, Case, Point
 from bench.plan.names import LAYERS
 from bench.store.environment import Environment
+from bench.store.metrics import REPORTED
 from bench.store.record import STATUSES, Origin, Record, Slots
 
 POINT: dict[str, Any] = {
@@ -52,12 +53,12 @@ def case(implementation: str = "eager", **changes: Any) -> Case:
 def record(implementation: str = "eager", *, process: int = 0, status: str = "ok", **changes: Any) -> Record:
     """Return a record of three slots, some of its values changed."""
     slots = Slots((0, 1, 2), ((0.5, 0.25), (0.5, 0.5), (1.0, 0.75)), (0, 1, 0), (0, 0, 7))
+    metrics = {name: changes.pop(name) for name in REPORTED if name in changes}
     given = {
         "case": case(implementation),
         "origin": ORIGIN,
         "slots": slots,
-        "calls_per_timing": 2,
-        "settled": True,
+        "metrics": {"calls_per_timing": 2, "settled": True, **metrics},
         **changes,
     }
     return Record(process=process, status=status, **given)
@@ -111,6 +112,15 @@ def slots(draw: st.DrawFn) -> Slots:
     return Slots(column(counts, unique=True), column(timings), column(counts), column(counts))
 
 
+METRIC: dict[type, st.SearchStrategy[Any]] = {
+    bool: st.none() | st.booleans(),
+    int: st.none() | st.integers(0, 1 << 60),
+    float: st.none() | seconds,
+    str: st.none() | anything_said,
+    tuple: st.lists(anything_said, max_size=3).map(tuple),
+}
+"""What a metric of each kind may be."""
+
 records = st.builds(
     Record,
     case=cases,
@@ -119,14 +129,5 @@ records = st.builds(
     origin=st.builds(Origin, *[anything_said] * 5),
     detail=anything_said,
     slots=slots(),
-    calls_per_timing=st.none() | counts,
-    settled=st.none() | st.booleans(),
-    peak_bytes=st.none() | st.integers(0, 1 << 60),
-    saved_bytes=st.none() | st.integers(0, 1 << 60),
-    reserved_bytes=st.none() | st.integers(0, 1 << 60),
-    compile_s=st.none() | seconds,
-    graphs=st.none() | st.integers(0, 99),
-    kernels=st.lists(anything_said, max_size=3).map(tuple),
-    error=st.none() | seconds,
-    tolerance=st.none() | seconds,
+    metrics=st.fixed_dictionaries({}, optional={name: METRIC[metric.kind] for name, metric in REPORTED.items()}),
 )

@@ -27,7 +27,14 @@ def folder(path: Path, sdpa_s: float, env_id: str = "env") -> Path:
                 origin = dataclasses.replace(ORIGIN, env_id=env_id)
                 case = Case(point(num_tokens=tokens), name)
                 records.append(
-                    Record(case, process, "ok", origin, slots=slots, calls_per_timing=1, settled=True, peak_bytes=1024)
+                    Record(
+                        case,
+                        process,
+                        "ok",
+                        origin,
+                        slots=slots,
+                        metrics={"calls_per_timing": 1, "settled": True, "peak_bytes": 1024},
+                    )
                 )
     path.mkdir()
     table.save(summarise(records, "eager"), path)

@@ -61,7 +61,7 @@ def measured(case: Case, process: int, value_s: float, origin: Origin, failing: 
         return Record(case, process, "crashed", origin, detail="signal 11\n[core dumped]")
     value_s *= random.Random(f"{case.name} {process}").lognormvariate(0, 1e-3)
     slots = Slots((0, 1), ((value_s,), (value_s,)), (0, 0), (0, 0))
-    return Record(case, process, "ok", origin, slots=slots, calls_per_timing=1, settled=True)
+    return Record(case, process, "ok", origin, slots=slots, metrics={"calls_per_timing": 1, "settled": True})
 
 
 @pytest.fixture

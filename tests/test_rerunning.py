@@ -56,7 +56,7 @@ def measured(case: Case, process: int, side: str, scatter: float, origin: object
     """Return a record of two rounds that took this time, give or take the scatter."""
     value_s = time_s * random.Random(f"{case.name} {process} {side}").lognormvariate(0, scatter)
     slots = Slots((0, 1), ((value_s,), (value_s,)), (0, 0), (0, 0))
-    return Record(case, process, "ok", origin, slots=slots, calls_per_timing=1, settled=True)  # type: ignore[arg-type]
+    return Record(case, process, "ok", origin, slots=slots, metrics={"calls_per_timing": 1, "settled": True})  # type: ignore[arg-type]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pandas as pd
 from bench.analyse.ranking import Place, ranked
 from bench.analyse.statistics import latency, paired_log_ratio, ratio
 from bench.plan.case import Case, Point
+from bench.store.metrics import combine, derive
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
 from bench.store.table import COLUMNS, typed
 
@@ -39,21 +40,14 @@ def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> di
     """Return the row of one case: what its processes say together, and the ratio to the baseline's processes."""
     worst = max(records, key=lambda record: STATUSES.index(record.status))
     first = records[0]
-    return {
+    values = {
         **case.columns(),
         "status": worst.status,
         "detail": _detail(worst, records),
         **(_time(records) if worst.status == "ok" else {}),
         **(_ratio(records, baseline) if worst.status == "ok" else {}),
         "processes": len(records),
-        "peak_bytes": _first(records, "peak_bytes"),
-        "saved_bytes": _first(records, "saved_bytes"),
-        "reserved_bytes": _first(records, "reserved_bytes"),
-        "system_peak_bytes": _first(records, "system_peak_bytes"),
-        **_compilation(records),
-        "kernels": ";".join(next((record.kernels for record in records if record.kernels), ())) or None,
-        **_worst_error(records),
-        **_gpu(records),
+        **combine([record.metrics for record in records], is_ok=worst.status == "ok"),
         "env_id": first.origin.env_id,
         "device_name": first.origin.device_name,
         "torch_version": first.origin.torch_version,
@@ -61,6 +55,7 @@ def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> di
         "started_at": first.origin.started_at,
         "schema_version": SCHEMA_VERSION,
     }
+    return {**values, **derive(case, values)}
 
 
 def _places(rows: Mapping[Case, Mapping[str, Any]], records: Mapping[Case, Sequence[Record]]) -> dict[Case, Place]:
@@ -111,9 +106,7 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
     values = [record.slots.values_s for record in records]
     medians = latency([float(np.median(process)) for process in values])
     slots = sum(len(process) for process in values)
-    calls = sum(
-        len(timings) * (record.calls_per_timing or 1) for record in records for timings in record.slots.timings_s
-    )
+    calls = sum(len(timings) * _calls_per_timing(record) for record in records for timings in record.slots.timings_s)
     flagged = sum(sum(_flagged(record)) for record in records)
     return {
         "latency_s": medians.value,
@@ -121,19 +114,20 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
         "latency_high_s": medians.high,
         "latency_min_s": min(itertools.chain.from_iterable(values)),
         "rounds": slots,
-        "calls_per_timing": int(np.median([record.calls_per_timing or 1 for record in records])),
         "flagged_share": flagged / slots,
         "page_faults": sum(sum(record.slots.faults) for record in records) / calls,
-        "settled": all(record.settled for record in records),
-        "host_s": _median([record.host_s for record in records]),
     }
+
+
+def _calls_per_timing(record: Record) -> int:
+    return record.metrics["calls_per_timing"] or 1
 
 
 def _flagged(record: Record) -> Iterator[bool]:
     slots = record.slots
     others = slots.others or (0.0,) * len(slots.rounds)
     for timings, switches, share in zip(slots.timings_s, slots.switches, others, strict=True):
-        seconds = sum(timings) * (record.calls_per_timing or 1)
+        seconds = sum(timings) * _calls_per_timing(record)
         often = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
         interrupted = often and record.case.point.timing == "host"
         yield interrupted or share > BUSY_SHARE
@@ -171,40 +165,3 @@ def _ratio(records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, A
         "speedup_high": speedup.high,
         "log_ratio_sd": speedup.sd,
     }
-
-
-def _compilation(records: Sequence[Record]) -> dict[str, Any]:
-    cold = [record.compile_s for record in records if not _from_cache(record, records)]
-    return {
-        "compile_cold_s": next((seconds for seconds in cold if seconds is not None), None),
-        "compile_warm_s": _median(record.compile_s for record in records if _from_cache(record, records)),
-        "graphs": _first(records, "graphs"),
-    }
-
-
-def _worst_error(records: Sequence[Record]) -> dict[str, Any]:
-    """Return the error that came nearest to its tolerance, or passed it, with that tolerance."""
-    judged = [record for record in records if record.error is not None]
-    if not judged:
-        return {"tolerance": _first(records, "tolerance")}
-    worst = max(judged, key=lambda record: (record.error or 0.0) / (record.tolerance or 1.0))
-    return {"error": worst.error, "tolerance": worst.tolerance}
-
-
-def _gpu(records: Sequence[Record]) -> dict[str, Any]:
-    reasons = dict.fromkeys(reason for record in records for reason in record.throttle)
-    return {"clock_hz": _median([record.clock_hz for record in records]), "throttle": ";".join(reasons) or None}
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else None
-
-
-def _from_cache(record: Record, records: Sequence[Record]) -> bool:
-    """Return whether a process found the compiled graph; before schema 2 that was every process but the first."""
-    return record is not records[0] if record.compile_cached is None else record.compile_cached
-
-
-def _first(records: Sequence[Record], name: str) -> Any:
-    return next((value for record in records if (value := getattr(record, name)) is not None), None)

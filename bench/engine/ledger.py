@@ -16,7 +16,7 @@ from bench.plan.sweep import Sweep
 from bench.store import atomic, environment, journal, plan, table
 from bench.store.environment import Environment
 from bench.store.lock import Lock
-from bench.store.record import Origin, Record, Slots, latest
+from bench.store.record import SESSION, Origin, Record, Slots, check_metric, latest, reported
 
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
 
@@ -201,13 +201,15 @@ class Ledger:
             commit=here.context["commit"],
             started_at=started,
         )
-        values: dict[str, Any] = dict(found or {})
+        values = dict(found or {})
         try:
             slots = Slots.from_json(values.pop("slots")) if "slots" in values else Slots()
-            values.update({name: tuple(values[name]) for name in ("kernels", "throttle") if name in values})
-            return Record(case, number, status, origin, detail, slots, **values)
-        except ValueError as error:
-            return Record(case, number, "error", origin, f"the worker reported what can't be: {error}")
+            about = {name: values.pop(name) for name in SESSION if name in values}
+            return Record(case, number, status, origin, detail, slots, reported(values), **about)
+        except (ValueError, KeyError, TypeError) as error:
+            metrics = {name: value for name, value in reported(values).items() if _is_metric(name, value)}
+            what = f"the worker reported what can't be: {error}"
+            return Record(case, number, "error", origin, what, metrics=metrics)
 
     def keep(self, point: Point, records: list[Record]) -> None:
         """Add the records of one visit, in the order of the sweep; they are in the journal when this returns.
@@ -263,6 +265,15 @@ class Ledger:
     def has_results(self) -> bool:
         """Whether there is anything to show."""
         return bool(self._tables)
+
+
+def _is_metric(name: str, value: Any) -> bool:
+    """Return whether a worker may report this value under this name."""
+    try:
+        check_metric(name, value)
+    except ValueError:
+        return False
+    return True
 
 
 def _origin(record: Record) -> Origin:

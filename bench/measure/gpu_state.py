@@ -1,6 +1,7 @@
 """A GPU's clock, and what holds it down, as NVML tells them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -34,6 +35,15 @@ def driver() -> str | None:
         return None
 
 
+def handle(device: str) -> Any:
+    """Return what NVML calls a CUDA device; raises ImportError without NVML's package, and NVML's own errors."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    uuid = torch.cuda.get_device_properties(device).uuid  # NVML's numbering ignores CUDA_VISIBLE_DEVICES
+    return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+
+
 def read(device: str) -> GpuState:
     """Return the state of a CUDA device now; without NVML's package, or a driver that answers, nothing is known."""
     try:
@@ -41,11 +51,9 @@ def read(device: str) -> GpuState:
     except ImportError:
         return GpuState()
     try:
-        pynvml.nvmlInit()
-        uuid = torch.cuda.get_device_properties(device).uuid  # NVML's numbering ignores CUDA_VISIBLE_DEVICES
-        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
-        clock_mhz = pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
-        bits = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+        of = handle(device)
+        clock_mhz = pynvml.nvmlDeviceGetClockInfo(of, pynvml.NVML_CLOCK_SM)
+        bits = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(of)
     except pynvml.NVMLError:
         return GpuState()
     return GpuState(clock_mhz * 1e6, tuple(name for bit, name in THROTTLE_REASONS.items() if bits & bit))

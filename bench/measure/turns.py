@@ -16,9 +16,21 @@ import torch
 from torch import Tensor
 
 from bench.analyse.rounds import Reading
-from bench.measure import ceiling, clock, compilation, failure, gate, gpu_state, process_state, sampler, workload
+from bench.measure import (
+    ceiling,
+    clock,
+    compilation,
+    energy,
+    failure,
+    gate,
+    gpu_state,
+    process_state,
+    sampler,
+    workload,
+)
 from bench.measure.neighbours import Neighbours
 from bench.measure.outcome import Announce, Request, Visit
+from bench.store import roofline
 
 AUDITED_BEFORE = 100
 """The turn with a call that is judged is drawn from so many, early ones more often; if it never comes, it is added."""
@@ -118,8 +130,12 @@ class Standing:
         failure.end(self.setting.visit.outcomes[name], self.setting.request.point.device, error)
 
     def conclude(self, fastest_s: Mapping[str, float]) -> None:
-        """End the rounds of those that took their turns: a GPU's state is kept, and what was timed is judged."""
+        """End the rounds of those that took their turns.
+
+        A GPU's state is kept, what was timed is judged, and the energy is taken of what is good.
+        """
         point = self.setting.request.point
+        energy_counter = energy.counter(point.device)
         state = dataclasses.asdict(gpu_state.read(point.device)) if point.device != "cpu" else {}
         with self.quiet():
             for name, call_s in fastest_s.items():
@@ -128,6 +144,8 @@ class Standing:
                 with failure.caught(outcome, point.device):
                     self._judge(name)
                     self.bound(name, call_s)
+                    if outcome.status == "ok" and energy_counter is not None:
+                        outcome.found["energy_j"] = self._energy_j(name, call_s, energy_counter)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -196,6 +214,13 @@ class Standing:
         direction = self.setting.work.direction if self.setting.work.with_gradients else None
         return gate.ask(ready.subject, ready.inputs.holding(self._shifts[trial]), direction)
 
+    def _energy_j(self, name: str, call_s: float, counter: energy.Counter) -> float | None:
+        """Return the joules of a call; raises LeftChanged, or what the call raises."""
+        self.setting.announce(name, "energy")
+        ready, device = self.ready[name], self.setting.request.point.device
+        with process_state.kept(), self.setting.visit.busy():
+            return energy.per_call_j(counter, ready.call, call_s, device)
+
     def bound(self, name: str, call_s: float) -> None:
         """End the case if its time is impossible for the work; what is seen of the device is told to the visit."""
         ready, visit, work = self.ready[name], self.setting.visit, self.setting.work
@@ -213,6 +238,10 @@ class Standing:
                 return
             raise
         visit.ceiling = judged.best
+        visit.outcomes[name].found |= {
+            roofline.FLOPS: judged.best.flops_per_s,
+            roofline.BYTES: judged.best.bytes_per_s,
+        }
         visit.outcomes[name].detail = judged.doubt
         if judged.objection:
             visit.outcomes[name].end("error", judged.objection)

@@ -2,27 +2,14 @@
 
 import math
 
-from bench.show.pictures import LATENCY, MEMORY, SPEEDUP, Picture
+from bench.show.pictures import Picture
 from bench.show.words import counted, parts
-
-TITLES = {
-    LATENCY: "Latency",
-    SPEEDUP: "Speed-up",
-    MEMORY: "Peak memory",
-}
-
-Y_LABELS = {
-    LATENCY: "time per call",
-    SPEEDUP: "times as fast as {baseline}",
-    MEMORY: "peak memory of a call",
-}
 
 
 def title(picture: Picture) -> str:
     """Return what the picture shows, in words."""
-    over = f" over {picture.baseline or 'the baseline'}" if picture.quantity is SPEEDUP else ""
     by = ", by allocator" if picture.by_allocator else ""
-    return f"{TITLES[picture.quantity]}{over} against {picture.axis.name}{by}"
+    return f"{_filled(picture.quantity.axis.title, picture)} against {picture.axis.name}{by}"
 
 
 def facts(picture: Picture) -> list[str]:
@@ -42,12 +29,12 @@ def x_label(picture: Picture) -> str:
 
 def y_label(picture: Picture) -> str:
     """Return what stands beside the vertical axis."""
-    return Y_LABELS[picture.quantity].format(baseline=picture.baseline or "the baseline")
+    return _filled(picture.quantity.axis.label, picture)
 
 
 def reference(picture: Picture) -> str:
-    """Return the label of the rule at 1 in a picture of speed-ups, empty in others."""
-    return f"{picture.baseline or 'baseline'} = 1" if picture.quantity is SPEEDUP else ""
+    """Return the label of the rule at 1 in a picture of ratios to the baseline, empty in others."""
+    return f"{picture.baseline or 'baseline'} = 1" if picture.quantity.axis.relative else ""
 
 
 def notes(picture: Picture) -> list[str]:
@@ -56,10 +43,14 @@ def notes(picture: Picture) -> list[str]:
     processes = counted(numbers, "process", "processes")
     versions = dict.fromkeys(f"torch {row['torch_version']}" for row in picture.rows if row["torch_version"])
     commits = dict.fromkeys(f"commit {row['commit']}" for row in picture.rows if row["commit"])
-    if picture.quantity is MEMORY:
+    if not picture.quantity.axis.low:
         return [*versions, *commits]
     band = f"band: 95 % interval over {processes}" if _has_band(picture) else f"{processes}, so no interval"
     return [band, *versions, *commits]
+
+
+def _filled(text: str, picture: Picture) -> str:
+    return text.format(baseline=picture.baseline or "the baseline")
 
 
 def _has_band(picture: Picture) -> bool:

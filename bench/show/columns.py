@@ -10,6 +10,8 @@ from bench.show import units
 from bench.show.doubts import doubts
 from bench.show.kernels import algorithm
 from bench.show.rows import Row
+from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Metric
 
 GAP = "  "
 
@@ -40,25 +42,29 @@ class Fitted:
 
 
 def columns(baseline: str | None, target: float) -> list[Column]:
-    """Return all columns, from left to right."""
-    return [
-        Column("", lambda row: str(row["implementation"]), is_text=True),
-        Column("", lambda row: _remarks(row, target), is_text=True),
-        Column("latency", lambda row: units.seconds(row["latency_s"])),
-        Column("", _latency_interval, rank=1, is_text=True),
-        Column(
-            "speed-up", lambda row: "baseline" if row["implementation"] == baseline else units.ratio(row["speedup"])
-        ),
-        Column("", _speedup_interval, is_text=True),
-        Column("ran", lambda row: algorithm(row["kernels"]), rank=6, is_text=True),
-        Column("peak memory", lambda row: units.size(row["peak_bytes"]), rank=2),
-        Column("predicted", _peak_of_prediction, rank=7),
-        Column("kept for backward", lambda row: units.size(row["saved_bytes"]), rank=3),
-        Column("faults/call", lambda row: units.count(row["page_faults"]), rank=5),
-        Column("flagged", lambda row: units.percent(row["flagged_share"]), rank=4),
-        Column("first compile", lambda row: units.seconds(row["compile_cold_s"]), rank=8),
-        Column("pays after", lambda row: _calls(row["calls_until_paid"]), rank=9),
-    ]
+    """Return all columns, from left to right: those of metrics, and what is said beside them."""
+    placed = {
+        0: Column("", lambda row: str(row["implementation"]), is_text=True),
+        10: Column("", lambda row: _remarks(row, target), is_text=True),
+        25: Column("", _latency_interval, rank=1, is_text=True),
+        35: Column("", _speedup_interval, is_text=True),
+        60: Column("predicted", _peak_of_prediction, rank=7),
+        110: Column("pays after", lambda row: _calls(row["calls_until_paid"]), rank=9),
+        **{metric.heading.place: _of_metric(metric, baseline) for metric in METRICS.values() if metric.heading},
+    }
+    return [placed[place] for place in sorted(placed)]
+
+
+def _of_metric(metric: Metric, baseline: str | None) -> Column:
+    def cell(row: Row) -> str:
+        if metric.name == "speedup" and row["implementation"] == baseline:
+            return "baseline"
+        if metric.name == "kernels":
+            return algorithm(row["kernels"])
+        return units.said(row[metric.name], metric.unit)
+
+    text, rank = (metric.heading.text, metric.heading.rank) if metric.heading else (metric.name, 0)
+    return Column(text, cell, rank, is_text=metric.kind in (str, tuple))
 
 
 def fit(wanted: Sequence[Column], rows: Sequence[Row], width: int, gap: str = GAP) -> list[Fitted]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
 from bench.store.atomic import replace
+from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Metric
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +24,16 @@ def columns() -> str:
     return _table(("column", "meaning", "values", "default", "in file names"), rows)
 
 
-TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {"columns": (Path("results/README.md"), columns)}
+def metrics() -> str:
+    """Return the table of metrics, in the order of results.csv."""
+    rows = [_metric(metric) for metric in METRICS.values()]
+    return _table(("column", "unit", "over the processes", "meaning"), rows)
+
+
+TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
+    "columns": (Path("results/README.md"), columns),
+    "metrics": (Path("results/README.md"), metrics),
+}
 """Each generated table by the name in its marks, with its file and what makes it."""
 
 
@@ -49,6 +60,12 @@ def _marks(name: str) -> tuple[str, str]:
 
 def _row(column: Column) -> tuple[str, ...]:
     return f"`{column.name}`", column.meaning, _values(column), _default(column), _short(column)
+
+
+def _metric(metric: Metric) -> tuple[str, ...]:
+    since = f" (since schema {metric.since})" if metric.since > 1 else ""
+    over = metric.combined.words if metric.combined else ""
+    return f"`{metric.name}`", metric.unit.value, over, metric.meaning + since
 
 
 def _values(column: Column) -> str:

@@ -9,7 +9,8 @@ from bench.show import scales, units
 from bench.show.captions import facts, notes, reference, title, x_label, y_label
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
 from bench.show.page import EDGE, NOTE_LINE, head_height, tick_labels, write
-from bench.show.pictures import LATENCY, MEMORY, SPEEDUP, Picture
+from bench.show.pictures import Picture
+from bench.store.metrics import Unit
 
 LEFT, FOOT = 1.0, 0.56
 AXES_WIDTH, AXES_HEIGHT = 5.4, 3.5
@@ -17,9 +18,6 @@ LABEL_START = 0.62
 """From the axes to the words of a label: room for the leader and a sample of the line."""
 
 LABEL_GAP, ROW_HEIGHT, STRIP_GAP = 0.185, 0.2, 0.12
-
-TICKS = {LATENCY: scales.decimal, SPEEDUP: scales.ratios, MEMORY: scales.binary}
-WORDS = {LATENCY: units.seconds, SPEEDUP: units.ratio, MEMORY: units.size}
 
 
 @dataclass(frozen=True)
@@ -109,15 +107,17 @@ def _horizontal(made: Sheet, picture: Picture) -> None:
 
 
 def _vertical(axes: Axes, picture: Picture) -> None:
-    ones = (1.0,) if picture.quantity is SPEEDUP else ()
+    ones = (1.0,) if picture.quantity.axis.relative else ()
     ends = scales.limits(
         [*ones, *(value for line in picture.lines for value in line.values)],
         [low for line in picture.lines for low in line.lows],
         [high for line in picture.lines for high in line.highs],
     )
-    ticks = TICKS[picture.quantity](*ends)
+    unit = picture.quantity.metric.unit
+    round_numbers = scales.binary if unit is Unit.BYTES else scales.decimal
+    ticks = scales.ratios(*ends) if picture.quantity.axis.relative else round_numbers(*ends)
     axes.set_yscale("log")
     axes.set_ylim(ends)
-    axes.set_yticks(ticks, labels=[WORDS[picture.quantity](tick, trim=True) for tick in ticks])
+    axes.set_yticks(ticks, labels=[units.said(tick, unit, trim=True) for tick in ticks])
     axes.set_yticks([], minor=True)
     axes.set_ylabel(y_label(picture))

@@ -10,16 +10,22 @@ import pandas as pd
 from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, by, groups, moving, places, point_of
 from bench.plan.case import Point
 from bench.show.rows import Row, baseline_of, is_measured, plain
+from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Axis as VerticalAxis
+from bench.store.metrics import Metric
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What stands on the vertical axis: the columns of its value and, where there is one, of its interval."""
+    """A metric that stands on the vertical axis of pictures."""
 
-    name: str
-    column: str
-    low: str = ""
-    high: str = ""
+    metric: Metric
+    axis: VerticalAxis
+
+    @property
+    def name(self) -> str:
+        """How the file names of its pictures begin."""
+        return self.axis.name
 
 
 @dataclass(frozen=True)
@@ -80,19 +86,17 @@ class Picture:
         return f"{self.quantity.name}-{self.axis.name}{by}-{self.point.short_name(self.moving)}"
 
 
-LATENCY = Quantity("latency", "latency_s", "latency_low_s", "latency_high_s")
-SPEEDUP = Quantity("speedup", "speedup", "speedup_low", "speedup_high")
-MEMORY = Quantity("memory", "peak_bytes")
+QUANTITIES = {metric.name: Quantity(metric, metric.axis) for metric in METRICS.values() if metric.axis}
+"""What is drawn, by the name of its metric."""
 
-SHOWN = (
-    (LATENCY, TOKENS),
-    (SPEEDUP, TOKENS),
-    (MEMORY, TOKENS),
-    (LATENCY, HEADS),
-    (SPEEDUP, HEADS),
-    (LATENCY, CHANNELS),
-    (SPEEDUP, CHANNELS),
-)
+LATENCY = QUANTITIES["latency_s"]
+
+SHOWN = [
+    (quantity, axis)
+    for axis in (TOKENS, HEADS, CHANNELS)
+    for quantity in QUANTITIES.values()
+    if axis.name in quantity.axis.over
+]
 
 ALLOCATOR = "allocator"
 
@@ -106,7 +110,7 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
     rows, baseline = plain(table), baseline_of(table)
     for quantity, axis in SHOWN:
         yield from filter(None, (picture(group, quantity, axis, baseline) for group in groups(rows, axis)))
-    for quantity in (LATENCY, SPEEDUP):
+    for quantity in (quantity for quantity in QUANTITIES.values() if quantity.axis.by_allocator):
         for group in groups(rows, TOKENS, {ALLOCATOR}):
             parts = by(group, ALLOCATOR)
             lines = tuple(line for part in parts.values() for line in _allocated(part, group, quantity, baseline))
@@ -149,12 +153,13 @@ def _lines(
         at = {row[axis.column]: row for row in rows if is_measured(row)}
         line = Line(
             name,
-            tuple(_value(at.get(x), quantity.column) for x in xs),
-            tuple(_value(at.get(x), quantity.low) for x in xs),
-            tuple(_value(at.get(x), quantity.high) for x in xs),
+            tuple(_value(at.get(x), quantity.metric.name) for x in xs),
+            tuple(_value(at.get(x), quantity.axis.low) for x in xs),
+            tuple(_value(at.get(x), quantity.axis.high) for x in xs),
         )
-        # the baseline's speed-up is 1 by definition: a rule in the picture, not a line
-        if any(math.isfinite(value) for value in line.values) and not (quantity is SPEEDUP and name == baseline):
+        # a ratio of the baseline to itself is 1 by definition: a rule in the picture, not a line
+        is_rule = quantity.axis.relative and name == baseline
+        if any(math.isfinite(value) for value in line.values) and not is_rule:
             yield line
 
 

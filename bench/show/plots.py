@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib import style as mpl_style
 from matplotlib.figure import Figure
 
+from bench.show import roofline
 from bench.show.edges import draw_failures, draw_labels
 from bench.show.frame import sheet
 from bench.show.page import RC, save
@@ -18,7 +19,8 @@ def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
 
     The folder is made when there is something to write. The same table gives the same SVG, byte for byte.
     """
-    return [path for picture in pictures(table) for path in save(figure(picture), picture.name, folder)]
+    files = [path for picture in pictures(table) for path in save(figure(picture), picture.name, folder)]
+    return [*files, *roofline.draw(table, folder)]
 
 
 def figure(picture: Picture) -> Figure:

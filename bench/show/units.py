@@ -1,13 +1,16 @@
 """Base units as people read them: three significant digits, and nothing where a number is missing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from bench.store.metrics import Unit
 
 Number = Any
 """A float or an int, or one of None, NaN and pandas' NA where nothing was measured."""
 
 TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+ENERGY_UNITS = (("nJ", 1e-9), ("µJ", 1e-6), ("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3))
 RATE_PREFIXES = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
 BINARY_UNITS = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40), ("PiB", 2.0**50))
 
@@ -36,9 +39,9 @@ def size(value_bytes: Number, *, trim: bool = False) -> str:
     return _scaled(float(value_bytes), BINARY_UNITS, trim)
 
 
-def rate(value: Number, unit: str) -> str:
-    """Return a rate as `1.23 TFLOP/s`, in decimal multiples of its unit."""
-    return "" if is_missing(value) else _scaled(float(value), [(p + unit, scale) for p, scale in RATE_PREFIXES], False)
+def rate(value: Number, unit: str, *, trim: bool = False) -> str:
+    """Return a rate as `1.23 TFLOP/s`, in decimal multiples of its unit; with `trim`, without zeros at its end."""
+    return "" if is_missing(value) else _scaled(float(value), [(p + unit, scale) for p, scale in RATE_PREFIXES], trim)
 
 
 def ratio(value: Number, *, trim: bool = False) -> str:
@@ -63,6 +66,11 @@ def count(value: Number) -> str:
         return ""
     rounded = _rounded(float(value), 2)
     return f"{value:,.0f}" if rounded >= 10 or rounded == 0 else f"{rounded:g}"
+
+
+def said(value: Number, unit: Unit, *, trim: bool = False) -> str:
+    """Return a value in its unit; with `trim`, without zeros at its end."""
+    return "" if is_missing(value) else FORMATS[unit](value, trim)
 
 
 def half_width(low: Number, high: Number) -> float | None:
@@ -106,3 +114,18 @@ def _scaled(value: float, units: Sequence[tuple[str, float]], trim: bool) -> str
 def _rounded(value: float, digits: int) -> float:
     # what stands before the point stays: 1023 KiB is not 1020 KiB
     return float(f"{value:.0f}") if abs(value) >= 10**digits else float(f"{value:.{digits - 1}e}")
+
+
+FORMATS: Mapping[Unit, Callable[[Any, bool], str]] = {
+    Unit.NONE: lambda value, trim: significant(float(value), trim=trim),
+    Unit.SECONDS: lambda value, trim: seconds(value, trim=trim),
+    Unit.BYTES: lambda value, trim: size(value, trim=trim),
+    Unit.JOULES: lambda value, trim: _scaled(float(value), ENERGY_UNITS, trim),
+    Unit.HERTZ: lambda value, trim: rate(value, "Hz", trim=trim),
+    Unit.FLOPS: lambda value, trim: rate(value, "FLOP/s", trim=trim),
+    Unit.BYTE_RATE: lambda value, trim: rate(value, "B/s", trim=trim),
+    Unit.RATIO: lambda value, trim: ratio(value, trim=trim),
+    Unit.SHARE: lambda value, trim: percent(value, trim=trim),
+    Unit.COUNT: lambda value, _trim: count(value),
+}
+"""How a value of each unit is written."""

@@ -3,18 +3,18 @@
 import dataclasses
 import sys
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Self
 
 from bench.plan.case import CASE_COLUMNS, Case, Point
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import WrongRequest, unknown
+from bench.store.metrics import REPORTED
 
-SCHEMA_VERSION = 5
-"""2 added host_s, system_peak_bytes, clock_hz, throttle, and to slots others; 3 four columns of the case, which say
-since when they are there; 4 to the table of results, not to records, the ratio to the fastest of a point; 5 to
-records own_cause and seed, and to the table rank, standing and further_processes."""
+SCHEMA_VERSION = 6
+"""2 added to slots others, 3 four columns of the case, 5 to records own_cause and seed. Each metric says since when it
+is there."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
@@ -83,9 +83,8 @@ class Origin:
 class Record:
     """One case in one process: one line of the journal.
 
-    A number that was not measured is None.
-    `host_s` is what a call costs the host, beside the device's time; `system_peak_bytes` the peak that the operating
-    system saw; `clock_hz` and `throttle` the GPU's clock and the reasons that held it down after the rounds.
+    `metrics` holds what its worker reported, by the names of `bench.store.metrics.REPORTED`: all of them, None or an
+    empty tuple for what was not measured.
     `seed` is what weights, inputs and orders were drawn from in this process.
     `visit_size` counts the records of the point that this process measured together, in the same rounds.
     `own_cause` is False if the case failed and isn't known to be the cause: a resumed run tries it again.
@@ -97,21 +96,7 @@ class Record:
     origin: Origin
     detail: str = ""
     slots: Slots = field(default_factory=Slots)
-    calls_per_timing: int | None = None
-    settled: bool | None = None
-    host_s: float | None = None
-    peak_bytes: int | None = None
-    saved_bytes: int | None = None
-    reserved_bytes: int | None = None
-    system_peak_bytes: int | None = None
-    compile_s: float | None = None
-    compile_cached: bool | None = None
-    graphs: int | None = None
-    kernels: tuple[str, ...] = ()
-    error: float | None = None
-    tolerance: float | None = None
-    clock_hz: float | None = None
-    throttle: tuple[str, ...] = ()
+    metrics: Mapping[str, Any] = field(default_factory=dict, hash=False)
     visit_size: int = 1
     own_cause: bool = True
     seed: int | None = None
@@ -123,17 +108,24 @@ class Record:
         for of in (self.case, self.case.point, self.origin, self):
             for name, hint in KINDS[type(of)].items():
                 _check(name, getattr(of, name), hint)
+        for name, value in self.metrics.items():
+            check_metric(name, value)
+        every = {name: self.metrics.get(name, metric.empty) for name, metric in REPORTED.items()}
+        object.__setattr__(self, "metrics", every)
         if self.visit_size < 1:
             raise ValueError("visit_size must be at least 1, got 0")
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as one flat JSON object."""
-        values = dataclasses.asdict(self)
-        del values["case"], values["origin"]
         return {
             "schema_version": SCHEMA_VERSION,
             **self.case.columns(),
-            **values,
+            "process": self.process,
+            "status": self.status,
+            "detail": self.detail,
+            "slots": dataclasses.asdict(self.slots),
+            **self.metrics,
+            **{name: getattr(self, name) for name in SESSION},
             **dataclasses.asdict(self.origin),
         }
 
@@ -144,18 +136,32 @@ class Record:
         Raises WrongRequest for a newer schema, KeyError, TypeError or ValueError for what is no record.
         """
         check_schema(line["schema_version"])
-        names = {f.name for f in dataclasses.fields(cls)} - {"case", "origin", "slots", "kernels", "throttle"}
         record = cls(
             case=Case.from_columns({name: line[name] for name in CASE_COLUMNS if name in line}),
+            process=line["process"],
+            status=line["status"],
             origin=Origin(**{f.name: line[f.name] for f in dataclasses.fields(Origin)}),
+            detail=line.get("detail", ""),
             slots=Slots.from_json(line["slots"]),
-            kernels=_listed("kernels", line["kernels"]),
-            throttle=_listed("throttle", line.get("throttle", [])),
-            **{name: line[name] for name in names if name in line},
+            metrics=reported({name: line[name] for name in REPORTED if name in line}),
+            **{name: line[name] for name in SESSION if name in line},
         )
         if record.status == "ok" and not record.slots.rounds:
             raise ValueError("timings_s must hold at least one slot if the status is ok")
         return record
+
+
+def reported(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metrics as a record holds them, from those of JSON: several texts are a tuple."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+def check_metric(name: str, value: Any) -> None:
+    """Raise ValueError for a metric that workers don't report, or for a value that it can't have."""
+    if name not in REPORTED:
+        raise unknown("metric", name, REPORTED)
+    kind = REPORTED[name].kind
+    _check(name, value, (kind,) if kind is tuple else (kind, type(None)))
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
@@ -205,7 +211,7 @@ def _kinds(of: type) -> dict[str, tuple[type, ...]]:
     for name, hint in typing.get_type_hints(of).items():
         members = typing.get_args(hint) if isinstance(hint, UnionType) else (hint,)
         plain = tuple(typing.get_origin(member) or member for member in members)
-        if not {Case, Point, Origin, Slots} & set(plain):
+        if not {Case, Point, Origin, Slots, Mapping} & set(plain):
             kinds[name] = plain
     return kinds
 
@@ -221,6 +227,9 @@ def _check(name: str, value: Any, kinds: tuple[type, ...]) -> None:
     if numeric and value is not None and not (-MOST[float] if signed else 0) <= value <= MOST[type(value)]:
         raise ValueError(f"{name} must be a finite number{'' if signed else ' of at least 0'}, got {value!r}")
 
+
+SESSION = ("visit_size", "own_cause", "seed")
+"""The fields of a record that say how it was measured."""
 
 KINDS: dict[type, dict[str, tuple[type, ...]]] = {of: _kinds(of) for of in (Case, Point, Origin, Record)}
 """The types of the plain fields of a record and its parts."""

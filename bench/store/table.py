@@ -10,6 +10,7 @@ from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import REQUIRED, Kind
 from bench.plan.errors import WrongRequest
 from bench.store import atomic
+from bench.store.metrics import COLUMNS as METRICS
 from bench.store.record import check_schema
 
 RESULTS = "results.csv"
@@ -22,52 +23,16 @@ TRUTH: Final = "boolean"
 TYPES = {Kind.TEXT: TEXT, Kind.COUNT: WHOLE, Kind.NUMBER: NUMBER, Kind.TRUTH: TRUTH}
 """The pandas type of each kind of a point's columns."""
 
+OF_METRIC = {str: TEXT, tuple: TEXT, int: WHOLE, float: NUMBER, bool: TRUTH}
+"""The pandas type of each kind of a metric."""
+
 COLUMNS: dict[str, str] = {
     # the case
     **{name: TYPES[POINT[name].kind] if name in POINT else TEXT for name in CASE_COLUMNS},
     # outcome
     "status": TEXT,
     "detail": TEXT,
-    # time
-    "latency_s": NUMBER,
-    "latency_low_s": NUMBER,
-    "latency_high_s": NUMBER,
-    "latency_min_s": NUMBER,
-    "rounds": WHOLE,
-    "processes": WHOLE,
-    "calls_per_timing": WHOLE,
-    "flagged_share": NUMBER,
-    "page_faults": NUMBER,
-    "settled": TRUTH,
-    "host_s": NUMBER,
-    # ratio to the baseline
-    "speedup": NUMBER,
-    "speedup_low": NUMBER,
-    "speedup_high": NUMBER,
-    "log_ratio_sd": NUMBER,
-    # among the rows of the point
-    "rank": WHOLE,
-    "standing": TEXT,
-    "further_processes": WHOLE,
-    "lead": NUMBER,
-    "lead_low": NUMBER,
-    "lead_high": NUMBER,
-    # memory
-    "peak_bytes": WHOLE,
-    "saved_bytes": WHOLE,
-    "reserved_bytes": WHOLE,
-    "system_peak_bytes": WHOLE,
-    # compilation
-    "compile_cold_s": NUMBER,
-    "compile_warm_s": NUMBER,
-    "graphs": WHOLE,
-    # truth
-    "kernels": TEXT,
-    "error": NUMBER,
-    "tolerance": NUMBER,
-    # the GPU's state
-    "clock_hz": NUMBER,
-    "throttle": TEXT,
+    **{name: OF_METRIC[metric.kind] for name, metric in METRICS.items()},
     # where
     "env_id": TEXT,
     "device_name": TEXT,
@@ -79,12 +44,8 @@ COLUMNS: dict[str, str] = {
 """Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
 
 
-SINCE = {
-    **dict.fromkeys(("host_s", "system_peak_bytes", "clock_hz", "throttle"), 2),
-    **dict.fromkeys(("lead", "lead_low", "lead_high"), 4),
-    **dict.fromkeys(("rank", "standing", "further_processes"), 5),
-}
-"""The schema version that brought a column; in older results it is empty."""
+SINCE = {name: metric.since for name, metric in METRICS.items()}
+"""The schema version that brought a metric; in older results its column is empty."""
 
 
 ABSENT = {name: column.absent for name, column in POINT.items() if column.absent is not REQUIRED}

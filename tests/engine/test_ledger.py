@@ -280,3 +280,33 @@ def test_what_no_measurement_can_be_ends_as_an_error(tmp_path: Path) -> None:
     (record,) = journal.read(tmp_path)
     assert record.status == "error"
     assert "seconds above 0, got -1.0" in record.detail
+
+
+# What a worker reports
+
+
+@pytest.mark.parametrize(
+    ("reported", "words"),
+    [
+        ({"peak_byte": 7}, ("peak_byte", "did you mean peak_bytes?")),
+        ({"saved_bytes": "many"}, ("saved_bytes", "a whole number", "'many'")),
+        ({"host_s": -1.0}, ("host_s", "at least 0", "-1.0")),
+        ({"kernels": "flash"}, ("kernels", "a list of texts", "'flash'")),
+        ({"slots": {"rounds": [0]}}, ("timings_s",)),
+        ({"seed": "x"}, ("seed", "'x'")),
+    ],
+)
+def test_what_cannot_be_is_an_error_row(tmp_path: Path, reported: dict[str, object], words: tuple[str, ...]) -> None:
+    """An unknown metric or a wrong value ends its own case in words; what else was measured is kept."""
+    ledger = opened(tmp_path)
+    eager, sdpa = SWEEP.cases()
+    good = ledger.record(eager, 0, "now", "ok", "", FOUND)
+    bad = ledger.record(sdpa, 0, "now", "ok", "", {**FOUND, "peak_bytes": 7, **reported})
+    ledger.keep(point(), [good, bad])
+    ledger.tabulate(point())
+    table = load(tmp_path)
+    assert table["status"].tolist() == ["ok", "error"]
+    assert all(word in table["detail"][1] for word in words)
+    assert table["peak_bytes"][1] == 7
+    ledger.close()
+    assert [record.metrics["peak_bytes"] for record in opened(tmp_path).of(point())] == [None, 7]

@@ -69,7 +69,7 @@ def test_each_side_is_a_run_folder_of_its_own(filled: Pair) -> None:
         assert table[["status", "processes", "torch_version"]].to_numpy().tolist() == [["ok", 2, torch]]
         records = journal.read(filled.folder / side)
         assert [record.process for record in records] == [0, 1]
-        assert [record.kernels for record in records] == [("thoroughly",), ()]
+        assert [record.metrics["kernels"] for record in records] == [("thoroughly",), ()]
     assert len({load(filled.folder / side)["env_id"][0] for side in "ab"}) == 2
 
 

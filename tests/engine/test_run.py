@@ -103,7 +103,7 @@ def test_whoever_comes_later_is_looked_at_as_thoroughly(tmp_path: Path) -> None:
     looks = [
         (record.process, record.case.implementation)
         for record in journal.read(tmp_path)
-        if record.kernels == ("thoroughly",)
+        if record.metrics["kernels"] == ("thoroughly",)
     ]
     assert looks == [(0, "eager"), (2, "eager"), (2, "sdpa")]
 
@@ -197,7 +197,7 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
     assert table["speedup"].notna().tolist() == [True, True, False]
     killed = [record for record in journal.read(tmp_path) if record.case.implementation == "test:killed"]
     assert [(record.status, record.own_cause) for record in killed] == [("crashed", False), ("ok", True), ("ok", True)]
-    assert killed[1].kernels == ("thoroughly",)
+    assert killed[1].metrics["kernels"] == ("thoroughly",)
     assert set(lines(tmp_path).values()) == {1}
     with Run(sweep, tmp_path, retry_failed=True) as opened:
         opened.measure(sweep.points[0])

@@ -22,7 +22,7 @@ def table() -> pd.DataFrame:
         for name, value in times.items():
             slots = Slots((0, 1), ((value,), (value,)), (0, 0), (0, 0))
             case = Case(point(num_tokens=tokens), name)
-            records.append(Record(case, 0, "ok", ORIGIN, slots=slots, calls_per_timing=1, settled=True))
+            records.append(Record(case, 0, "ok", ORIGIN, slots=slots, metrics={"calls_per_timing": 1, "settled": True}))
         records.append(Record(Case(point(num_tokens=tokens), "manual"), 0, "oom", ORIGIN, "too large"))
     return summarise(records, "eager")
 

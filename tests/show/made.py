@@ -74,9 +74,7 @@ def record(case: Case, process: int, fate: Fate | None = None, latency_s: float 
         "ok",
         ORIGIN,
         slots=Slots(tuple(range(ROUNDS)), timings, (0,) * ROUNDS, (0,) * ROUNDS),
-        calls_per_timing=1,
-        settled=True,
-        peak_bytes=peak_bytes(case),
+        metrics={"calls_per_timing": 1, "settled": True, "peak_bytes": peak_bytes(case)},
     )
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.plan.case import COLUMNS
-from bench.show.documented import ROOT, TABLES, columns, with_tables
+from bench.show.documented import ROOT, TABLES, columns, metrics, with_tables
+from bench.store.metrics import COLUMNS as METRICS
 
 
 @pytest.mark.parametrize("name", list(TABLES))
@@ -21,6 +22,11 @@ def test_the_documentation_is_up_to_date(name: str) -> None:
 def test_every_column_is_a_row() -> None:
     """The table names the columns of a point in their order."""
     assert re.findall(r"^\| `(\w+)` \|", columns(), flags=re.MULTILINE) == list(COLUMNS)
+
+
+def test_every_metric_is_a_row() -> None:
+    """The table names the metrics of results.csv in their order."""
+    assert re.findall(r"^\| `(\w+)` \|", metrics(), flags=re.MULTILINE) == list(METRICS)
 
 
 def test_an_old_table_is_replaced_and_the_rest_kept() -> None:

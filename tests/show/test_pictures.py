@@ -5,7 +5,7 @@ import math
 from bench.analyse.series import CHANNELS, HEADS, TOKENS
 from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
-from bench.show.pictures import LATENCY, MEMORY, SPEEDUP, Failure, Picture, pictures
+from bench.show.pictures import LATENCY, QUANTITIES, Failure, Picture, pictures
 from tests.show.made import Fate, point, quick, results
 
 FOUR = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
@@ -61,7 +61,11 @@ def test_every_implementation_has_a_line() -> None:
     assert [line.implementation for line in latency.lines] == ["eager", "sdpa", "online"]
     assert [line.implementation for line in speedup.lines] == ["sdpa", "online"]
     assert [line.implementation for line in memory.lines] == ["eager", "sdpa", "online"]
-    assert (latency.quantity, speedup.quantity, memory.quantity) == (LATENCY, SPEEDUP, MEMORY)
+    assert (latency.quantity, speedup.quantity, memory.quantity) == (
+        LATENCY,
+        QUANTITIES["speedup"],
+        QUANTITIES["peak_bytes"],
+    )
 
 
 def test_a_line_has_a_gap_where_its_row_failed() -> None:

@@ -1,0 +1,77 @@
+"""The roofline model: what bounds the rate of a layer's work on a device.
+
+A device reaches so many operations per second at most, and moves so many bytes per second at most. Work with few
+operations for each byte can't be faster than the memory; other work can't be faster than the arithmetic.
+Source: Williams, Waterman and Patterson, Roofline, CACM 52 (4), 2009.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.plan.case import Case, Point
+from bench.plan.layers import flops, least_bytes
+
+FLOPS, BYTES = "ceiling_flops_per_s", "ceiling_bytes_per_s"
+"""The metrics that hold a device's ceilings as they were known when a case was measured."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The floating-point operations of a call, and the bytes that it moves at least."""
+
+    flops: int
+    least_bytes: int
+
+    @property
+    def intensity(self) -> float:
+        """The operations for each byte."""
+        return self.flops / self.least_bytes
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The ceilings of a device: operations and bytes per second."""
+
+    flops_per_s: float
+    bytes_per_s: float
+
+    @property
+    def ridge(self) -> float:
+        """The operations for each byte at which both ceilings meet."""
+        return self.flops_per_s / self.bytes_per_s
+
+    def least_s(self, work: Work) -> float:
+        """Return the seconds that work takes at least: the larger of both bounds."""
+        return max(work.flops / self.flops_per_s, work.least_bytes / self.bytes_per_s)
+
+    def reached(self, intensity: float) -> float:
+        """Return the operations per second that can be reached with so many operations for each byte."""
+        return min(self.flops_per_s, self.bytes_per_s * intensity)
+
+
+def work_of(point: Point) -> Work | None:
+    """Return the work of a call; None for a layer that doesn't state it."""
+    try:
+        operations, moved = flops(point), least_bytes(point)
+    except KeyError:
+        return None
+    return Work(operations, moved) if operations and moved else None
+
+
+def roof_of(row: Mapping[str, Any]) -> Roof | None:
+    """Return the ceilings that stand in a row; None if they aren't known."""
+    highest = row.get(FLOPS), row.get(BYTES)
+    return Roof(float(highest[0]), float(highest[1])) if highest[0] and highest[1] else None
+
+
+def flops_per_s(case: Case, row: Mapping[str, Any]) -> float | None:
+    """Return the rate of a case at its latency; None without a latency."""
+    work, latency_s = work_of(case.point), row.get("latency_s")
+    return work.flops / latency_s if work and latency_s else None
+
+
+def share(case: Case, row: Mapping[str, Any]) -> float | None:
+    """Return the least time of a case by its ceilings, over its latency; None if one of both isn't known."""
+    work, roof, latency_s = work_of(case.point), roof_of(row), row.get("latency_s")
+    return roof.least_s(work) / latency_s if work and roof and latency_s else None

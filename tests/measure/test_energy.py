@@ -1,0 +1,214 @@
+"""The energy of a call, by counters that are stand-ins: no machine is asked to have one."""
+
+import sys
+import types
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+import torch
+
+from bench.measure import energy
+from tests.measure.test_visit import visited
+
+
+class Device:
+    """A device whose calls take a millisecond and a joule each; its counter moves every few of them."""
+
+    def __init__(self, step: int = 7) -> None:
+        self.calls = 0
+        self.step = step
+
+    def call(self) -> None:
+        """Make a call."""
+        self.calls += 1
+
+    def seconds(self) -> float:
+        """Return the time."""
+        return self.calls * 1e-3
+
+    def joules(self) -> float:
+        """Return what the counter shows: nothing of the calls since its last step."""
+        return float(self.calls // self.step * self.step)
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Device:
+    """Return a device whose time is the time."""
+    made = Device()
+    monkeypatch.setattr(energy, "perf_counter", made.seconds)
+    return made
+
+
+@pytest.mark.parametrize("step", [1, 7, 20, 100])
+def test_a_call_of_a_joule_is_a_joule(device: Device, step: int) -> None:
+    """Whatever the steps of the counter are, the joules between two of them belong to the calls between them."""
+    device.step = step
+    found = energy.per_call_j(device.joules, device.call, 1e-3)
+    assert found == pytest.approx(1.0, abs=0.05)
+    assert device.calls >= energy.SPAN_S / 1e-3
+
+
+def test_a_long_call_is_a_batch_of_its_own(device: Device) -> None:
+    """Calls longer than the span are made twice: before the first step and between the steps."""
+
+    def call() -> None:
+        device.calls += 3000
+
+    assert energy.per_call_j(device.joules, call, 3.0) == pytest.approx(3000, rel=0.01)
+    assert device.calls == 2 * 3000
+
+
+def test_a_counter_that_stands_still_tells_nothing(device: Device) -> None:
+    """It is given up after a second of calls, and the energy is empty, not 0."""
+    assert energy.per_call_j(lambda: 5.0, device.call, 1e-3) is None
+    assert device.seconds() < 2 * energy.STILL_S
+
+
+# A CPU's packages
+
+
+@pytest.fixture
+def powercap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Return a stand-in for the folder of RAPL's zones: two packages, and zones that are not to be counted."""
+    for folder, name, energy_uj in (
+        ("intel-rapl:0", "package-0", 990_000),
+        ("intel-rapl:0:0", "core", 7),
+        ("intel-rapl:1", "package-1", 5_000),
+        ("intel-rapl:2", "psys", 8),
+        ("intel-rapl-mmio:0", "package-0", 9),
+    ):
+        zone = tmp_path / folder
+        zone.mkdir()
+        (zone / "name").write_text(f"{name}\n")
+        (zone / "max_energy_range_uj").write_text("1000000\n")
+        (zone / "energy_uj").write_text(f"{energy_uj}\n")
+    monkeypatch.setattr(energy, "POWERCAP", tmp_path)
+    return tmp_path
+
+
+def shows(powercap: Path, package: int, energy_uj: int) -> None:
+    """Let a package's counter show so many microjoules."""
+    (powercap / f"intel-rapl:{package}" / "energy_uj").write_text(f"{energy_uj}\n")
+
+
+def test_packages_are_added_and_a_counter_may_wrap(powercap: Path) -> None:
+    """One counter starts again at 0, twice; other zones are parts of the packages, or hold them."""
+    read = energy.counter("cpu")
+    assert read is not None
+    assert read() == 0
+    shows(powercap, 0, 10_000)
+    shows(powercap, 1, 6_000)
+    assert read() == pytest.approx(0.021)
+    shows(powercap, 0, 9_000)
+    assert read() == pytest.approx(0.021 + 0.999)
+
+
+@pytest.mark.parametrize("text", ["", "not supported\n"])
+def test_packages_that_can_not_be_read_have_no_counter(powercap: Path, text: str) -> None:
+    """If one of them doesn't tell, the others would be too little."""
+    (powercap / "intel-rapl:1" / "energy_uj").write_text(text)
+    assert energy.counter("cpu") is None
+    (powercap / "intel-rapl:1" / "energy_uj").unlink()
+    assert energy.counter("cpu") is None
+
+
+def test_a_counter_that_goes_away_tells_nothing(powercap: Path) -> None:
+    """It is not an error of the case."""
+    read = energy.counter("cpu")
+    assert read is not None
+    (powercap / "intel-rapl:0" / "energy_uj").unlink()
+    assert energy.per_call_j(read, lambda: None, 1.0) is None
+
+
+def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without RAPL has an empty column."""
+    monkeypatch.setattr(energy, "POWERCAP", tmp_path / "none")
+    assert energy.counter("cpu") is None
+    assert "energy_j" not in visited("eager").outcomes["eager"].found
+
+
+def test_a_visit_takes_the_energy_of_each_case(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a counter of 50 W, each case that is ok has the joules of its calls, and one that isn't has none."""
+    monkeypatch.setattr(energy, "counter", lambda _device: lambda: 50 * perf_counter())
+    made = visited("eager", "sdpa", "tests.foreign:wrong")
+    for name in ("eager", "sdpa"):
+        outcome = made.outcomes[name]
+        assert outcome.status == "ok"
+        assert outcome.found["energy_j"] > 0
+    assert "energy_j" not in made.outcomes["tests.foreign:wrong"].found
+
+
+# A GPU's board
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
+    """Return a stand-in for NVML with one GPU that has taken 1,500 mJ."""
+
+    class NvmlError(Exception):
+        """What NVML raises."""
+
+    found = types.SimpleNamespace(
+        NVMLError=NvmlError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
+        nvmlDeviceGetTotalEnergyConsumption=lambda handle: {"GPU-1234": 1500}[handle],
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", found)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: types.SimpleNamespace(uuid="1234"))
+    return found
+
+
+def test_a_board_is_read_in_joules(nvml: types.SimpleNamespace) -> None:
+    """NVML counts millijoules."""
+    read = energy.counter("cuda")
+    assert read is not None
+    assert read() == 1.5
+
+
+def test_the_calls_of_a_batch_have_ended_when_the_board_is_read(
+    nvml: types.SimpleNamespace, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device is synchronised after each batch, so that its calls are in what the counter shows."""
+    waited: list[int] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: waited.append(device.calls))
+    nvml.nvmlDeviceGetTotalEnergyConsumption = lambda _handle: 1000 * waited[-1] if waited else 0
+    read = energy.counter("cuda")
+    assert read is not None
+    assert energy.per_call_j(read, device.call, 1e-3, "cuda") == pytest.approx(1.0)
+    assert set(range(10, device.calls + 1, 10)) == set(waited)
+
+
+def test_a_board_that_does_not_tell_has_no_counter(nvml: types.SimpleNamespace) -> None:
+    """An old GPU or a slice of one has no such counter."""
+
+    def fails(_handle: str) -> int:
+        raise nvml.NVMLError
+
+    nvml.nvmlDeviceGetTotalEnergyConsumption = fails
+    assert energy.counter("cuda") is None
+
+
+def test_without_nvml_there_is_no_counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVML's package is wanted, not needed."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert energy.counter("cuda") is None
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_real_gpu_takes_between_an_idle_and_a_full_load() -> None:
+    """Matrix products take between 20 W and 2 kW."""
+    read = energy.counter("cuda")
+    if read is None:
+        pytest.skip("this GPU has no energy counter")
+    factor = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+    joules = 1000 * (energy.per_call_j(read, lambda: factor @ factor, 1e-4, "cuda") or 0)
+    torch.cuda.synchronize()
+    start = perf_counter()
+    for _ in range(1000):
+        factor @ factor
+    torch.cuda.synchronize()
+    seconds = perf_counter() - start
+    assert 20 < joules / seconds < 2000

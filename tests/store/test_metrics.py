@@ -1,0 +1,76 @@
+"""What is declared of metrics holds together, and processes are combined as it says."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from bench.plan.case import CASE_COLUMNS
+from bench.store.metrics import COLUMNS, METRICS, REPORTED, Heading, combine
+from bench.store.record import SCHEMA_VERSION, SESSION, Origin
+
+
+def combined(*processes: dict[str, Any], is_ok: bool = True) -> dict[str, Any]:
+    """Return the cells of processes that reported these metrics and nothing else."""
+    nothing = {name: metric.empty for name, metric in REPORTED.items()}
+    return combine([nothing | values for values in processes], is_ok=is_ok)
+
+
+def test_a_name_stands_for_one_thing() -> None:
+    """No metric has the name of a column of the case, of a field of the record or of another metric."""
+    others = {*CASE_COLUMNS, *SESSION, *(field.name for field in dataclasses.fields(Origin))}
+    assert not {*METRICS} & {*others, "process", "status", "detail", "slots", "schema_version"}
+
+
+def test_every_metric_goes_somewhere() -> None:
+    """What workers report is in the table, or makes another metric; nothing is declared since a schema to come."""
+    assert {name for name in REPORTED if name not in COLUMNS} == {"compile_s", "compile_cached"}
+    assert all(metric.combined for metric in REPORTED.values() if metric.in_table)
+    assert max(metric.since for metric in METRICS.values()) <= SCHEMA_VERSION
+
+
+def test_the_ends_of_intervals_are_metrics() -> None:
+    """A picture finds the ends of its intervals in the table."""
+    axes = [metric.axis for metric in METRICS.values() if metric.axis]
+    assert {end for axis in axes for end in (axis.low, axis.high) if end} <= {*COLUMNS}
+    assert len({axis.name for axis in axes}) == len(axes)
+
+
+def test_headings_have_a_place_of_their_own() -> None:
+    """No two columns of the terminal stand at one place, and none but latency and speed-up stays for ever."""
+    headings = [metric.heading for metric in METRICS.values() if metric.heading]
+    assert len({heading.place for heading in headings}) == len(headings)
+    assert [heading.text for heading in headings if not heading.rank] == ["latency", "speed-up"]
+    assert Heading("ran", 40, 6) in headings
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "cell"),
+    [
+        ("peak_bytes", [None, 5, 7], 5),
+        ("host_s", [3.0, None, 1.0, 8.0], 3.0),
+        ("calls_per_timing", [2, 5], 3),
+        ("settled", [True, True], True),
+        ("settled", [True, None], False),
+        ("kernels", [(), ("a", "b"), ("c",)], "a;b"),
+        ("throttle", [("x", "y"), ("y", "z")], "x;y;z"),
+        ("throttle", [(), ()], None),
+        ("clock_hz", [None, None], None),
+    ],
+)
+def test_processes_are_combined(name: str, values: list[Any], cell: Any) -> None:
+    """The first that has one, the median, all, each once: as the metric says; what nobody reported is empty."""
+    assert combined(*({name: value} for value in values))[name] == cell
+
+
+def test_the_error_is_the_one_nearest_to_its_tolerance() -> None:
+    """Error and tolerance of a row belong to the same process."""
+    found = combined({"error": 2.0, "tolerance": 10.0}, {"error": 1.0, "tolerance": 1.5}, {})
+    assert (found["error"], found["tolerance"]) == (1.0, 1.5)
+
+
+def test_what_only_ok_cases_have_is_left_out() -> None:
+    """A case that ended otherwise keeps its memory, and has no pace."""
+    found = combined({"peak_bytes": 3, "settled": True, "calls_per_timing": 4}, is_ok=False)
+    assert found["peak_bytes"] == 3
+    assert not {"settled", "calls_per_timing", "host_s"} & {*found}
