@@ -28,7 +28,7 @@ BELOW: dict[str, set[str]] = {
         DECLARED,
     },
 }  # fmt: skip
-"""The rooms that design.md draws, each with all that stands below it; an engine reaches a worker by a pipe."""
+"""The rooms, each with all that stands below it; an engine reaches a worker by a pipe."""
 
 DOORS = "bench"
 """What stands in bench/ itself: the two doors and what they share, above all rooms."""
@@ -106,7 +106,7 @@ def test_arrows(module: str, file: Path) -> None:
 @pytest.mark.parametrize(("module", "file"), MODULES, ids=[module for module, _ in MODULES])
 def test_every_module_stands_in_a_room(module: str, file: Path) -> None:
     """A folder that the drawing doesn't show is a new room, and belongs into the drawing first."""
-    assert room_of(module) in {*BELOW, DOORS}, f"{file} stands in a room that design.md doesn't draw"
+    assert room_of(module) in {*BELOW, DOORS}, f"{file} stands in a room that isn't drawn here"
 
 
 @pytest.mark.parametrize("room", list(BELOW))

@@ -183,9 +183,9 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
 
 
 def _layer(point: Point) -> nn.Module:
-    asked = [column for column in COLUMNS.values() if column.changes_function and not column.goes_without_saying(point)]
-    required = [column.name for column in asked] if layers.is_own(point.layer) else []  # a plan judges those of ours
-    layer = construct(layers.module_of(point.layer), dataclasses.asdict(point), required)
+    columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
+    asked = [each.name for each in columns if each.changes_function and not each.goes_without_saying(point)]
+    layer = construct(layers.module_of(point.layer), dataclasses.asdict(point), asked)
     if isinstance(layer, impls.ConvSelfAttention):
         nn.init.constant_(layer.gamma, GAMMA)
     return layer

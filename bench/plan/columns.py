@@ -46,7 +46,8 @@ class Column:
     `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
     `usual` is a value, or a function from a point to it, that goes without saying in both.
     `said_with` names the column whose words hold this one too.
-    `changes_function` is true if a layer that doesn't take the column computes another function than was asked for.
+    `changes_function` is true if a layer that doesn't take the column computes another function than was asked for;
+    then it is unsupported unless the value is usual.
     `option` is the group of the command line's options that has one of this name: shape, execution, or empty.
     """
 

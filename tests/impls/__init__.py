@@ -1,1 +1,1 @@
-"""The layers and their implementations, held against the formulas of layers.md."""
+"""The layers and their implementations, held against written formulas."""

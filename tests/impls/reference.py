@@ -1,4 +1,4 @@
-"""The vit layer by the formulas of layers.md, forwards and backwards, in float64 and without torch's help."""
+"""The vit layer by its formulas, forwards and backwards, in float64 and without torch's help."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Weights = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Steps:
-    """What the formulas of layers.md name, in their order."""
+    """What the formulas name, in their order."""
 
     q: Array  # [B, H, N, D]
     k: Array  # [B, H, N, D]

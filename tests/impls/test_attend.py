@@ -1,4 +1,4 @@
-"""The cores, each against the softmax of layers.md and against what it says of itself."""
+"""The cores, each against a written softmax and against what it says of itself."""
 
 import numpy as np
 import pytest

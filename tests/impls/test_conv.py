@@ -1,4 +1,4 @@
-"""Convolutional self-attention by its contract in layers.md."""
+"""Convolutional self-attention by its contract."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def formula(x: Array, w: Weights) -> Array:
 
 @pytest.mark.parametrize(("batch", "channels", "height", "width"), [(2, 64, 8, 8), (1, 8, 3, 5), (3, 21, 4, 2)])
 def test_output_is_the_formula(batch: int, channels: int, height: int, width: int) -> None:
-    """In float64 the output equals the formula of layers.md to rounding, on maps that aren't square too."""
+    """In float64 the output equals the written formula to rounding, on maps that aren't square too."""
     layer = layer_of(channels).double()
     x = normal(batch, channels, height, width, dtype=torch.float64)
 

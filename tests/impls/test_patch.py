@@ -1,4 +1,4 @@
-"""Patch embedding and attention by their contract in layers.md."""
+"""Patch embedding and attention by their contract."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def formula(x: Array, w: Weights, patch: int, heads: int) -> Array:
 def test_output_is_the_formula(
     batch: int, channels: int, height: int, width: int, patch: int, embedded: int, heads: int
 ) -> None:
-    """In float64 the output equals the formulas of layers.md to rounding, on images that aren't square too."""
+    """In float64 the output equals the written formulas to rounding, on images that aren't square too."""
     layer = PatchAttention(channels, patch, embedded, heads).double()
     x = normal(batch, channels, height, width, dtype=torch.float64)
 

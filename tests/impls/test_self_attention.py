@@ -1,4 +1,4 @@
-"""The one-headed, unscaled layer by its contract in layers.md, and the article's worked example."""
+"""The one-headed, unscaled layer by its contract, and the article's worked example."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The vit layer by its contract in layers.md."""
+"""The vit layer by its contract."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ ROUNDING = 1e-12
 
 
 class OriginAttention(nn.Module):
-    """The origin's `Attention`, by the formulas and parameter names of layers.md."""
+    """The origin's `Attention`, by its formulas and parameter names."""
 
     def __init__(
         self, dim: int, chan: int, num_heads: int = 1, qkv_bias: bool = False, qk_scale: float | None = None
@@ -76,7 +76,7 @@ def test_worked_shapes(heads: int, each_of_qkv: tuple[int, ...], attention: tupl
     ],
 )
 def test_output_is_the_formula(batch: int, tokens: int, dim: int, chan: int, heads: int, qkv_bias: bool) -> None:
-    """In float64 the output equals the formulas of layers.md to rounding."""
+    """In float64 the output equals the written formulas to rounding."""
     layer = ViTAttention(dim, chan, heads, qkv_bias).double()
     x = normal(batch, tokens, dim, dtype=torch.float64)
 

@@ -30,6 +30,24 @@ def test_a_figure_is_for_the_points_that_have_its_columns() -> None:
     assert not figure.is_for(point(device="cuda", num_tokens=8))
 
 
+def test_a_figure_without_a_mask_is_not_for_masked_points() -> None:
+    """What was published without a word of a mask was measured without one; a figure may say that it had one."""
+    (plain,) = read([ENTRY])
+    (masked,) = read([ENTRY | {"at": {"device": "cuda", "mask": "causal"}}])
+    causal = point(device="cuda", mask="causal")
+
+    assert (plain.is_for(causal), masked.is_for(causal), masked.is_for(point(device="cuda"))) == (False, True, False)
+
+
+def test_a_causal_core_has_half_of_the_operations() -> None:
+    """Operations a second count those that a mask leaves, as the authors of FlashAttention count them."""
+    (figure,) = read(
+        [{name: value for name, value in ENTRY.items() if name != "latency_s"} | {"core_flops_per_s": 9408}]
+    )
+
+    assert figure.latency_s(point(num_tokens=7, channels=12, mask="causal")) == pytest.approx(0.25)
+
+
 @pytest.mark.parametrize(
     ("figure", "latency_s"),
     [

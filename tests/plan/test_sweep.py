@@ -42,7 +42,7 @@ IN_USE: list[tuple[int, int, int]] = [
     (577, 1024, 16),  # ViT-L/16
     (257, 1280, 16),  # ViT-H/14
 ]
-"""num_tokens, channels, num_heads of the models of layers.md."""
+"""num_tokens, channels, num_heads of the models."""
 
 
 def load(folder: Path, text: str | bytes, **options: Any) -> Sweep:
@@ -477,5 +477,5 @@ def test_full_goes_further_than_quick() -> None:
 
 @pytest.mark.parametrize("shape", IN_USE)
 def test_vit_holds_the_models_in_use(shape: tuple[int, int, int]) -> None:
-    """Vit holds the attention layers of the models that layers.md lists, with their QKV bias."""
+    """Vit holds the attention layers of DeiT and ViT, with their QKV bias."""
     assert shape in [(p.num_tokens, p.channels, p.num_heads) for p in load_sweep("vit").points if p.qkv_bias]

@@ -87,7 +87,7 @@ def model_s(case: Case) -> float:
 
 
 def peak_bytes(case: Case) -> int:
-    """Return the peak by layers.md: two score-sized tensors and some of the input's size, or linear in tokens."""
+    """Return a peak as of a real layer: two score-sized tensors and some of the input's size, or linear in tokens."""
     p = case.point
     scores, tokens = p.batch * p.num_heads * p.num_tokens**2 * 4, p.batch * p.num_tokens * p.channels * 4
     return 5 * tokens if case.implementation in LINEAR else 2 * scores + 3 * tokens

@@ -61,6 +61,11 @@ def module_of(name: str) -> str:
     return name if is_own(name) else LAYERS[name].module
 
 
+def fixed(name: str) -> Mapping[str, Any]:
+    """Return the columns that have one value in a layer, with that value."""
+    return _layer(name).fixed
+
+
 def complete(values: Values) -> Values:
     """Return the values of a point with all that its layer fixes or that follows from them.
 
