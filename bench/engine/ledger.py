@@ -201,15 +201,15 @@ class Ledger:
             commit=here.context["commit"],
             started_at=started,
         )
-        values = dict(found or {})
+        values, slots = dict(found or {}), Slots()
         try:
-            slots = Slots.from_json(values.pop("slots")) if "slots" in values else Slots()
+            slots = Slots.from_json(values.pop("slots")) if "slots" in values else slots
             about = {name: values.pop(name) for name in SESSION if name in values}
             return Record(case, number, status, origin, detail, slots, reported(values), **about)
         except (ValueError, KeyError, TypeError) as error:
             metrics = {name: value for name, value in reported(values).items() if _is_metric(name, value)}
             what = f"the worker reported what can't be: {error}"
-            return Record(case, number, "error", origin, what, metrics=metrics)
+            return Record(case, number, "error", origin, what, slots, metrics)
 
     def keep(self, point: Point, records: list[Record]) -> None:
         """Add the records of one visit, in the order of the sweep; they are in the journal when this returns.

@@ -30,6 +30,7 @@ from bench.measure import (
 )
 from bench.measure.neighbours import Neighbours
 from bench.measure.outcome import Announce, Request, Visit
+from bench.plan.layers import flops, least_bytes
 from bench.store import roofline
 
 AUDITED_BEFORE = 100
@@ -239,8 +240,10 @@ class Standing:
             raise
         visit.ceiling = judged.best
         visit.outcomes[name].found |= {
-            roofline.FLOPS: judged.best.flops_per_s,
-            roofline.BYTES: judged.best.bytes_per_s,
+            "flops": flops(work.point) or None,
+            "least_bytes": least_bytes(work.point),
+            roofline.CEILING_FLOPS: judged.best.flops_per_s,
+            roofline.CEILING_BYTES: judged.best.bytes_per_s,
         }
         visit.outcomes[name].detail = judged.doubt
         if judged.objection:

@@ -64,7 +64,7 @@ def settings(table: pd.DataFrame) -> Iterator[Rates]:
         if is_measured(row) and row["flops_per_s"] is not None and roof_of(row) is not None:
             found.setdefault(tuple(row[name] for name in FIXED), []).append(row)
     for rows in found.values():
-        works = [work for row in rows if (work := work_of(point_of(row)))]
+        works = [work for row in rows if (work := work_of(point_of(row), row))]
         roofs = [roof for row in rows if (roof := roof_of(row))]
         highest = Roof(max(roof.flops_per_s for roof in roofs), max(roof.bytes_per_s for roof in roofs))
         yield Rates(point_of(rows[0]), tuple(rows), tuple(work.intensity for work in works), highest)

@@ -218,10 +218,27 @@ _TABLE = (
     ),
     # work
     Metric(
+        name="flops",
+        kind=int,
+        meaning="floating-point operations of the layer's matrix products in a call; a causal mask halves those of the "
+        "scores; empty if a layer of your own doesn't tell",
+        since=6,
+        reported=True,
+        combined=FIRST,
+    ),
+    Metric(
+        name="least_bytes",
+        kind=int,
+        unit=Unit.BYTES,
+        meaning="the bytes of input, weights and output, each moved once",
+        since=6,
+        reported=True,
+        combined=FIRST,
+    ),
+    Metric(
         name="flops_per_s",
         unit=Unit.FLOPS,
-        meaning="the operations of the layer's matrix products over `latency_s`; a causal mask halves "
-        "those of the scores",
+        meaning="`flops` over `latency_s`",
         since=6,
         derived=roofline.flops_per_s,
         heading=Heading("rate", place=112, rank=11),
@@ -229,14 +246,14 @@ _TABLE = (
     Metric(
         name="roofline_share",
         unit=Unit.SHARE,
-        meaning="the least time that the work can take by the two ceilings below, over `latency_s`; the bytes are "
-        "those of input, weights and output, so it can be above 1 if a cache holds them",
+        meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
+        "over `latency_s`; above 1 if a cache holds the bytes",
         since=6,
         derived=roofline.share,
         heading=Heading("of roofline", place=114, rank=10),
     ),
     Metric(
-        name=roofline.FLOPS,
+        name=roofline.CEILING_FLOPS,
         unit=Unit.FLOPS,
         meaning="the most that matrix products have reached on the device, with this dtype and these threads, up to "
         "the time of the measurement",
@@ -245,7 +262,7 @@ _TABLE = (
         combined=LARGEST,
     ),
     Metric(
-        name=roofline.BYTES,
+        name=roofline.CEILING_BYTES,
         unit=Unit.BYTE_RATE,
         meaning="the most that a copy has written there",
         since=6,

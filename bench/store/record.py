@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, Self
 
 from bench.plan.case import CASE_COLUMNS, Case, Point
-from bench.plan.errors import WrongRequest, unknown
+from bench.plan.errors import WrongRequest, suggestion
 from bench.store.metrics import REPORTED
 
 SCHEMA_VERSION = 6
@@ -159,7 +159,7 @@ def reported(values: Mapping[str, Any]) -> dict[str, Any]:
 def check_metric(name: str, value: Any) -> None:
     """Raise ValueError for a metric that workers don't report, or for a value that it can't have."""
     if name not in REPORTED:
-        raise unknown("metric", name, REPORTED)
+        raise ValueError(f"unknown metric {name!r}{suggestion(name, REPORTED)}; bench/store/metrics.py declares them")
     kind = REPORTED[name].kind
     _check(name, value, (kind,) if kind is tuple else (kind, type(None)))
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.plan.case import Case, Point
-from bench.plan.layers import flops, least_bytes
+from bench.plan.layers import LAYERS, flops, least_bytes
 
-FLOPS, BYTES = "ceiling_flops_per_s", "ceiling_bytes_per_s"
+CEILING_FLOPS, CEILING_BYTES = "ceiling_flops_per_s", "ceiling_bytes_per_s"
 """The metrics that hold a device's ceilings as they were known when a case was measured."""
 
 
@@ -50,28 +50,27 @@ class Roof:
         return min(self.flops_per_s, self.bytes_per_s * intensity)
 
 
-def work_of(point: Point) -> Work | None:
-    """Return the work of a call; None for a layer that doesn't state it."""
-    try:
+def work_of(point: Point, row: Mapping[str, Any]) -> Work | None:
+    """Return the work of a call as its row has it, or else by the formulas of its layer; None if neither says it."""
+    operations, moved = row.get("flops"), row.get("least_bytes")
+    if not (operations and moved) and point.layer in LAYERS:
         operations, moved = flops(point), least_bytes(point)
-    except KeyError:
-        return None
     return Work(operations, moved) if operations and moved else None
 
 
 def roof_of(row: Mapping[str, Any]) -> Roof | None:
     """Return the ceilings that stand in a row; None if they aren't known."""
-    highest = row.get(FLOPS), row.get(BYTES)
+    highest = row.get(CEILING_FLOPS), row.get(CEILING_BYTES)
     return Roof(float(highest[0]), float(highest[1])) if highest[0] and highest[1] else None
 
 
 def flops_per_s(case: Case, row: Mapping[str, Any]) -> float | None:
     """Return the rate of a case at its latency; None without a latency."""
-    work, latency_s = work_of(case.point), row.get("latency_s")
+    work, latency_s = work_of(case.point, row), row.get("latency_s")
     return work.flops / latency_s if work and latency_s else None
 
 
 def share(case: Case, row: Mapping[str, Any]) -> float | None:
     """Return the least time of a case by its ceilings, over its latency; None if one of both isn't known."""
-    work, roof, latency_s = work_of(case.point), roof_of(row), row.get("latency_s")
+    work, roof, latency_s = work_of(case.point, row), roof_of(row), row.get("latency_s")
     return roof.least_s(work) / latency_s if work and roof and latency_s else None

@@ -38,6 +38,8 @@ def test_what_works_ends_ok_with_slots_memory_and_error() -> None:
     assert outcome.found["peak_bytes"] > 0
     assert 0 <= outcome.found["error"] <= outcome.found["tolerance"]
     assert outcome.found["calls_per_timing"] >= 1
+    assert outcome.found["flops"] > outcome.found["least_bytes"] > 0
+    assert min(outcome.found["ceiling_flops_per_s"], outcome.found["ceiling_bytes_per_s"]) > 1e6
 
 
 @pytest.mark.parametrize(

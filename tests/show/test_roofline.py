@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.roofline import draw, figure, settings
-from bench.store.roofline import BYTES, FLOPS, work_of
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, work_of
 from tests.show.made import point, record, results
 
 NAMES = ("eager", "sdpa")
@@ -22,7 +22,7 @@ def table(*, others: bool = False) -> pd.DataFrame:
     """Return results with ceilings; those of another dtype too if that is asked for."""
     at = [*POINTS, point(dtype="bfloat16")] if others else POINTS
     made = [record(Case(each, name), 0) for each in at for name in NAMES]
-    ceilings = {FLOPS: 1e11, BYTES: 1e9}
+    ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
     return summarise([dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in made], "eager")
 
 
@@ -37,7 +37,7 @@ def test_a_mark_stands_at_the_rate_of_its_case() -> None:
     of = table()
     (rates,) = settings(of)
     xs, ys = line(figure(rates), "rate sdpa")
-    works = [work for each in POINTS if (work := work_of(each))]
+    works = [work for each in POINTS if (work := work_of(each, {}))]
     assert xs == pytest.approx([work.flops / work.least_bytes for work in works])
     latencies = of.loc[of["implementation"] == "sdpa", "latency_s"]
     assert ys == pytest.approx([work.flops / time for work, time in zip(works, latencies, strict=True)])

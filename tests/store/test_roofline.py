@@ -3,7 +3,9 @@
 import pytest
 
 from bench.plan.case import Case
-from bench.store.roofline import BYTES, FLOPS, Roof, Work, flops_per_s, roof_of, share, work_of
+from bench.store.roofline import CEILING_BYTES as BYTES
+from bench.store.roofline import CEILING_FLOPS as FLOPS
+from bench.store.roofline import Roof, Work, flops_per_s, roof_of, share, work_of
 from tests.points import point
 
 ROOF = Roof(flops_per_s=100.0, bytes_per_s=10.0)
@@ -19,16 +21,18 @@ def test_the_larger_bound_counts() -> None:
 
 def test_the_work_of_a_point() -> None:
     """ViT attention of 3 tokens and 4 channels, by hand: 3·16·3 + 16·3 multiplications beside 2·9·4 of the scores."""
-    work = work_of(point(batch=1, num_tokens=3, channels=4, num_heads=1))
+    work = work_of(point(batch=1, num_tokens=3, channels=4, num_heads=1), {})
     assert work is not None
     assert work.flops == 2 * (3 * 3 * 16 + 2 * 9 * 4 + 3 * 16)
-    assert work_of(point(layer="somebody:Layer")) is None
+    own = point(layer="somebody:Layer")
+    assert work_of(own, {}) is None
+    assert work_of(own, {"flops": 30, "least_bytes": 3}) == Work(30, 3)
 
 
 def test_rate_and_share_of_a_case() -> None:
     """A case at the speed of the bound has a share of 1, one of twice its time one half."""
     at = point()
-    case, work = Case(at, "eager"), work_of(at)
+    case, work = Case(at, "eager"), work_of(at, {})
     assert work is not None
     ceilings = {FLOPS: 1e9, BYTES: 1e12}
     bound_s = work.flops / 1e9
