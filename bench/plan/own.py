@@ -165,10 +165,11 @@ def _top_level(node: ast.AST) -> Iterator[ast.AST]:
 
 def _raw_attend(module: str, attribute: str, tree: ast.Module) -> str:
     """Return the line that says how to wrap a core that was named in place of an adapter, empty if it isn't one."""
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == attribute]
-    if not found or found[-1].decorator_list:
+    bound = [node for node in tree.body if attribute in (_names(ast.Module([node], [])) or {attribute})]
+    last = bound[-1] if bound else None  # `core = with_attend(core)` gives the name to an adapter
+    if not isinstance(last, ast.FunctionDef) or last.name != attribute or last.decorator_list:
         return ""
-    arguments = found[-1].args
+    arguments = last.args
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if required < ATTEND_PARAMETERS:
         return ""

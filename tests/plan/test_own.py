@@ -25,6 +25,11 @@ def taking_options(layer, tile=8, stages=2):
 def decorated(q, k, v, scale):
     return q
 
+def rewrapped(q, k, v, scale):
+    return q
+
+rewrapped = with_attend(rewrapped)
+
 if True:
     late = box = adapt
 
@@ -59,6 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "mykernel:box.inner.adapt",
         "mykernel:Kernel",
         "mykernel:decorated",
+        "mykernel:rewrapped",
         "mykernel:torch",
         "starred:anything",
         "dynamic:anything",
