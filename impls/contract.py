@@ -78,8 +78,9 @@ def masked(attend: Attend, mask: str, **options: Any) -> Attend:
 
 
 def mask_of(layer: nn.Module) -> str:
-    """Return the mask of a layer; a layer without one has the mask `none`."""
-    return str(getattr(layer, "mask", NO_MASK))
+    """Return the mask of a layer, by name; a layer without such an attribute has the mask `none`."""
+    mask = getattr(layer, "mask", NO_MASK)
+    return mask if isinstance(mask, str) else NO_MASK
 
 
 def declared_options(function: Callable[..., object]) -> frozenset[str]:

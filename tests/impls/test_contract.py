@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from impls import IMPLEMENTATIONS, Unsupported, build, with_attend
-from impls.contract import declared_options
+from impls.contract import declared_options, mask_of
 from impls.layers.vit import ViTAttention
 from tests.impls.hardware import NOT_EAGER_ON_CPU
 from tests.impls.reference import array, distance, forward, normal, weights
@@ -168,6 +168,15 @@ def test_an_attend_that_declares_the_mask_gets_it() -> None:
     difference = with_attend(masked_zero)(causal)(x) - with_attend(masked_zero)(plain)(x)
 
     torch.testing.assert_close(difference, plain.proj.weight.sum(dim=1).expand_as(difference))
+
+
+@pytest.mark.parametrize("mask", [None, torch.ones(2, 2)])
+def test_another_attribute_of_that_name_is_no_mask_of_ours(mask: torch.Tensor | None) -> None:
+    """A user's layer may keep a tensor, or nothing, under the name `mask`."""
+    layer = ViTAttention(8, 8, 2)
+    vars(layer)["mask"] = mask
+
+    assert mask_of(layer) == "none"
 
 
 def test_an_attend_that_does_not_declare_the_mask_is_unsupported() -> None:
