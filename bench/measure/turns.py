@@ -30,7 +30,6 @@ from bench.measure import (
 )
 from bench.measure.neighbours import Neighbours
 from bench.measure.outcome import Announce, Request, Visit
-from bench.plan.layers import flops, least_bytes
 from bench.store import roofline
 
 AUDITED_BEFORE = 100
@@ -240,8 +239,8 @@ class Standing:
             raise
         visit.ceiling = judged.best
         visit.outcomes[name].found |= {
-            "flops": flops(work.point) or None,
-            "least_bytes": least_bytes(work.point),
+            "flops": work.least_work.flops,
+            "least_bytes": work.least_work.moved_bytes,
             roofline.CEILING_FLOPS: judged.best.flops_per_s,
             roofline.CEILING_BYTES: judged.best.bytes_per_s,
         }

@@ -76,9 +76,10 @@ def test_areas_are_as_tall_as_shares_and_fill_the_whole(mode: str) -> None:
 def test_the_quadratic_stages_lie_together_at_the_bottom_with_their_sum_written_at_each_place() -> None:
     """The black line runs along their upper edge, and grows."""
     made = sheet()
-    assert set(stacked(series())[: len(QUADRATIC)]) == set(QUADRATIC)
+    quadratic = [stage for stage in QUADRATIC if stage in series().stages]
+    assert set(stacked(series())[: len(quadratic)]) == set(quadratic)
     (line,) = [each for each in made.axes[0].lines if each.get_gid() == "quadratic"]
-    sums = [sum(height(made, stage, place) for stage in QUADRATIC) for place in TOKENS]
+    sums = [sum(height(made, stage, place) for stage in quadratic) for place in TOKENS]
     assert list(np.asarray(line.get_ydata())) == pytest.approx(sums)
     assert sums == sorted(sums)
     written = {str(text.get_gid()): text.get_text() for text in texts(made)}
