@@ -40,7 +40,7 @@ CHANGES: dict[str, Callable[[], object]] = {
     "the environment variable HOME": lambda: os.environ.update(HOME="/elsewhere"),
     "the environment variable MINE": lambda: os.environ.update(MINE="1"),
     "the working directory": lambda: os.chdir("/"),
-    "the handler of SIGINT": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    "the handler of SIGINT": lambda: signal.signal(signal.SIGINT, lambda *_: None),
     "the timer ITIMER_REAL": lambda: signal.alarm(60),
     "time.perf_counter": lambda: setattr(time, "perf_counter", time.monotonic),
     "torch.nn.functional.scaled_dot_product_attention": lambda: setattr(
