@@ -13,8 +13,8 @@ from typing import NamedTuple
 from bench.analyse.statistics import expected_half_width, round_differences
 from bench.store.record import Slots
 
-LEAST_ROUNDS = 3
-"""So many rounds are taken whatever the budget says."""
+LEAST_ROUNDS = 2
+"""So many rounds are taken whatever the budget says. Long calls are measured in more processes rather than rounds."""
 
 SURE_ROUNDS = 20
 """So many are taken before their scatter is believed: a look after every round finds the few that agree by luck.

@@ -112,12 +112,14 @@ def _prepare(name: str, setting: Setting) -> Ready | None:
         subject = workload.subject(work, name)
     with _step(name, "first call", setting), setting.visit.busy(), compilation.insisted():
         first, compiled, first_s = _first_call(name, subject, setting.trials[0])
+    calls_s = [] if compiled else [first_s]
     outcome.found |= compiled
     if "graphs" in outcome.found and not outcome.found["graphs"]:
         outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
         return None
     setting.announce(name, "gate")
-    verdict = gate.judge(subject, work, setting.trials, partial(_answer, subject, {setting.trials[0].name: first}))
+    answer = partial(_answer, subject, {setting.trials[0].name: first}, calls_s)
+    verdict = gate.judge(subject, work, setting.trials, answer)
     outcome.found |= {"error": gate.finite(verdict.error), "tolerance": verdict.tolerance}
     if verdict.objection:
         outcome.end("incorrect", verdict.objection)
@@ -133,7 +135,7 @@ def _prepare(name: str, setting: Setting) -> Ready | None:
             return None
     timer = renewing(setting.timer, inputs)
     with _step(name, "warm-up", setting), work.context(), compilation.frozen(), setting.visit.busy():
-        seen_s = first_s if len(setting.trials) == 1 and not compiled and work.point.device == "cpu" else None
+        seen_s = calls_s[-1] if calls_s and work.point.device == "cpu" else None
         pace = sampler.warm_up(call, timer, clock.overhead_s(), setting.warm_up_s, seen_s)
         if work.point.timing != "host":
             outcome.found["host_s"] = clock.host_s(call)
@@ -155,12 +157,18 @@ def _first_call(name: str, subject: workload.Subject, trial: gate.Trial) -> tupl
     return answer, {"graphs": 0} if adapters.compiles(name) else {}, elapsed_s
 
 
-def _answer(subject: workload.Subject, known: dict[str, gate.Answer], trial: gate.Trial) -> gate.Answer:
-    """Return the answer to a trial, a known one or a new one."""
+def _answer(
+    subject: workload.Subject, known: dict[str, gate.Answer], calls_s: list[float], trial: gate.Trial
+) -> gate.Answer:
+    """Return the answer to a trial, a known one or a new one, whose seconds are added to `calls_s`."""
     if trial.name in known:
         return known[trial.name]
+    x = trial.x.clone()
     with process_state.kept():
-        return gate.ask(subject, trial.x.clone(), trial.direction)
+        start = perf_counter()
+        answer = gate.ask(subject, x, trial.direction)
+        calls_s.append(perf_counter() - start)
+    return answer
 
 
 def _inspect(work: workload.Workload, subject: workload.Subject, call: clock.Call) -> dict[str, Any]:

@@ -35,6 +35,9 @@ from bench.store import roofline
 AUDITED_BEFORE = 100
 """The turn with a call that is judged is drawn from so many, early ones more often; if it never comes, it is added."""
 
+WARM_UP_SHARE = 1 / 3
+"""Warm-up may take this part of the time of the rounds: each implementation has passed the gate before it."""
+
 LATER_ITEMS = 1
 """So many items of a large batch are compared with float64 in the trials of the rounds."""
 
@@ -52,8 +55,8 @@ class Setting:
 
     @property
     def warm_up_s(self) -> float:
-        """The longest that one implementation may warm up: its share of the visit's budget."""
-        return self.request.limits.budget_s / len(self.request.implementations)
+        """The longest that one implementation may warm up: a part of its share of the visit's budget."""
+        return WARM_UP_SHARE * self.request.limits.budget_s / len(self.request.implementations)
 
 
 class Kept:

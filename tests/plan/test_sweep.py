@@ -458,7 +458,7 @@ def test_quick_can_end_with_eighty_rows() -> None:
 
     assert len(possible) >= 80
     assert sweep.baseline == "eager"
-    assert sweep.effort.processes == 3
+    assert sweep.effort.processes >= 3
 
 
 def test_article_is_the_worked_shapes() -> None:
