@@ -28,6 +28,7 @@ PROGRESS = pytest.StashKey[Progress]()
 HANDLER = pytest.StashKey[Any]()
 POINTS = pytest.StashKey[int]()
 INTERRUPTED = pytest.StashKey[bool]()
+STOPPED = pytest.StashKey[int]()
 
 QUIET = -2
 """pytest's verbosity unless one is asked for: no header, no file before each line, no count of tests; -v has them."""
@@ -88,11 +89,15 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     except KeyboardInterrupt:
         _interrupt(config)
         return True
+    except pytest.exit.Exception as stop:  # pytest would put the name of its class before our line
+        _screen(config).say(stop.msg)
+        config.stash[STOPPED] = int(stop.returncode or 0)
+        return True
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
-    """See to it that an interrupted run ends with pytest's status for that, whatever came before."""
+    """See to it that a run that was interrupted or had to stop ends with the status for that."""
     result = None
     try:
         result = yield
@@ -100,6 +105,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
         _interrupt(session.config)
     if session.config.stash.get(INTERRUPTED, False):
         session.exitstatus = pytest.ExitCode.INTERRUPTED
+    elif STOPPED in session.config.stash:
+        session.exitstatus = session.config.stash[STOPPED]
     return result
 
 
@@ -133,7 +140,7 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Draw the pictures, and print the table, what failed and why, and where everything is."""
     run = config.stash.get(RUN, None)
-    if run is None or not run.has_results or config.stash.get(INTERRUPTED, False):
+    if run is None or not run.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
     from bench.show import plots, tables
     from bench.show.closing import closing
