@@ -1,4 +1,4 @@
-"""From the name of an implementation to its adapter, and from a layer and a name to an implementation."""
+"""Find an adapter by its name, and build an implementation from a layer and a name."""
 
 import importlib
 from functools import reduce
@@ -12,10 +12,10 @@ from impls.name import parse
 
 
 def build(layer: nn.Module, name: str) -> Implementation:
-    """Return the implementation `name` of a layer, sharing the layer's parameters.
+    """Return the implementation `name` of a layer; both share the layer's parameters.
 
     `name` is a key of `impls.catalogue.IMPLEMENTATIONS`, an entry point of the group
-    `attention_bench.implementations`, or `module:attribute` of an adapter of your own.
+    `attention_bench.implementations`, or `module:attribute` of your own adapter.
     Options that the adapter declares may follow in brackets: `online[block_tokens=64]`.
     Raises `Unsupported` if the implementation can't express the layer, Unresolved for an unknown name or option,
     ValueError for a name that breaks the grammar.
@@ -43,7 +43,7 @@ def compiles(name: str) -> bool:
 def resolve(name: str) -> Adapt:
     """Return the adapter of a name without options: a shipped one, an installed entry point, or `module:attribute`.
 
-    Raises Unresolved with the rule, what came and what could have come.
+    Raises Unresolved for an unknown name, a module that can't be imported, and an attribute that isn't callable.
     """
     if name in IMPLEMENTATIONS:
         return _import(IMPLEMENTATIONS[name].adapter, name)
@@ -59,7 +59,7 @@ def _import(path: str, name: str) -> Adapt:
     module, _, attribute = path.partition(":")
     try:
         adapt = reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except (Exception, SystemExit) as error:  # whatever a user's file does when it is read
+    except (Exception, SystemExit) as error:  # a user's module may raise anything when it is imported
         kind = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
         raise Unresolved(f"implementation {name!r} can't be imported: {kind}{error}") from error
     if not callable(adapt):

@@ -9,7 +9,7 @@ from bench.engine.run import Run
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
 
-TWIN = "impls.twin:adapt"
+TWIN = "impls.control:adapt"
 
 SWEEP = "article"
 """Two small points: what disturbs a machine shows there as it does on large ones, and sooner."""
