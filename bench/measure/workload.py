@@ -184,7 +184,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
 
 def _layer(point: Point) -> nn.Module:
     columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
-    asked = [each.name for each in columns if each.changes_function and not each.goes_without_saying(point)]
+    asked = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
     layer = construct(layers.module_of(point.layer), dataclasses.asdict(point), asked)
     if isinstance(layer, impls.ConvSelfAttention):
         nn.init.constant_(layer.gamma, GAMMA)
