@@ -76,7 +76,7 @@ def _print_each(cases: list[Case], table: pd.DataFrame, options: argparse.Namesp
     """Return how many cases could not be profiled."""
     failed = 0
     for traced in traces.write(cases, options.run):
-        said = f"{traced.case.name}: {traced.objection or traced.trace}"
+        said = f"{traced.case.name}: {traced.reason or traced.trace}"
         console().print(said, soft_wrap=True, markup=False)
         if traced.profile is None:
             failed += 1
