@@ -24,7 +24,7 @@ over 40 runs of each kind the rows' means then scattered by 0.8 to 1.9 %, and by
 """
 
 
-class Reading(NamedTuple):
+class Sample(NamedTuple):
     """One slot: seconds per call of each timing, involuntary context switches, page faults, others' share of cores."""
 
     timings_s: tuple[float, ...]
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
     others: float = 0.0
 
 
-Taken = dict[str, dict[int, Reading]]
+Taken = dict[str, dict[int, Sample]]
 """The readings of each implementation by the number of the round."""
 
 
@@ -47,7 +47,7 @@ class Limits:
 
 
 def sample(
-    turns: Mapping[str, Callable[[], Reading]],
+    turns: Mapping[str, Callable[[], Sample]],
     baseline: str,
     limits: Limits,
     rng: random.Random,
@@ -76,7 +76,7 @@ def sample(
     return {name: _slots(readings) for name, readings in taken.items()}
 
 
-def _slots(readings: Mapping[int, Reading]) -> Slots:
+def _slots(readings: Mapping[int, Sample]) -> Slots:
     return Slots(
         rounds=tuple(readings),
         timings_s=tuple(reading.timings_s for reading in readings.values()),

@@ -37,7 +37,7 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     work = workload.make(point)
     call = workload.step(workload.subject(work, case.implementation), work)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        with work.context():
+        with work.gradient_mode():
             captured = capture.capture(call, labels.name(case), point.device, point.timing, Path(folder))
             tensorboard.record(call, path.parents[1], case)
         perfetto.write(perfetto.repaired(perfetto.read(captured.kept.trace)), path)

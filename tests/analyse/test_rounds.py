@@ -6,13 +6,13 @@ import statistics
 from collections import Counter
 from collections.abc import Callable
 
-from bench.analyse.rounds import LEAST_ROUNDS, SURE_ROUNDS, Limits, Reading, sample
+from bench.analyse.rounds import LEAST_ROUNDS, SURE_ROUNDS, Limits, Sample, sample
 from bench.analyse.statistics import paired_log_ratio, t_half_width
 
 
-def reading(value_s: float) -> Reading:
+def reading(value_s: float) -> Sample:
     """Return a slot of one timing."""
-    return Reading((value_s,), 0, 0)
+    return Sample((value_s,), 0, 0)
 
 
 def never(_name: str, error: Exception) -> None:
@@ -25,8 +25,8 @@ def test_every_round_times_every_implementation_once_in_a_random_order() -> None
     order: list[str] = []
     noise = random.Random(1)
 
-    def turn(name: str) -> Callable[[], Reading]:
-        def take() -> Reading:
+    def turn(name: str) -> Callable[[], Sample]:
+        def take() -> Sample:
             order.append(name)
             return reading(1 + noise.random())
 
@@ -80,10 +80,10 @@ def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
     """A failure is told, its slots are dropped, and nobody else's are."""
     told: list[tuple[str, str]] = []
 
-    def fail() -> Reading:
+    def fail() -> Sample:
         raise RuntimeError("no")
 
-    turns: dict[str, Callable[[], Reading]] = {"base": lambda: reading(1.0), "bad": fail}
+    turns: dict[str, Callable[[], Sample]] = {"base": lambda: reading(1.0), "bad": fail}
     taken = sample(
         turns, "base", Limits(0.01, 1.0, 3), random.Random(2), lambda name, error: told.append((name, str(error)))
     )

@@ -4,9 +4,9 @@ import sys
 from collections import Counter
 
 import impls
-from bench.measure import compilation, gate, workload
+from bench.measure import compilation, correctness, workload
 from bench.plan.case import COLUMNS
-from tests.measure.test_gate import SHAPES
+from tests.measure.test_correctness import SHAPES
 from tests.points import point
 
 
@@ -18,7 +18,7 @@ def judged(name: str, mode: str, dtype: str) -> Counter[str]:
         work = workload.make(point(**shape, mode=mode, dtype=dtype))
         try:
             subject = workload.subject(work, name)
-            said[gate.judge(subject, work, gate.trials(work)).objection or "accepted"] += 1
+            said[correctness.check(subject, work, correctness.check_inputs(work)).reason or "accepted"] += 1
         except impls.Unsupported as reason:
             said[f"unsupported: {str(reason)[:70]}"] += 1
         except Exception as error:

@@ -42,7 +42,7 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have workers make their times up, and take the machine for quiet."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 
 scripted = pytest.mark.usefixtures("_scripted")

@@ -4,7 +4,7 @@ import mmap
 from collections.abc import Callable
 
 from bench.measure import sampler
-from bench.measure.neighbours import Neighbours
+from bench.measure.interference import Interference
 from bench.measure.sampler import Pace
 
 
@@ -40,9 +40,9 @@ class TestWarmUp:
     def test_a_long_call_that_was_seen_before_needs_one_more(self) -> None:
         """A call of 60 ms that took as long in the gate has settled with its first timing, a slower one hasn't."""
         timings = iter([0.06])
-        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, seen_s=0.06).settled
+        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, previous_s=0.06).settled
         timings = iter([0.06, 0.06])
-        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, seen_s=0.09).settled
+        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, previous_s=0.09).settled
         assert next(timings, None) is None
 
     def test_a_timing_lasts_a_millisecond(self) -> None:
@@ -75,8 +75,8 @@ def test_a_slot_counts_its_timings_and_its_page_faults() -> None:
         with mmap.mmap(-1, 1 << 22) as fresh:
             fresh.write(bytes(1 << 22))
 
-    taken = sampler.slot(
-        call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True), Neighbours(threads=1)
+    taken = sampler.sample(
+        call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True), Interference(threads=1)
     )
     assert calls == 6
     assert len(taken.timings_s) == 3

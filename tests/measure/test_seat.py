@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from bench.analyse.rounds import Limits, Reading
+from bench.analyse.rounds import Limits, Sample
 from bench.measure import ceiling
 from bench.measure.seat import Seat
 from bench.measure.visit import Outcome, Request
@@ -30,13 +30,13 @@ def test_what_was_prepared_gives_slot_after_slot() -> None:
     """The gate and the inspection come first, then each request is one slot of as many timings."""
     seat, outcome = seated()
     assert outcome.status == "ok"
-    assert outcome.found["kernels"]
-    assert outcome.found["settled"] in (True, False)
-    slots = [seat.slot() for _ in range(3)]
-    assert all(isinstance(slot, Reading) and len(slot.timings_s) == 3 for slot in slots)
+    assert outcome.metrics["kernels"]
+    assert outcome.metrics["settled"] in (True, False)
+    slots = [seat.sample() for _ in range(3)]
+    assert all(isinstance(slot, Sample) and len(slot.timings_s) == 3 for slot in slots)
     made = seat.finish()
     assert made.outcomes["eager"].status == "ok"
-    assert "slots" not in made.outcomes["eager"].found
+    assert "slots" not in made.outcomes["eager"].metrics
     assert made.busy_s > 0
 
 
@@ -63,7 +63,7 @@ def test_one_that_the_gate_rejects_takes_no_turn() -> None:
     """Its outcome is the answer to every request, and nothing is held for it."""
     seat, outcome = seated("tests.foreign:wrong")
     assert outcome.status == "incorrect"
-    assert seat.slot() == outcome
+    assert seat.sample() == outcome
     assert seat.finish().outcomes["tests.foreign:wrong"] == outcome
     assert gc.isenabled()
 
@@ -71,11 +71,11 @@ def test_one_that_the_gate_rejects_takes_no_turn() -> None:
 def test_one_that_fails_in_its_turn_has_ended() -> None:
     """The answer says how, then and afterwards."""
     seat, _ = seated("tests.foreign:raises_later")
-    ended = seat.slot()
+    ended = seat.sample()
     assert isinstance(ended, Outcome)
     assert (ended.status, ended.detail) == ("error", "RuntimeError: tired")
     assert gc.isenabled()
-    assert seat.slot() == seat.finish().outcomes["tests.foreign:raises_later"] == ended
+    assert seat.sample() == seat.finish().outcomes["tests.foreign:raises_later"] == ended
 
 
 def test_an_impossible_time_is_told_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_an_impossible_time_is_told_at_the_end(monkeypatch: pytest.MonkeyPatch) 
     best = ceiling.Ceiling(1e9, 1e9)
     monkeypatch.setattr(ceiling, "judge", lambda *_: ceiling.Judgement(best, objection="impossible"))
     seat, _ = seated()
-    seat.slot()
+    seat.sample()
     outcome = seat.finish().outcomes["eager"]
     assert (outcome.status, outcome.detail) == ("error", "impossible")
     assert seat.finish().ceiling == best
@@ -93,6 +93,6 @@ def test_the_next_preparation_takes_the_place_of_the_last() -> None:
     """A side that was skipped leaves its process ready for the next point."""
     seat, _ = seated()
     assert seat.prepare(asked("sdpa", num_tokens=5), lambda *_: None).status == "ok"
-    assert isinstance(seat.slot(), Reading)
+    assert isinstance(seat.sample(), Sample)
     assert [*seat.finish().outcomes] == ["sdpa"]
     assert gc.isenabled()

@@ -19,5 +19,5 @@ def captured(point: Point, implementation: str) -> Capture:
     work = workload.make(point)
     call = workload.step(workload.subject(work, implementation), work)
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
-    with work.context():
+    with work.gradient_mode():
         return capture(call, f"{implementation} call", point.device, point.timing, folder)
