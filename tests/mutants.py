@@ -1,4 +1,4 @@
-"""Implementations that are wrong in ways that were seen in kernels: the gate must reject every one of them."""
+"""Implementations that are wrong in ways that were seen in kernels: the check must reject every one of them."""
 
 import sys
 from collections.abc import Callable
@@ -121,7 +121,7 @@ def answers_by_address(layer: nn.Module) -> Implementation:
 
 
 def works_no_more(layer: nn.Module) -> Implementation:
-    """Return the right output as long as the gate looks, then the last one again and again, without work.
+    """Return the right output during the correctness check, then the last one again and again, without work.
 
     Right answers of its own can't give it away: only its time can, or the values of its inputs.
     """
@@ -148,7 +148,7 @@ def works_if_looked_at(layer: nn.Module) -> Implementation:
 
 
 GATE_CALLS = 4
-"""More than the gate makes, and fewer than a warm-up."""
+"""More than the correctness check makes, and fewer than a warm-up."""
 
 
 def _later(change: Callable[[nn.Module, Tensor], Tensor]) -> Adapt:

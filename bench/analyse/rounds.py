@@ -25,7 +25,7 @@ over 40 runs of each kind the rows' means then scattered by 0.8 to 1.9 %, and by
 
 
 class Sample(NamedTuple):
-    """One slot: seconds per call of each timing, involuntary context switches, page faults, others' share of cores."""
+    """One sample: seconds per call of each timing, context switches, page faults, other processes' share of cores."""
 
     timings_s: tuple[float, ...]
     switches: int
@@ -34,7 +34,7 @@ class Sample(NamedTuple):
 
 
 Taken = dict[str, dict[int, Sample]]
-"""The readings of each implementation by the number of the round."""
+"""The samples of each implementation by the number of the round."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ def sample(
                 del taken[name]
         number += 1
         active = _still_active(active, taken, baseline, limits)
-    return {name: _slots(readings) for name, readings in taken.items()}
+    return {name: _slots(samples) for name, samples in taken.items()}
 
 
-def _slots(readings: Mapping[int, Sample]) -> Slots:
+def _slots(samples: Mapping[int, Sample]) -> Slots:
     return Slots(
-        rounds=tuple(readings),
-        timings_s=tuple(reading.timings_s for reading in readings.values()),
-        switches=tuple(reading.switches for reading in readings.values()),
-        faults=tuple(reading.faults for reading in readings.values()),
-        others=tuple(round(reading.others, 2) for reading in readings.values()),
+        rounds=tuple(samples),
+        timings_s=tuple(sample.timings_s for sample in samples.values()),
+        switches=tuple(sample.switches for sample in samples.values()),
+        faults=tuple(sample.faults for sample in samples.values()),
+        others=tuple(round(sample.others, 2) for sample in samples.values()),
     )
 
 

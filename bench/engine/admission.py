@@ -27,10 +27,10 @@ def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> 
     If the reference alone doesn't fit, no implementation can be checked, and all are returned.
     """
     free = f"and {units.size(free_bytes)} is free"
-    required_bytes = reference_bytes(point)
-    if required_bytes > free_bytes:
+    minimum = reference_bytes(point)
+    if minimum > free_bytes:
         reason = (
-            f"the reference, eager in float64 on one item, needs at least {units.size(required_bytes)} of memory, {free}: "
+            f"the reference, eager in float64 on one item, needs at least {units.size(minimum)} of memory, {free}: "
             "no implementation can be checked here"
         )
         return dict.fromkeys(implementations, reason)

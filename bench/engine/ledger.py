@@ -140,7 +140,7 @@ class Ledger:
         rebuilt = Environment(here.identity, {}, {**here.context, "rebuilt": True})  # the former state is unknown
         environment.save(rebuilt, self.folder)
         self.notices.append(
-            f"{self.folder} had no {environment.ENVIRONMENT}: written anew, because all its records come from here"
+            f"{self.folder} had no {environment.ENVIRONMENT}: written again, because all its records come from here"
         )
 
     def _is_from_here(self, origin: Origin) -> bool:
@@ -211,7 +211,7 @@ class Ledger:
             return Record(case, number, status, origin, detail, slots, reported(values), **session)
         except (ValueError, KeyError, TypeError) as error:
             valid = {name: value for name, value in reported(values).items() if _is_metric(name, value)}
-            reason = f"the worker reported what can't be: {error}"
+            reason = f"the worker reported an invalid value: {error}"
             return Record(case, number, "error", origin, reason, slots, valid)
 
     def keep(self, point: Point, records: list[Record]) -> None:

@@ -67,10 +67,10 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
     elif state.others_cores > BUSY_CORES * max(1, cores - threads):
         lines.append(
             f"other processes use {state.others_cores:.1f} of {cores} cores: "
-            "slots that they interrupt are flagged; quiet the machine for a claim"
+            "samples that they interrupt are flagged; quiet the machine for a claim"
         )
     if state.spread > WIDE_SPREAD:
         lines.append(
-            f"a fixed product's time varies by {state.spread:.0%}: the clock or a neighbour changes while we measure"
+            f"a fixed product's time varies by {state.spread:.0%}: the clock or the load changes while we measure"
         )
     return lines

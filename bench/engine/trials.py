@@ -106,7 +106,7 @@ def detail(implementation: str, death: Died, *, own_cause: bool) -> str:
     """Return the detail of an implementation that ends with its second death."""
     remarks = ["second death, in a fresh process"]
     if death.implementation not in ("", implementation):
-        remarks.append(f"while {death.implementation} was at work")
+        remarks.append(f"while {death.implementation} was running")
     if not own_cause:
         remarks.append("not known to be its own fault, so a resumed run tries it again")
     return f"{death.detail} ({', '.join(remarks)})"

@@ -200,7 +200,7 @@ class Worker:
         self._process.end()
         excerpt = line[:EXCERPT_BYTES].decode(errors="backslashreplace")
         more = " …" if len(line) > EXCERPT_BYTES else ""
-        return Died("crashed", implementation, f"sent what is no reply during {stage}: {excerpt!r}{more}")
+        return Died("crashed", implementation, f"sent a line that is no reply during {stage}: {excerpt!r}{more}")
 
     def _ended(self) -> Died:
         by_itself = self._process.has_ended(END_S)

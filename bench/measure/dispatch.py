@@ -102,7 +102,7 @@ def fallback(implementation: str, ran: Iterable[str]) -> str:
     if not expected or any(expected in kernel for kernel in ran):
         return ""
     algorithms = [kernel for kernel in ran if ATTENTION.search(kernel)]
-    return f"{implementation} asked for {expected}; {', '.join(algorithms or ran)} ran"
+    return f"{implementation} must run {expected}; {', '.join(algorithms or ran)} ran"
 
 
 def _operators(events: Iterable[Any]) -> Iterable[str]:

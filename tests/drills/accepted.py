@@ -1,4 +1,4 @@
-"""Every shipped implementation through the gate at twelve shapes: `python -m tests.drills.accepted [MODE] [DTYPE]`."""
+"""The correctness check of all implementations at twelve shapes: `python -m tests.drills.accepted [MODE] [DTYPE]`."""
 
 import sys
 from collections import Counter
@@ -11,7 +11,7 @@ from tests.points import point
 
 
 def judged(name: str, mode: str, dtype: str) -> Counter[str]:
-    """Return how often the gate accepted an implementation, and what else it or the implementation said."""
+    """Return how often the check accepted an implementation, and its other results."""
     said: Counter[str] = Counter()
     for shape in SHAPES:
         compilation.reset()

@@ -173,7 +173,7 @@ def test_one_that_ends_others_is_found_out(tmp_path: Path) -> None:
     list(engine.run(swept("eager", "sdpa", "test:alarm", "manual", effort=effort, tokens=(5,)), tmp_path))
     table = load(tmp_path)
     assert table["status"].tolist() == ["ok", "ok", "crashed", "ok"]
-    assert "SIGALRM during rounds (second death, in a fresh process, while eager was at work)" in table["detail"][2]
+    assert "SIGALRM during rounds (second death, in a fresh process, while eager was running)" in table["detail"][2]
     assert table["speedup"].notna().tolist() == [True, True, False, True]
     assert (table["processes"][[0, 1, 3]] >= 2).all()
     assert set(lines(tmp_path).values()) == {1}

@@ -75,7 +75,7 @@ def test_where_compiling_is_switched_off_a_compiled_layer_is_a_fallback() -> Non
 
 
 def test_a_compiled_layer_trains_and_says_what_it_keeps() -> None:
-    """Forward and backward compile, pass the gate with their gradients, and keep no more than the eager layer."""
+    """Forward and backward compile, are correct with their gradients, and keep no more than the eager layer."""
     made = visited("eager", "compiled_eager", mode="train").outcomes
     assert {outcome.status for outcome in made.values()} == {"ok"}
     assert 0 < made["compiled_eager"].metrics["saved_bytes"] <= made["eager"].metrics["saved_bytes"]

@@ -1,4 +1,4 @@
-"""The gate rejects what computes another function, and lets through what does not."""
+"""The check rejects an implementation of another function, and accepts one of the reference's."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ from tests.measure.test_visit import visited
 from tests.points import of_layer, point
 
 
-def judged(at: Point, implementation: str) -> correctness.CheckResult:
-    """Return the gate's verdict on an implementation at a point."""
+def checked(at: Point, implementation: str) -> correctness.CheckResult:
+    """Return the result of checking an implementation at a point."""
     work = workload.make(at)
     return correctness.check(workload.subject(work, implementation), work, correctness.check_inputs(work))
 
@@ -26,9 +26,9 @@ def judged(at: Point, implementation: str) -> correctness.CheckResult:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_shipped_implementations_pass(implementation: str, mode: str, dtype: str) -> None:
     """What we ship computes the reference's function, output and gradients."""
-    verdict = judged(point(mode=mode, dtype=dtype), implementation)
-    assert verdict.reason == ""
-    assert 0 <= verdict.error <= verdict.tolerance
+    result = checked(point(mode=mode, dtype=dtype), implementation)
+    assert result.reason == ""
+    assert 0 <= result.error <= result.tolerance
 
 
 @pytest.mark.parametrize("layer", ["self", "patch", "conv"])
@@ -42,29 +42,29 @@ def test_shipped_implementations_pass_on_every_layer(mode: str, implementation: 
         or (layer, implementation) == narrow_keys
     ):
         with pytest.raises(impls.Unsupported):
-            judged(of_layer(layer, mode=mode), implementation)
+            checked(of_layer(layer, mode=mode), implementation)
     else:
-        assert judged(of_layer(layer, mode=mode), implementation).reason == ""
+        assert checked(of_layer(layer, mode=mode), implementation).reason == ""
 
 
 @pytest.mark.parametrize("mutant", ["mean_of_values", "swapped_tokens", "stale_output", "edits_its_input", "one_nan"])
 @pytest.mark.parametrize("layer", ["self", "patch", "conv"])
 def test_mutants_are_rejected_on_every_layer(layer: str, mutant: str) -> None:
     """What computes something else is rejected whatever the layer; conv's weight of the residual is not 0."""
-    assert judged(of_layer(layer), f"tests.mutants:{mutant}").reason != ""
+    assert checked(of_layer(layer), f"tests.mutants:{mutant}").reason != ""
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_an_output_one_percent_too_large_is_rejected(mode: str) -> None:
-    """An error that float32 does not explain is an objection that names tensor, size and tolerance."""
-    verdict = judged(point(mode=mode), "tests.foreign:wrong")
-    assert "is off by" in verdict.reason
-    assert verdict.error > verdict.tolerance
+    """An error that float32 does not explain is incorrect, with a reason that names tensor, size and tolerance."""
+    result = checked(point(mode=mode), "tests.foreign:wrong")
+    assert "is off by" in result.reason
+    assert result.error > result.tolerance
 
 
 def test_the_tolerance_comes_from_the_dtype() -> None:
     """bfloat16 is allowed an error that float32 is not."""
-    assert judged(point(dtype="bfloat16"), "sdpa").tolerance > 100 * judged(point(), "sdpa").tolerance
+    assert checked(point(dtype="bfloat16"), "sdpa").tolerance > 100 * checked(point(), "sdpa").tolerance
 
 
 def test_on_large_shapes_items_at_random_are_compared_with_float64_and_all_with_plain_eager(
@@ -139,7 +139,7 @@ SHAPES = [
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(str(value) for value in shape.values()))
 def test_what_we_ship_passes_at_every_shape(shape: dict[str, Any], mode: str) -> None:
-    """One token, two, a prime number of them, heads of one channel: no shape makes the gate unfair."""
+    """One token, two, a prime number of them, heads of one channel: no shape makes the check unfair."""
     work = workload.make(point(**shape, mode=mode))
     trials = correctness.check_inputs(work)
     for implementation in ("manual", "stepwise", "online", "sdpa", "sdpa_math", "sdpa_flash", "mha"):

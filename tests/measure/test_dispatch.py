@@ -123,7 +123,7 @@ def test_a_compiled_layer_names_its_graph_beside_the_products_that_it_calls() ->
 def test_what_was_asked_for_and_did_not_run_is_a_fallback() -> None:
     """The detail names both; an implementation that names no kernel can't fall back."""
     assert dispatch.fallback("sdpa_flash", (MATH, "bmm")) == (
-        f"sdpa_flash asked for scaled_dot_product_flash_attention; {MATH} ran"
+        f"sdpa_flash must run scaled_dot_product_flash_attention; {MATH} ran"
     )
     assert dispatch.fallback("sdpa_flash", ("mm", FLASH)) == ""
     assert dispatch.fallback("sdpa", (MATH,)) == ""

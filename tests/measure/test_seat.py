@@ -1,4 +1,4 @@
-"""A seat at a duel: one implementation prepared once, then one slot for each request."""
+"""The worker's side of a paired run: one implementation prepared once, then one sample for each request."""
 
 import gc
 import os
@@ -26,21 +26,21 @@ def seated(implementation: str = "eager") -> tuple[Seat, Outcome]:
     return seat, seat.prepare(asked(implementation), lambda *_: None)
 
 
-def test_what_was_prepared_gives_slot_after_slot() -> None:
-    """The gate and the inspection come first, then each request is one slot of as many timings."""
+def test_a_prepared_implementation_gives_sample_after_sample() -> None:
+    """The check and the inspection come first, then each request is one sample of as many timings."""
     seat, outcome = seated()
     assert outcome.status == "ok"
     assert outcome.metrics["kernels"]
     assert outcome.metrics["settled"] in (True, False)
-    slots = [seat.sample() for _ in range(3)]
-    assert all(isinstance(slot, Sample) and len(slot.timings_s) == 3 for slot in slots)
+    samples = [seat.sample() for _ in range(3)]
+    assert all(isinstance(sample, Sample) and len(sample.timings_s) == 3 for sample in samples)
     made = seat.finish()
     assert made.outcomes["eager"].status == "ok"
     assert "slots" not in made.outcomes["eager"].metrics
     assert made.busy_s > 0
 
 
-def test_turns_run_in_the_points_mode_and_without_garbage_collection() -> None:
+def test_samples_are_taken_in_the_points_mode_and_without_garbage_collection() -> None:
     """Both hold between one request and the next, and no longer than until the end."""
     seat, _ = seated()
     assert (torch.is_inference_mode_enabled(), gc.isenabled()) == (True, False)
@@ -49,7 +49,7 @@ def test_turns_run_in_the_points_mode_and_without_garbage_collection() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
-def test_turns_are_taken_on_the_core_that_is_named() -> None:
+def test_samples_are_taken_on_the_core_that_is_named() -> None:
     """As long as they are taken, and not while it prepares."""
     cores = os.sched_getaffinity(0)
     seat = Seat()
@@ -59,7 +59,7 @@ def test_turns_are_taken_on_the_core_that_is_named() -> None:
     assert os.sched_getaffinity(0) == cores
 
 
-def test_one_that_the_gate_rejects_takes_no_turn() -> None:
+def test_an_incorrect_implementation_takes_no_sample() -> None:
     """Its outcome is the answer to every request, and nothing is held for it."""
     seat, outcome = seated("tests.foreign:wrong")
     assert outcome.status == "incorrect"
@@ -68,7 +68,7 @@ def test_one_that_the_gate_rejects_takes_no_turn() -> None:
     assert gc.isenabled()
 
 
-def test_one_that_fails_in_its_turn_has_ended() -> None:
+def test_one_that_fails_in_a_sample_has_ended() -> None:
     """The answer says how, then and afterwards."""
     seat, _ = seated("tests.foreign:raises_later")
     ended = seat.sample()

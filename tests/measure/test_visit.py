@@ -148,7 +148,7 @@ def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(monkeypatch: pyt
 
 
 def test_a_first_visit_tries_both_inputs_and_inspects_and_a_later_one_the_harder_input() -> None:
-    """Kernels and memory are looked at once for a point; the gate stands in every process."""
+    """Kernels and memory are looked at once for a point; the correctness check is made in every process."""
     at, names = point(), ("eager", "sdpa", "tests.foreign:wrong")
     later = visit.make(visit.Request(at, names, "eager", SHORT, 7, thorough=False), lambda *_: None)
     assert statuses(later) == {"eager": "ok", "sdpa": "ok", "tests.foreign:wrong": "incorrect"}
@@ -231,7 +231,7 @@ def test_whoever_leaves_the_state_of_the_process_changed_is_an_error_and_harms_n
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
-def test_what_was_right_in_the_gate_and_is_wrong_when_it_is_timed_is_incorrect(mode: str) -> None:
+def test_what_was_right_in_the_check_and_is_wrong_when_it_is_timed_is_incorrect(mode: str) -> None:
     """Outputs of timed calls and of a call on fresh values are judged, inputs and weights compared after the rounds."""
     says = {name: words for name, words in mutants.LATER.items() if mode == "inference" or name in mutants.LATER_TOO}
     made = visited("eager", "sdpa", "tests.foreign:reuses", *(f"tests.mutants:{name}" for name in says), mode=mode)
