@@ -87,7 +87,7 @@ def test_ctrl_c_ends_with_a_line(
     def interrupted(_path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bench.cli.load", interrupted)
+    monkeypatch.setattr(table, "load", interrupted)
     assert main(["show", str(run)]) == 130
     assert capsys.readouterr().err == "attention-bench: interrupted; what was measured is kept\n"
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 import bench.engine.run  # loaded once: a suite inside this process forgets what it loads itself
-import bench.pytest_bridge
-import bench.show.plots
+import bench.harness.pytest_bridge
+import bench.show.catalogue
 import bench.show.tables  # noqa: F401 - the same
 from bench.cli import main
 from bench.engine import pool, preflight
