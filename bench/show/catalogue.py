@@ -60,7 +60,7 @@ def draw(
     The folder is made if there is something to write. The same material gives the same SVG, byte for byte.
     Raises OSError if a file can't be written.
     """
-    drawings = _drawings(kinds, {Needs.RESULTS: results, Needs.PROFILES: profiles})
+    drawings = _drawings(kinds, {Needs.RESULTS: results, Needs.PROFILES: profiles or None})
     return [path for name, figure in drawings for path in page.save(figure, name, folder)]
 
 
