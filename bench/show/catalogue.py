@@ -50,14 +50,15 @@ KINDS = (
 
 def draw(
     folder: Path,
-    kinds: Collection[str] = tuple(kind.name for kind in KINDS),
+    kinds: Collection[str] | None = None,
     *,
     results: pd.DataFrame | None = None,
     profiles: Sequence[Profile] = (),
 ) -> list[Path]:
-    """Write every picture of these kinds that the material has values for; return a PNG and an SVG for each.
+    """Write every picture of these kinds, of all by default, that the material has values for.
 
-    The folder is made if there is something to write. The same material gives the same SVG, byte for byte.
+    Returns a PNG and an SVG for each picture. The folder is made if there is something to write.
+    The same material gives the same SVG, byte for byte.
     Raises OSError if a file can't be written.
     """
     drawings = _drawings(kinds, {Needs.RESULTS: results, Needs.PROFILES: profiles or None})
@@ -70,7 +71,7 @@ def draw_comparison(report: Report, file: Path) -> bool:
     Raises WrongRequest if the file can't be written, or if its name isn't that of a picture.
     """
     page.check_name(file)
-    drawings = list(_drawings([kind.name for kind in KINDS], {Needs.COMPARISON: report}))
+    drawings = list(_drawings(None, {Needs.COMPARISON: report}))
     for number, (name, figure) in enumerate(drawings):
         path = file.with_stem(f"{file.stem}-{name}") if number else file
         try:
@@ -80,7 +81,7 @@ def draw_comparison(report: Report, file: Path) -> bool:
     return bool(drawings)
 
 
-def _drawings(kinds: Collection[str], material: dict[Needs, Any]) -> Iterator[Drawing]:
+def _drawings(kinds: Collection[str] | None, material: dict[Needs, Any]) -> Iterator[Drawing]:
     for kind in KINDS:
-        if kind.name in kinds and material.get(kind.needs) is not None:
+        if (kinds is None or kind.name in kinds) and material.get(kind.needs) is not None:
             yield from kind.figures(material[kind.needs])

@@ -61,8 +61,7 @@ def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.Monke
     kinds = [Kind(f"mine {needs.name}", needs, "an empty page", figures) for needs in Needs]
     monkeypatch.setattr(catalogue, "KINDS", kinds)
     for folder, material in (("results", {"results": quick()}), ("profiles", {"profiles": [profile()]})):
-        names = [kind.name for kind in kinds]
-        drawn = catalogue.draw(tmp_path / folder, names, **material)  # type: ignore[arg-type]
+        drawn = catalogue.draw(tmp_path / folder, **material)
         assert {path.name for path in drawn} >= {"mine.png", "mine.svg"}
     assert catalogue.draw_comparison(Report(every_verdict()), tmp_path / "compared.png")
     assert (tmp_path / "compared.png").exists()
