@@ -60,8 +60,8 @@ def unknown_baseline(base: str | None, new: str | None) -> str:
     if not sides:
         return ""
     return (
-        f"warning: the baseline of {sides} is not known, because an older results.csv alone doesn't name it: its own rows stand "
-        "among the others, and the two sides may refer to different ones; give the run folder instead"
+        f"warning: the baseline of {sides} is not known, because an older results.csv alone doesn't name it: its own "
+        "rows stand among the others, and the two sides may refer to different ones; give the run folder instead"
     )
 
 
