@@ -50,14 +50,14 @@ def test_the_stamp_has_its_reasons() -> None:
 @pytest.mark.parametrize(
     ("base", "new", "words"),
     [
-        (row(case(), NOISY), row(case(), NOISY), r"\+\d+ → equivalent"),
-        (row(case(), NOISY), {**row(case(), NOISY), "speedup": 0.97}, r"\+\d+ → slower"),
-        (row(case(), [0.0]), row(case(), [0.1]), r"\?"),
-        (row(case(), [-2.0, 0.0, 2.0]), {**row(case(), [-2.0, 0.0, 2.0]), "speedup": 1.015}, f">{MOST_PROCESSES}"),
-        (row(case(), status="ok"), row(case(), status="ok"), ""),
+        (row(case("sdpa"), NOISY), row(case("sdpa"), NOISY), r"\+\d+ → equivalent"),
+        (row(case("sdpa"), NOISY), {**row(case("sdpa"), NOISY), "speedup": 0.97}, r"\+\d+ → slower"),
+        (row(case("sdpa"), [0.0]), row(case("sdpa"), [0.1]), r"\?"),
+        (row(case("sdpa"), [-2.0, 0.0, 2.0]), {**row(case("sdpa"), [-2.0, 0.0, 2.0]), "speedup": 1.015}, f">{MOST_PROCESSES}"),
+        (row(case("sdpa"), status="ok"), row(case("sdpa"), status="ok"), ""),
         (at(case(), 1.0), at(case(), 0.8), ""),
         (at(case(), 1.0), at(case(), 1.0), ""),
-        (failed(case()), failed(case()), ""),
+        (failed(case("sdpa")), failed(case("sdpa")), ""),
     ],
 )
 def test_what_would_decide_a_row_is_said_where_it_is_open(base: Values, new: Values, words: str) -> None:
