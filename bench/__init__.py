@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bench.analyse.compare import compare
     from bench.engine.run import run
-    from bench.store.table import load
+    from bench.store.saved_run import load
 
 __all__ = ["compare", "load", "run"]
 
-_HOMES = {"compare": "bench.analyse.compare", "load": "bench.store.table", "run": "bench.engine.run"}
+_HOMES = {"compare": "bench.analyse.compare", "load": "bench.store.saved_run", "run": "bench.engine.run"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,8 @@
 """The picture of a comparison: every judged row with its interval, slowest first. All lengths are in inches."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from matplotlib import style as mpl_style
@@ -13,16 +12,13 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from bench.analyse.verdicts import INCONCLUSIVE
-from bench.plan.errors import WrongRequest
 from bench.show import scales, units
 from bench.show.compared import STAMP, Report, change, counts, moving, shared, where
 from bench.show.frame import ROW_HEIGHT
 from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, PNG_DPI, RC, TITLE_LINE
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, TITLE_LINE, Drawing
 from bench.show.palette import ink
 from bench.show.rows import Row
-
-SUFFIXES = (".png", ".svg")
 
 
 @dataclass(frozen=True)
@@ -60,9 +56,6 @@ SAMPLE = 0.16
 
 BOLD = 1.1
 """Bold words are longer than their measure by less than this."""
-
-LARGEST_PIXELS = 60_000
-"""Of a side: matplotlib's PNG can't be much larger."""
 
 TICK_GAP = 0.11
 """Between two ticks, as a share of the axis: words such as +150% don't touch."""
@@ -115,28 +108,11 @@ class Sheet:
         return self.head + self.tall + self.foot
 
 
-def draw(report: Report, file: Path) -> bool:
-    """Write the picture of a comparison, nothing where no row is judged, and return whether there is a picture.
-
-    Raises WrongRequest where the file can't be written, or its name is none of a picture.
-    """
-    check_name(file)
-    made = figure(report)
-    if made is None:
-        return False
-    dpi = min(PNG_DPI, LARGEST_PIXELS / max(made.get_size_inches()))
-    try:
-        with mpl_style.context(RC, after_reset=True):
-            made.savefig(file, dpi=dpi, metadata={"Date": None} if file.suffix == ".svg" else None)
-    except OSError as error:
-        raise WrongRequest(f"{file} can't be written: {error.strerror}") from None
-    return True
-
-
-def check_name(file: Path) -> None:
-    """Raise WrongRequest for a file name that is none of a picture."""
-    if file.suffix not in SUFFIXES:
-        raise WrongRequest(f"the picture {file} must end in {' or '.join(SUFFIXES)}")
+def figures(report: Report) -> Iterator[Drawing]:
+    """Yield the picture of a comparison, nothing if no row is judged."""
+    drawn = figure(report)
+    if drawn is not None:
+        yield "changes", drawn
 
 
 def figure(report: Report) -> Figure | None:

@@ -7,10 +7,19 @@ from pathlib import Path
 from matplotlib import style as mpl_style
 from matplotlib.figure import Figure
 
+from bench.plan.errors import WrongRequest
 from bench.show import scales
 from bench.show.lettering import FONT, SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, text_width
 
 PNG_DPI = 160
+
+LARGEST_PIXELS = 60_000
+"""Of a side: matplotlib's PNG can't be much larger."""
+
+SUFFIXES = (".png", ".svg")
+
+Drawing = tuple[str, Figure]
+"""A picture's name, which is that of its files, and its figure."""
 
 EDGE = 0.2
 TITLE_LINE, NOTE_LINE = 0.21, 0.19
@@ -75,13 +84,26 @@ def tick_labels(places: Sequence[int], ends: tuple[float, float], width: float) 
 
 
 def save(figure: Figure, name: str, folder: Path) -> list[Path]:
-    """Write a figure as PNG and as SVG into a folder, made where it is missing, and return both files.
+    """Write a figure as PNG and as SVG into a folder, made if it is missing, and return both files.
 
     The same figure gives the same SVG, byte for byte.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    files = [folder / f"{name}{suffix}" for suffix in SUFFIXES]
+    for file in files:
+        save_as(figure, file)
+    return files
+
+
+def save_as(figure: Figure, file: Path) -> None:
+    """Write a figure into a file, in the form that its name says; raises OSError if it can't be written."""
+    is_svg = file.suffix == ".svg"
+    dpi = min(PNG_DPI, LARGEST_PIXELS / max(figure.get_size_inches()))
     with mpl_style.context(RC, after_reset=True):
-        figure.savefig(png, dpi=PNG_DPI)
-        figure.savefig(svg, metadata={"Date": None})
-    return [png, svg]
+        figure.savefig(file, **({"metadata": {"Date": None}} if is_svg else {"dpi": dpi}))
+
+
+def check_name(file: Path) -> None:
+    """Raise WrongRequest for a file name that is not that of a picture."""
+    if file.suffix not in SUFFIXES:
+        raise WrongRequest(f"the picture {file} must end in {' or '.join(SUFFIXES)}")

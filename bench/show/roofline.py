@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from bench.plan.case import COLUMNS, Point
 from bench.show import page, scales, units
 from bench.show.frame import AXES_HEIGHT, AXES_WIDTH, FOOT, LABEL_GAP
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, Drawing
 from bench.show.palette import ink, style
 from bench.show.rows import is_measured, plain
 from bench.show.words import parts
@@ -52,9 +51,9 @@ class Rates:
         return f"roofline-{self.point.short_name(set(COLUMNS) - set(FIXED))}"
 
 
-def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write a picture of each setting whose ceilings are known, and return the files, a PNG and an SVG for each."""
-    return [path for rates in settings(table) for path in page.save(figure(rates), rates.name, folder)]
+def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+    """Yield a picture of each setting of a table of results whose ceilings are known."""
+    return ((rates.name, figure(rates)) for rates in settings(table))
 
 
 def settings(table: pd.DataFrame) -> Iterator[Rates]:

@@ -1,7 +1,7 @@
 """The picture of how the quadratic stages take over: the share of each stage against tokens. Lengths are in inches."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -13,15 +13,15 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from bench.analyse.series import TOKENS, moving
-from bench.analyse.stage_growth import StageGrowth
+from bench.analyse.stage_growth import StageGrowth, stage_growths
 from bench.show import page, scales, units
 from bench.show.labels import spread
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, head_height, write
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, Drawing, head_height, write
 from bench.show.palette import ink
 from bench.show.profile_captions import facts, origins
 from bench.show.stage_palette import QUADRATIC, stage_colour
-from bench.store.profile import BACKWARD
+from bench.store.profile import BACKWARD, Profile
 
 TITLE = "Share of each stage against tokens"
 X_LABEL = f"{TOKENS.name} {TOKENS.symbol}"
@@ -43,6 +43,11 @@ BOLD = 1.3
 
 HALF = 0.5
 TICKS = (0, 0.25, 0.5, 0.75, 1)
+
+
+def figures(profiles: Iterable[Profile]) -> Iterator[Drawing]:
+    """Yield a picture of each series of profiles along the tokens."""
+    return ((name(of), figure(of)) for of in stage_growths(profiles))
 
 
 def name(of: StageGrowth) -> str:

@@ -1,6 +1,6 @@
 """The picture of a point's profiles: what each spent its time on, all on one axis. All lengths are in inches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from matplotlib import style as mpl_style
@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from bench.plan.case import Point
 from bench.show import units
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, head_height, write
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, Drawing, head_height, write
 from bench.show.palette import on
 from bench.show.profile_bars import Bar, Segment, bars
 from bench.show.profile_captions import facts, origins
@@ -50,6 +51,14 @@ class Row:
     def bottom(self) -> float:
         """The depth at which the row ends."""
         return self.top + TALL + LINE * len(self.named_below) + GAP
+
+
+def figures(profiles: Iterable[Profile]) -> Iterator[Drawing]:
+    """Yield a picture of each point that has profiles."""
+    points: dict[Point, list[Profile]] = {}
+    for profile in profiles:
+        points.setdefault(profile.case.point, []).append(profile)
+    return ((name(of), figure(of)) for of in points.values())
 
 
 def name(profiles: Sequence[Profile]) -> str:

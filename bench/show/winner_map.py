@@ -1,7 +1,6 @@
 """The map of winners as a picture: a cell for each point, coloured as its winner, hatched if several tie."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -17,7 +16,7 @@ from bench.plan.case import POINT_COLUMNS
 from bench.show import page
 from bench.show.frame import FOOT, LEFT
 from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, RULE
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, RULE, Drawing
 from bench.show.palette import ink, mix, style
 from bench.show.verdict import MOST_NAMES, WITHIN, ahead, further
 from bench.show.winners import WinnerMap, maps
@@ -39,9 +38,9 @@ LINE, PADDING, LEAST_WIDTH = 0.16, 0.12, 1.4
 """The height of a line of words, the room around them and the least width of a cell, in inches."""
 
 
-def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write every map that the table has points for, and return the files, a PNG and an SVG for each."""
-    return [path for each in maps(table) for path in page.save(figure(each), each.name, folder)]
+def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+    """Yield every map that a table of results has points for."""
+    return ((each.name, figure(each)) for each in maps(table))
 
 
 def figure(of: WinnerMap) -> Figure:

@@ -284,6 +284,12 @@ _TABLE = (
     ),
     # ratio to the baseline
     Metric(
+        name="baseline",
+        kind=str,
+        since=7,
+        meaning="the implementation that `speedup` refers to",
+    ),
+    Metric(
         name="speedup",
         unit=Unit.RATIO,
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster",

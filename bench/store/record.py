@@ -12,7 +12,7 @@ from bench.plan.case import CASE_COLUMNS, Case, Point
 from bench.plan.errors import WrongRequest, suggestion
 from bench.store.metrics import REPORTED
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """2 added to slots others, 3 four columns of the case, 5 to records own_cause and seed. Each metric says since when it
 is there."""
 

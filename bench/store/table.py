@@ -95,6 +95,12 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
         raise WrongRequest(f"{file} is no results file: {error}") from None
 
 
+def baseline_of(table: pd.DataFrame) -> str | None:
+    """Return the implementation that all speed-ups of a table refer to, None if the table doesn't name exactly one."""
+    names = table["baseline"].dropna().unique()
+    return str(names[0]) if len(names) == 1 else None
+
+
 def typed(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with the columns and types of COLUMNS."""
     columns = {name: _column(table[name], kind) for name, kind in COLUMNS.items()}

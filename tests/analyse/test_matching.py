@@ -97,9 +97,17 @@ def test_many_values_are_not_all_named() -> None:
 def test_speedups_over_different_baselines_are_not_comparable() -> None:
     """A ratio to eager and a ratio to sdpa have no ratio that means anything."""
     base = table(baseline(), row(SDPA, CLOSE))
-    new = table(row(case("eager"), CLOSE), row(SDPA, [0.0, 0.0, 0.0]))
+    new = table(row(case("eager"), CLOSE), row(SDPA, [0.0, 0.0, 0.0])).assign(baseline="sdpa")
     with pytest.raises(NotComparable, match="refer to eager in BASE and to sdpa in NEW"):
         compare(base, new)
+
+
+@pytest.mark.parametrize("names", [(None, None), ("eager", None), (None, "sdpa")])
+def test_a_baseline_that_a_table_does_not_name_is_not_guessed(names: tuple[str | None, str | None]) -> None:
+    """Without its name on both sides no row is the baseline's, and a row whose ratios are all 1 decides nothing."""
+    run = table(baseline(), row(SDPA, CLOSE))
+    sides = [run.assign(baseline=pd.array([name] * 2, dtype="string")) for name in names]
+    assert compare(*sides)["verdict"].tolist() == ["inconclusive", "equivalent"]
 
 
 @pytest.mark.parametrize("side", ["BASE", "NEW"])

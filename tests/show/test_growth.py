@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,9 +16,9 @@ from matplotlib.text import Text
 from bench.analyse.scaling import Scaling
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show import panels, scaling
+from bench.show import catalogue, panels, scaling
 from bench.show.frame import AXES_WIDTH, LEFT
-from bench.show.growth import draw, figure, name
+from bench.show.growth import figure, name
 from bench.store.table import load
 from tests.show.made import point, quick, record, results
 
@@ -30,13 +31,18 @@ SECONDS = {"eager": (1e-3, 1e-4, 4e-7), "sdpa": (9e-3, 1e-4, 2e-7), "online": (6
 @functools.cache
 def changing(processes: int = 3) -> Scaling:
     """Return a series of tokens along which the winner changes twice."""
+    return scaling.series(table(processes))[0]
+
+
+def table(processes: int = 3) -> pd.DataFrame:
+    """Return the results of that series."""
     made = [
         record(Case(at, which), process, None, a + b * at.num_tokens + c * at.num_tokens**2)
         for at in TOKENS
         for which, (a, b, c) in SECONDS.items()
         for process in range(processes)
     ]
-    return scaling.series(summarise(made, "eager"))[0]
+    return summarise(made, "eager")
 
 
 @functools.cache
@@ -166,8 +172,8 @@ def test_names_are_stable_and_say_what_is_fixed() -> None:
 def test_a_png_and_an_svg_are_written_for_each_series(tmp_path: Path) -> None:
     """The same table gives the same SVG, byte for byte, whatever the user's own style is."""
     with mpl.rc_context({"font.size": 30, "axes.facecolor": "black"}):
-        one = draw([changing()], tmp_path / "one")
-    other = draw([changing()], tmp_path / "other")
+        one = catalogue.draw(tmp_path / "one", ["scaling"], results=table())
+    other = catalogue.draw(tmp_path / "other", ["scaling"], results=table())
     assert [path.suffix for path in one] == [".png", ".svg"]
     assert one[1].read_bytes() == other[1].read_bytes()
 

@@ -15,10 +15,11 @@ from matplotlib.text import Text
 
 import bench.show
 from bench.plan.case import Case
+from bench.show import catalogue
 from bench.show.frame import LABEL_GAP
 from bench.show.palette import style
 from bench.show.pictures import Picture, pictures
-from bench.show.plots import draw, figure
+from bench.show.plots import figure
 from tests.show.made import Fate, point, results
 
 NAMES = ("eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha")
@@ -34,6 +35,11 @@ FATES: dict[Case, Fate] = {
 def table(fates: dict[Case, Fate] | None = None, names: tuple[str, ...] = NAMES) -> pd.DataFrame:
     """Return results along the tokens."""
     return results([Case(at, name) for at in TOKENS for name in names], fates)
+
+
+def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write the pictures of this kind, and return the files."""
+    return catalogue.draw(folder, ["lines"], results=table)
 
 
 @functools.cache

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show.roofline import draw, figure, settings
+from bench.show import catalogue
+from bench.show.roofline import figure, settings
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, work_of
 from tests.show.made import point, record, results
 
@@ -24,6 +25,11 @@ def table(*, others: bool = False) -> pd.DataFrame:
     made = [record(Case(each, name), 0) for each in at for name in NAMES]
     ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
     return summarise([dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in made], "eager")
+
+
+def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write the pictures of this kind, and return the files."""
+    return catalogue.draw(folder, ["roofline"], results=table)
 
 
 def line(made: Figure, gid: str) -> tuple[list[float], list[float]]:

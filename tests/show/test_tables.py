@@ -45,6 +45,14 @@ def test_the_winner_of_each_point_is_named() -> None:
     assert low < 1.5 < high
 
 
+def test_a_baseline_that_is_not_known_is_told() -> None:
+    """Ratios without what they refer to are shown, and said to be such; without ratios nothing is said."""
+    assert "baseline of these speed-ups is not known" in rendered(tables.results(some(), None))
+    assert "not known" not in shown(some())
+    nothing = results(cases(point()), dict.fromkeys(cases(point()), ("oom", "")))
+    assert "not known" not in rendered(tables.results(nothing, None))
+
+
 def test_a_tie_is_called_a_tie() -> None:
     """All who are shown to be within 2 % of the fastest are named."""
     text = shown(results(cases(point()), processes=10))

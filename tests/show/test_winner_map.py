@@ -4,6 +4,7 @@ import functools
 import itertools
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -15,8 +16,9 @@ from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.plan.case import Case
 from bench.plan.names import IMPLEMENTATIONS
+from bench.show import catalogue
 from bench.show.palette import style
-from bench.show.winner_map import OPEN, TIED, draw, figure, words
+from bench.show.winner_map import OPEN, TIED, figure, words
 from bench.show.winners import maps
 from tests.show.made import Fate, point, quick, results
 from tests.show.test_winners import GRID, led
@@ -39,6 +41,11 @@ def sheets() -> list[Figure]:
         led({"eager": 0.02, "sdpa": 0.02}, processes=10),
     ]
     return [figure(each) for table in tables for each in maps(table)]
+
+
+def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write the pictures of this kind, and return the files."""
+    return catalogue.draw(folder, ["winners"], results=table)
 
 
 def cells(made: Figure) -> dict[str, Rectangle]:

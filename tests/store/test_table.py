@@ -25,7 +25,7 @@ CONTRACT = """
     latency_s, latency_low_s, latency_high_s, latency_min_s, rounds, processes, calls_per_timing, flagged_share,
     page_faults, settled, host_s,
     flops, least_bytes, flops_per_s, roofline_share, ceiling_flops_per_s, ceiling_bytes_per_s, energy_j,
-    speedup, speedup_low, speedup_high, log_ratio_sd,
+    baseline, speedup, speedup_low, speedup_high, log_ratio_sd,
     rank, standing, further_processes, lead, lead_low, lead_high,
     peak_bytes, saved_bytes, reserved_bytes, system_peak_bytes, compile_cold_s, compile_warm_s, graphs,
     kernels, error, tolerance, clock_hz, throttle,

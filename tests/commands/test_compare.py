@@ -23,7 +23,7 @@ from bench.store.environment import Environment
 from bench.store.record import Origin, Record, Slots
 from tests.points import OF_LAYER, of_layer, point
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ORIGIN = Origin("env", "a processor", "2.13.0", "abc", "2026-01-01T00:00:00+00:00")
 TIMES = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8, "online": 0.9}
 PROCESSES = 6
