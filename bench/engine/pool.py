@@ -77,12 +77,20 @@ class Pool:
     def check(self, point: Point, implementations: Sequence[str] = ()) -> dict[str, Any]:
         """Return what a worker's torch says of the machine.
 
+        If a worker is killed from outside meanwhile, all are started once more.
         Raises WrongRequest if no worker comes up, or if one can't import an implementation that is asked for.
         """
+        request = {"request": "check", "implementations": implementations}
         try:
-            answer = self.worker(point, 0).ask({"request": "check", "implementations": implementations}, CHECK_S)
-        except Died as death:
-            raise WrongRequest(f"no worker process could be started: {death.detail}") from None
+            answer = self.worker(point, 0).ask(request, CHECK_S)
+        except Died as first:
+            if not first.is_outside:
+                raise _not_started(first) from None
+            self.renew()
+            try:
+                answer = self.worker(point, 0).ask(request, CHECK_S)
+            except Died as second:
+                raise _not_started(second) from None
         if answer["objections"]:
             raise WrongRequest("; ".join(answer["objections"]))
         facts: dict[str, Any] = answer["facts"]
@@ -133,3 +141,7 @@ class Pool:
     @property
     def _warming(self) -> dict[str, Any]:
         return {"request": "warm", "implementations": self.implementations, "devices": self.devices}
+
+
+def _not_started(death: Died) -> WrongRequest:
+    return WrongRequest(f"no worker process could be started: {death.detail}")
