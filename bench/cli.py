@@ -1,11 +1,11 @@
-"""The command line: `python -m bench list | show | compare | plot | scaling | profile | duel | selfcheck`."""
+"""The command line: `python -m bench list | show | compare | plot | scaling | profile | summarise | …`."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import comparing, duelling, explaining, selfchecking
+from bench import comparing, duelling, explaining, selfchecking, summarising
 from bench.plan import names
 from bench.plan.case import COLUMNS
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
@@ -68,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
         "--to", metavar="DIR", type=Path, help="where the pictures go (default: plots/ beside the results)"
     )
     explaining.add_options(_command(commands, _profile, "profile", "profile cases of a run, to see why they are fast"))
+    summarising.add_arguments(
+        _command(commands, summarising.run, "summarise", "write results.csv anew from the journal")
+    )
     duelling.add(_command(commands, _duel, "duel", "two implementations, or one in two environments, side by side"))
     selfchecking.add(_command(commands, _selfcheck, "selfcheck", "what can be claimed on this machine"))
     return parser

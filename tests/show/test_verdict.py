@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.analyse.estimates import Interval
-from bench.analyse.fastest import ALONE, NOTHING, OLDER, WITHOUT_INTERVALS, Outcome
+from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
@@ -45,7 +45,6 @@ LEAD = Interval(1.0931, 1.0641, 1.1232)
             "fastest, not decided: a (one process)",
             "fastest, not decided: a",
         ),
-        (Outcome(OLDER, ("a",), "b"), "fastest, from older results: a", "fastest, from older results: a"),
         (Outcome(ALONE, ("a",)), "only one measured: a", "only one measured: a"),
         (Outcome(NOTHING), "nothing was measured", "nothing was measured"),
     ],
