@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import pandas as pd
-from matplotlib import style as mpl_style
 from matplotlib.figure import Figure
 
 from bench.show import roofline
 from bench.show.edges import draw_failures, draw_labels
 from bench.show.frame import sheet
-from bench.show.page import RC, save
+from bench.show.page import save, styled
 from bench.show.pictures import Picture, pictures
 from bench.show.strokes import draw_lines
 
@@ -25,8 +24,7 @@ def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
 
 def figure(picture: Picture) -> Figure:
     """Return the picture as a figure."""
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         made = sheet(picture)
         draw_lines(made, picture)
         draw_labels(made, picture)

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from bench.analyse.compare import compare
 from bench.analyse.verdicts import Limits
 from bench.plan.errors import WrongRequest
-from bench.show import comparison_picture
+from bench.show import page
 from bench.show.compared import STAMP, Report
 from bench.show.comparison_picture import LOOKS, draw, figure
 from tests.analyse.tables import drawn, failed, row, table
@@ -142,7 +142,7 @@ def test_a_wild_change_has_ticks_too() -> None:
 
 def test_a_picture_that_grows_too_tall_is_drawn_coarser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A PNG has a largest size; thousands of rows keep within it, and are not refused."""
-    monkeypatch.setattr(comparison_picture, "LARGEST_PIXELS", 900)
+    monkeypatch.setattr(page, "LARGEST_PIXELS", 900)
     assert draw(many(40), tmp_path / "changes.png")
     width, height = struct.unpack(">II", (tmp_path / "changes.png").read_bytes()[16:24])
     assert 880 < max(width, height) <= 900
