@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from bench.analyse.summary import summarise
-from bench.plan.case import Case, Point
+from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
 from bench.store.record import Origin, Record, Slots
 
@@ -31,16 +31,6 @@ LINEAR = ("online", "sdpa", "compiled_sdpa", "mha")
 
 Fate = tuple[str, str]
 """A status and its detail."""
-
-
-def point(**values: object) -> Point:
-    """Return a point with these values, the rest as in `quick`."""
-    columns: dict[str, object] = {
-        "layer": "vit", "device": "cpu", "dtype": "float32", "mode": "inference", "batch": 8, "num_tokens": 197,
-        "token_len": 384, "channels": 384, "num_heads": 6, "qkv_bias": False, "threads": 1, "allocator": "retained",
-        "timing": "host",
-    }  # fmt: skip
-    return Point(**{**columns, **values})  # type: ignore[arg-type]
 
 
 def quick() -> pd.DataFrame:

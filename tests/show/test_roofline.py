@@ -12,7 +12,8 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.roofline import draw, figure, settings
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, work_of
-from tests.show.made import point, record, results
+from tests.examples import point
+from tests.show.made import record, results
 
 NAMES = ("eager", "sdpa")
 POINTS = [point(num_tokens=number) for number in (50, 577)]

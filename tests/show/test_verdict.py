@@ -15,7 +15,8 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.rows import plain
 from bench.show.verdict import any_of, short, verdict, words
-from tests.show.made import point, record
+from tests.examples import point
+from tests.show.made import record
 
 LEAD = Interval(1.0931, 1.0641, 1.1232)
 

@@ -10,7 +10,8 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
 from bench.plan.sweep import load_sweep
 from bench.show.winners import maps
-from tests.show.made import Fate, point, quick, record, results
+from tests.examples import point
+from tests.show.made import Fate, quick, record, results
 
 GRID = [point(num_tokens=tokens, num_heads=heads) for tokens in (50, 197) for heads in (3, 6)]
 
