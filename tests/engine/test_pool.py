@@ -9,6 +9,8 @@ from bench.engine.pool import Pool
 from bench.engine.worker import Died
 from tests.points import point
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:

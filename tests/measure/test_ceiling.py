@@ -127,6 +127,7 @@ def test_work_that_nobody_knows_makes_no_time_impossible(confronted: Shows) -> N
     assert ceiling.judge(AT, unknown, 1e-9, BEST, lambda: math.nan) == Judgement(BEST)
 
 
+@pytest.mark.slow
 def test_the_real_ceiling_lies_above_a_real_layer() -> None:
     """Eager, sdpa and mha stay possible at a shape that keeps the core busy, and the visit says what was seen."""
     made = visited("eager", "sdpa", "mha", num_tokens=128, channels=256, num_heads=4, batch=8)
@@ -135,6 +136,7 @@ def test_the_real_ceiling_lies_above_a_real_layer() -> None:
     assert made.ceiling.flops_per_s > 1e8
 
 
+@pytest.mark.slow
 def test_an_implementation_that_works_only_if_it_is_looked_at_is_an_error() -> None:
     """Its answers are right whenever they are judged, and its time is a thousandth of what is possible."""
     name = "tests.mutants:works_if_looked_at"

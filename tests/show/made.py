@@ -10,6 +10,7 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
 from bench.store.record import Origin, Record
+from tests.examples import point as point
 from tests.examples import timed
 
 ORIGIN = Origin("0123456789ab", "AMD EPYC 7B13 64-Core Processor", "2.13.0+cpu", "99dd20f", "2026-01-01T00:00:00Z")
