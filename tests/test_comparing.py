@@ -431,6 +431,7 @@ def test_a_picture_by_another_name_ends_with_2(base: Path, capsys: pytest.Captur
     assert "must end in .png or .svg" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_comparing_needs_no_torch(base: Path, slower: Path, tmp_path: Path) -> None:
     """Results are compared on any laptop: no form, no anchor and no picture brings torch."""
     options = ["--anchor", "mha", "--plot", str(tmp_path / "changes.png"), "--format", "markdown"]
