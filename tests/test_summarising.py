@@ -13,6 +13,7 @@ from bench.store.journal import JOURNAL
 PUBLISHED = sorted((Path(__file__).parents[1] / "results" / "published").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", PUBLISHED, ids=lambda run: run.name)
 def test_published_results_follow_from_their_journals(run: Path, tmp_path: Path) -> None:
     """A journal of any schema gives the table that is kept beside it."""

@@ -156,6 +156,7 @@ TRUTHS = {
 """Log times of which no winner is right, and the scatter of each."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [3, 5, 10])
 @pytest.mark.parametrize("name", list(TRUTHS))
 def test_a_wrong_winner_is_rare(name: str, processes: int) -> None:

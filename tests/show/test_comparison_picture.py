@@ -102,6 +102,7 @@ def test_the_margin_is_shaded() -> None:
     assert any("shaded: the margin of 3%" in words for words in said(made))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 5, 80])
 @pytest.mark.parametrize("unlike", [(), UNLIKE])
 def test_all_words_are_on_the_sheet(rows: int, unlike: tuple[str, ...]) -> None:

@@ -75,6 +75,7 @@ def test_a_single_point_writes_nothing(tmp_path: Path) -> None:
     assert draw(results([Case(point(), name) for name in NAMES]), tmp_path / "plots") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_single_implementation_is_drawn(tmp_path: Path, processes: int) -> None:
     """One line, with or without intervals, is a picture."""
@@ -177,6 +178,7 @@ def test_ticks_stand_at_what_was_measured() -> None:
     assert {text.get_text().split()[1] for text in memory.get_yticklabels()} <= {"MiB", "GiB"}
 
 
+@pytest.mark.slow
 def test_a_users_settings_change_nothing(tmp_path: Path) -> None:
     """What stands in matplotlib's own settings is for other pictures."""
     before = draw(table(names=FEW[:1]), tmp_path / "before")[1].read_bytes()

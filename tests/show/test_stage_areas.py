@@ -86,6 +86,7 @@ def test_every_stage_is_named_beside_its_area_with_its_last_share() -> None:
     assert ups == sorted(ups)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [TOKENS, (197, 577), (190, 197, 205, 577), (1024, 16384)])
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_all_words_are_on_the_page_and_none_overlap(mode: str, tokens: tuple[int, ...]) -> None:

@@ -74,6 +74,7 @@ drawn = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(drawn)
 def test_words_and_numbers_never_contradict_each_other(of: tuple[int, list[tuple[float, float]], int]) -> None:

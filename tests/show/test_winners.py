@@ -74,6 +74,7 @@ def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_every_mode_has_a_map_of_its_own() -> None:
     """`full` measures three modes over tokens and heads and over tokens and channels."""
     names = [each.name for each in maps(results(load_sweep("full").cases(), processes=1))]

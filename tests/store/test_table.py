@@ -122,6 +122,7 @@ whole = st.none() | st.integers(0, (1 << 53) - 1)  # bytes beyond 8 PiB are nobo
 number = st.none() | st.floats(allow_nan=False)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.fixed_dictionaries({"latency_s": number, "speedup": number, "peak_bytes": whole}), min_size=1))
 def test_numbers_come_back_exactly(values: list[dict[str, Any]]) -> None:
@@ -129,6 +130,7 @@ def test_numbers_come_back_exactly(values: list[dict[str, Any]]) -> None:
     assert_round_trip(frame(*[row(**changes) for changes in values]))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.text(min_size=1, max_size=20))
 @example("carriage\rreturn")
