@@ -31,6 +31,8 @@ from bench.store.profile import SUFFIX
 from bench.store.table import load
 from tests.store.disk import full_after
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[1]

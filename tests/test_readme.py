@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import impls
-from bench import options
 from bench.cli import main
+from bench.harness import options
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
 from bench.store import machine
 from impls.layers.vit import ViTAttention

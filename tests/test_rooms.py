@@ -229,6 +229,7 @@ def import_one_by_one(*rooms: str) -> tuple[list[str], str]:
     return done.stdout.split(), done.stderr.strip()
 
 
+@pytest.mark.slow
 def test_light_rooms_bring_no_torch() -> None:
     """Importing bench, its doors, and every module that plans, reads results or starts workers loads no torch."""
     imported, objection = import_one_by_one(*LIGHT)
@@ -237,6 +238,7 @@ def test_light_rooms_bring_no_torch() -> None:
     assert {name for name, _ in MODULES if room_of(name) in LIGHT} - {"bench.__main__"} == set(imported)
 
 
+@pytest.mark.slow
 def test_torch_would_be_noticed() -> None:
     """A module that does bring torch is noticed by its name, the light ones before it are not."""
     imported, objection = import_one_by_one("bench.plan", "bench.measure.clock")

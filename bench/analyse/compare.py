@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.effort import further_processes
+from bench.analyse.estimates import Estimates, half_widths
 from bench.analyse.matching import COLUMNS, SIDES, is_ok, match, numbers, present, shared_baseline
-from bench.analyse.significance import Array, Difference, Sample, difference, half_width, holm
+from bench.analyse.significance import SMALLEST_SCATTER, Sample, difference, holm
+from bench.analyse.statistics import Array
 from bench.analyse.verdicts import (
     EQUIVALENCE,
     INCONCLUSIVE,
@@ -20,9 +22,6 @@ from bench.analyse.verdicts import (
     first_that_holds,
     judged,
 )
-
-SMALLEST_SCATTER = 1e-9
-"""Processes that agree better are taken to show no scatter: a slot of 1 ms on a clock of 1 ns can't resolve it."""
 
 
 def compare(
@@ -102,8 +101,8 @@ def _samples(matched: pd.DataFrame) -> tuple[Sample, Sample]:
     return base, new
 
 
-def _columns(changes: Difference, p: Array, p_holm: Array) -> dict[str, pd.api.extensions.ExtensionArray]:
-    half = half_width(changes)
+def _columns(changes: Estimates, p: Array, p_holm: Array) -> dict[str, pd.api.extensions.ExtensionArray]:
+    half = half_widths(changes)
     with np.errstate(over="ignore"):  # two processes that disagree wildly bound nothing
         columns = {
             "change": np.exp(changes.value),

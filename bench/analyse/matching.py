@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.significance import Array
+from bench.analyse.statistics import Array
 from bench.analyse.verdicts import Truths
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest

@@ -5,7 +5,7 @@ for; `run(arguments)` does it and returns the exit status. `run` raises WrongReq
 NotComparable for results that can't be compared.
 """
 
-NAMES = ("list", "show", "compare", "plot", "scaling", "profile", "duel", "selfcheck")
+NAMES = ("list", "show", "compare", "plot", "scaling", "profile", "summarise", "duel", "selfcheck")
 """The commands, in the order of the help."""
 
 FINE, BAD, WRONG, NOT_COMPARABLE = 0, 1, 2, 3

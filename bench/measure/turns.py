@@ -243,7 +243,7 @@ class Standing:
         visit.ceiling = judged.best
         visit.outcomes[name].found |= {
             "flops": work.least_work.flops,
-            "least_bytes": work.least_work.moved_bytes,
+            "least_bytes": work.least_work.least_bytes,
             roofline.CEILING_FLOPS: judged.best.flops_per_s,
             roofline.CEILING_BYTES: judged.best.bytes_per_s,
         }

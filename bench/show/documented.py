@@ -75,9 +75,8 @@ def _row(column: Column) -> tuple[str, ...]:
 
 
 def _metric(metric: Metric) -> tuple[str, ...]:
-    since = f" (since schema {metric.since})" if metric.since > 1 else ""
     over = metric.combined.words if metric.combined else ""
-    return f"`{metric.name}`", metric.unit.value, over, metric.meaning + since
+    return f"`{metric.name}`", metric.unit.value, over, metric.meaning
 
 
 def _values(column: Column) -> str:

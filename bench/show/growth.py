@@ -5,7 +5,6 @@ from functools import partial
 from itertools import accumulate
 
 import pandas as pd
-from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,7 +21,7 @@ from bench.show.frame import (
     ROW_HEIGHT,
 )
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
-from bench.show.page import EDGE, NOTE_LINE, RC, Drawing
+from bench.show.page import EDGE, NOTE_LINE, Drawing, styled
 from bench.show.pictures import LATENCY, Picture, picture
 from bench.show.rows import is_measured, plain
 
@@ -45,8 +44,7 @@ def name(of: Scaling) -> str:
 
 def figure(of: Scaling) -> Figure:
     """Return the picture of a series as a figure."""
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         return _figure(of, _latencies(of))
 
 

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 import pandas as pd
-from matplotlib import style as mpl_style
 from matplotlib.figure import Figure
 
 from bench.show.edges import draw_failures, draw_labels
 from bench.show.frame import sheet
-from bench.show.page import RC, Drawing
+from bench.show.page import Drawing, styled
 from bench.show.pictures import Picture, pictures
 from bench.show.strokes import draw_lines
 
@@ -20,8 +19,7 @@ def figures(table: pd.DataFrame) -> Iterator[Drawing]:
 
 def figure(picture: Picture) -> Figure:
     """Return the picture as a figure."""
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         made = sheet(picture)
         draw_lines(made, picture)
         draw_labels(made, picture)

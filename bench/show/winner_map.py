@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
-from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -16,7 +15,7 @@ from bench.plan.case import POINT_COLUMNS
 from bench.show import page
 from bench.show.frame import FOOT, LEFT
 from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, RULE, Drawing
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RULE, Drawing, styled
 from bench.show.palette import ink, mix, style
 from bench.show.verdict import MOST_NAMES, WITHIN, ahead, further
 from bench.show.winners import WinnerMap, maps
@@ -45,8 +44,7 @@ def figures(table: pd.DataFrame) -> Iterator[Drawing]:
 
 def figure(of: WinnerMap) -> Figure:
     """Return the map as a figure."""
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         return _figure(of)
 
 
@@ -91,7 +89,7 @@ def _figure(of: WinnerMap) -> Figure:
 
 def _breadth(lines: list[str]) -> float:
     first, *rest = lines
-    return max(text_width(first) * 1.12, *(text_width(line, SMALL_SIZE) for line in rest), 0.0)
+    return max(text_width(first, bold=True), *(text_width(line, SMALL_SIZE) for line in rest), 0.0)
 
 
 def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) -> None:

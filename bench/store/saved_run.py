@@ -54,18 +54,12 @@ class SavedRun:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The results, one row per case; raises WrongRequest if there are none.
-
-        Older results don't hold the baseline: then it is that of the run.
-        """
-        results = table.load(self.path)
-        if table.baseline_of(results) is None and self._planned_baseline is not None:
-            return results.assign(baseline=pd.array([self._planned_baseline] * len(results), dtype=table.TEXT))
-        return results
+        """The results, one row per case; raises WrongRequest if there are none."""
+        return table.load(self.path)
 
     @property
     def baseline(self) -> str | None:
-        """The implementation that speed-ups refer to, None if neither the table nor the rest of the run says it."""
+        """The implementation that speed-ups refer to, None if the table doesn't name exactly one."""
         return table.baseline_of(self.table)
 
     @cached_property
@@ -96,15 +90,6 @@ class SavedRun:
     @cached_property
     def _journal(self) -> journal.Contents:
         return journal.Contents() if self.is_alone else journal.scan(self.folder)
-
-    @cached_property
-    def _planned_baseline(self) -> str | None:
-        if self.is_alone:
-            return None
-        if self.environment and "baseline" in self.environment.context:
-            return str(self.environment.context["baseline"])
-        stored = plan.load(self.folder)
-        return stored.sweep.baseline if stored else None
 
 
 def load(path: str | Path) -> pd.DataFrame:

@@ -1,18 +1,15 @@
 """Rows find each other by their case, and tables that can't be matched are refused."""
 
 import math
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from bench.analyse.compare import compare
 from bench.plan.case import Case
 from bench.plan.errors import NotComparable, WrongRequest
-from bench.store import table as store
-from tests.analyse.tables import baseline, cases, drawn, of_layers, row, table
+from tests.analyse.tables import baseline, cases, of_layers, row, table
 from tests.examples import case
 
 SDPA, SELF = case("sdpa"), case("sdpa", layer="self", num_heads=1, key_channels=6)
@@ -51,19 +48,6 @@ def test_an_optional_column_that_differs_keeps_cases_apart() -> None:
     base, new = [case("sdpa", qk_scale=None), case("sdpa", qk_scale=0.5)], [case("sdpa", qk_scale=None), SELF]
     found = compare(table(*(row(one, CLOSE) for one in base)), table(*(row(one, CLOSE) for one in new)))
     assert found["verdict"].tolist() == ["equivalent", "missing", "new"]
-
-
-@pytest.mark.parametrize("versions", [(2, 2), (2, 3), (3, 2)])
-def test_results_from_before_the_optional_columns_match(versions: tuple[int, int], tmp_path: Path) -> None:
-    """Files of schema 2, which lack the columns, against files of schema 3, which have them empty."""
-    run = drawn(np.random.default_rng(6), cases(3))
-    read: list[pd.DataFrame] = []
-    for version in versions:
-        path = tmp_path / f"{len(read)}.csv"
-        without = list(store.ABSENT) if version < 3 else []
-        run.assign(schema_version=version).drop(columns=without).to_csv(path, index=False)
-        read.append(store.load(path))
-    assert set(compare(*read)["verdict"]) == {"equivalent"}
 
 
 def test_tables_without_a_shared_case_are_not_comparable() -> None:

@@ -176,13 +176,6 @@ def test_another_machine_ends_with_3(base: Path, tmp_path: Path, capsys: pytest.
     assert "cores: 2 against 8; --force" in line
 
 
-def test_results_of_schema_2_are_compared_with_those_of_schema_3(base: Path, tmp_path: Path) -> None:
-    """Columns that came later are empty in older results, and the cases are the same."""
-    old = tmp_path / "old.csv"
-    table.load(base).assign(schema_version=2).drop(columns=list(table.ABSENT)).to_csv(old, index=False)
-    assert main(["compare", str(old), str(base), "--fail-on", "missing,new,inconclusive,slower"]) == 0
-
-
 def test_layers_with_columns_of_their_own_are_matched(tmp_path: Path) -> None:
     """A run of all layers compared with itself misses nothing."""
     records = [
@@ -438,6 +431,7 @@ def test_a_picture_by_another_name_ends_with_2(base: Path, capsys: pytest.Captur
     assert "must end in .png or .svg" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_comparing_needs_no_torch(base: Path, slower: Path, tmp_path: Path) -> None:
     """Results are compared on any laptop: no form, no anchor and no picture brings torch."""
     options = ["--anchor", "mha", "--plot", str(tmp_path / "changes.png"), "--format", "markdown"]

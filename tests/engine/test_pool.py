@@ -12,6 +12,8 @@ from bench.engine.worker import Died
 from bench.plan.errors import WrongRequest
 from tests.points import point
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:

@@ -10,6 +10,8 @@ import pytest
 
 import bench.harness.pytest_bridge  # noqa: F401 - loaded once: a suite inside this process forgets what it loads itself
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 
 SUITE = """

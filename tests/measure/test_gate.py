@@ -14,6 +14,8 @@ from tests.impls.hardware import NOT_EAGER_ON_CPU
 from tests.measure.test_visit import visited
 from tests.points import of_layer, point
 
+pytestmark = pytest.mark.slow
+
 
 def judged(at: Point, implementation: str) -> gate.Verdict:
     """Return the gate's verdict on an implementation at a point."""

@@ -2,7 +2,8 @@
 
 from bench.plan.case import Case
 from bench.show.rows import by_point, measured, plain, reason, unmeasured
-from tests.show.made import point, quick, results
+from tests.examples import point
+from tests.show.made import quick, results
 
 CASES = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
 

@@ -12,7 +12,8 @@ from bench.plan.case import Case, Point
 from bench.show import tables
 from bench.show.console import console, rendered
 from bench.store.record import Slots
-from tests.show.made import Fate, point, quick, record, results
+from tests.examples import point
+from tests.show.made import Fate, quick, record, results
 
 NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
 LONG = "RuntimeError: " + "the same reason at length, " * 8 + "end"

@@ -11,7 +11,7 @@ from bench.store import environment as environments
 from bench.store import table as store
 from bench.store.environment import Environment
 from bench.store.saved_run import SavedRun
-from tests.analyse.tables import of_layers, row, table
+from tests.analyse.tables import row, table
 from tests.examples import case, environment
 
 
@@ -72,17 +72,6 @@ def test_a_row_that_was_measured_elsewhere_is_found_among_others(tmp_path: Path)
     table(rows["a"], {**rows["b"], "env_id": "a"}).to_csv(pure, index=False)
     assert unlike_conditions(mixed, mixed) == []
     assert unlike_conditions(mixed, pure) == ["env_id b against a"]
-
-
-def test_rows_that_lack_optional_columns_are_told_apart_too(tmp_path: Path) -> None:
-    """Cases are matched by what their layers have, also where a file of schema 2 lacks the columns altogether."""
-    base, new, old = (tmp_path / name for name in ("base.csv", "new.csv", "old.csv"))
-    table(*(row(one, [0.0], env_id="aaaa") for one in of_layers())).to_csv(base, index=False)
-    table(*(row(one, [0.0], env_id="bbbb") for one in of_layers())).to_csv(new, index=False)
-    of_two = table(row(of_layers()[0], [0.0], env_id="cccc", schema_version=2))
-    of_two.drop(columns=list(store.ABSENT)).to_csv(old, index=False)
-    assert unlike_conditions(base, new) == ["env_id aaaa against bbbb"]
-    assert unlike_conditions(base, old) == ["env_id aaaa against cccc"]
 
 
 def test_what_holds_no_results_is_a_wrong_request(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """A saved run: one reader for a run folder and for a results file, alone or in its folder."""
 
-import dataclasses
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +11,6 @@ from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import environment as environments
 from bench.store import journal, plan, profile, table
-from bench.store.environment import Environment
 from bench.store.profile import TRACES
 from bench.store.saved_run import SavedRun
 from tests import profiles
@@ -34,11 +31,6 @@ def folder(tmp_path: Path) -> Path:
     table.save(summarise(records, "sdpa"), run)
     profile.save(profiles.profile(), run)
     return run
-
-
-def without_baseline(path: Path, to: Path) -> None:
-    """Write results as an older suite did, which named no baseline."""
-    table.load(path).drop(columns="baseline").assign(schema_version=6).to_csv(to, index=False)
 
 
 @pytest.mark.parametrize("name", ["", table.RESULTS])
@@ -75,32 +67,6 @@ def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
     assert run.baseline == "eager"
 
 
-@pytest.mark.parametrize("known_by", ["environment", "plan", "records"])
-def test_the_baseline_of_older_results_is_that_of_their_run(tmp_path: Path, known_by: str) -> None:
-    """Their table doesn't name it; their environment, their plan or what a plan made from their records says does."""
-    table.save(summarise([record("eager"), record("sdpa")], "sdpa"), tmp_path)
-    without_baseline(tmp_path, tmp_path / table.RESULTS)
-    assert SavedRun(tmp_path).baseline is None
-    if known_by == "environment":
-        environments.save(dataclasses.replace(environment(), context={"baseline": "sdpa"}), tmp_path)
-    elif known_by == "plan":
-        plan.save(SWEEP, tmp_path)
-    else:
-        journal.append(tmp_path, [record("eager", visit_size=2), record("sdpa", visit_size=2)])
-    run = SavedRun(tmp_path)
-    assert run.baseline == ("eager" if known_by == "records" else "sdpa")
-    assert set(run.table["baseline"]) == {run.baseline}
-    assert {str(kind) for kind in run.table.dtypes} == {str(kind) for kind in table.load(tmp_path).dtypes}
-
-
-def test_ratios_of_1_name_no_baseline(folder: Path, tmp_path: Path) -> None:
-    """An older table alone holds an implementation whose speed-up is 1 everywhere, and still names none."""
-    without_baseline(folder, tmp_path / "old.csv")
-    run = SavedRun(tmp_path / "old.csv")
-    assert (run.table["speedup"] == 1).any()
-    assert run.baseline is None
-
-
 def test_each_part_is_read_once_and_only_if_it_is_asked_for(folder: Path) -> None:
     """A broken part disturbs nobody who doesn't need it, and what was read stays."""
     run = SavedRun(folder)
@@ -121,15 +87,9 @@ def test_notices_name_the_lines_that_do_not_count(folder: Path) -> None:
     assert notice.startswith(f"{path}: line 1 ")
 
 
-def test_the_library_loads_a_table_with_its_baseline(folder: Path) -> None:
-    """`bench.load` reads an older run as the commands do."""
-    without_baseline(folder, folder / table.RESULTS)
-    content = json.loads((folder / environments.ENVIRONMENT).read_text())
-    where = Environment(content["identity"], content["state"], {"baseline": "eager"})
-    (folder / environments.ENVIRONMENT).unlink()
-    environments.save(where, folder)
+def test_the_library_loads_the_same_table(folder: Path) -> None:
+    """`bench.load` reads a run as the commands do."""
     pd.testing.assert_frame_equal(bench.load(str(folder)), SavedRun(folder).table)
-    assert set(bench.load(folder)["baseline"]) == {"eager"}
 
 
 def test_a_path_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
