@@ -14,6 +14,8 @@ from bench.measure.visit import Outcome, Request
 from bench.store.roofline import Roof
 from tests.points import point
 
+pytestmark = pytest.mark.slow
+
 
 def asked(implementation: str = "eager", **columns: Any) -> Request:
     """Return the request to prepare an implementation at a tiny point."""
