@@ -74,8 +74,7 @@ def duel(session: nox.Session) -> None:
 def _python_with_torch(session: nox.Session, version: str) -> str:
     """Return the interpreter of an environment with this torch, its other packages at the pinned versions."""
     folder = Path(session.virtualenv.location) / f"torch-{version}"
-    scripts, suffix = ("Scripts", ".exe") if sys.platform == "win32" else ("bin", "")
-    python = str(folder / scripts / f"python{suffix}")
+    python = str(folder / "bin" / "python")
     if not Path(python).exists():
         session.run(sys.executable, "-m", "virtualenv", "--quiet", str(folder), external=True)
     constraints = folder / "constraints.txt"

@@ -1,7 +1,7 @@
 """Measures attention layers: from sweep files to verdicts and pictures.
 
-`run` measures a sweep, `load` reads its results, `compare` judges two of them. They are found when they are asked for,
-because every worker process imports this package and needs none of what they import.
+`run` measures a sweep, `load` reads its results, `compare` judges two of them. They are imported when
+they are asked for: a worker process imports this package too, and shall not load pandas and the engine.
 """
 
 from importlib import import_module
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bench.analyse.compare import compare
     from bench.engine.run import run
-    from bench.store.table import load
+    from bench.store.saved_run import load
 
 __all__ = ["compare", "load", "run"]
 
-_HOMES = {"compare": "bench.analyse.compare", "load": "bench.store.table", "run": "bench.engine.run"}
+_HOMES = {"compare": "bench.analyse.compare", "load": "bench.store.saved_run", "run": "bench.engine.run"}
 
 
 def __getattr__(name: str) -> Any:

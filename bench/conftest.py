@@ -9,14 +9,15 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench import options
+from bench.harness import options
+from bench.harness.progress import Progress, Screen
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
-from bench.progress import Progress, Screen
 from bench.show.words import counted
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the sweep, so that a wrong request ends before anything is collected."""
-    from bench import pytest_bridge
+    from bench.harness import pytest_bridge
 
     try:
         config.stash[SWEEP] = options.sweep(config.option)
@@ -142,17 +143,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = config.stash.get(RUN, None)
     if run is None or not run.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
-    from bench.show import plots, tables
+    from bench.show import catalogue, tables
     from bench.show.closing import closing
     from bench.show.console import PLAIN_WIDTH, rendered
+    from bench.store.saved_run import SavedRun
 
-    table = run.results()
+    table, saved = run.results(), SavedRun(run.folder)
     terminalreporter.section("attention-bench")
+    pictures: list[Path] = []
     try:
-        pictures = plots.draw(table, run.folder / "plots")
+        pictures += catalogue.draw(saved.plots, results=table)
+        pictures += catalogue.draw(saved.plots, profiles=saved.profiles)
     except OSError as error:
-        pictures = []
-        terminalreporter.write_line(f"No pictures: {run.folder / 'plots'} can't be written: {error.strerror}")
+        terminalreporter.write_line(f"No pictures: {saved.plots} can't be written: {error.strerror}")
+    except WrongRequest as error:
+        terminalreporter.write_line(f"No pictures of profiles: {error}")
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     for part in (tables.results(table, run.sweep.baseline, run.sweep.effort.target), tables.failures(table)):
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench import failing, options
 from bench.engine import admission
+from bench.harness import failing, options
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from bench.engine.run import Run
-    from bench.progress import Progress
+    from bench.harness.progress import Progress
 
 CANNOT_GO_ON = 3
 """The exit status of a run that had to stop, such as on a full disk: pytest's own for what is no test's fault."""
@@ -31,7 +31,7 @@ def test_sweep(
 ) -> None:
     """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
     # slow to import, and the first line is to come at once
-    from bench.pytest_bridge import hand_over, samples
+    from bench.harness.pytest_bridge import hand_over, samples
     from bench.show.rows import plain
 
     try:

@@ -1,9 +1,10 @@
 """The contract between a layer and its implementations."""
 
 import copy
+import importlib
 import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from torch import Tensor, nn
@@ -33,6 +34,19 @@ class Unsupported(Exception):  # noqa: N818 - a status, not an error
 
 class Unresolved(LookupError):  # noqa: N818 - a name that can't be used
     """The name leads to no adapter or no layer; the message is the reason."""
+
+
+def imported(path: str, what: str) -> Callable[..., Any]:
+    """Return the class or function at `module:attribute`; raises Unresolved with `what` it was to be."""
+    module, _, attribute = path.partition(":")
+    try:
+        value = reduce(getattr, attribute.split("."), importlib.import_module(module))
+    except (Exception, SystemExit) as error:  # whatever a user's file does when it is read
+        kind = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
+        raise Unresolved(f"{what} can't be imported: {kind}{error}") from error
+    if not callable(value):
+        raise Unresolved(f"{what} must be callable, got {type(value).__name__}")
+    return value
 
 
 def compiling(adapt: Adapt) -> Adapt:

@@ -1,13 +1,11 @@
 """Find an adapter by its name, and build an implementation from a layer and a name."""
 
-import importlib
-from functools import reduce
 from importlib.metadata import entry_points
 
 from torch import nn
 
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS
-from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options
+from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported
 from impls.name import parse
 
 
@@ -45,26 +43,15 @@ def resolve(name: str) -> Adapt:
 
     Raises Unresolved for an unknown name, a module that can't be imported, and an attribute that isn't callable.
     """
+    what = f"implementation {name!r}"
     if name in IMPLEMENTATIONS:
-        return _import(IMPLEMENTATIONS[name].adapter, name)
+        return imported(IMPLEMENTATIONS[name].adapter, what)
     if ":" in name:
-        return _import(name, name)
+        return imported(name, what)
     for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
-        return _import(entry.value, name)
+        return imported(entry.value, what)
     expected = ", ".join(IMPLEMENTATIONS)
     raise Unresolved(f"unknown implementation {name!r}; expected one of {expected}, or module:attribute")
-
-
-def _import(path: str, name: str) -> Adapt:
-    module, _, attribute = path.partition(":")
-    try:
-        adapt = reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except (Exception, SystemExit) as error:  # a user's module may raise anything when it is imported
-        kind = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
-        raise Unresolved(f"implementation {name!r} can't be imported: {kind}{error}") from error
-    if not callable(adapt):
-        raise Unresolved(f"implementation {name!r} must be callable, got {type(adapt).__name__}")
-    return adapt
 
 
 def _expected(options: frozenset[str]) -> str:

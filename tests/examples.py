@@ -64,6 +64,13 @@ def record(implementation: str = "eager", *, process: int = 0, status: str = "ok
     return Record(process=process, status=status, **given)
 
 
+def timed(*values_s: float, **columns: tuple[int, ...]) -> Slots:
+    """Return slots of one timing each; nothing disturbed them and rounds follow each other, unless a column says so."""
+    none = (0,) * len(values_s)
+    usual = {"rounds": tuple(range(len(values_s))), "switches": none, "faults": none}
+    return Slots(timings_s=tuple((value_s,) for value_s in values_s), **{**usual, **columns})
+
+
 def environment(**identity: Any) -> Environment:
     """Return the environment of a machine without a GPU, some of its identity changed."""
     same = {"cpu": "A CPU", "cores": 2, "torch": "2.13.0", "cuda": None, "gpus": {}}

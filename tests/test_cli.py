@@ -9,8 +9,10 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.plan.case import Case
+from bench.store import profile as store
 from bench.store import table
 from bench.store.record import Origin, Record, Slots
+from tests import profiles
 from tests.points import point
 
 ORIGIN = Origin("env", "a processor", "2.13.0", "abc", "2026-01-01T00:00:00+00:00")
@@ -87,7 +89,7 @@ def test_ctrl_c_ends_with_a_line(
     def interrupted(_path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bench.cli.load", interrupted)
+    monkeypatch.setattr(table, "load", interrupted)
     assert main(["show", str(run)]) == 130
     assert capsys.readouterr().err == "attention-bench: interrupted; what was measured is kept\n"
 
@@ -100,8 +102,28 @@ def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, capsys: pytest
     assert main(["plot", str(run)]) == 0
     drawn = {path.name for path in (tmp_path / "there").iterdir()}
     assert drawn == {path.name for path in (run / "plots").iterdir()}
-    assert any(name.startswith("latency-tokens") for name in drawn)
+    assert {name.partition("-")[0] for name in drawn} == {"latency", "speedup", "memory", "scaling"}
     assert "latency-tokens" in capsys.readouterr().out
+
+
+def test_plot_draws_the_stages_of_a_run_that_was_profiled(run: Path) -> None:
+    """Whatever the run folder holds is drawn."""
+    (run / store.TRACES).mkdir()
+    store.save(profiles.stepwise(), run)
+    assert main(["plot", str(run)]) == 0
+    assert {"latency", "stages"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
+
+
+def test_a_table_without_the_name_of_its_baseline_is_compared_with_a_warning(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The baseline is not guessed from ratios of 1; the reader of the comparison is told."""
+    unnamed = tmp_path / "unnamed.csv"
+    table.load(run).assign(baseline=None).to_csv(unnamed, index=False)
+    assert main(["compare", str(unnamed), str(run)]) == 0
+    assert "baseline of BASE is not known" in capsys.readouterr().out
+    assert main(["compare", str(run), str(run)]) == 0
+    assert "is not known" not in capsys.readouterr().out
 
 
 def test_scaling_prints_fits_and_draws_them(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

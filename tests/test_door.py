@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 import bench.engine.run  # loaded once: a suite inside this process forgets what it loads itself
-import bench.pytest_bridge
-import bench.show.plots
+import bench.harness.pytest_bridge
+import bench.show.catalogue
 import bench.show.tables  # noqa: F401 - the same
 from bench.cli import main
 from bench.engine import pool, preflight
@@ -27,8 +27,11 @@ from bench.engine.preflight import Preflight
 from bench.engine.run import Run
 from bench.plan import own
 from bench.store import journal
+from bench.store.profile import SUFFIX
 from bench.store.table import load
 from tests.store.disk import full_after
+
+pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
 
@@ -130,6 +133,7 @@ def test_a_tiny_sweep_from_end_to_end(tiny: Path, tmp_path: Path) -> None:
     assert len(re.findall(r"^\[ *[123]/3\]", done.stdout, re.MULTILINE)) == 3
     assert re.search(r"exit status is 1: 3 of 3 points\n +broken:adapt error", done.stdout)
     assert {path.suffix for path in (run / "plots").iterdir()} == {".png", ".svg"}
+    assert {"latency", "scaling"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
     assert f"python -m bench scaling {run}" in done.stdout
     assert "start-up" not in done.stdout
     rows = json.loads(report.read_text())["benchmarks"]
@@ -198,6 +202,17 @@ def test_pytests_own_words_come_back_with_v(scripted: Bench) -> None:
     text = "\n".join(scripted("-v").lines)
     assert "rootdir" in text
     assert "3 passed" in text
+
+
+def test_a_profile_that_is_broken_costs_no_table(scripted: Bench) -> None:
+    """A run that goes on draws what its profiles show; one that can't be read is told in a line."""
+    folder = scripted().folder
+    (folder / "traces").mkdir()
+    (folder / "traces" / f"broken{SUFFIX}").write_text("rubbish")
+    done = scripted()
+    assert done.status == 0
+    assert len([line for line in done.lines if f"broken{SUFFIX}" in line]) == 1
+    assert any(line.startswith("Everything is in ") for line in done.lines)
 
 
 def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) -> None:

@@ -9,7 +9,7 @@ import pytest
 import bench
 from bench.analyse.compare import compare
 from bench.engine.run import run
-from bench.store.table import load
+from bench.store.saved_run import load
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,55 +1,203 @@
-"""What the README says exists."""
+"""What the documents say exists, and that their examples work."""
 
+import argparse
 import re
-import tomllib
+import runpy
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
+import impls
 from bench.cli import main
-from bench.plan.sweep import load_sweep, shipped_names
+from bench.harness import options
+from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
+from bench.store import machine
+from impls.layers.vit import ViTAttention
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (*ROOT.glob("*.md"), ROOT / "results/README.md", *ROOT.glob("docs/*.md"))
+}
+README = DOCUMENTS["README.md"]
+ALL = "\n".join(DOCUMENTS.values())
+COMMANDS = sorted({*re.findall(r"python -m bench (\w+)", README)})
+
+KERNEL = """
+from impls import with_attend
+from impls.attend.eager import attend
+adapt = with_attend(attend)
+"""
 
 
-def test_it_begins_with_the_two_commands() -> None:
+def blocks(text: str, language: str = "") -> list[str]:
+    """Return the code blocks of a language in a document."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def examples(language: str) -> dict[str, str]:
+    """Return every example in a language by the name of its document and its number there."""
+    return {
+        f"{name}-{number}": block
+        for name, text in DOCUMENTS.items()
+        for number, block in enumerate(blocks(text, language), 1)
+    }
+
+
+def command_lines() -> Iterator[list[str]]:
+    """Yield the words of every command in the documents, without comments."""
+    for text in DOCUMENTS.values():
+        lines = [
+            *re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text),
+            *(line for block in blocks(text) for line in block.splitlines()),
+        ]
+        yield from (shlex.split(line, comments=True) for line in lines if line.startswith(("nox -s ", "python ")))
+
+
+def measuring() -> list[list[str]]:
+    """Return the options of every command that measures a sweep, those with a placeholder left out."""
+    begins = (["nox", "-s", "bench", "--"], ["python", "-m", "pytest", "bench"])
+    asked = [words[4:] for words in command_lines() if words[:4] in begins]
+    return [words for words in asked if not {"[options]", "DIR", "NAME", "--help"} & {*words}]
+
+
+def flags_of(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """Return the options of a command of `python -m bench`."""
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    return set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out)) - {"--help"}
+
+
+def asked(words: list[str]) -> Sweep:
+    """Return the sweep that options on the command line ask for."""
+    parser = argparse.ArgumentParser()
+    options.add(parser.add_argument)
+    known, others = parser.parse_known_args(words)
+    assert {*others} <= {"--collect-only"}
+    return options.sweep(known)
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a document's headings."""
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_readme_begins_with_the_two_commands() -> None:
     """Installing nox and running the sweep is the first thing said, the tests the second."""
     first = README.split("```")[1]
     assert "pip install nox && nox -s bench" in first
     assert "nox -s tests" in first
 
 
-def test_every_nox_session_it_names_exists() -> None:
+def test_the_readme_is_short_and_leads_to_every_document() -> None:
+    """It has fewer than 200 lines, and links all that is in docs/."""
+    assert len(README.splitlines()) < 200
+    assert [name for name in DOCUMENTS if name != "README.md" and f"]({name}" not in README] == []
+
+
+def test_every_nox_session_that_is_named_exists() -> None:
     """`nox -s NAME` is written only for sessions of noxfile.py."""
     sessions = set(re.findall(r"@nox\.session\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8")))
-    assert set(re.findall(r"nox -s (\w+)", README)) <= sessions
+    assert set(re.findall(r"nox -s (\w+)", ALL)) <= sessions
 
 
-def test_every_command_it_names_exists(capsys: pytest.CaptureFixture[str]) -> None:
-    """`python -m bench NAME` is written only for commands of the command line."""
+def test_every_command_that_is_named_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    """`python -m bench NAME` is written only for commands of the command line, and the README names them all."""
     with pytest.raises(SystemExit):
         main(["--help"])
-    known = capsys.readouterr().out
-    assert all(name in known for name in set(re.findall(r"python -m bench (\w+)", README)))
+    known = set(re.findall(r"^ {4}(\w+)", capsys.readouterr().out, flags=re.MULTILINE))
+    assert set(re.findall(r"python -m bench (\w+)", ALL)) <= known
+    assert known == set(COMMANDS)
+
+
+def test_every_option_of_pytest_bench_is_explained() -> None:
+    """The page about options has each of them, and each key of a sweep file."""
+    parser = argparse.ArgumentParser()
+    options.add(parser.add_argument)
+    page = DOCUMENTS["docs/sweeps.md"]
+    known = set(re.findall(r"--[a-z][a-z-]*", parser.format_usage()))
+    assert len(known) > 20
+    assert [flag for flag in sorted(known) if f"`{flag}`" not in page and f"`{flag} " not in page] == []
+    assert [key for key in SWEEP_KEYS if not re.search(rf"`\[*{key}\]*`", page)] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_of_a_command_is_explained(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No option can be found in `--help` alone."""
+    assert [flag for flag in sorted(flags_of(command, capsys)) if flag not in ALL] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_written_with_options_that_it_has(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line with `python -m bench NAME` or its nox session can be typed as it stands."""
+    known = flags_of(command, capsys)
+    for words in command_lines():
+        is_ours = words[:4] == ["python", "-m", "bench", command] or words[:3] == ["nox", "-s", command]
+        used = {word for word in words[3:] if re.match(r"--[a-z]", word)} if is_ours else set()
+        assert used <= known, words
+
+
+@pytest.mark.parametrize("words", measuring(), ids=" ".join)
+def test_every_command_that_measures_can_be_met(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sweep, names and values pass the check that comes before anything starts."""
+    (tmp_path / "mykernel.py").write_text(KERNEL)
+    (tmp_path / "mylayer.py").write_text("class MyAttention: ...\n")
+    (tmp_path / "mine.toml").write_text(blocks(README, "toml")[0])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(machine, "visible_cores", lambda: 4)
+    assert asked(words).points
+
+
+def test_the_number_of_points_of_an_example_is_right() -> None:
+    """The comment beside the first example of one's own question says 10 points."""
+    assert len(asked(["--num-tokens", "128:2048:x2", "--num-heads", "6,12"]).points) == 10
 
 
 def test_every_shipped_sweep_is_named() -> None:
     """A reader learns of all sweeps."""
-    assert all(f"`{name}`" in README for name in shipped_names())
+    assert [name for name in shipped_names() if f"`{name}`" not in DOCUMENTS["docs/sweeps.md"]] == []
 
 
-def test_its_sweep_file_is_a_sweep(tmp_path: Path) -> None:
-    """The example can be copied and run as it stands."""
-    content = README.split("```toml\n")[1].split("```")[0]
+@pytest.mark.parametrize("name", examples("toml"))
+def test_a_sweep_file_is_a_sweep(name: str, tmp_path: Path) -> None:
+    """The examples can be copied and run as they stand."""
     path = tmp_path / "mine.toml"
-    path.write_text(content, encoding="utf-8")
-    assert tomllib.loads(content)["processes"] == 3
-    assert len(load_sweep(str(path)).points) == 3
+    path.write_text(examples("toml")[name], encoding="utf-8")
+    assert len(load_sweep(str(path)).points) >= 3
 
 
-def test_every_file_it_links_is_there() -> None:
-    """Links into the project and pictures lead somewhere."""
-    targets = [found for found in re.findall(r"\]\(([^)#]+)\)", README) if not found.startswith("https://")]
-    assert targets
-    assert [target for target in targets if not (ROOT / target).exists()] == []
+@pytest.mark.parametrize("name", examples("python"))
+def test_a_python_example_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel computes what its layer computes, a layer returns a tensor, and what reads a run reads it."""
+    monkeypatch.chdir(ROOT)
+    path = tmp_path / "example.py"
+    path.write_text(examples("python")[name], encoding="utf-8")
+    names = runpy.run_path(str(path))
+    x = torch.randn(2, 5, 12)
+    if "adapt" in names:
+        layer = ViTAttention(12, 12, 3).eval()
+        torch.testing.assert_close(names["adapt"](layer)(x), layer(x))
+    elif "MyAttention" in names:
+        layer = names["MyAttention"](12, 3)
+        assert layer(x).shape == (2, 5, 12)
+        torch.testing.assert_close(impls.build(layer, "sdpa")(x), layer(x))
+    else:
+        assert len(names["table"])
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_file_that_is_linked_is_there(name: str) -> None:
+    """Links into the project and pictures lead somewhere, those to a heading too."""
+    targets = [link for link in re.findall(r"\]\(([^)]+)\)", DOCUMENTS[name]) if not link.startswith("https://")]
+    folder = (ROOT / name).parent
+    for target in targets:
+        file, _, anchor = target.partition("#")
+        path = (folder / file).resolve() if file else ROOT / name
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path.read_text(encoding="utf-8")), target

@@ -27,11 +27,19 @@ BELOW: dict[str, set[str]] = {
         "bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.store", "bench.plan", "impls",
         DECLARED,
     },
+    "bench.harness": {"bench.engine", "bench.show", "bench.analyse", "bench.store", "bench.plan", DECLARED},
+    "bench.commands": {
+        "bench.harness", "bench.profiling", "bench.engine", "bench.measure", "bench.show", "bench.analyse",
+        "bench.store", "bench.plan", "impls", DECLARED,
+    },
 }  # fmt: skip
 """The rooms, each with all that stands below it; an engine reaches a worker by a pipe."""
 
 DOORS = "bench"
-"""What stands in bench/ itself: the two doors and what they share, above all rooms."""
+"""What stands in bench/ itself: the doors alone, above all rooms."""
+
+AT_THE_TOP = {"__init__", "__main__", "cli", "conftest", "test_sweep"}
+"""The doors: the library, the command line, and what pytest reads in the folder that it is given."""
 
 USE_TORCH = {"impls", "bench.measure", "bench.profiling"}
 """Whatever runs in a worker process; the doors run in the parent, which stays light."""
@@ -109,6 +117,11 @@ def test_every_module_stands_in_a_room(module: str, file: Path) -> None:
     assert room_of(module) in {*BELOW, DOORS}, f"{file} stands in a room that isn't drawn here"
 
 
+def test_the_top_level_holds_doors_only() -> None:
+    """Whatever is no door stands in a room."""
+    assert {file.stem for file in (ROOT / "bench").glob("*.py")} == AT_THE_TOP
+
+
 @pytest.mark.parametrize("room", list(BELOW))
 def test_every_room_was_looked_into(room: str) -> None:
     """The tests above saw modules in each room, so that they can't pass by finding none."""
@@ -148,6 +161,8 @@ def test_the_drawing_has_one_direction() -> None:
         ("bench.engine.run", "from bench.profiling import traces", ["bench.profiling.traces"]),
         ("bench.profiling.traces", "from bench.cli import main", ["bench.cli.main"]),
         ("bench.profiling.traces", "from bench import run", ["bench.run"]),
+        ("bench.harness.progress", "from bench.commands import FINE", ["bench.commands.FINE"]),
+        ("bench.show.catalogue", "from bench.commands import plot", ["bench.commands.plot"]),
         ("bench.plan.case", "import bench", ["bench"]),
         ("impls.attend.eager", "import bench", ["bench"]),
         ("impls.attend.eager", "from bench.plan.names import LAYERS", ["bench.plan.names.LAYERS"]),
@@ -214,6 +229,7 @@ def import_one_by_one(*rooms: str) -> tuple[list[str], str]:
     return done.stdout.split(), done.stderr.strip()
 
 
+@pytest.mark.slow
 def test_light_rooms_bring_no_torch() -> None:
     """Importing bench, its doors, and every module that plans, reads results or starts workers loads no torch."""
     imported, objection = import_one_by_one(*LIGHT)
@@ -222,6 +238,7 @@ def test_light_rooms_bring_no_torch() -> None:
     assert {name for name, _ in MODULES if room_of(name) in LIGHT} - {"bench.__main__"} == set(imported)
 
 
+@pytest.mark.slow
 def test_torch_would_be_noticed() -> None:
     """A module that does bring torch is noticed by its name, the light ones before it are not."""
     imported, objection = import_one_by_one("bench.plan", "bench.measure.clock")

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.effort import further_processes
-from bench.analyse.matching import COLUMNS, SIDES, is_ok, match, numbers, present, shared_baselines
-from bench.analyse.significance import Array, Difference, Sample, difference, half_width, holm
+from bench.analyse.estimates import Estimates, half_widths
+from bench.analyse.matching import COLUMNS, SIDES, is_ok, match, numbers, present, shared_baseline
+from bench.analyse.significance import SMALLEST_SCATTER, Sample, difference, holm
+from bench.analyse.statistics import Array
 from bench.analyse.verdicts import (
     EQUIVALENCE,
     INCONCLUSIVE,
@@ -20,9 +22,6 @@ from bench.analyse.verdicts import (
     first_that_holds,
     judged,
 )
-
-SMALLEST_SCATTER = 1e-9
-"""Processes that agree better are taken to show no scatter: a slot of 1 ms on a clock of 1 ns can't resolve it."""
 
 
 def compare(
@@ -41,11 +40,14 @@ def compare(
     Of an inconclusive row `further_processes` is the number of processes that would decide it if each side had so many
     more, and `further_verdict` how; both are missing where no reasonable number would.
     Rows stand in the order of BASE, then of NEW.
-    Raises NotComparable where no case or no baseline is shared, WrongRequest for impossible limits or a repeated case.
+    Speed-ups must refer to one baseline, as the tables name it in their column `baseline`. If a table names none, the
+    baseline's own rows are judged as any other: their ratios are 1 without scatter, so they are inconclusive.
+    Raises NotComparable if no case is shared or baselines differ, WrongRequest for impossible limits or a repeated
+    case.
     """
     limits = Limits(margin, equivalence, level)
     matched = match(base, new)
-    settled = _by_status(matched, shared_baselines(base, new))
+    settled = _by_status(matched, shared_baseline(base, new))
     samples = _samples(matched)
     changes = difference(*samples)
     p = limits.p_changed(changes)
@@ -69,7 +71,7 @@ def is_compared(comparison: pd.DataFrame) -> bool:
     return bool((judged_rows | comparison["verdict"].isin(["newly failing", "fixed"])).any())
 
 
-def _by_status(matched: pd.DataFrame, baselines: set[str]) -> Verdicts:
+def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     """Return the verdicts that need no statistics, empty for the rows that are to be judged."""
     in_base, in_new = present(matched, "base"), present(matched, "new")
     base_ok, new_ok = is_ok(matched, "base"), is_ok(matched, "new")
@@ -80,7 +82,7 @@ def _by_status(matched: pd.DataFrame, baselines: set[str]) -> Verdicts:
             "newly failing": base_ok & ~new_ok,
             "fixed": new_ok & ~base_ok,
             "failing": ~base_ok & ~new_ok,
-            "baseline": matched["implementation"].isin(baselines).to_numpy(dtype=bool),
+            "baseline": matched["implementation"].isin([baseline]).to_numpy(dtype=bool),
         },
         default="",
     )
@@ -99,8 +101,8 @@ def _samples(matched: pd.DataFrame) -> tuple[Sample, Sample]:
     return base, new
 
 
-def _columns(changes: Difference, p: Array, p_holm: Array) -> dict[str, pd.api.extensions.ExtensionArray]:
-    half = half_width(changes)
+def _columns(changes: Estimates, p: Array, p_holm: Array) -> dict[str, pd.api.extensions.ExtensionArray]:
+    half = half_widths(changes)
     with np.errstate(over="ignore"):  # two processes that disagree wildly bound nothing
         columns = {
             "change": np.exp(changes.value),

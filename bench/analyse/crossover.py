@@ -7,17 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench.analyse.estimates import (
-    Array,
-    Estimates,
-    Interval,
-    combined,
-    half_widths,
-    intervals,
-    log_latencies,
-    log_speedups,
-)
+from bench.analyse.estimates import Estimates, Interval, combined, half_widths, intervals, log_latencies, log_speedups
 from bench.analyse.series import TOKENS, Row, by
+from bench.analyse.statistics import Array
 
 STEPS = 200
 """Places looked at between two that were measured: those of a sweep lie less than tenfold apart, so 1 % a step."""

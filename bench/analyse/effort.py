@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from bench.analyse.significance import Difference, Sample, difference
+from bench.analyse.estimates import Estimates
+from bench.analyse.significance import Sample, difference
 from bench.analyse.verdicts import INCONCLUSIVE, Limits, Truths, Verdicts, judged
 
 MOST_PROCESSES = 50
@@ -31,7 +32,7 @@ def further_processes(base: Sample, new: Sample, limits: Limits, undecided: int)
     return found, np.where(found > 0, verdicts(found), INCONCLUSIVE)
 
 
-def _with(base: Sample, new: Sample, further: Counts) -> Difference:
+def _with(base: Sample, new: Sample, further: Counts) -> Estimates:
     # a side of one process has no scatter to plan by: its standard deviation is missing and stays so
     return difference(
         Sample(base.mean, base.sd, base.count + further),

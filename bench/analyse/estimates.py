@@ -5,13 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-from scipy import stats
 
 from bench.analyse.series import Row
-from bench.analyse.statistics import CONFIDENCE, MEDIAN_EFFICIENCY
-
-Array = npt.NDArray[np.float64]
+from bench.analyse.statistics import CONFIDENCE, MEDIAN_EFFICIENCY, Array, t_quantile
 
 
 @dataclass(frozen=True)
@@ -30,7 +26,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Independent values with standard errors and degrees of freedom; these are NaN where no scatter is known."""
+    """Values with standard errors and degrees of freedom; these are NaN if no scatter is known."""
 
     value: Array
     error: Array
@@ -45,10 +41,9 @@ def log_latencies(rows: Sequence[Row]) -> Estimates:
     """
     value, low, high = (_logarithms(rows, name) for name in ("latency_s", "latency_low_s", "latency_high_s"))
     processes = _numbers(rows, "processes")
-    quantile = _quantile(_freedom(processes))
-    return Estimates(
-        value, (high - low) / 2 / quantile * np.where(processes > 2, MEDIAN_EFFICIENCY, 1.0), _freedom(processes)
-    )
+    freedom = _freedom(processes)
+    error = (high - low) / 2 / t_quantile(freedom) * np.where(processes > 2, MEDIAN_EFFICIENCY, 1.0)
+    return Estimates(value, error, freedom)
 
 
 def log_speedups(rows: Sequence[Row]) -> Estimates:
@@ -66,20 +61,21 @@ def exact(values: Sequence[float]) -> Estimates:
 
 
 def combined(weights: Array, of: Estimates) -> Estimates:
-    """Return a weighted sum of the estimates for each row of weights, with Satterthwaite's degrees of freedom (1946).
+    """Return weighted sums of independent estimates, with Satterthwaite's degrees of freedom (1946).
 
-    Processes without any scatter tell none: there the clock was too coarse.
+    Weights have the shape [sums, estimates], estimates [estimates], or [sums, estimates] if each sum has its own.
+    Estimates without any scatter tell none: there the clock was too coarse.
     """
     parts = np.where(weights == 0, 0.0, weights**2 * of.error**2)  # [sums, estimates]
     variance = np.sum(parts, axis=-1)
     variance = np.where(variance > 0, variance, np.nan)
     inverse = np.sum(np.where(parts == 0, 0.0, (parts / variance[..., None]) ** 2 / of.freedom), axis=-1)
-    return Estimates(weights @ of.value, np.sqrt(variance), 1 / np.where(inverse > 0, inverse, np.nan))
+    return Estimates(np.sum(weights * of.value, axis=-1), np.sqrt(variance), 1 / np.where(inverse > 0, inverse, np.nan))
 
 
-def half_widths(of: Estimates) -> Array:
+def half_widths(of: Estimates, confidence: float = CONFIDENCE) -> Array:
     """Return the half-width of the t interval of each estimate."""
-    return np.asarray(_quantile(of.freedom) * of.error)
+    return t_quantile(of.freedom, confidence) * of.error
 
 
 def intervals(of: Estimates) -> list[Interval]:
@@ -87,10 +83,6 @@ def intervals(of: Estimates) -> list[Interval]:
     half = half_widths(of)
     ends = zip(of.value, of.value - half, of.value + half, strict=True)
     return [Interval(float(value), float(low), float(high)) for value, low, high in ends]
-
-
-def _quantile(freedom: Array) -> Array:
-    return np.asarray(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
 
 
 def _freedom(processes: Array) -> Array:

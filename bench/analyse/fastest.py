@@ -10,7 +10,6 @@ from bench.analyse.ranking import SLOWER
 from bench.analyse.series import Row
 
 WITHOUT_INTERVALS: Final = "fastest, not decided"
-OLDER: Final = "fastest, from older results"
 ALONE: Final = "only one measured"
 NOTHING: Final = "nothing was measured"
 
@@ -19,9 +18,9 @@ NOTHING: Final = "nothing was measured"
 class Outcome:
     """What is known of the fastest at a point.
 
-    `says` is WINNER, TIE or NOT_DECIDED of the ranking; WITHOUT_INTERVALS if one process measured the point; OLDER if
-    the results have no ranking; ALONE or NOTHING if there is nothing to compare. `names` are the winner, those that
-    tie, or those of which each may be the fastest, in the order of their rank.
+    `says` is WINNER, TIE or NOT_DECIDED of the ranking; WITHOUT_INTERVALS if one process measured the point; ALONE or
+    NOTHING if there is nothing to compare. `names` are the winner, those that tie, or those of which each may be the
+    fastest, in the order of their rank.
     `lead` is how many times as fast as the `runner_up` the first is, if they were measured in the same rounds.
     `further_processes` would decide the point, as far as can be said.
     """
@@ -34,15 +33,8 @@ class Outcome:
 
 
 def fastest_first(rows: Sequence[Row]) -> list[Row]:
-    """Return the measured rows of one point by their rank.
-
-    Results before schema 5 have no ranks: they are ordered by speed-up, or by latency if a row lacks the speed-up.
-    """
-    if _are_ranked(rows):
-        return sorted(rows, key=lambda row: int(row["rank"]))
-    if all(row["speedup"] is not None for row in rows):
-        return sorted(rows, key=lambda row: -float(row["speedup"]))
-    return sorted(rows, key=lambda row: float(row["latency_s"]))
+    """Return the measured rows of one point by their rank."""
+    return sorted(rows, key=lambda row: int(row["rank"]))
 
 
 def outcome(rows: Sequence[Row]) -> Outcome:
@@ -54,8 +46,6 @@ def outcome(rows: Sequence[Row]) -> Outcome:
     if not others:
         return Outcome(ALONE, alone)
     runner_up = str(others[0]["implementation"])
-    if not _are_ranked(rows):
-        return Outcome(OLDER, alone, runner_up, lead_over(others[0]))
     if all(row["lead_low"] is None for row in others):
         return Outcome(WITHOUT_INTERVALS, alone, runner_up, lead_over(others[0]))
     names = tuple(row["implementation"] for row in (first, *others) if row["standing"] != SLOWER)
@@ -86,7 +76,3 @@ def _seems_slower(row: Row, other: Row) -> bool:
     if row["latency_s"] > other["latency_s"]:
         return True
     return None not in (row["speedup"], other["speedup"]) and bool(row["speedup"] < other["speedup"])
-
-
-def _are_ranked(rows: Sequence[Row]) -> bool:
-    return all(row.get("rank") is not None for row in rows)

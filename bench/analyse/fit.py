@@ -8,9 +8,9 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq, nnls
 
-from bench.analyse.estimates import Array, Estimates, Interval, combined, half_widths, log_latencies
+from bench.analyse.estimates import Estimates, Interval, combined, half_widths, log_latencies
 from bench.analyse.series import TOKENS, Row
-from bench.analyse.statistics import CONFIDENCE
+from bench.analyse.statistics import CONFIDENCE, Array, t_quantile
 
 COEFFICIENTS = 3
 """A parabola goes through so many places; fewer fit any."""
@@ -109,7 +109,7 @@ def _interval(squares: _Squares, best: Array, errors: Estimates, index: int) -> 
     least = squares.left(best)
     assumed = np.linalg.inv(squares.powers.T @ squares.powers)[index, index]
     unit = error**2 / float(assumed) * _excess(least, len(squares.latencies) - int(np.count_nonzero(best)))
-    alone = unit * float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) ** 2
+    alone = unit * float(t_quantile(freedom)) ** 2
     together = unit * 2 * float(stats.f.ppf(CONFIDENCE, 2, freedom))
 
     def beyond(candidate: float) -> float:

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.significance import Array
+from bench.analyse.statistics import Array
 from bench.analyse.verdicts import Truths
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
+from bench.store.table import baseline_of
 
 SIDES = ("base", "new")
 
@@ -49,16 +50,15 @@ def is_ok(matched: pd.DataFrame, side: str) -> Truths:
     return matched[f"{side}_status"].eq("ok").fillna(False).to_numpy(dtype=bool)
 
 
-def shared_baselines(base: pd.DataFrame, new: pd.DataFrame) -> set[str]:
-    """Return the implementation that the speed-ups of both tables refer to, empty where a table doesn't hold it.
+def shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
+    """Return the implementation that the speed-ups of both tables refer to, None if a table doesn't say it.
 
-    Raises NotComparable where they refer to two.
+    Raises NotComparable if they refer to two.
     """
-    in_base, in_new = _baselines(base), _baselines(new)
-    if in_base and in_new and not in_base & in_new:
-        base_name, new_name = ", ".join(sorted(in_base)), ", ".join(sorted(in_new))
-        raise NotComparable(f"speed-ups refer to {base_name} in BASE and to {new_name} in NEW; expected one baseline")
-    return in_base & in_new
+    in_base, in_new = baseline_of(base), baseline_of(new)
+    if in_base and in_new and in_base != in_new:
+        raise NotComparable(f"speed-ups refer to {in_base} in BASE and to {in_new} in NEW; expected one baseline")
+    return in_base if in_new else None
 
 
 def numbers(matched: pd.DataFrame, column: str) -> Array:
@@ -84,11 +84,3 @@ def _apart(base: pd.DataFrame, new: pd.DataFrame) -> str:
 def _values(column: "pd.Series[Any]") -> str:
     values = ["empty" if pd.isna(value) else str(value) for value in column.unique()]
     return ", ".join(values[:NAMED]) + (" …" if len(values) > NAMED else "")
-
-
-def _baselines(table: pd.DataFrame) -> set[str]:
-    """Return the implementations whose every ratio is exactly 1 without scatter, as only the baseline's are."""
-    rated = table[["implementation", "speedup", "log_ratio_sd"]].dropna(subset="speedup")
-    itself = rated["speedup"].eq(1) & rated["log_ratio_sd"].fillna(0).eq(0)
-    every = itself.groupby(rated["implementation"]).all()
-    return set(every.index[every.to_numpy(dtype=bool)])

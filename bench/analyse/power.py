@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, stats
 
-from bench.analyse.significance import Array, Sample, difference, holm
+from bench.analyse.significance import Sample, difference, holm
+from bench.analyse.statistics import Array
 from bench.analyse.verdicts import EQUIVALENCE_LEVEL, JUDGED, LEVEL, MARGIN, Limits
 
 POWER = 0.8
@@ -116,7 +117,7 @@ def _asked(margin_errors: float, processes: int, level: float) -> Array:
     base, new = (np.sqrt(side) for side in np.meshgrid(variances, variances))
     ones = np.ones_like(base)
     seen = difference(Sample(0 * ones, base, processes * ones), Sample(0 * ones, new, processes * ones))
-    errors = seen.standard_error / math.sqrt(2 / processes)
+    errors = seen.error / math.sqrt(2 / processes)
     near = stats.t.isf(level, seen.freedom)
     far_share = stats.t.sf(near + 2 * margin_errors / errors, seen.freedom) / level  # p_beyond counts both tails
     return np.asarray(stats.t.isf(level / (1 + far_share), seen.freedom) * errors)

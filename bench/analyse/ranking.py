@@ -17,10 +17,10 @@ from typing import Final
 
 import numpy as np
 
-from bench.analyse.compare import SMALLEST_SCATTER
 from bench.analyse.effort import Counts, smallest
-from bench.analyse.significance import Array, Difference, half_width, holm, p_beyond
-from bench.analyse.statistics import Estimate, ratio
+from bench.analyse.estimates import Estimates, half_widths
+from bench.analyse.significance import holm, means, p_beyond
+from bench.analyse.statistics import Array, Estimate, ratio
 from bench.analyse.verdicts import EQUIVALENCE, LEVEL, MARGIN, Truths
 
 WINNER: Final = "winner"
@@ -104,21 +104,21 @@ def _standings(leads: Sequence[Sequence[float]]) -> tuple[list[str | None], int 
     """
     if not leads:
         return [None], None
-    change = _change(leads)
+    change = means(leads)
     standings = judged(change)
     if NOT_DECIDED not in standings:
         return [*standings], None
     return [*standings], _further(change)
 
 
-def judged(leads: Difference) -> list[str]:
+def judged(leads: Estimates) -> list[str]:
     """Return the standing of the fastest, then that of each rival, from its log ratios to the rivals.
 
     A winner's rivals are all slower. A tie needs every rival to be slower or equivalent, nobody who is slower to
     stand between two that tie, and nobody to be shown faster than the fastest. Else nothing is decided between those
     that aren't shown to be slower.
     """
-    value, half = leads.value, np.nan_to_num(half_width(leads), nan=math.inf)
+    value, half = leads.value, np.nan_to_num(half_widths(leads), nan=math.inf)
     p_values = p_beyond(leads, math.log1p(MARGIN))
     slower = (holm(p_values) < LEVEL) & (value > 0)
     if slower.all():
@@ -136,25 +136,16 @@ def _tie(value: Array, half: Array, slower: Truths) -> bool:
     return bool(equivalent[tied].all() and not between.any() and not contradicted.any())
 
 
-def _change(leads: Sequence[Sequence[float]]) -> Difference:
-    """Return the mean of each rival's values with its standard error; NaN where nothing is known of the scatter."""
-    counts = np.array([max(len(logs), 1) for logs in leads], dtype=np.float64)
-    means = np.array([float(np.mean(logs)) if logs else math.nan for logs in leads])
-    sds = np.array([float(np.std(logs, ddof=1)) if len(logs) > 1 else math.nan for logs in leads])
-    sds = np.where(sds > SMALLEST_SCATTER, sds, math.nan)
-    return Difference(means, sds / np.sqrt(counts), counts - 1)
-
-
-def _further(now: Difference) -> int | None:
+def _further(now: Estimates) -> int | None:
     """Return about how many further processes would decide the point if means and scatter stay as they are."""
     counts = now.freedom + 1
-    sds = now.standard_error * np.sqrt(counts)
+    sds = now.error * np.sqrt(counts)
     if np.isnan(sds).any():
         return None
 
     def decides(further: Counts) -> Truths:
         after = counts + further
-        return np.array([NOT_DECIDED not in judged(Difference(now.value, sds / np.sqrt(after), after - 1))])
+        return np.array([NOT_DECIDED not in judged(Estimates(now.value, sds / np.sqrt(after), after - 1))])
 
     (found,) = smallest(decides, 1).tolist()
     return found or None

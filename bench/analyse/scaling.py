@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.analyse.crossover import Crossover, crossovers
-from bench.analyse.estimates import Array, Estimates, Interval, combined, exact, intervals, log_latencies
+from bench.analyse.estimates import Estimates, Interval, combined, exact, intervals, log_latencies
 from bench.analyse.fastest import Outcome, outcome
 from bench.analyse.fit import Fit, fit
 from bench.analyse.series import AXES, TOKENS, Axis, Row, by, groups
+from bench.analyse.statistics import Array
 
 
 @dataclass(frozen=True)

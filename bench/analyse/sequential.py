@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.analyse.compare import SMALLEST_SCATTER
-from bench.analyse.significance import Array, Difference, half_width, holm
+from bench.analyse.estimates import half_widths
+from bench.analyse.significance import holm, means
 from bench.analyse.statistics import CONFIDENCE
 from bench.analyse.verdicts import EQUIVALENCE_LEVEL, INCONCLUSIVE, Limits, first_that_holds
 from bench.plan.errors import WrongRequest
@@ -74,7 +74,7 @@ def _look(
     found: Sequence[Judgement], seen: Sequence[Sequence[float]], look: int, looks: Sequence[int], limits: Limits
 ) -> list[Judgement]:
     """Return the judgements after one look at the values of the rows that are still open."""
-    change = _change(seen)
+    change = means(seen)
     # equivalent rows stay among the tests: which those are is chance, and chance must free no level for the others
     p_changed = np.where([was.verdict == "equivalent" for was in found], 1.0, limits.p_changed(change))
     changed = holm(p_changed) < limits.level / len(looks)
@@ -86,19 +86,10 @@ def _look(
         },
         default=INCONCLUSIVE if look == looks[-1] else OPEN,
     )
-    half = half_width(change, 1 - (1 - CONFIDENCE) / len(looks))
+    half = half_widths(change, 1 - (1 - CONFIDENCE) / len(looks))
     with np.errstate(over="ignore"):  # two processes that disagree wildly bound nothing
         ratios, lows, highs = (np.exp(change.value + shift).tolist() for shift in (np.zeros_like(half), -half, half))
     return [
         Judgement(str(verdict), len(values), ratio, low, high) if values else was
         for was, values, verdict, ratio, low, high in zip(found, seen, verdicts, ratios, lows, highs, strict=True)
     ]
-
-
-def _change(seen: Sequence[Sequence[float]]) -> Difference:
-    """Return the mean of each row with its standard error; NaN where nothing is known, or nothing scatters."""
-    counts: Array = np.array([max(len(values), 1) for values in seen], dtype=np.float64)
-    means = np.array([float(np.mean(values)) if values else math.nan for values in seen])
-    sds = np.array([float(np.std(values, ddof=1)) if len(values) > 1 else math.nan for values in seen])
-    sds = np.where(sds > SMALLEST_SCATTER, sds, math.nan)
-    return Difference(means, sds / np.sqrt(counts), counts - 1)

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from scipy import stats
+import numpy.typing as npt
+from scipy import special, stats
+
+Array = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 
@@ -31,7 +33,7 @@ def t_half_width(sd: float, count: int, confidence: float = CONFIDENCE) -> float
     """
     if count < 2:
         return math.nan
-    return _t_quantile(confidence, count - 1) * sd / math.sqrt(count)
+    return float(t_quantile(count - 1, confidence)) * sd / math.sqrt(count)
 
 
 def ratio(log_ratios: Sequence[float]) -> Estimate:
@@ -86,10 +88,9 @@ def expected_half_width(differences: Sequence[float], processes: int) -> float:
     return t_half_width(standard_error, max(processes, 2))
 
 
-@cache
-def _t_quantile(confidence: float, degrees: int) -> float:
-    """Remembered, because the rounds of a running measurement ask for it every time."""
-    return float(stats.t.ppf(0.5 + confidence / 2, degrees))
+def t_quantile(freedom: Array | float, confidence: float = CONFIDENCE) -> Array:
+    """Return the half-width in standard errors of t intervals with these degrees of freedom; NaN if they are NaN."""
+    return np.asarray(special.stdtrit(freedom, 0.5 + confidence / 2))
 
 
 def _mean(values: Sequence[float]) -> tuple[float, float, float]:

@@ -32,7 +32,10 @@ def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
         by_case.setdefault(record.case, []).append(record)
     rows = {case: row(case, group, by_case.get(Case(case.point, baseline), [])) for case, group in by_case.items()}
     places = _places(rows, by_case)
-    placed = [{**values, **_place(places[case])} if case in places else values for case, values in rows.items()]
+    placed = [
+        {**values, "baseline": baseline, **(_place(places[case]) if case in places else {})}
+        for case, values in rows.items()
+    ]
     return typed(pd.DataFrame(placed, columns=list(COLUMNS)))
 
 

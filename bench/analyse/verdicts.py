@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bench.analyse.significance import Difference, p_beyond, p_within
+from bench.analyse.estimates import Estimates
+from bench.analyse.significance import p_beyond, p_within
 from bench.plan.errors import WrongRequest, unknown
 
 MARGIN = 0.01
@@ -79,16 +80,16 @@ class Limits:
         """Up to where rows are equivalent: never less than the margin, or what lies between could not be told."""
         return max(self.equivalence, self.margin)
 
-    def p_changed(self, changes: Difference) -> npt.NDArray[np.float64]:
+    def p_changed(self, changes: Estimates) -> npt.NDArray[np.float64]:
         """Return the p-value of "the ratio changed by no more than the margin"."""
         return p_beyond(changes, math.log1p(self.margin))
 
-    def p_equivalent(self, changes: Difference) -> npt.NDArray[np.float64]:
+    def p_equivalent(self, changes: Estimates) -> npt.NDArray[np.float64]:
         """Return the p-value of "the ratio changed by at least the bound"."""
         return p_within(changes, math.log1p(self.bound))
 
 
-def judged(changes: Difference, changed: Truths, limits: Limits) -> Verdicts:
+def judged(changes: Estimates, changed: Truths, limits: Limits) -> Verdicts:
     """Return the verdict of each change, given whether it is shown to exceed the margin."""
     return first_that_holds(
         {

@@ -240,6 +240,10 @@ class Ledger:
     def tabulate(self, point: Point) -> None:
         """Update the point's rows in results.csv; raises CannotWrite if it can't be written."""
         self._tables[point] = self._summary(point)
+        self.save()
+
+    def save(self) -> None:
+        """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""
         try:
             table.save(self.results(), self.folder)
         except OSError as error:

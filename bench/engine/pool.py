@@ -77,12 +77,20 @@ class Pool:
     def check(self, point: Point, implementations: Sequence[str] = ()) -> dict[str, Any]:
         """Return the facts about the machine that a worker's torch knows.
 
+        If a worker is killed from outside meanwhile, all are started once more.
         Raises WrongRequest if no worker starts, or if one can't import one of the given implementations.
         """
+        request = {"request": "check", "implementations": implementations}
         try:
-            reply = self.worker(point, 0).ask({"request": "check", "implementations": implementations}, CHECK_S)
-        except Died as death:
-            raise WrongRequest(f"no worker process could be started: {death.detail}") from None
+            reply = self.worker(point, 0).ask(request, CHECK_S)
+        except Died as first:
+            if not first.is_outside:
+                raise _not_started(first) from None
+            self.renew()
+            try:
+                reply = self.worker(point, 0).ask(request, CHECK_S)
+            except Died as second:
+                raise _not_started(second) from None
         if reply["mistakes"]:
             raise WrongRequest("; ".join(reply["mistakes"]))
         facts: dict[str, Any] = reply["facts"]
@@ -133,3 +141,7 @@ class Pool:
     @property
     def _warming(self) -> dict[str, Any]:
         return {"request": "warm", "implementations": self.implementations, "devices": self.devices}
+
+
+def _not_started(death: Died) -> WrongRequest:
+    return WrongRequest(f"no worker process could be started: {death.detail}")

@@ -25,6 +25,7 @@ from bench.measure.interference import Interference
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.show import units
+from bench.store.roofline import Roof
 
 SIDES = {"cpu": (256, 512, 1024, 2048, 4096), "cuda": (8192, 16384)}
 """The sides of the matrices that are multiplied: small ones find gaps on a busy machine, many cores need large ones."""
@@ -42,24 +43,8 @@ MARGIN, BEYOND = 1.25, 10.0
 
 BUSY_SHARE, SLOWED = 0.25, 0.8
 
-_seen: dict[tuple[str, str, int], "Ceiling"] = {}
+_seen: dict[tuple[str, str, int], Roof] = {}
 """The best that this process knows, by device, dtype and threads."""
-
-
-@dataclass(frozen=True)
-class Ceiling:
-    """The best that was seen of a device: floating-point operations and bytes per second."""
-
-    flops_per_s: float
-    bytes_per_s: float
-
-    def least_s(self, work: Work) -> float:
-        """Return the seconds that the work of a call takes at these rates."""
-        return max((work.flops or 0) / self.flops_per_s, work.moved_bytes / self.bytes_per_s)
-
-    def raised(self, other: "Ceiling") -> "Ceiling":
-        """Return the better of both rates."""
-        return Ceiling(max(self.flops_per_s, other.flops_per_s), max(self.bytes_per_s, other.bytes_per_s))
 
 
 @dataclass(frozen=True)
@@ -69,7 +54,7 @@ class Judgement:
     An `objection` ends it; a `doubt` is kept with its time.
     """
 
-    best: Ceiling
+    best: Roof
     objection: str = ""
     doubt: str = ""
 
@@ -78,7 +63,7 @@ def judge(
     point: Point,
     work: Work,
     call_s: float,
-    known: Ceiling | None,
+    known: Roof | None,
     again: Callable[[], float],
     beside: int | None = None,
 ) -> Judgement:
@@ -89,7 +74,7 @@ def judge(
     """
     setting = point.device, point.dtype, point.threads
     best = known or _seen.get(setting) or _taken(point)
-    if work.moved_bytes <= COPIED_BYTES[_kind(point)]:  # a cache may hold them
+    if work.least_bytes <= COPIED_BYTES[_kind(point)]:  # a cache may hold them
         work = Work(work.flops, 0)
     if best.least_s(work) <= MARGIN * call_s:
         judgement = Judgement(best)
@@ -101,7 +86,7 @@ def judge(
     return judgement
 
 
-def _judged(work: Work, call_s: float, known: Ceiling, now: Ceiling, others: float) -> Judgement:
+def _judged(work: Work, call_s: float, known: Roof, now: Roof, others: float) -> Judgement:
     best = known.raised(now)
     excess = best.least_s(work) / call_s
     if excess <= MARGIN:
@@ -113,23 +98,23 @@ def _judged(work: Work, call_s: float, known: Ceiling, now: Ceiling, others: flo
     return Judgement(best, doubt=f"perhaps an impossible rate, the machine was too busy to tell: {words}")
 
 
-def _impossible(work: Work, call_s: float, best: Ceiling) -> str:
-    operations, moved_bytes = work.flops or 0, work.moved_bytes
-    if operations / best.flops_per_s >= moved_bytes / best.bytes_per_s:
+def _impossible(work: Work, call_s: float, best: Roof) -> str:
+    operations, least_bytes = work.flops or 0, work.least_bytes
+    if operations / best.flops_per_s >= least_bytes / best.bytes_per_s:
         rate, limit, unit, of = operations / call_s, best.flops_per_s, "FLOP/s", "a matrix product"
     else:
-        rate, limit, unit, of = moved_bytes / call_s, best.bytes_per_s, "B/s", "a copy"
+        rate, limit, unit, of = least_bytes / call_s, best.bytes_per_s, "B/s", "a copy"
     return (
         f"the layer's work at this time would be {units.rate(rate, unit)}; {of} reaches {units.rate(limit, unit)} here"
     )
 
 
-def _taken(point: Point) -> Ceiling:
+def _taken(point: Point) -> Roof:
     """Return what products and copy reach now."""
     return _confronted(point, lambda: math.inf, TAKEN_S)[0]
 
 
-def _confronted(point: Point, again: Callable[[], float], most_s: float = CONFRONTED_S) -> tuple[Ceiling, float]:
+def _confronted(point: Point, again: Callable[[], float], most_s: float = CONFRONTED_S) -> tuple[Roof, float]:
     """Return what products and copy reach in turns with a call, and the least that the call took."""
     clock, again_s = timer(point.device, "host"), math.inf
     products, copy = [*_products(point)], _copy(point)
@@ -140,7 +125,7 @@ def _confronted(point: Point, again: Callable[[], float], most_s: float = CONFRO
         copy_rate = max(copy_rate, COPIED_BYTES[_kind(point)] / clock(copy, 1))
         product_rates = [max(pair) for pair in zip(product_rates, rates, strict=True)]
         turns += 1
-    return Ceiling(max(product_rates), copy_rate), again_s
+    return Roof(max(product_rates), copy_rate), again_s
 
 
 def _products(point: Point) -> Iterator[tuple[int, Call]]:

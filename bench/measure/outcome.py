@@ -7,8 +7,8 @@ from time import perf_counter
 from typing import Any
 
 from bench.analyse.rounds import Limits
-from bench.measure.ceiling import Ceiling
 from bench.plan.case import Point
+from bench.store.roofline import Roof
 
 Announce = Callable[[str, str], None]
 """`announce(implementation, stage)` reports what the process is about to do, in case it dies there."""
@@ -31,7 +31,7 @@ class Request:
     seed: int
     thorough: bool
     beside: int | None = None
-    ceiling: Ceiling | None = None
+    ceiling: Roof | None = None
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Visit:
 
     outcomes: dict[str, Outcome]
     busy_s: float = 0.0
-    ceiling: Ceiling | None = None
+    ceiling: Roof | None = None
 
     @contextmanager
     def busy(self) -> Iterator[None]:

@@ -245,7 +245,7 @@ class PreparedPoint:
         visit.ceiling = judgement.best
         visit.outcomes[name].metrics |= {
             "flops": work.least_work.flops,
-            "least_bytes": work.least_work.moved_bytes,
+            "least_bytes": work.least_work.least_bytes,
             roofline.CEILING_FLOPS: judgement.best.flops_per_s,
             roofline.CEILING_BYTES: judgement.best.bytes_per_s,
         }

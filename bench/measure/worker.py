@@ -8,11 +8,11 @@ from typing import Any
 import impls
 from bench.analyse.rounds import Limits, Sample
 from bench.measure import adapters, compilation, facts, heap, system_memory, visit
-from bench.measure.ceiling import Ceiling
 from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
+from bench.store.roofline import Roof
 
 _SEAT = Seat()
 """The prepared implementation of this process in a paired A/B run."""
@@ -80,7 +80,7 @@ def _visit_request(request: dict[str, Any]) -> visit.Request:
         seed=request["seed"],
         thorough=request["thorough"],
         beside=request.get("beside"),
-        ceiling=Ceiling(**request["ceiling"]) if request.get("ceiling") else None,
+        ceiling=Roof(**request["ceiling"]) if request.get("ceiling") else None,
     )
 
 

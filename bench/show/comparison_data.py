@@ -25,7 +25,7 @@ def as_csv(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Return one object: limits, summary, counts and notes, and `rows`, each on a line of its own with stamp and judge.
+    """Return one object on one line: limits, summary, counts and notes, and `rows`, each with stamp and judge.
 
     A number that doesn't apply is null.
     """
@@ -41,8 +41,8 @@ def as_json(report: Report) -> str:
         "counts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
         "notes": list(report.notes),
     }
-    rows = ",\n".join(_json(_row(row, report)) for row in report.rows)
-    return f'{_json(about).removesuffix("}")}, "rows": [\n{rows}\n]}}\n'
+    rows = [_row(row, report) for row in report.rows]
+    return json.dumps({**about, "rows": rows}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _columns(report: Report) -> list[str]:
@@ -61,7 +61,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return " ".join(value.split())
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _json(values: dict[str, Any]) -> str:
-    return json.dumps(values, ensure_ascii=False, allow_nan=False)

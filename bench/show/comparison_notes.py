@@ -54,6 +54,17 @@ def judge(anchor: str, baseline: str) -> str:
     )
 
 
+def unknown_baseline(base: str | None, new: str | None) -> str:
+    """Return which side doesn't say its baseline, empty if both do."""
+    sides = " and ".join(side for side, baseline in (("BASE", base), ("NEW", new)) if baseline is None)
+    if not sides:
+        return ""
+    return (
+        f"warning: the baseline of {sides} is not known, because an older results.csv alone doesn't name it: its own "
+        "rows stand among the others, and the two sides may refer to different ones; give the run folder instead"
+    )
+
+
 def rerun(verdicts: Sequence[str], folder: Path) -> str:
     """Return what became of the rows that were measured again, and where they are."""
     became = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())

@@ -1,28 +1,23 @@
 """The picture of a comparison: every judged row with its interval, slowest first. All lengths are in inches."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from bench.analyse.verdicts import INCONCLUSIVE
-from bench.plan.errors import WrongRequest
 from bench.show import scales, units
 from bench.show.compared import STAMP, Report, change, counts, moving, shared, where
 from bench.show.frame import ROW_HEIGHT
-from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, PNG_DPI, RC, TITLE_LINE
+from bench.show.lettering import SMALL_SIZE, TITLE_SIZE, text_width, wrapped
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, TITLE_LINE, Drawing, head_height, styled, write
 from bench.show.palette import ink
 from bench.show.rows import Row
-
-SUFFIXES = (".png", ".svg")
 
 
 @dataclass(frozen=True)
@@ -42,8 +37,6 @@ LOOKS = {
 }
 """The verdicts of rows that are judged, in colours of Okabe and Ito (2008), which the colour-blind tell apart."""
 
-ALARM = "#d55e00"
-
 X_LABEL = "← slower        change        faster →"
 
 AXES_WIDTH = 4.6
@@ -57,12 +50,6 @@ MARKER_SIZE, BAR_WIDTH, CAP = 5.0, 1.3, 2.4
 SHADE, DASHES = "#e3e3e3", (0, (3, 3))
 SAMPLE = 0.16
 """The room for a mark in the legend."""
-
-BOLD = 1.1
-"""Bold words are longer than their measure by less than this."""
-
-LARGEST_PIXELS = 60_000
-"""Of a side: matplotlib's PNG can't be much larger."""
 
 TICK_GAP = 0.11
 """Between two ticks, as a share of the axis: words such as +150% don't touch."""
@@ -97,7 +84,7 @@ class Sheet:
     @property
     def head(self) -> float:
         """The height of what stands above the axes."""
-        return EDGE + TITLE_LINE * (len(self.subtitle) + len(self.alarm) + 3) + SCALE_ROOM
+        return head_height(len(self.subtitle) + len(self.alarm)) + 1.4 * TITLE_LINE + SCALE_ROOM
 
     @property
     def tall(self) -> float:
@@ -115,35 +102,17 @@ class Sheet:
         return self.head + self.tall + self.foot
 
 
-def draw(report: Report, file: Path) -> bool:
-    """Write the picture of a comparison, nothing where no row is judged, and return whether there is a picture.
-
-    Raises WrongRequest where the file can't be written, or its name is none of a picture.
-    """
-    check_name(file)
-    made = figure(report)
-    if made is None:
-        return False
-    dpi = min(PNG_DPI, LARGEST_PIXELS / max(made.get_size_inches()))
-    try:
-        with mpl_style.context(RC, after_reset=True):
-            made.savefig(file, dpi=dpi, metadata={"Date": None} if file.suffix == ".svg" else None)
-    except OSError as error:
-        raise WrongRequest(f"{file} can't be written: {error.strerror}") from None
-    return True
-
-
-def check_name(file: Path) -> None:
-    """Raise WrongRequest for a file name that is none of a picture."""
-    if file.suffix not in SUFFIXES:
-        raise WrongRequest(f"the picture {file} must end in {' or '.join(SUFFIXES)}")
+def figures(report: Report) -> Iterator[Drawing]:
+    """Yield the picture of a comparison, nothing if no row is judged."""
+    drawn = figure(report)
+    if drawn is not None:
+        yield "changes", drawn
 
 
 def figure(report: Report) -> Figure | None:
     """Return the picture as a figure, None where no row is judged."""
     rows = [row for row in report.rows if row["verdict"] in LOOKS and row["change"] is not None]
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         return _figure(_sheet(report, rows), report) if rows else None
 
 
@@ -155,7 +124,7 @@ def _sheet(report: Report, rows: Sequence[Row]) -> Sheet:
     left = EDGE + _widest(label.implementation for label in labels) + PAD
     left += _widest(label.point for label in labels) + (GAP if any(label.point for label in labels) else 0)
     beside = left + AXES_WIDTH + PAD + _widest(label.verdict for label in labels)
-    above = EDGE + max(text_width(title, TITLE_SIZE) * BOLD, _widest(report.unlike) * BOLD)
+    above = EDGE + max(text_width(title, TITLE_SIZE, bold=True), _widest(report.unlike, bold=True))
     width = max(beside, above) + EDGE
     room = width - 2 * EDGE
     return Sheet(
@@ -163,7 +132,7 @@ def _sheet(report: Report, rows: Sequence[Row]) -> Sheet:
         labels=labels,
         title=title,
         subtitle=tuple(wrapped(shared(report.rows).split(" · "), room)),
-        alarm=tuple(wrapped([STAMP, *report.unlike], room / BOLD)) if report.unlike else (),
+        alarm=tuple(wrapped([STAMP, *report.unlike], room, bold=True)) if report.unlike else (),
         notes=tuple(wrapped(_notes(report, rows), room, SMALL_SIZE)),
         left=left,
         width=width,
@@ -198,7 +167,7 @@ def _figure(sheet: Sheet, report: Report) -> Figure:
         _write_beside(axes, (EDGE - sheet.left) / AXES_WIDTH, place, label.implementation, INK)
         _write_beside(axes, -PAD / AXES_WIDTH, place, label.point, GREY, side="right")
         _write_beside(axes, 1 + PAD / AXES_WIDTH, place, label.verdict, label.colour)
-    _write_around(made, sheet)
+    write(made, sheet.title, sheet.subtitle, sheet.notes, sheet.alarm)
     _legend(made, sheet)
     return made
 
@@ -287,19 +256,6 @@ def _write_beside(axes: Axes, across: float, place: int, text: str, colour: str,
     axes.text(across, place, text, transform=where_to, color=colour, ha=side, va="center_baseline")
 
 
-def _write_around(made: Figure, sheet: Sheet) -> None:
-    def write(down: float, text: str, **look: Any) -> None:
-        made.text(EDGE / sheet.width, 1 - down / sheet.height, text, **look)
-
-    write(EDGE, sheet.title, size=TITLE_SIZE, weight="bold", va="top")
-    lines = [(text, ALARM, "bold") for text in sheet.alarm] + [(text, GREY, "normal") for text in sheet.subtitle]
-    for number, (text, colour, weight) in enumerate(lines):
-        write(EDGE + TITLE_LINE * (number + 1.25), text, size=TEXT_SIZE, color=colour, weight=weight, va="top")
-    for number, text in enumerate(reversed(sheet.notes)):
-        down = sheet.height - EDGE / 2 - NOTE_LINE * number
-        write(down, text, size=SMALL_SIZE, color=GREY, va="bottom")
-
-
 def _legend(made: Figure, sheet: Sheet) -> None:
     """Write the verdicts that occur with their marks, in one line over the axes."""
     across, up = EDGE, 1 - (sheet.head - SCALE_ROOM - TITLE_LINE) / sheet.height
@@ -314,5 +270,5 @@ def _legend(made: Figure, sheet: Sheet) -> None:
         across += SAMPLE + PAD / 2 + text_width(text) + GAP
 
 
-def _widest(words: Iterable[str]) -> float:
-    return max(map(text_width, words), default=0.0)
+def _widest(words: Iterable[str], *, bold: bool = False) -> float:
+    return max((text_width(text, bold=bold) for text in words), default=0.0)

@@ -8,9 +8,13 @@ from pathlib import Path
 
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
+from bench.plan.layers import LAYERS
+from bench.show.console import rendered
+from bench.show.matrix import matrix
 from bench.store.atomic import replace
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric
+from impls.catalogue import IMPLEMENTATIONS
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,9 +34,17 @@ def metrics() -> str:
     return _table(("column", "unit", "over the processes", "meaning"), rows)
 
 
+def implementations() -> str:
+    """Return the table that says which implementation supports which layer, each reason below it an item of a list."""
+    lines = [line for line in rendered(matrix(LAYERS, IMPLEMENTATIONS)).splitlines() if line]
+    rows = [line for line in lines if line.startswith("|")]
+    return "\n".join([*rows, "", *(f"- {reason}" for reason in lines if reason not in rows)])
+
+
 TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "columns": (Path("results/README.md"), columns),
     "metrics": (Path("results/README.md"), metrics),
+    "implementations": (Path("docs/implementations.md"), implementations),
 }
 """Each generated table by the name in its marks, with its file and what makes it."""
 
@@ -63,9 +75,8 @@ def _row(column: Column) -> tuple[str, ...]:
 
 
 def _metric(metric: Metric) -> tuple[str, ...]:
-    since = f" (since schema {metric.since})" if metric.since > 1 else ""
     over = metric.combined.words if metric.combined else ""
-    return f"`{metric.name}`", metric.unit.value, over, metric.meaning + since
+    return f"`{metric.name}`", metric.unit.value, over, metric.meaning
 
 
 def _values(column: Column) -> str:

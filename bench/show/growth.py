@@ -1,15 +1,14 @@
 """The picture of how a series grows: latencies with their fitted curves and crossovers, and all local exponents."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import accumulate
-from pathlib import Path
 
-from matplotlib import style as mpl_style
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.analyse.scaling import Scaling
+from bench.analyse.scaling import Scaling, scalings
 from bench.show import page, panels
 from bench.show.captions import facts, notes, x_label
 from bench.show.frame import (
@@ -22,8 +21,9 @@ from bench.show.frame import (
     ROW_HEIGHT,
 )
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
-from bench.show.page import EDGE, NOTE_LINE, RC
+from bench.show.page import EDGE, NOTE_LINE, Drawing, styled
 from bench.show.pictures import LATENCY, Picture, picture
+from bench.show.rows import is_measured, plain
 
 PANEL, GAP = 1.6, 0.24
 """The height of a panel of exponents, and what is left between panels, in inches."""
@@ -32,9 +32,9 @@ Panel = tuple[float, Callable[[Axes], None]]
 """The height of some axes in inches, and what draws on them."""
 
 
-def draw(found: Sequence[Scaling], folder: Path) -> list[Path]:
-    """Write a picture of each series and return the files, a PNG and an SVG for each."""
-    return [path for each in found for path in page.save(figure(each), name(each), folder)]
+def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+    """Yield a picture of each series of a table of results."""
+    return ((name(each), figure(each)) for each in scalings(row for row in plain(table) if is_measured(row)))
 
 
 def name(of: Scaling) -> str:
@@ -44,8 +44,7 @@ def name(of: Scaling) -> str:
 
 def figure(of: Scaling) -> Figure:
     """Return the picture of a series as a figure."""
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         return _figure(of, _latencies(of))
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from scipy.optimize import isotonic_regression
+
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Return positions as near as possible to the wanted ones, at least `gap` apart and between low and high.
@@ -16,16 +18,9 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def _apart(wanted: Sequence[float], gap: float) -> list[float]:
-    # less their place in the row, positions a gap apart merely don't fall: the nearest such row pools its violators
-    blocks: list[tuple[float, int]] = []
-    for place, position in enumerate(wanted):
-        mean, count = position - place * gap, 1
-        while blocks and blocks[-1][0] > mean:
-            before, members = blocks.pop()
-            mean, count = (before * members + mean * count) / (members + count), members + count
-        blocks.append((mean, count))
-    means = [mean for mean, count in blocks for _ in range(count)]
-    return [mean + place * gap for place, mean in enumerate(means)]
+    # less their place in the row, positions a gap apart merely don't fall
+    rising = isotonic_regression([position - place * gap for place, position in enumerate(wanted)]).x
+    return [position + place * gap for place, position in enumerate(rising.tolist())]
 
 
 def _inside(placed: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from scipy.interpolate import make_interp_spline
 
 from bench.analyse.crossover import Crossover
-from bench.analyse.estimates import Array
 from bench.analyse.scaling import Exponent, Growth, Scaling
+from bench.analyse.statistics import Array
 from bench.show import intervals, scales, units
 from bench.show.asides import Span, asides
 from bench.show.edges import draw_labels, height

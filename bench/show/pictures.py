@@ -9,10 +9,11 @@ import pandas as pd
 
 from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, by, groups, moving, places, point_of
 from bench.plan.case import Point
-from bench.show.rows import Row, baseline_of, is_measured, plain
+from bench.show.rows import Row, is_measured, plain
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Axis as VerticalAxis
 from bench.store.metrics import Metric
+from bench.store.table import baseline_of
 
 
 @dataclass(frozen=True)

@@ -1,32 +1,25 @@
-"""Pictures of a table of results, as PNG and SVG files."""
+"""Pictures of one metric along one axis, a line for each implementation."""
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pandas as pd
-from matplotlib import style as mpl_style
 from matplotlib.figure import Figure
 
-from bench.show import roofline
 from bench.show.edges import draw_failures, draw_labels
 from bench.show.frame import sheet
-from bench.show.page import RC, save
+from bench.show.page import Drawing, styled
 from bench.show.pictures import Picture, pictures
 from bench.show.strokes import draw_lines
 
 
-def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write every picture that the table has values for, and return the files, a PNG and an SVG for each.
-
-    The folder is made when there is something to write. The same table gives the same SVG, byte for byte.
-    """
-    files = [path for picture in pictures(table) for path in save(figure(picture), picture.name, folder)]
-    return [*files, *roofline.draw(table, folder)]
+def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+    """Yield every picture that a table of results has values for."""
+    return ((picture.name, figure(picture)) for picture in pictures(table))
 
 
 def figure(picture: Picture) -> Figure:
     """Return the picture as a figure."""
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         made = sheet(picture)
         draw_lines(made, picture)
         draw_labels(made, picture)

@@ -26,9 +26,6 @@ from bench.show.styles import BAD, GOOD, QUIET
 from bench.show.words import counted, differences, parts, varying
 from bench.store.profile import KERNEL, OPERATOR, Profile
 
-TOP = 12
-"""So many changes have a row of their own where nothing else is said."""
-
 STYLES = {APPEARED: BAD, GREW: BAD, VANISHED: GOOD, SHRANK: GOOD}
 """Styles of what became of an operator; it is also said in words."""
 
@@ -37,8 +34,8 @@ TITLES = {OPERATOR: "operator", KERNEL: "GPU kernel"}
 WITHIN, ARROW = " > ", " → "
 
 
-def render(a: Profile, b: Profile, top: int = TOP) -> RenderableType:
-    """Return the difference of two profiles for rich: what they are of, what costs most, and the largest changes."""
+def render(a: Profile, b: Profile, top: int) -> RenderableType:
+    """Return the difference of two profiles for rich: what they are of, what costs most, and the `top` changes."""
     changes = difference(a, b)
     tables = [_table(kind, of, top) for kind in TITLES if (of := [each for each in changes if each.kind == kind])]
     lines = (*_sides(a, b), *lead(changes))

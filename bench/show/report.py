@@ -20,6 +20,7 @@ from bench.show.report_case import CaseView, case_view, peak_words
 from bench.show.short_names import short, shortened
 from bench.show.stage_palette import OTHER_COLOURS, STAGE_COLOURS
 from bench.show.words import differences, parts, varying
+from bench.store import atomic
 from bench.store.profile import Profile
 
 PAGE = "profile.html"
@@ -58,7 +59,7 @@ def write(profiles: Sequence[Profile], run: Path) -> Path:
     path = run / PAGE
     text = page(profiles, run.resolve().name)
     try:
-        path.write_text(text, encoding="utf-8")
+        atomic.replace(path, text)
     except OSError as error:
         raise WrongRequest(f"cannot write {path} ({error.strerror})") from None
     return path

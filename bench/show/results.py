@@ -24,6 +24,11 @@ INDENT = 2
 PAIRED_MEANING = "faster in the rounds that both were in, so it stands above a row with a better time or ratio"
 
 
+UNKNOWN_BASELINE = (
+    "The baseline of these speed-ups is not known: an older results.csv alone doesn't name it, its run folder does."
+)
+
+
 @dataclass(frozen=True)
 class Results:
     """A table of results that fits itself to the console on which it is printed."""
@@ -44,6 +49,9 @@ class Results:
             yield Text()
             yield from _point(differences(point, different), rows, fitted)
         yield from _legend(times, self.target)
+        if self.baseline is None and any(row["speedup"] is not None for row in times):
+            yield Text()
+            yield Text(UNKNOWN_BASELINE, WARNING)
 
 
 def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -> RenderableType:

@@ -1,13 +1,12 @@
 """The roofline picture: the rate of each case against its operations per byte, under the ceilings of the device."""
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -16,7 +15,7 @@ from bench.plan.case import COLUMNS, Point
 from bench.show import page, scales, units
 from bench.show.frame import AXES_HEIGHT, AXES_WIDTH, FOOT, LABEL_GAP
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, Drawing, styled
 from bench.show.palette import ink, style
 from bench.show.rows import is_measured, plain
 from bench.show.words import parts
@@ -52,9 +51,9 @@ class Rates:
         return f"roofline-{self.point.short_name(set(COLUMNS) - set(FIXED))}"
 
 
-def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write a picture of each setting whose ceilings are known, and return the files, a PNG and an SVG for each."""
-    return [path for rates in settings(table) for path in page.save(figure(rates), rates.name, folder)]
+def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+    """Yield a picture of each setting of a table of results whose ceilings are known."""
+    return ((rates.name, figure(rates)) for rates in settings(table))
 
 
 def settings(table: pd.DataFrame) -> Iterator[Rates]:
@@ -65,14 +64,13 @@ def settings(table: pd.DataFrame) -> Iterator[Rates]:
             found.setdefault(tuple(row[name] for name in FIXED), []).append(row)
     for rows in found.values():
         works = [work for row in rows if (work := work_of(point_of(row), row))]
-        roofs = [roof for row in rows if (roof := roof_of(row))]
-        highest = Roof(max(roof.flops_per_s for roof in roofs), max(roof.bytes_per_s for roof in roofs))
+        highest = functools.reduce(Roof.raised, [roof for row in rows if (roof := roof_of(row))])
         yield Rates(point_of(rows[0]), tuple(rows), tuple(work.intensity for work in works), highest)
 
 
 def figure(rates: Rates) -> Figure:
     """Return the picture as a figure."""
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         return _figure(rates)
 
 

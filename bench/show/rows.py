@@ -48,14 +48,3 @@ def is_measured(row: Row) -> bool:
 def reason(row: Row) -> str:
     """Return a row's detail on one line, empty where it has none."""
     return " ".join((row["detail"] or "").split())
-
-
-def baseline_of(table: pd.DataFrame) -> str | None:
-    """Return the implementation that the speed-ups refer to: it is exactly as fast as itself, at every point.
-
-    None where the table holds no such implementation.
-    """
-    ratios = table.dropna(subset=["speedup"])
-    exact = (ratios["speedup"] == 1).groupby(ratios["implementation"], sort=False).all()
-    names = [str(name) for name, always in exact.items() if always]
-    return names[0] if names else None

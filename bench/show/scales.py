@@ -2,12 +2,9 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from matplotlib.ticker import MaxNLocator
-
-Ticks = Callable[[float, float], list[float]]
-"""From the ends of an axis to its ticks."""
 
 FEW, MANY = 4, 8
 

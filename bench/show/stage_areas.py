@@ -1,11 +1,10 @@
 """The picture of how the quadratic stages take over: the share of each stage against tokens. Lengths are in inches."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,15 +12,15 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from bench.analyse.series import TOKENS, moving
-from bench.analyse.stage_growth import StageGrowth
+from bench.analyse.stage_growth import StageGrowth, stage_growths
 from bench.show import page, scales, units
 from bench.show.labels import spread
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, head_height, write
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_height, styled, write
 from bench.show.palette import ink
 from bench.show.profile_captions import facts, origins
 from bench.show.stage_palette import QUADRATIC, stage_colour
-from bench.store.profile import BACKWARD
+from bench.store.profile import BACKWARD, Profile
 
 TITLE = "Share of each stage against tokens"
 X_LABEL = f"{TOKENS.name} {TOKENS.symbol}"
@@ -38,11 +37,13 @@ LABEL_GAP = 0.185
 ABOVE, HIGHEST = 0.08, 0.92
 """How far above its mark a share of the quadratic stages is written, and from which share on it is written below."""
 
-BOLD = 1.3
-"""Bold words with some room around them are longer than their measure by less than this."""
-
 HALF = 0.5
 TICKS = (0, 0.25, 0.5, 0.75, 1)
+
+
+def figures(profiles: Iterable[Profile]) -> Iterator[Drawing]:
+    """Yield a picture of each series of profiles along the tokens."""
+    return ((name(of), figure(of)) for of in stage_growths(profiles))
 
 
 def name(of: StageGrowth) -> str:
@@ -55,8 +56,7 @@ def name(of: StageGrowth) -> str:
 
 def figure(of: StageGrowth) -> Figure:
     """Return the picture of a series as a figure."""
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         return _figure(of)
 
 
@@ -125,17 +125,17 @@ def _quadratic(axes: Axes, of: StageGrowth) -> None:
     look: dict[str, Any] = {"color": INK, "linewidth": 2, "marker": "o", "markersize": 5, "clip_on": False}
     axes.plot(of.places, shares, gid="quadratic", **look)
     texts = [f"{share:.0%}" for share in shares]
-    centres = [_centre(of, place, text) for place, text in zip(of.places, texts, strict=True)]
+    widths = [text_width(text, bold=True) + 2 * GAP for text in texts]
+    centres = [_centre(of, place, width) for place, width in zip(of.places, widths, strict=True)]
     last = len(texts) - 1
-    for index in scales.spaced(centres, [text_width(text) * BOLD for text in texts], [last, 0, *range(1, last)]):
+    for index in scales.spaced(centres, widths, [last, 0, *range(1, last)]):
         _share(axes, centres[index], shares[index], texts[index], f"share {of.places[index]}")
 
 
-def _centre(of: StageGrowth, place: int, text: str) -> float:
-    """Return where a text above a place has its middle: over it, but not over an edge of the axes."""
+def _centre(of: StageGrowth, place: int, width: float) -> float:
+    """Return where a text of this width above a place has its middle: over it, but not over an edge of the axes."""
     across = AXES_WIDTH * math.log(place / of.places[0]) / math.log(of.places[-1] / of.places[0])
-    room = text_width(text) * BOLD / 2
-    return min(max(across, room), AXES_WIDTH - room)
+    return min(max(across, width / 2), AXES_WIDTH - width / 2)
 
 
 def _share(axes: Axes, centre: float, share: float, text: str, gid: str) -> None:

@@ -1,17 +1,17 @@
 """The picture of a point's profiles: what each spent its time on, all on one axis. All lengths are in inches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from bench.plan.case import Point
 from bench.show import units
 from bench.show.lettering import SMALL_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, head_height, write
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_height, styled, write
 from bench.show.palette import on
 from bench.show.profile_bars import Bar, Segment, bars
 from bench.show.profile_captions import facts, origins
@@ -28,9 +28,6 @@ LINE, SQUARE, PAD = 0.17, 0.09, 0.07
 """Under a bar: the height of a line of names, the side of a name's colour, and the room around words."""
 
 FOOT, BESIDE = 0.56, 0.1
-
-BOLD = 1.2
-"""Bold words are longer than their measure by less than this."""
 
 BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 """Keeps the rules of the axis from running through words."""
@@ -52,6 +49,14 @@ class Row:
         return self.top + TALL + LINE * len(self.named_below) + GAP
 
 
+def figures(profiles: Iterable[Profile]) -> Iterator[Drawing]:
+    """Yield a picture of each point that has profiles."""
+    points: dict[Point, list[Profile]] = {}
+    for profile in profiles:
+        points.setdefault(profile.case.point, []).append(profile)
+    return ((name(of), figure(of)) for of in points.values())
+
+
 def name(profiles: Sequence[Profile]) -> str:
     """Return the picture in one word: a file name that stays the same whatever else was profiled."""
     return f"stages-{profiles[0].case.point.name}"
@@ -59,15 +64,14 @@ def name(profiles: Sequence[Profile]) -> str:
 
 def figure(profiles: Sequence[Profile]) -> Figure:
     """Return the picture of the profiles of one point as a figure."""
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         return _figure(profiles, bars(profiles))
 
 
 def _figure(profiles: Sequence[Profile], shown: Sequence[Bar]) -> Figure:
     end_s = max(max(bar.sum_s, bar.timed_s) for bar in shown)
     rows = list(_rows(shown, AXES_WIDTH / end_s))
-    left = EDGE + BOLD * max(text_width(bar.implementation) for bar in shown) + BESIDE
+    left = EDGE + max(text_width(bar.implementation, bold=True) for bar in shown) + BESIDE
     width = left + AXES_WIDTH + BESIDE + max(text_width(line) for bar in shown for line in whole(bar)) + EDGE
     subtitle = wrapped(facts(profiles), width - 2 * EDGE)
     footnotes = wrapped(list(_notes(profiles, shown)), width - 2 * EDGE, SMALL_SIZE)

@@ -1,11 +1,9 @@
 """The map of winners as a picture: a cell for each point, coloured as its winner, hatched if several tie."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -17,7 +15,7 @@ from bench.plan.case import POINT_COLUMNS
 from bench.show import page
 from bench.show.frame import FOOT, LEFT
 from bench.show.lettering import SMALL_SIZE, TEXT_SIZE, text_width, wrapped
-from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RC, RULE
+from bench.show.page import EDGE, GREY, INK, NOTE_LINE, RULE, Drawing, styled
 from bench.show.palette import ink, mix, style
 from bench.show.verdict import MOST_NAMES, WITHIN, ahead, further
 from bench.show.winners import WinnerMap, maps
@@ -39,15 +37,14 @@ LINE, PADDING, LEAST_WIDTH = 0.16, 0.12, 1.4
 """The height of a line of words, the room around them and the least width of a cell, in inches."""
 
 
-def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write every map that the table has points for, and return the files, a PNG and an SVG for each."""
-    return [path for each in maps(table) for path in page.save(figure(each), each.name, folder)]
+def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+    """Yield every map that a table of results has points for."""
+    return ((each.name, figure(each)) for each in maps(table))
 
 
 def figure(of: WinnerMap) -> Figure:
     """Return the map as a figure."""
-    # what stands in the user's matplotlibrc is for the user's own pictures
-    with mpl_style.context(RC, after_reset=True):
+    with styled():
         return _figure(of)
 
 
@@ -92,7 +89,7 @@ def _figure(of: WinnerMap) -> Figure:
 
 def _breadth(lines: list[str]) -> float:
     first, *rest = lines
-    return max(text_width(first) * 1.12, *(text_width(line, SMALL_SIZE) for line in rest), 0.0)
+    return max(text_width(first, bold=True), *(text_width(line, SMALL_SIZE) for line in rest), 0.0)
 
 
 def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) -> None:

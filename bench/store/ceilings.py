@@ -2,11 +2,11 @@
 
 import contextlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from bench.plan.case import Point
+from bench.store import atomic
 
 PATH = Path(__file__).parents[2] / "results" / "ceilings.json"
 """Beside the runs of this machine, and like them not part of the project."""
@@ -35,9 +35,7 @@ def remember(env_id: str, point: Point, seen: Rates | None) -> None:
     content.setdefault(env_id, {})[_setting(point)] = best
     with contextlib.suppress(OSError):
         PATH.parent.mkdir(parents=True, exist_ok=True)
-        temporary = PATH.with_name(f".{PATH.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(PATH)
+        atomic.replace(PATH, json.dumps(content, indent=2) + "\n")
 
 
 def _setting(point: Point) -> str:

@@ -80,8 +80,8 @@ class Metric:
     """One metric of a case.
 
     `kind` is the type of its values: float, int, bool, str, or tuple for several texts.
-    If it is `reported`, workers may report it, and each line of the journal has it; `since` is the schema version that
-    brought it. If it is not `in_table`, results.csv has no column for it.
+    If it is `reported`, workers may report it, and each line of the journal has it; a line from before the metric was
+    declared doesn't. If it is not `in_table`, results.csv has no column for it.
     `combined` says how the row's value follows from what processes reported, `derived` how it follows from the case and
     the other cells of the row. A metric with neither is a statistic of the timings: `bench.analyse.summary` has it.
     A metric that is `only_ok` has no value in the row of a case that ended otherwise.
@@ -91,7 +91,6 @@ class Metric:
     meaning: str
     kind: type = float
     unit: Unit = Unit.NONE
-    since: int = 1
     reported: bool = False
     in_table: bool = True
     only_ok: bool = False
@@ -211,7 +210,6 @@ _TABLE = (
         name="host_s",
         unit=Unit.SECONDS,
         meaning="what one call costs the host that submits it, beside the device's time; on a GPU with device timing",
-        since=2,
         reported=True,
         only_ok=True,
         combined=MEDIAN,
@@ -222,7 +220,6 @@ _TABLE = (
         kind=int,
         meaning="floating-point operations of the layer's matrix products in a call; a causal mask halves those of the "
         "scores; empty if a layer of your own doesn't tell",
-        since=6,
         reported=True,
         combined=FIRST,
     ),
@@ -231,7 +228,6 @@ _TABLE = (
         kind=int,
         unit=Unit.BYTES,
         meaning="the bytes of input, weights and output, each moved once",
-        since=6,
         reported=True,
         combined=FIRST,
     ),
@@ -239,7 +235,6 @@ _TABLE = (
         name="flops_per_s",
         unit=Unit.FLOPS,
         meaning="`flops` over `latency_s`",
-        since=6,
         derived=roofline.flops_per_s,
         heading=Heading("rate", place=112, rank=11),
     ),
@@ -248,7 +243,6 @@ _TABLE = (
         unit=Unit.SHARE,
         meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
         "over `latency_s`; above 1 if a cache holds the bytes",
-        since=6,
         derived=roofline.share,
         heading=Heading("of roofline", place=114, rank=10),
     ),
@@ -257,7 +251,6 @@ _TABLE = (
         unit=Unit.FLOPS,
         meaning="the most that matrix products have reached on the device, with this dtype and these threads, up to "
         "the time of the measurement",
-        since=6,
         reported=True,
         combined=LARGEST,
     ),
@@ -265,7 +258,6 @@ _TABLE = (
         name=roofline.CEILING_BYTES,
         unit=Unit.BYTE_RATE,
         meaning="the most that a copy has written there",
-        since=6,
         reported=True,
         combined=LARGEST,
     ),
@@ -275,7 +267,6 @@ _TABLE = (
         meaning="joules per call, of calls that follow each other without a pause after the rounds: of all CPU "
         "packages by RAPL, or of the GPU's board by NVML, idle power and other programs included; empty if there is no "
         "counter that can be read",
-        since=6,
         reported=True,
         only_ok=True,
         combined=MEDIAN,
@@ -283,6 +274,11 @@ _TABLE = (
         axis=Axis("energy", "Energy", "energy of a call", ("tokens",)),
     ),
     # ratio to the baseline
+    Metric(
+        name="baseline",
+        kind=str,
+        meaning="the implementation that `speedup` refers to",
+    ),
     Metric(
         name="speedup",
         unit=Unit.RATIO,
@@ -311,14 +307,12 @@ _TABLE = (
     Metric(
         name="rank",
         kind=int,
-        since=5,
         meaning="the place among the rows of the point that are ok, by ratios paired round by round; 1 is the fastest, "
         "which is faster than each other row in the rounds that both were in",
     ),
     Metric(
         name="standing",
         kind=str,
-        since=5,
         meaning="`winner`, `tie`, `slower` or `not decided`: what is shown of the row (below); empty if no other row "
         "of the point is ok",
     ),
@@ -326,19 +320,17 @@ _TABLE = (
         name="further_processes",
         kind=int,
         unit=Unit.COUNT,
-        since=5,
         meaning="about how many more processes would decide the point, if means and scatter stay as they are; empty if "
         "it is decided, if nothing is known of the scatter, or if 1,000 would not do",
     ),
     Metric(
         name="lead",
         unit=Unit.RATIO,
-        since=4,
         meaning="how many times as fast as this row the fastest of its point is, paired round by round; 1 for the "
         "fastest; empty if both were never in the same round",
     ),
-    Metric(name="lead_low", unit=Unit.RATIO, since=4, meaning="the lower end of the 95 % interval of `lead`"),
-    Metric(name="lead_high", unit=Unit.RATIO, since=4, meaning="the upper end of the 95 % interval of `lead`"),
+    Metric(name="lead_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `lead`"),
+    Metric(name="lead_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `lead`"),
     # memory
     Metric(
         name="peak_bytes",
@@ -372,7 +364,6 @@ _TABLE = (
         kind=int,
         unit=Unit.BYTES,
         meaning="the same peak as the operating system saw it, if `check_memory` asked for it",
-        since=2,
         reported=True,
         combined=FIRST,
     ),
@@ -388,7 +379,6 @@ _TABLE = (
         name="compile_cached",
         kind=bool,
         meaning="whether that call found the whole graph in the run's cache",
-        since=2,
         reported=True,
         in_table=False,
     ),
@@ -442,7 +432,6 @@ _TABLE = (
         name="clock_hz",
         unit=Unit.HERTZ,
         meaning="the GPU's clock after the rounds",
-        since=2,
         reported=True,
         combined=MEDIAN,
     ),
@@ -450,7 +439,6 @@ _TABLE = (
         name="throttle",
         kind=tuple,
         meaning="what held the GPU's clock down after the rounds",
-        since=2,
         reported=True,
         combined=EACH_ONCE,
     ),

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest
+from bench.store import atomic
 from bench.store.record import Origin
 
 SCHEMA_VERSION = 1
@@ -150,7 +151,7 @@ def file_name(case: Case) -> str:
 def save(profile: Profile, run: Path) -> Path:
     """Write a profile beside its trace, and return its file."""
     path = run / TRACES / f"{file_name(profile.case)}{SUFFIX}"
-    path.write_text(json.dumps(profile.to_json(), allow_nan=False), encoding="utf-8")
+    atomic.replace(path, json.dumps(profile.to_json(), allow_nan=False))
     return path
 
 

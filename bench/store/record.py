@@ -12,9 +12,9 @@ from bench.plan.case import CASE_COLUMNS, Case, Point
 from bench.plan.errors import WrongRequest, suggestion
 from bench.store.metrics import REPORTED
 
-SCHEMA_VERSION = 6
-"""2 added to slots others, 3 four columns of the case, 5 to records own_cause and seed. Each metric says since when it
-is there."""
+SCHEMA_VERSION = 7
+"""The version of the lines of the journal and of results.csv. Older lines of the journal are read: what they lack is
+empty, or has the value that its column declares. An older results.csv is written anew from the journal."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""

@@ -11,27 +11,15 @@ from typing import Any
 
 from bench.plan.case import Case, Point
 from bench.plan.layers import LAYERS, flops, least_bytes
+from bench.plan.layers.layer import Work
 
 CEILING_FLOPS, CEILING_BYTES = "ceiling_flops_per_s", "ceiling_bytes_per_s"
 """The metrics that hold a device's ceilings as they were known when a case was measured."""
 
 
 @dataclass(frozen=True)
-class Work:
-    """The floating-point operations of a call, and the bytes that it moves at least."""
-
-    flops: int
-    least_bytes: int
-
-    @property
-    def intensity(self) -> float:
-        """The operations for each byte."""
-        return self.flops / self.least_bytes
-
-
-@dataclass(frozen=True)
 class Roof:
-    """The ceilings of a device: operations and bytes per second."""
+    """The ceilings of a device, as far as they are known: operations and bytes per second."""
 
     flops_per_s: float
     bytes_per_s: float
@@ -43,11 +31,15 @@ class Roof:
 
     def least_s(self, work: Work) -> float:
         """Return the seconds that work takes at least: the larger of both bounds."""
-        return max(work.flops / self.flops_per_s, work.least_bytes / self.bytes_per_s)
+        return max((work.flops or 0) / self.flops_per_s, work.least_bytes / self.bytes_per_s)
 
     def reached(self, intensity: float) -> float:
         """Return the operations per second that can be reached with so many operations for each byte."""
         return min(self.flops_per_s, self.bytes_per_s * intensity)
+
+    def raised(self, other: "Roof") -> "Roof":
+        """Return the better of both rates."""
+        return Roof(max(self.flops_per_s, other.flops_per_s), max(self.bytes_per_s, other.bytes_per_s))
 
 
 def work_of(point: Point, row: Mapping[str, Any]) -> Work | None:
@@ -67,7 +59,7 @@ def roof_of(row: Mapping[str, Any]) -> Roof | None:
 def flops_per_s(case: Case, row: Mapping[str, Any]) -> float | None:
     """Return the rate of a case at its latency; None without a latency."""
     work, latency_s = work_of(case.point, row), row.get("latency_s")
-    return work.flops / latency_s if work and latency_s else None
+    return work.flops / latency_s if work and work.flops and latency_s else None
 
 
 def share(case: Case, row: Mapping[str, Any]) -> float | None:

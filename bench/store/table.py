@@ -7,11 +7,11 @@ import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS
 from bench.plan.case import COLUMNS as POINT
-from bench.plan.columns import REQUIRED, Kind
+from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
 from bench.store import atomic
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.record import check_schema
+from bench.store.record import SCHEMA_VERSION, check_schema
 
 RESULTS = "results.csv"
 
@@ -44,12 +44,8 @@ COLUMNS: dict[str, str] = {
 """Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
 
 
-SINCE = {name: metric.since for name, metric in METRICS.items()}
-"""The schema version that brought a metric; in older results its column is empty."""
-
-
-ABSENT = {name: column.absent for name, column in POINT.items() if column.absent is not REQUIRED}
-"""What results have in a column of the point if they were measured before it was there."""
+ANEW = "write it anew from the run's journal: python -m bench summarise RUN"
+"""The way out if a results file lacks what this suite reads: the file is derived."""
 
 
 def save(table: pd.DataFrame, run: Path) -> None:
@@ -61,7 +57,7 @@ def save(table: pd.DataFrame, run: Path) -> None:
 def load(path: str | Path) -> pd.DataFrame:
     """Return the results of a run folder or of a results file, one row per case, typed as COLUMNS says.
 
-    Raises WrongRequest for a path that holds no results, no rows, or those of a newer suite.
+    Raises WrongRequest for a path that holds no results, no rows, or those of another schema than this suite's.
     """
     file = Path(path)
     file = file / RESULTS if file.is_dir() else file
@@ -84,15 +80,21 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
     try:
         versions = raw["schema_version"].astype(int)
         check_schema(int(versions.max()))
-        missing = [column for column in COLUMNS if column not in raw.columns]
-        for column in missing:
-            if column not in ABSENT and SINCE.get(column, 0) <= versions.min():
-                raise WrongRequest(f"the column {column} is missing")
-        return typed(raw.assign(**{column: ABSENT.get(column) for column in missing}))
+        if (oldest := int(versions.min())) < SCHEMA_VERSION:
+            raise WrongRequest(f"schema_version {oldest} is older than this suite's, {SCHEMA_VERSION}; {ANEW}")
+        if missing := [column for column in COLUMNS if column not in raw.columns]:
+            raise WrongRequest(f"the column {missing[0]} is missing; {ANEW}")
+        return typed(raw)
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None
     except (ValueError, TypeError, OverflowError) as error:
         raise WrongRequest(f"{file} is no results file: {error}") from None
+
+
+def baseline_of(table: pd.DataFrame) -> str | None:
+    """Return the implementation that all speed-ups of a table refer to, None if the table doesn't name exactly one."""
+    names = table["baseline"].dropna().unique()
+    return str(names[0]) if len(names) == 1 else None
 
 
 def typed(table: pd.DataFrame) -> pd.DataFrame:

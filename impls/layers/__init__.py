@@ -3,15 +3,13 @@
 `construct` makes a layer from the columns of a point, by the same rule for our layers and your own.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from functools import reduce
 from typing import Any, cast
 
 from torch import nn
 
-from impls.contract import NO_MASK, Unresolved, Unsupported, mask_of
+from impls.contract import NO_MASK, Unresolved, Unsupported, imported, mask_of
 
 Columns = Mapping[str, Any]
 
@@ -38,7 +36,7 @@ def construct(layer: str, columns: Columns, required: Collection[str] = ()) -> n
     Raises Unresolved if the layer can't be imported, has a parameter that is no column, or breaks the contract;
     `Unsupported` if its signature doesn't name a required column.
     """
-    make = _import(layer)
+    make = _made_by(layer)
     arguments = _arguments(layer, make, columns)
     used_columns = {ALIASES.get(name, name) for name in arguments}
     if missing := [f"{name} = {columns[name]}" for name in required if name not in used_columns]:
@@ -57,23 +55,15 @@ def statement(layer: str, module: nn.Module, name: str) -> Callable[[Any], Any] 
 
     It is a method of the layer, or an attribute of the function that makes the layer.
     """
-    for owner in (module, _import(layer)):
+    for owner in (module, _made_by(layer)):
         function = getattr(owner, name, None)
         if callable(function):
             return cast(Callable[[Any], Any], function)
     return None
 
 
-def _import(layer: str) -> Callable[..., Any]:
-    module, _, attribute = layer.partition(":")
-    try:
-        make = reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except (Exception, SystemExit) as error:  # a user's module may raise anything when it is imported
-        kind = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
-        raise Unresolved(f"layer {layer!r} can't be imported: {kind}{error}") from error
-    if not callable(make):
-        raise Unresolved(f"layer {layer!r} must be callable, got {type(make).__name__}")
-    return make
+def _made_by(layer: str) -> Callable[..., Any]:
+    return imported(layer, f"layer {layer!r}")
 
 
 def _arguments(layer: str, make: Callable[..., Any], columns: Columns) -> dict[str, Any]:

@@ -55,9 +55,3 @@ class PatchAttention(nn.Module):
             raise ValueError(f"image sides must be divisible by patch_size={self.patch_size}, got {height}×{width}")
         tokens: Tensor = self.proj(x).flatten(2).transpose(1, 2)
         return tokens
-
-
-def as_map(tokens: Tensor, height: int, width: int) -> Tensor:
-    """Return tokens `[B, height·width, E]` as a map `[B, E, height, width]`."""
-    maps: Tensor = tokens.transpose(1, 2).unflatten(2, (height, width))
-    return maps

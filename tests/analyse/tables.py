@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import Case
+from bench.store.record import SCHEMA_VERSION
 from bench.store.table import COLUMNS, typed
 from tests.examples import case
 
@@ -16,7 +17,8 @@ Row = dict[str, Any]
 
 def row(of: Case, logs: Sequence[float] = (), **changes: Any) -> Row:
     """Return the row of a case with one logarithm of its speed-up per process."""
-    known: Row = {"status": "ok", "latency_s": 0.02, "processes": len(logs), "env_id": "here", "schema_version": 1}
+    known: Row = {"status": "ok", "latency_s": 0.02, "processes": len(logs), "env_id": "here", "baseline": "eager"}
+    known["schema_version"] = SCHEMA_VERSION
     if len(logs):
         known["speedup"] = float(np.exp(np.mean(logs)))
     if len(logs) > 1:

@@ -11,8 +11,8 @@ from bench.analyse.anchor import anchored, anchors
 from bench.analyse.compare import compare
 from bench.analyse.summary import summarise
 from bench.show.rows import Row, plain
-from bench.store.record import Record, Slots
-from tests.examples import record
+from bench.store.record import Record
+from tests.examples import record, timed
 
 TIMES = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8}
 
@@ -94,8 +94,7 @@ def run(
 def measured(name: str, process: int, value_s: float) -> Record:
     """Return a record of two rounds."""
     value_s *= math.exp(1e-4 * math.sin(len(name) + 2.4 * process))
-    slots = Slots((0, 1), ((value_s,), (value_s,)), (0, 0), (0, 0))
-    return record(name, process=process, slots=slots, calls_per_timing=1)
+    return record(name, process=process, slots=timed(value_s, value_s), calls_per_timing=1)
 
 
 def by_name(table: pd.DataFrame) -> dict[str, Row]:

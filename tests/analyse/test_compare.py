@@ -267,6 +267,7 @@ def measured(of: Any) -> st.SearchStrategy[Row]:
     )
 
 
+@pytest.mark.slow
 @few_examples
 @given(sides())
 def test_swapping_base_and_new_swaps_the_verdicts(drawn_sides: tuple[list[Row], list[Row]]) -> None:
@@ -285,6 +286,7 @@ def test_swapping_base_and_new_swaps_the_verdicts(drawn_sides: tuple[list[Row], 
                 assert back[key][one] == pytest.approx(1 / found[other])
 
 
+@pytest.mark.slow
 @few_examples
 @given(sides(), st.randoms(use_true_random=False))
 def test_order_of_rows_changes_no_verdict(drawn_sides: tuple[list[Row], list[Row]], chance: Any) -> None:
@@ -297,6 +299,7 @@ def test_order_of_rows_changes_no_verdict(drawn_sides: tuple[list[Row], list[Row
         assert values == expected[key]
 
 
+@pytest.mark.slow
 @few_examples
 @given(sides())
 def test_every_case_of_either_side_is_one_row_with_a_known_verdict(drawn_sides: tuple[list[Row], list[Row]]) -> None:
@@ -311,6 +314,7 @@ def test_every_case_of_either_side_is_one_row_with_a_known_verdict(drawn_sides: 
 # simulations
 
 
+@pytest.mark.slow
 def test_unchanged_tables_raise_no_alarm() -> None:
     """Of 100 tables of 60 unchanged rows over 10 processes, quiet rows and noisy ones, at most 3 hold any alarm.
 

@@ -16,7 +16,7 @@ LOOKS = (2, 4)
 def record(process: int, slot_s: float, status: str = "ok", detail: str = "") -> Record:
     """Return a record of three slots of the same length, a little longer in every second process."""
     value_s = slot_s * (1 + process % 2 * 1e-3)
-    slots = Slots((0, 1, 2), ((value_s,),) * 3, (0,) * 3, (0,) * 3) if status == "ok" else Slots()
+    slots = examples.timed(*[value_s] * 3) if status == "ok" else Slots()
     return examples.record(process=process, status=status, detail=detail, slots=slots)
 
 

@@ -7,7 +7,6 @@ import pytest
 from bench.analyse.fastest import (
     ALONE,
     NOTHING,
-    OLDER,
     WITHOUT_INTERVALS,
     Outcome,
     against_their_numbers,
@@ -50,14 +49,6 @@ def test_either_number_can_speak_against_a_rank(latency_s: float, speedup: float
     """A longer latency does, and so does a smaller speed-up; equal numbers do not."""
     assert against_their_numbers([row("a", 1, latency_s=latency_s, speedup=speedup), row("b", 2, speedup=1.0)]) == {"a"}
     assert against_their_numbers([row("a", 1, speedup=1.0), row("b", 2, speedup=1.0)]) == set()
-
-
-def test_results_without_ranks_are_in_the_order_of_speed_ups_or_else_of_latencies() -> None:
-    """Tables before schema 5 have no ranks."""
-    paired = [row("a", speedup=1.1, latency_s=1.0), row("b", speedup=1.2, latency_s=2.0)]
-    assert names(fastest_first(paired)) == ["b", "a"]
-    assert names(fastest_first([paired[0], row("b", latency_s=2.0)])) == ["a", "b"]
-    assert outcome(paired) == Outcome(OLDER, ("b",), "a")
 
 
 def test_a_winner_is_named_with_its_lead_over_the_next() -> None:

@@ -44,6 +44,7 @@ def times_held(rows: list[list[Row]], truth: tuple[float, float, float]) -> list
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", TRUTHS.values(), ids=list(TRUTHS))
 @pytest.mark.parametrize("processes", [3, 5])
 def test_intervals_hold_planted_coefficients(truth: tuple[float, float, float], processes: int) -> None:

@@ -1,18 +1,15 @@
 """Rows find each other by their case, and tables that can't be matched are refused."""
 
 import math
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from bench.analyse.compare import compare
 from bench.plan.case import Case
 from bench.plan.errors import NotComparable, WrongRequest
-from bench.store import table as store
-from tests.analyse.tables import baseline, cases, drawn, of_layers, row, table
+from tests.analyse.tables import baseline, cases, of_layers, row, table
 from tests.examples import case
 
 SDPA, SELF = case("sdpa"), case("sdpa", layer="self", num_heads=1, key_channels=6)
@@ -53,19 +50,6 @@ def test_an_optional_column_that_differs_keeps_cases_apart() -> None:
     assert found["verdict"].tolist() == ["equivalent", "missing", "new"]
 
 
-@pytest.mark.parametrize("versions", [(2, 2), (2, 3), (3, 2)])
-def test_results_from_before_the_optional_columns_match(versions: tuple[int, int], tmp_path: Path) -> None:
-    """Files of schema 2, which lack the columns, against files of schema 3, which have them empty."""
-    run = drawn(np.random.default_rng(6), cases(3))
-    read: list[pd.DataFrame] = []
-    for version in versions:
-        path = tmp_path / f"{len(read)}.csv"
-        without = list(store.ABSENT) if version < 3 else []
-        run.assign(schema_version=version).drop(columns=without).to_csv(path, index=False)
-        read.append(store.load(path))
-    assert set(compare(*read)["verdict"]) == {"equivalent"}
-
-
 def test_tables_without_a_shared_case_are_not_comparable() -> None:
     """The refusal names the columns that keep them apart, with both sides' values, on one line."""
     with pytest.raises(NotComparable, match=r"share no case: threads is 1 in BASE and 4 in NEW$"):
@@ -97,9 +81,17 @@ def test_many_values_are_not_all_named() -> None:
 def test_speedups_over_different_baselines_are_not_comparable() -> None:
     """A ratio to eager and a ratio to sdpa have no ratio that means anything."""
     base = table(baseline(), row(SDPA, CLOSE))
-    new = table(row(case("eager"), CLOSE), row(SDPA, [0.0, 0.0, 0.0]))
+    new = table(row(case("eager"), CLOSE), row(SDPA, [0.0, 0.0, 0.0])).assign(baseline="sdpa")
     with pytest.raises(NotComparable, match="refer to eager in BASE and to sdpa in NEW"):
         compare(base, new)
+
+
+@pytest.mark.parametrize("names", [(None, None), ("eager", None), (None, "sdpa")])
+def test_a_baseline_that_a_table_does_not_name_is_not_guessed(names: tuple[str | None, str | None]) -> None:
+    """Without its name on both sides no row is the baseline's, and a row whose ratios are all 1 decides nothing."""
+    run = table(baseline(), row(SDPA, CLOSE))
+    sides = [run.assign(baseline=pd.array([name] * 2, dtype="string")) for name in names]
+    assert compare(*sides)["verdict"].tolist() == ["inconclusive", "equivalent"]
 
 
 @pytest.mark.parametrize("side", ["BASE", "NEW"])

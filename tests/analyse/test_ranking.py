@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.analyse.estimates import Estimates
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER, Pairs, Place, judged, ranked
-from bench.analyse.significance import Difference
 
 POINTS = 4000
 """Simulated points of each kind: a rate of 1 % then scatters by 0.16 %."""
@@ -79,7 +79,7 @@ def test_what_is_neither_is_not_decided_and_says_what_would_decide_it() -> None:
     assert further is not None
 
     def later(processes: int) -> list[str]:
-        of = Difference(np.array([0.03]), np.array([0.03 / math.sqrt(processes)]), np.array([processes - 1.0]))
+        of = Estimates(np.array([0.03]), np.array([0.03 / math.sqrt(processes)]), np.array([processes - 1.0]))
         return judged(of)
 
     assert later(5 + further) == [WINNER, SLOWER]
@@ -95,7 +95,7 @@ def test_one_that_is_open_keeps_a_tie_from_being_called() -> None:
 def test_a_tie_leaves_out_nobody_who_stands_between_two_of_its_members() -> None:
     """The second is shown to be slower; the third, further away, only to be within 2 %: that is no tie."""
     value, error = np.array([0.0159, 0.016]), np.array([1e-6, 8.7e-4])
-    assert judged(Difference(value, error, np.array([2.0, 2.0]))) == [NOT_DECIDED, SLOWER, NOT_DECIDED]
+    assert judged(Estimates(value, error, np.array([2.0, 2.0]))) == [NOT_DECIDED, SLOWER, NOT_DECIDED]
 
 
 def test_the_fastest_is_never_slower_than_another_in_their_own_rounds() -> None:
@@ -156,6 +156,7 @@ TRUTHS = {
 """Log times of which no winner is right, and the scatter of each."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [3, 5, 10])
 @pytest.mark.parametrize("name", list(TRUTHS))
 def test_a_wrong_winner_is_rare(name: str, processes: int) -> None:
@@ -165,6 +166,7 @@ def test_a_wrong_winner_is_rare(name: str, processes: int) -> None:
     assert sum(WINNER in said(logs) for logs in drawn) <= 0.015 * POINTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [3, 5, 10])
 def test_a_wrong_tie_is_rare(processes: int) -> None:
     """At most 2.5 % of pairs that are 2 % apart are called a tie: the printed interval has to lie within 2 %."""
@@ -188,7 +190,7 @@ def said(logs: npt.NDArray[np.float64]) -> set[str]:
     leads = np.delete(logs - logs[:, [first]], first, axis=1)
     count = len(leads)
     error = leads.std(axis=0, ddof=1) / math.sqrt(count)
-    return {*judged(Difference(leads.mean(axis=0), error, np.full(leads.shape[1], count - 1.0)))}
+    return {*judged(Estimates(leads.mean(axis=0), error, np.full(leads.shape[1], count - 1.0)))}
 
 
 logs_of_points = st.integers(2, 6).flatmap(

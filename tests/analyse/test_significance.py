@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bench.analyse.significance import Array, Difference, Sample, difference, half_width, holm, p_beyond, p_within
+from bench.analyse.estimates import Estimates, half_widths
+from bench.analyse.significance import Sample, difference, holm, p_beyond, p_within
+from bench.analyse.statistics import Array
 
 ROWS = 20_000
 """Simulated rows; the standard error of a share near 5 % is then 0.15 %."""
@@ -20,7 +22,7 @@ def test_welch_agrees_with_scipy() -> None:
     expected = stats.ttest_ind(new, base, equal_var=False)
     interval = expected.confidence_interval(0.95)
     found = difference(sample([base]), sample([new]))
-    half = half_width(found)
+    half = half_widths(found)
     assert found.freedom[0] == pytest.approx(expected.df)
     assert found.value[0] - half[0] == pytest.approx(interval.low)
     assert found.value[0] + half[0] == pytest.approx(interval.high)
@@ -41,13 +43,13 @@ def test_one_value_tells_no_scatter(count: int) -> None:
     """A side of fewer than two values leaves value without standard error, even if a spread is claimed for it."""
     found = difference(summary(0.0, 0.1, count), summary(1.0, 0.1, 5))
     assert found.value[0] == 1.0
-    assert math.isnan(found.standard_error[0])
+    assert math.isnan(found.error[0])
 
 
 def test_no_scatter_on_both_sides_is_not_certainty() -> None:
     """Two sides without scatter give neither interval nor p-values, rather than infinite ones."""
     found = difference(summary(0.0, 0.0, 5), summary(1.0, 0.0, 5))
-    said = (found.standard_error, half_width(found), p_beyond(found, 0.1), p_within(found, 2))
+    said = (found.error, half_widths(found), p_beyond(found, 0.1), p_within(found, 2))
     assert all(math.isnan(value[0]) for value in said)
 
 
@@ -55,7 +57,7 @@ def test_no_scatter_on_one_side_leaves_the_other_sides_freedom() -> None:
     """All of the variance, and so its degrees of freedom, comes from the side that scatters."""
     found = difference(summary(0.0, 0.0, 5), summary(1.0, 0.3, 9))
     assert found.freedom[0] == pytest.approx(8)
-    assert found.standard_error[0] == pytest.approx(0.1)
+    assert found.error[0] == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.5, 5.0])
@@ -125,7 +127,7 @@ def summary(mean: float, sd: float, count: int) -> Sample:
     return Sample(np.array([mean]), np.array([sd]), np.array([float(count)]))
 
 
-def simulated(change: float, count: int = 10) -> Difference:
+def simulated(change: float, count: int = 10) -> Estimates:
     """Return the differences of many rows whose means truly differ by `change` standard deviations."""
     rng = np.random.default_rng(7)
     base, new = rng.normal(0, 1, (ROWS, count)), rng.normal(change, 1, (ROWS, count))

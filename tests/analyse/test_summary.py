@@ -8,7 +8,7 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.store.record import Record, Slots, latest
 from bench.store.table import COLUMNS
-from tests.examples import ORIGIN, case, record
+from tests.examples import ORIGIN, case, record, timed
 
 T_975 = {1: 12.706, 2: 4.303}
 """The 97.5 % points of Student's t by degrees of freedom, as printed in tables."""
@@ -30,7 +30,7 @@ def test_rows_have_the_columns_of_the_store() -> None:
 def test_the_same_case_at_two_points_is_two_rows() -> None:
     """A row belongs to a point: other tokens are another row, with a baseline of its own."""
     records = [
-        Record(case(name, num_tokens=tokens), 0, "ok", ORIGIN, slots=slots([value_s]))
+        Record(case(name, num_tokens=tokens), 0, "ok", ORIGIN, slots=timed(value_s))
         for name, tokens, value_s in [("eager", 10, 3.0), ("sdpa", 10, 1.0), ("eager", 20, 5.0), ("sdpa", 20, 1.0)]
     ]
     table = summarise(records, "eager")
@@ -141,8 +141,8 @@ def test_without_a_baseline_the_fastest_by_latency_leads() -> None:
 def test_flagged_share_is_that_of_slots_switched_out_more_than_twenty_times_a_second() -> None:
     """40 switches in a second are a neighbour, one is a quiet machine's own; in 10 ms one is too many."""
     found = only(
-        measured("eager", 0, of=slots([1.0, 1.0], switches=(0, 40)), calls_per_timing=1),
-        measured("eager", 1, of=slots([0.01, 1.0, 1.0], switches=(1, 1, 0)), calls_per_timing=1),
+        measured("eager", 0, of=timed(1.0, 1.0, switches=(0, 40)), calls_per_timing=1),
+        measured("eager", 1, of=timed(0.01, 1.0, 1.0, switches=(1, 1, 0)), calls_per_timing=1),
     )
     assert found["flagged_share"] == pytest.approx(0.4)
 
@@ -170,8 +170,8 @@ def test_page_faults_are_those_of_one_call() -> None:
 def test_page_faults_weigh_each_process_by_its_calls() -> None:
     """10 faults in 1 call and none in 9 calls are 1 a call."""
     found = only(
-        measured("eager", 0, of=slots([1.0], faults=(10,)), calls_per_timing=1),
-        measured("eager", 1, of=slots([1.0], faults=(0,)), calls_per_timing=9),
+        measured("eager", 0, of=timed(1.0, faults=(10,)), calls_per_timing=1),
+        measured("eager", 1, of=timed(1.0, faults=(0,)), calls_per_timing=9),
     )
     assert found["page_faults"] == pytest.approx(1.0)
 
@@ -206,8 +206,8 @@ def test_speedup_pairs_the_rounds_and_not_the_places() -> None:
     """The machine slows by ten in later rounds; sdpa left after two of them, and is still twice as fast."""
     table = summarise(
         [
-            measured("eager", 0, of=slots([2.0, 20.0, 200.0, 2000.0], rounds=(0, 1, 2, 3))),
-            measured("sdpa", 0, of=slots([100.0, 10.0], rounds=(2, 1))),
+            measured("eager", 0, of=timed(2.0, 20.0, 200.0, 2000.0, rounds=(0, 1, 2, 3))),
+            measured("sdpa", 0, of=timed(100.0, 10.0, rounds=(2, 1))),
         ],
         "eager",
     )
@@ -343,28 +343,11 @@ def test_row_says_where_it_was_measured() -> None:
     assert found["kernels"] == "aten::bmm;aten::_softmax"
 
 
-def slots(
-    values_s: list[float],
-    *,
-    rounds: tuple[int, ...] | None = None,
-    switches: tuple[int, ...] | None = None,
-    faults: tuple[int, ...] | None = None,
-) -> Slots:
-    """Return slots of one timing each."""
-    none = (0,) * len(values_s)
-    return Slots(
-        rounds=rounds or tuple(range(len(values_s))),
-        timings_s=tuple((value,) for value in values_s),
-        switches=switches or none,
-        faults=faults or none,
-    )
-
-
 def measured(
     implementation: str, process: int, values_s: list[float] | None = None, of: Slots | None = None, **changes: Any
 ) -> Record:
     """Return the record of a process that measured these values, one second where none are given."""
-    return record(implementation, process=process, slots=of or slots(values_s or [1.0]), **changes)
+    return record(implementation, process=process, slots=of or timed(*(values_s or [1.0])), **changes)
 
 
 def only(*records: Record) -> "pd.Series[Any]":

@@ -49,7 +49,7 @@ class Scripted:
 
 def record(process: int, slot_s: float) -> Record:
     """Return a record of one slot."""
-    return examples.record(process=process, slots=Slots((0,), ((slot_s,),), (0,), (0,)))
+    return examples.record(process=process, slots=examples.timed(slot_s))
 
 
 def test_every_process_measures_what_is_open_and_is_then_replaced() -> None:

@@ -17,6 +17,8 @@ from bench.store.table import load
 from tests.engine.interpreters import two
 from tests.points import point
 
+pytestmark = pytest.mark.slow
+
 EFFORT = Effort(processes=3, target=0.5, budget_s=0.1, timeout_s=60)
 
 

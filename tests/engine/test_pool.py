@@ -1,5 +1,7 @@
 """The workers of a run: how many stand by, and when fresh ones come."""
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -7,7 +9,10 @@ import pytest
 from bench.engine import pool
 from bench.engine.pool import Pool
 from bench.engine.worker import Died
+from bench.plan.errors import WrongRequest
 from tests.points import point
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -42,3 +47,19 @@ def test_a_worker_that_does_not_come_up_is_tried_again(two: Pool, monkeypatch: p
         two.worker(point(), 0)
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
     assert two.worker(point(), 0).pid
+
+
+def test_a_kill_from_outside_at_the_start_is_made_good(two: Pool) -> None:
+    """All workers are started once more, and the machine is described."""
+    two.start(point())
+    killed = [worker.pid for worker in two._workers.values()]
+    os.kill(killed[0], signal.SIGKILL)
+    assert two.check(point())
+    assert killed[0] not in {worker.pid for worker in two._workers.values()}
+
+
+def test_a_worker_that_can_not_start_is_a_wrong_request(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request is refused with the worker's last words."""
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_worker")
+    with pytest.raises(WrongRequest, match="No module named"):
+        two.check(point())

@@ -9,6 +9,8 @@ import pytest
 from bench.engine import preflight
 from bench.engine.preflight import Preflight
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def neighbour() -> Iterator[None]:

@@ -12,6 +12,8 @@ import pytest
 from bench.engine.process import Process
 from tests.engine.test_worker import lives
 
+pytestmark = pytest.mark.slow
+
 CHILD = "import os, pathlib, sys, time; {}; pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(60)"
 PARENT = """
 import os, pathlib, subprocess, sys, time

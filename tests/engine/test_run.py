@@ -24,6 +24,8 @@ from bench.store.table import load
 from tests import mutants
 from tests.points import point
 
+pytestmark = pytest.mark.slow
+
 QUICK = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from bench.engine.scratch import LOCK, PREFIX, Scratch
 
+pytestmark = pytest.mark.slow
+
 KILLED = """
 import os, pathlib, signal, tempfile
 from bench.engine.scratch import Scratch

@@ -5,7 +5,7 @@ import pytest
 from bench.engine import selfcheck
 from bench.engine.run import Run
 from bench.plan.case import Case, Point
-from bench.store.record import Record, Slots
+from bench.store.record import Record
 from tests import examples
 
 
@@ -31,7 +31,7 @@ class Scripted(Run):
     def records(self, point: Point, implementation: str) -> list[Record]:
         """Return two processes in which the copy takes a hundredth more."""
         slot_s = 1.01e-3 if implementation == selfcheck.TWIN else 1e-3
-        slots, case = Slots((0,), ((slot_s,),), (0,), (0,)), Case(point, implementation)
+        slots, case = examples.timed(slot_s), Case(point, implementation)
         return [examples.record(process=number, slots=slots, case=case) for number in range(2)]
 
 

@@ -15,6 +15,8 @@ import pytest
 
 from bench.engine.worker import Died, Worker, environment
 
+pytestmark = pytest.mark.slow
+
 SCRIPTED = "tests.engine.scripted_worker"
 
 

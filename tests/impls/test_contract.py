@@ -43,6 +43,7 @@ def facts(layer: nn.Module) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_building_leaves_the_layer_as_it_was(name: str, training: bool) -> None:

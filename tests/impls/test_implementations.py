@@ -13,6 +13,8 @@ from impls.layers.vit import ViTAttention
 from tests.impls.hardware import NOT_EAGER_ON_CPU
 from tests.impls.reference import array, distance, forward, gradients, normal, weights
 
+pytestmark = pytest.mark.slow
+
 Shape = tuple[int, int, int, int, int, bool]
 """batch, tokens, token length, channels, heads, QKV bias"""
 

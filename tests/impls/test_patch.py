@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from impls.layers.patch import PatchAttention, as_map
+from impls.layers.patch import PatchAttention
 from tests.impls.reference import Array, Weights, array, distance, merge, normal, softmax, split, weights
 
 ROUNDING = 1e-12
@@ -37,19 +37,10 @@ def test_output_is_the_formula(
 
 
 def test_the_notebooks_shapes() -> None:
-    """An image of 32×32 in patches of 4×4 gives 64 tokens of 64 channels, which are a map of 8×8."""
+    """An image of 32×32 in patches of 4×4 gives 64 tokens of 64 channels."""
     y = PatchAttention()(normal(1, 3, 32, 32))
 
     assert y.shape == (1, 64, 64)
-    assert as_map(y, 8, 8).shape == (1, 64, 8, 8)
-
-
-def test_a_map_has_its_tokens_row_by_row() -> None:
-    """The pixel in row i and column j of a map is the token i·width + j."""
-    tokens = normal(2, 6, 5)
-    maps = as_map(tokens, 2, 3)
-
-    assert all(torch.equal(maps[:, :, i, j], tokens[:, 3 * i + j]) for i in range(2) for j in range(3))
 
 
 def test_more_heads_are_another_function() -> None:

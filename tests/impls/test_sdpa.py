@@ -27,6 +27,7 @@ def test_what_a_backend_cannot_do_is_unsupported_with_the_obstacle() -> None:
         sdpa.pinned(SDPBackend.FLASH_ATTENTION)(normal(1, 2, 5, 8), normal(1, 2, 5, 8), normal(1, 2, 5, 4), 1.0)
 
 
+@pytest.mark.slow
 def test_flex_computes_the_layer_and_is_marked_as_compiling() -> None:
     """flex_attention gives what eager gives, and a run of it without a graph would be a fallback."""
     layer = ViTAttention(32, 32, 2).eval()

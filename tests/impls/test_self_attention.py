@@ -81,12 +81,14 @@ def test_the_articles_keys_queries_values_and_scores() -> None:
     assert [tensor[0, 0].tolist() for tensor in seen] == [QUERIES, KEYS, VALUES, SCORES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", THROUGH)
 def test_the_articles_softmax(name: str) -> None:
     """An implementation weighs the values as the article does, to 1e-4 of each weight."""
     np.testing.assert_allclose(attention_weights(name), SOFTMAX, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", THROUGH)
 def test_the_articles_outputs(name: str) -> None:
     """An implementation gives the article's outputs to 1e-5."""

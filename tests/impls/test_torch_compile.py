@@ -13,6 +13,8 @@ from impls.layers.vit import ViTAttention
 from impls.whole import mha, stepwise
 from tests.impls.reference import normal
 
+pytestmark = pytest.mark.slow
+
 ADAPTERS = [
     pytest.param(with_attend(eager.attend), id="a module"),
     pytest.param(stepwise.adapt, id="a function"),

@@ -6,26 +6,27 @@ from collections.abc import Callable
 import pytest
 
 from bench.measure import ceiling
-from bench.measure.ceiling import BEYOND, MARGIN, Ceiling, Judgement
+from bench.measure.ceiling import BEYOND, MARGIN, Judgement
 from bench.plan.layers import flops, least_bytes
 from bench.plan.layers.layer import Work
+from bench.store.roofline import Roof
 from tests.measure.test_visit import visited
 from tests.points import point
 
 AT = point(num_tokens=64, channels=64, num_heads=4)
 LARGE = point(batch=4096, num_tokens=64, channels=64, num_heads=4)
-BEST = Ceiling(flops_per_s=1e9, bytes_per_s=1e9)
+BEST = Roof(flops_per_s=1e9, bytes_per_s=1e9)
 WORK = Work(flops(AT), least_bytes(AT))
 WORK_S = (flops(AT) or 0) / BEST.flops_per_s
 """What the work of a call takes at the best that is known."""
 
 
-Shows = list[tuple[Ceiling, float]]
+Shows = list[tuple[Roof, float]]
 
 
-def times(factor: float) -> Ceiling:
+def times(factor: float) -> Roof:
     """Return so many times the best that is known."""
-    return Ceiling(factor * BEST.flops_per_s, factor * BEST.bytes_per_s)
+    return Roof(factor * BEST.flops_per_s, factor * BEST.bytes_per_s)
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def confronted(monkeypatch: pytest.MonkeyPatch) -> Shows:
         def share(self) -> float:
             return others.pop()
 
-    def show(_point: object, again: Callable[[], float]) -> tuple[Ceiling, float]:
+    def show(_point: object, again: Callable[[], float]) -> tuple[Roof, float]:
         reached, busy = shows.pop(0)
         others.append(busy)
         return reached, again()
@@ -55,7 +56,7 @@ def confronted(monkeypatch: pytest.MonkeyPatch) -> Shows:
     return shows
 
 
-def judged(excess: float, again: float | None = None, known: Ceiling | None = BEST) -> Judgement:
+def judged(excess: float, again: float | None = None, known: Roof | None = BEST) -> Judgement:
     """Return the judgement on a call that takes so many times less than its work does at the best, then and again."""
     return ceiling.judge(AT, WORK, WORK_S / excess, known, lambda: WORK_S / (again or excess))
 
@@ -109,15 +110,15 @@ def test_far_beyond_the_best_is_impossible_on_any_machine(confronted: Shows, rea
 
 def test_more_bytes_than_a_copy_moves_are_impossible(confronted: Shows) -> None:
     """A call too large for a cache is held against the copy as well."""
-    confronted.append((Ceiling(1e15, 1e9), 0.0))
-    best, call_s = Ceiling(1e15, 1e9), least_bytes(LARGE) / 2e9
+    confronted.append((Roof(1e15, 1e9), 0.0))
+    best, call_s = Roof(1e15, 1e9), least_bytes(LARGE) / 2e9
     said = ceiling.judge(LARGE, Work(flops(LARGE), least_bytes(LARGE)), call_s, best, lambda: call_s).objection
     assert "would be 2.00 GB/s; a copy reaches 1.00 GB/s" in said
 
 
 def test_a_small_call_is_not_held_against_the_copy(confronted: Shows) -> None:
     """What fits in a cache may move faster than memory."""
-    assert ceiling.judge(AT, WORK, 1e-6, Ceiling(1e15, 1.0), lambda: math.nan).objection == ""
+    assert ceiling.judge(AT, WORK, 1e-6, Roof(1e15, 1.0), lambda: math.nan).objection == ""
 
 
 def test_work_that_nobody_knows_makes_no_time_impossible(confronted: Shows) -> None:
@@ -126,6 +127,7 @@ def test_work_that_nobody_knows_makes_no_time_impossible(confronted: Shows) -> N
     assert ceiling.judge(AT, unknown, 1e-9, BEST, lambda: math.nan) == Judgement(BEST)
 
 
+@pytest.mark.slow
 def test_the_real_ceiling_lies_above_a_real_layer() -> None:
     """Eager, sdpa and mha stay possible at a shape that keeps the core busy, and the visit says what was seen."""
     made = visited("eager", "sdpa", "mha", num_tokens=128, channels=256, num_heads=4, batch=8)
@@ -134,6 +136,7 @@ def test_the_real_ceiling_lies_above_a_real_layer() -> None:
     assert made.ceiling.flops_per_s > 1e8
 
 
+@pytest.mark.slow
 def test_an_implementation_that_works_only_if_it_is_looked_at_is_an_error() -> None:
     """Its answers are right whenever they are judged, and its time is a thousandth of what is possible."""
     name = "tests.mutants:works_if_looked_at"

@@ -13,6 +13,8 @@ from bench.plan.case import Point
 from tests.measure.test_visit import SHORT, visited
 from tests.points import point
 
+pytestmark = pytest.mark.slow
+
 
 def outcome(at: Point) -> visit.Outcome:
     """Return what a visit of one point says of compiled_eager."""

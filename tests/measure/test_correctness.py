@@ -14,6 +14,8 @@ from tests.impls.hardware import NOT_EAGER_ON_CPU
 from tests.measure.test_visit import visited
 from tests.points import of_layer, point
 
+pytestmark = pytest.mark.slow
+
 
 def checked(at: Point, implementation: str) -> correctness.CheckResult:
     """Return the result of checking an implementation at a point."""

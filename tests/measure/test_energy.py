@@ -128,6 +128,7 @@ def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert "energy_j" not in visited("eager").outcomes["eager"].metrics
 
 
+@pytest.mark.slow
 def test_a_visit_takes_the_energy_of_each_case(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a counter of 50 W, each case that is ok has the joules of its calls, and one that isn't has none."""
     monkeypatch.setattr(energy, "counter", lambda _device: lambda: 50 * perf_counter())

@@ -67,6 +67,7 @@ def test_a_process_that_alternates_with_us_is_no_interference(
     assert interference.share() == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_a_busy_process_is_seen() -> None:
     """A process that spins for longer than a window shows, whatever else this machine does."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:

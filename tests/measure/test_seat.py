@@ -11,7 +11,10 @@ from bench.analyse.rounds import Limits, Sample
 from bench.measure import ceiling
 from bench.measure.seat import Seat
 from bench.measure.visit import Outcome, Request
+from bench.store.roofline import Roof
 from tests.points import point
+
+pytestmark = pytest.mark.slow
 
 
 def asked(implementation: str = "eager", **columns: Any) -> Request:
@@ -80,7 +83,7 @@ def test_one_that_fails_in_a_sample_has_ended() -> None:
 
 def test_an_impossible_time_is_told_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asked for the slots learns that they were none."""
-    best = ceiling.Ceiling(1e9, 1e9)
+    best = Roof(1e9, 1e9)
     monkeypatch.setattr(ceiling, "judge", lambda *_: ceiling.Judgement(best, objection="impossible"))
     seat, _ = seated()
     seat.sample()

@@ -10,7 +10,10 @@ from bench.measure import system_memory
 from bench.plan.case import Case
 from tests.points import point
 
-pytestmark = pytest.mark.skipif(not system_memory.CLEAR_REFS.exists(), reason="only Linux tells and resets a peak")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not system_memory.CLEAR_REFS.exists(), reason="only Linux tells and resets a peak"),
+]
 
 PRINT = """
 import torch

@@ -15,6 +15,8 @@ from impls.attend import sdpa
 from tests import meddlers, mutants
 from tests.points import OF_LAYER, of_layer, point
 
+pytestmark = pytest.mark.slow
+
 SHORT = Limits(target=0.5, budget_s=0.05, processes=3)
 LONG = Limits(target=1e-9, budget_s=1.0, processes=3)
 

@@ -12,6 +12,8 @@ from bench.profiling.recorded import recorded
 from tests.points import of_layer, point
 from tests.profiling.taken import captured
 
+pytestmark = pytest.mark.slow
+
 AT = {"batch": 2, "num_tokens": 64, "channels": 32, "num_heads": 4}
 
 

@@ -13,6 +13,8 @@ from bench.profiling.perfetto import repaired
 from tests.points import point
 from tests.profiling.taken import captured
 
+pytestmark = pytest.mark.slow
+
 Event = dict[str, Any]
 
 

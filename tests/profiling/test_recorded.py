@@ -12,6 +12,8 @@ from bench.store.profile import BACKWARD, FORWARD
 from tests.points import of_layer, point
 from tests.profiling.taken import captured
 
+pytestmark = pytest.mark.slow
+
 
 def of(call: Call, operator: str, direction: str) -> list[str]:
     """Return the stages in which an operator ran in one direction, in order, empty where it ran in none."""

@@ -7,10 +7,8 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling.select import chosen, with_stages
-from bench.store.record import Origin, Record, Slots
+from tests.examples import record, timed
 from tests.points import point
-
-ORIGIN = Origin("env", "cpu", "2.13.0", "abc", "2026-01-01T00:00:00+00:00")
 
 
 @pytest.fixture
@@ -20,10 +18,8 @@ def table() -> pd.DataFrame:
     records = []
     for tokens in (5, 7):
         for name, value in times.items():
-            slots = Slots((0, 1), ((value,), (value,)), (0, 0), (0, 0))
-            case = Case(point(num_tokens=tokens), name)
-            records.append(Record(case, 0, "ok", ORIGIN, slots=slots, metrics={"calls_per_timing": 1, "settled": True}))
-        records.append(Record(Case(point(num_tokens=tokens), "manual"), 0, "oom", ORIGIN, "too large"))
+            records.append(record(case=Case(point(num_tokens=tokens), name), slots=timed(value, value)))
+        records.append(record(case=Case(point(num_tokens=tokens), "manual"), status="oom", slots=timed()))
     return summarise(records, "eager")
 
 
@@ -38,6 +34,7 @@ def test_without_a_selector_winner_baseline_and_stepwise_of_each_point_are_chose
     assert names(chosen(table, [], "eager")) == expected
 
 
+@pytest.mark.slow
 def test_stepwise_can_be_chosen_at_every_point_where_it_has_not_failed(table: pd.DataFrame) -> None:
     """It agrees with selectors as any case of the run does; where the run says that it can't run, it isn't chosen."""
     assert names(chosen(table, ["implementation=stepwise"], "eager")) == [(5, "stepwise"), (7, "stepwise")]

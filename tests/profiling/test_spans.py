@@ -14,6 +14,8 @@ from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 from tests.points import point
 from tests.profiling.taken import captured
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found() -> tuple[Span, ...]:

@@ -21,6 +21,8 @@ from bench.store.profile import file_name
 from tests.points import point
 from tests.profiling import gpu_trace
 
+pytestmark = pytest.mark.slow
+
 POINT = point(batch=1, num_tokens=577, channels=192, num_heads=3, mode="train")
 STAGES = {
     "qkv projection", "split heads", "scale", "scores", "softmax",

@@ -12,6 +12,8 @@ from bench.profiling import traces
 from bench.store import profile
 from tests.points import point
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path) -> None:
     """The files of stepwise are named after it and hold its stages; an unsupported case says why it has none."""

@@ -38,6 +38,7 @@ def every_verdict() -> pd.DataFrame:
         failed(ok["newly failing"]),
         at(ok["slower"], 0.8),
     )
+    base, new = (side.assign(baseline="tokens_baseline") for side in (base, new))
     return compare(base, new)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from bench.analyse.summary import summarise
-from bench.plan.case import Case, Point
+from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
-from bench.store.record import Origin, Record, Slots
+from bench.store.record import Origin, Record
+from tests.examples import point as point
+from tests.examples import timed
 
 ORIGIN = Origin("0123456789ab", "AMD EPYC 7B13 64-Core Processor", "2.13.0+cpu", "99dd20f", "2026-01-01T00:00:00Z")
 ROUNDS = 12
@@ -31,16 +33,6 @@ LINEAR = ("online", "sdpa", "compiled_sdpa", "mha")
 
 Fate = tuple[str, str]
 """A status and its detail."""
-
-
-def point(**values: object) -> Point:
-    """Return a point with these values, the rest as in `quick`."""
-    columns: dict[str, object] = {
-        "layer": "vit", "device": "cpu", "dtype": "float32", "mode": "inference", "batch": 8, "num_tokens": 197,
-        "token_len": 384, "channels": 384, "num_heads": 6, "qkv_bias": False, "threads": 1, "allocator": "retained",
-        "timing": "host",
-    }  # fmt: skip
-    return Point(**{**columns, **values})  # type: ignore[arg-type]
 
 
 def quick() -> pd.DataFrame:
@@ -67,13 +59,13 @@ def record(case: Case, process: int, fate: Fate | None = None, latency_s: float 
         return Record(case, process, fate[0], ORIGIN, detail=fate[1])
     chance = random.Random(f"{case.name} {process}")
     middle = (latency_s or model_s(case)) * chance.lognormvariate(0, 0.003)
-    timings = tuple((middle * chance.lognormvariate(0, 0.004),) for _ in range(ROUNDS))
+    times_s = [middle * chance.lognormvariate(0, 0.004) for _ in range(ROUNDS)]
     return Record(
         case,
         process,
         "ok",
         ORIGIN,
-        slots=Slots(tuple(range(ROUNDS)), timings, (0,) * ROUNDS, (0,) * ROUNDS),
+        slots=timed(*times_s),
         metrics={"calls_per_timing": 1, "settled": True, "peak_bytes": peak_bytes(case)},
     )
 

@@ -9,7 +9,8 @@ from bench.cli import main
 from bench.plan.case import Case
 from bench.show.closing import closing
 from bench.store import table
-from tests.show.made import Fate, point, results
+from tests.examples import point
+from tests.show.made import Fate, results
 
 LONG = [Case(point(num_tokens=number), name) for number in (50, 197) for name in ("eager", "sdpa")]
 FAILED: Fate = ("oom", "no memory")

@@ -15,6 +15,8 @@ from tests.analyse.tables import baseline, failed, row, table
 from tests.examples import case
 from tests.show.changed import NOISY, at, every_verdict
 
+SDPA = case("sdpa")
+
 
 def test_rows_stand_worst_first() -> None:
     """From slower down to what needs no attention, whatever their order in the files."""
@@ -31,13 +33,13 @@ def test_verdicts_are_counted_worst_first() -> None:
 @pytest.mark.parametrize("anchor", ["", "sdpa"])
 def test_the_judge_is_the_anchor_or_the_baseline(anchor: str) -> None:
     """What all ratios refer to, by name."""
-    run = table(baseline(), at(case("sdpa"), 1.0))
+    run = table(baseline(), at(SDPA, 1.0))
     assert Report(compare(run, run), anchor=anchor).judge == (anchor or "eager")
 
 
 def test_tables_without_their_baseline_name_no_judge() -> None:
     """Nobody knows what the ratios of such a table refer to."""
-    run = table(at(case("sdpa"), 1.0))
+    run = table(at(SDPA, 1.0))
     assert Report(compare(run, run)).judge == ""
 
 
@@ -50,14 +52,14 @@ def test_the_stamp_has_its_reasons() -> None:
 @pytest.mark.parametrize(
     ("base", "new", "words"),
     [
-        (row(case(), NOISY), row(case(), NOISY), r"\+\d+ → equivalent"),
-        (row(case(), NOISY), {**row(case(), NOISY), "speedup": 0.97}, r"\+\d+ → slower"),
-        (row(case(), [0.0]), row(case(), [0.1]), r"\?"),
-        (row(case(), [-2.0, 0.0, 2.0]), {**row(case(), [-2.0, 0.0, 2.0]), "speedup": 1.015}, f">{MOST_PROCESSES}"),
-        (row(case(), status="ok"), row(case(), status="ok"), ""),
+        (row(SDPA, NOISY), row(SDPA, NOISY), r"\+\d+ → equivalent"),
+        (row(SDPA, NOISY), {**row(SDPA, NOISY), "speedup": 0.97}, r"\+\d+ → slower"),
+        (row(SDPA, [0.0]), row(SDPA, [0.1]), r"\?"),
+        (row(SDPA, [-2.0, 0.0, 2.0]), {**row(SDPA, [-2.0, 0.0, 2.0]), "speedup": 1.015}, f">{MOST_PROCESSES}"),
+        (row(SDPA, status="ok"), row(SDPA, status="ok"), ""),
         (at(case(), 1.0), at(case(), 0.8), ""),
         (at(case(), 1.0), at(case(), 1.0), ""),
-        (failed(case()), failed(case()), ""),
+        (failed(SDPA), failed(SDPA), ""),
     ],
 )
 def test_what_would_decide_a_row_is_said_where_it_is_open(base: Values, new: Values, words: str) -> None:

@@ -56,9 +56,7 @@ def test_every_line_of_forced_data_is_stamped() -> None:
     assert titles.startswith("stamp,")
     assert len(rows) == 2
     assert all(STAMP in line for line in rows)
-    first, *lines, last = as_json(report).splitlines()
-    assert last == "]}"
-    assert all(STAMP in line for line in (first, *lines))
+    assert as_json(report).count("\n") == 1
     assert {one["stamp"] for one in json.loads(as_json(report))["rows"]} == {f"{STAMP}: {'; '.join(UNLIKE)}"}
     assert set(read(as_csv(report))["stamp"]) == {f"{STAMP}: {'; '.join(UNLIKE)}"}
 

@@ -88,6 +88,7 @@ def test_notes_are_a_list_that_formats_nothing() -> None:
     assert "\n\n- state of compiled\\_sdpa: \\*new\\* \\<b>\n- another\n\n" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_comment_has_room_for_it(forced: bool) -> None:
     """Of a thousand rows the worst are shown, and those that are left out are counted; the fold is closed."""

@@ -39,6 +39,15 @@ def test_an_anchor_is_named_with_whom_it_stands_for() -> None:
     assert notes.judge("sdpa", "").startswith("anchor: sdpa judges in place of the baseline; ")
 
 
+@pytest.mark.parametrize(
+    ("base", "new", "sides"), [(None, "eager", "BASE"), ("eager", None, "NEW"), (None, None, "BASE and NEW")]
+)
+def test_a_side_that_names_no_baseline_is_a_warning(base: str | None, new: str | None, sides: str) -> None:
+    """It says which side that is; nothing is said if both are known."""
+    assert f"of {sides} is" in notes.unknown_baseline(base, new)
+    assert notes.unknown_baseline("eager", "eager") == ""
+
+
 def test_another_state_is_a_warning_on_one_line() -> None:
     """All that differed in words with both values, and what to do; no name of a key of environment.json."""
     facts = {"load_1min": (0.4, 3.9), "preflight.spread": (0.28, 0.05), "preflight.others_cores": (1.04, 0.0)}

@@ -11,17 +11,18 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.text import Text
 
 from bench.analyse.compare import compare
 from bench.analyse.verdicts import Limits
 from bench.plan.errors import WrongRequest
-from bench.show import comparison_picture
+from bench.show import page
+from bench.show.catalogue import draw_comparison as draw
 from bench.show.compared import STAMP, Report
-from bench.show.comparison_picture import LOOKS, draw, figure
+from bench.show.comparison_picture import LOOKS, figure
 from tests.analyse.tables import drawn, failed, row, table
 from tests.examples import case
 from tests.show.changed import NOISY, at, every_verdict
+from tests.show.figures import assert_legible, texts
 
 UNLIKE = ("cpu: 'Intel(R) Xeon(R) Processor @ 2.50GHz' against 'AMD EPYC 7B13 64-Core Processor'", "cores: 2 against 8")
 
@@ -102,15 +103,13 @@ def test_the_margin_is_shaded() -> None:
     assert any("shaded: the margin of 3%" in words for words in said(made))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 5, 80])
 @pytest.mark.parametrize("unlike", [(), UNLIKE])
 def test_all_words_are_on_the_sheet(rows: int, unlike: tuple[str, ...]) -> None:
     """Nothing is cut off at an edge, and no two words overlap."""
     made = picture(many(rows, unlike=unlike))
-    boxes = [text.get_window_extent() for text in texts(made)]
-    assert all(made.bbox.x0 <= box.x0 and box.x1 <= made.bbox.x1 for box in boxes)
-    assert all(made.bbox.y0 <= box.y0 and box.y1 <= made.bbox.y1 for box in boxes)
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert_legible(made)
 
 
 def test_every_row_is_labelled() -> None:
@@ -142,7 +141,7 @@ def test_a_wild_change_has_ticks_too() -> None:
 
 def test_a_picture_that_grows_too_tall_is_drawn_coarser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A PNG has a largest size; thousands of rows keep within it, and are not refused."""
-    monkeypatch.setattr(comparison_picture, "LARGEST_PIXELS", 900)
+    monkeypatch.setattr(page, "LARGEST_PIXELS", 900)
     assert draw(many(40), tmp_path / "changes.png")
     width, height = struct.unpack(">II", (tmp_path / "changes.png").read_bytes()[16:24])
     assert 880 < max(width, height) <= 900
@@ -179,13 +178,6 @@ def marks(made: Figure) -> dict[str, Line2D]:
     """Return the marks by their verdict."""
     lines = {str(line.get_gid()): line for line in made.axes[0].lines}
     return {gid.removeprefix("verdict "): line for gid, line in lines.items() if gid.startswith("verdict ")}
-
-
-def texts(made: Figure) -> list[Text]:
-    """Return all visible text of a figure."""
-    made.draw_without_rendering()  # places what depends on the rest
-    found = made.findobj(Text)
-    return [text for text in found if isinstance(text, Text) and text.get_text() and text.get_visible()]
 
 
 def said(made: Figure) -> list[str]:

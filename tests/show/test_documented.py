@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from bench.plan.case import COLUMNS
-from bench.show.documented import ROOT, TABLES, columns, metrics, with_tables
+from bench.show.documented import ROOT, TABLES, columns, implementations, metrics, with_tables
 from bench.store.metrics import COLUMNS as METRICS
+from impls.catalogue import IMPLEMENTATIONS
 
 
 @pytest.mark.parametrize("name", list(TABLES))
@@ -27,6 +28,14 @@ def test_every_column_is_a_row() -> None:
 def test_every_metric_is_a_row() -> None:
     """The table names the metrics of results.csv in their order."""
     assert re.findall(r"^\| `(\w+)` \|", metrics(), flags=re.MULTILINE) == list(METRICS)
+
+
+def test_every_implementation_is_a_row_and_every_reason_an_item() -> None:
+    """The table names the implementations in the order of the catalogue, and below it why some refuse a layer."""
+    rows, _, reasons = implementations().partition("\n\n")
+    assert re.findall(r"^\| (\w+) ", rows, flags=re.MULTILINE)[1:] == list(IMPLEMENTATIONS)
+    refused = {reason for entry in IMPLEMENTATIONS.values() for reason in entry.refuses.values()}
+    assert {line.partition(") ")[2].removesuffix(".") for line in reasons.splitlines()} == refused
 
 
 def test_an_old_table_is_replaced_and_the_rest_kept() -> None:

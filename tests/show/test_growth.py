@@ -7,19 +7,21 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from bench.analyse.scaling import Scaling
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show import panels, scaling
+from bench.show import catalogue, panels, scaling
 from bench.show.frame import AXES_WIDTH, LEFT
-from bench.show.growth import draw, figure, name
+from bench.show.growth import figure, name
 from bench.store.table import load
-from tests.show.made import point, quick, record, results
+from tests.examples import point
+from tests.show.figures import assert_legible, texts
+from tests.show.made import quick, record, results
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
 TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
@@ -30,13 +32,18 @@ SECONDS = {"eager": (1e-3, 1e-4, 4e-7), "sdpa": (9e-3, 1e-4, 2e-7), "online": (6
 @functools.cache
 def changing(processes: int = 3) -> Scaling:
     """Return a series of tokens along which the winner changes twice."""
+    return scaling.series(table(processes))[0]
+
+
+def table(processes: int = 3) -> pd.DataFrame:
+    """Return the results of that series."""
     made = [
         record(Case(at, which), process, None, a + b * at.num_tokens + c * at.num_tokens**2)
         for at in TOKENS
         for which, (a, b, c) in SECONDS.items()
         for process in range(processes)
     ]
-    return scaling.series(summarise(made, "eager"))[0]
+    return summarise(made, "eager")
 
 
 @functools.cache
@@ -49,13 +56,6 @@ def ids(made: Figure, kind: str) -> set[str]:
     """Return what is drawn of a kind, by the name of what it shows."""
     drawn = (str(line.get_gid()) for axes in made.axes for line in axes.lines)
     return {gid.removeprefix(f"{kind} ") for gid in drawn if gid.startswith(f"{kind} ")}
-
-
-def words(made: Figure) -> list[Text]:
-    """Return all visible text of a figure."""
-    made.draw_without_rendering()  # places what depends on the rest
-    found = made.findobj(Text)
-    return [text for text in found if isinstance(text, Text) and text.get_text() and text.get_visible()]
 
 
 def test_latencies_curves_and_exponents_are_drawn_of_each() -> None:
@@ -130,17 +130,14 @@ def test_crossovers_are_marked_with_who_follows_whom() -> None:
     """Each has a row above the latencies, and a rule through them."""
     made = figure(changing())
     assert ids(made, "crossover") == {"eager sdpa", "sdpa online"}
-    said = [text.get_text() for text in words(made) if " → " in text.get_text()]
+    said = [text.get_text() for text in texts(made) if " → " in text.get_text()]
     assert [text.split(" at ")[0] for text in said if " at " in text] == ["eager → sdpa", "sdpa → online"]
 
 
 def test_all_words_are_on_the_page_and_none_overlap() -> None:
     """With crossovers and without, with one process and three, along tokens, heads and channels."""
     for made in sheets():
-        boxes = [text.get_window_extent() for text in words(made)]
-        assert all(made.bbox.x0 <= box.x0 and box.x1 <= made.bbox.x1 for box in boxes)
-        assert all(made.bbox.y0 <= box.y0 and box.y1 <= made.bbox.y1 for box in boxes)
-        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+        assert_legible(made)
 
 
 def test_panels_share_their_horizontal_axis() -> None:
@@ -166,8 +163,8 @@ def test_names_are_stable_and_say_what_is_fixed() -> None:
 def test_a_png_and_an_svg_are_written_for_each_series(tmp_path: Path) -> None:
     """The same table gives the same SVG, byte for byte, whatever the user's own style is."""
     with mpl.rc_context({"font.size": 30, "axes.facecolor": "black"}):
-        one = draw([changing()], tmp_path / "one")
-    other = draw([changing()], tmp_path / "other")
+        one = catalogue.draw(tmp_path / "one", ["scaling"], results=table())
+    other = catalogue.draw(tmp_path / "other", ["scaling"], results=table())
     assert [path.suffix for path in one] == [".png", ".svg"]
     assert one[1].read_bytes() == other[1].read_bytes()
 

@@ -5,7 +5,8 @@ import pytest
 
 from bench.plan.case import Case
 from bench.show.line import point_line
-from tests.show.made import Fate, point, results
+from tests.examples import point
+from tests.show.made import Fate, results
 
 CASES = [Case(point(), name) for name in ("eager", "manual", "sdpa", "mha")]
 

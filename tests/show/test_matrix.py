@@ -1,7 +1,6 @@
-"""The table of layers and implementations, held against the adapters and the README."""
+"""The table of layers and implementations, held against the adapters."""
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from bench.show.matrix import matrix
 from impls.catalogue import Entry, Style
 from tests.points import of_layer
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 REFUSED = [
     (layer.name, name)
     for name, entry in impls.IMPLEMENTATIONS.items()
@@ -35,12 +33,6 @@ def test_a_row_says_what_an_implementation_supports() -> None:
     assert ["|", "x", "|", "yes", "|", "no", "(1)", "|", "everywhere", "|"] in lines
     assert ["|", "y", "|", "no", "(2)", "|", "yes", "|", "on", "a", "GPU", "|"] in lines
     assert ["(1)", "b", "has", "no", "x."] in lines
-
-
-def test_the_readme_has_the_table() -> None:
-    """What `python -m bench list` prints stands in the README."""
-    for line in rendered(matrix(LAYERS, impls.IMPLEMENTATIONS)).strip().splitlines():
-        assert " ".join(line.split()) in " ".join(README.split())
 
 
 @pytest.mark.parametrize(("layer", "implementation"), REFUSED)

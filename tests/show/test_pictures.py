@@ -6,7 +6,8 @@ from bench.analyse.series import CHANNELS, HEADS, TOKENS
 from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
 from bench.show.pictures import LATENCY, QUANTITIES, Failure, Picture, pictures
-from tests.show.made import Fate, point, quick, results
+from tests.examples import point
+from tests.show.made import Fate, quick, results
 
 FOUR = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
 OOM: dict[Case, Fate] = {Case(FOUR[2], "eager"): ("oom", ""), Case(FOUR[3], "eager"): ("oom", "")}

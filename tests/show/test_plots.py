@@ -15,11 +15,14 @@ from matplotlib.text import Text
 
 import bench.show
 from bench.plan.case import Case
+from bench.show import catalogue
 from bench.show.frame import LABEL_GAP
 from bench.show.palette import style
 from bench.show.pictures import Picture, pictures
-from bench.show.plots import draw, figure
-from tests.show.made import Fate, point, results
+from bench.show.plots import figure
+from tests.examples import point
+from tests.show.figures import assert_legible, texts
+from tests.show.made import Fate, results
 
 NAMES = ("eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha")
 FEW = ("eager", "online")
@@ -36,6 +39,11 @@ def table(fates: dict[Case, Fate] | None = None, names: tuple[str, ...] = NAMES)
     return results([Case(at, name) for at in TOKENS for name in names], fates)
 
 
+def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write the pictures of this kind, and return the files."""
+    return catalogue.draw(folder, ["lines"], results=table)
+
+
 @functools.cache
 def sheets(*, failing: bool) -> list[tuple[Picture, Figure]]:
     """Return the pictures along the tokens with their figures."""
@@ -48,16 +56,9 @@ def drawn(made: Figure, kind: str) -> dict[str, Line2D]:
     return {str(line.get_gid()).removeprefix(f"{kind} "): line for line in found}
 
 
-def words(made: Figure) -> list[Text]:
-    """Return all visible text of a figure."""
-    made.draw_without_rendering()  # places what depends on the rest
-    found = made.findobj(Text)
-    return [text for text in found if isinstance(text, Text) and text.get_text() and text.get_visible()]
-
-
 def labels(made: Figure) -> list[Text]:
     """Return the labels of lines."""
-    return [text for text in words(made) if str(text.get_gid()).startswith("label ")]
+    return [text for text in texts(made) if str(text.get_gid()).startswith("label ")]
 
 
 def test_a_png_and_an_svg_are_written_for_each_picture(tmp_path: Path) -> None:
@@ -80,6 +81,7 @@ def test_a_single_point_writes_nothing(tmp_path: Path) -> None:
     assert draw(results([Case(point(), name) for name in NAMES]), tmp_path / "plots") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_single_implementation_is_drawn(tmp_path: Path, processes: int) -> None:
     """One line, with or without intervals, is a picture."""
@@ -143,10 +145,7 @@ def test_all_words_are_on_the_sheet() -> None:
     made["device_name"] = "An accelerator whose maker likes long names, with 141 GB of memory, revision 2"
     for picture in pictures(made):
         sheet = figure(picture)
-        boxes = [text.get_window_extent() for text in words(sheet)]
-        assert all(sheet.bbox.x0 <= box.x0 and box.x1 <= sheet.bbox.x1 for box in boxes)
-        assert all(sheet.bbox.y0 <= box.y0 and box.y1 <= sheet.bbox.y1 for box in boxes)
-        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+        assert_legible(sheet)
 
 
 def test_failures_are_marked_at_their_place() -> None:
@@ -158,7 +157,7 @@ def test_failures_are_marked_at_their_place() -> None:
         "online timeout": [577],
         "mha unsupported": [50, 197, 577, 1024],
     }
-    assert {"oom", "timeout", "unsupported"} <= {text.get_text() for text in words(latency)}
+    assert {"oom", "timeout", "unsupported"} <= {text.get_text() for text in texts(latency)}
     assert to_hex(marks["eager oom"].get_markerfacecolor()) == style("eager").colour
 
 
@@ -169,7 +168,7 @@ def test_without_failures_there_is_no_place_for_them() -> None:
 
 def test_titles_say_what_is_fixed() -> None:
     """Layer, device, type, mode and the fixed values stand over the picture, and what varies doesn't."""
-    titles = [text.get_text() for text in words(sheets(failing=False)[0][1])]
+    titles = [text.get_text() for text in texts(sheets(failing=False)[0][1])]
     assert "Latency against tokens" in titles
     assert (
         "vit · cpu (AMD EPYC 7B13 64-Core Processor) · float32 · inference · B=8 · C=384 · H=6 · 1 thread"
@@ -185,6 +184,7 @@ def test_ticks_stand_at_what_was_measured() -> None:
     assert {text.get_text().split()[1] for text in memory.get_yticklabels()} <= {"MiB", "GiB"}
 
 
+@pytest.mark.slow
 def test_a_users_settings_change_nothing(tmp_path: Path) -> None:
     """What stands in matplotlib's own settings is for other pictures."""
     before = draw(table(names=FEW[:1]), tmp_path / "before")[1].read_bytes()

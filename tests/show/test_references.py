@@ -9,7 +9,8 @@ from bench.plan.errors import WrongRequest
 from bench.plan.published import read
 from bench.show.console import rendered
 from bench.show.references import references
-from tests.show.made import point, results
+from tests.examples import point
+from tests.show.made import results
 
 ENTRY: dict[str, Any] = {
     "source": "A paper, table 3",

@@ -213,6 +213,7 @@ def test_no_two_elements_share_an_identity() -> None:
     assert len(identities) == len(set(identities))
 
 
+@pytest.mark.slow
 def test_a_page_of_36_training_cases_is_below_2_megabytes() -> None:
     """Timelines of many cases are drawn in fewer spans, and the page says how many were left out."""
     text = page([large(number) for number in range(36)], "a run")

@@ -13,7 +13,7 @@ from bench.show.report import write
 from tests.profiles import profile, stepwise
 from tests.show.browser import Browser, browser, missing
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 READABLE = 4.5
 """The contrast that WCAG asks of small text."""

@@ -10,9 +10,11 @@ from matplotlib.figure import Figure
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show.roofline import draw, figure, settings
+from bench.show import catalogue
+from bench.show.roofline import figure, settings
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, work_of
-from tests.show.made import point, record, results
+from tests.examples import point
+from tests.show.made import record, results
 
 NAMES = ("eager", "sdpa")
 POINTS = [point(num_tokens=number) for number in (50, 577)]
@@ -24,6 +26,11 @@ def table(*, others: bool = False) -> pd.DataFrame:
     made = [record(Case(each, name), 0) for each in at for name in NAMES]
     ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
     return summarise([dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in made], "eager")
+
+
+def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write the pictures of this kind, and return the files."""
+    return catalogue.draw(folder, ["roofline"], results=table)
 
 
 def line(made: Figure, gid: str) -> tuple[list[float], list[float]]:
@@ -38,9 +45,9 @@ def test_a_mark_stands_at_the_rate_of_its_case() -> None:
     (rates,) = settings(of)
     xs, ys = line(figure(rates), "rate sdpa")
     works = [work for each in POINTS if (work := work_of(each, {}))]
-    assert xs == pytest.approx([work.flops / work.least_bytes for work in works])
+    assert xs == pytest.approx([work.intensity for work in works])
     latencies = of.loc[of["implementation"] == "sdpa", "latency_s"]
-    assert ys == pytest.approx([work.flops / time for work, time in zip(works, latencies, strict=True)])
+    assert ys == pytest.approx([(work.flops or 0) / time for work, time in zip(works, latencies, strict=True)])
 
 
 def test_the_roof_is_the_lower_of_both_ceilings() -> None:

@@ -1,8 +1,9 @@
 """Rows as plain values."""
 
 from bench.plan.case import Case
-from bench.show.rows import baseline_of, by_point, measured, plain, reason, unmeasured
-from tests.show.made import point, quick, results
+from bench.show.rows import by_point, measured, plain, reason, unmeasured
+from tests.examples import point
+from tests.show.made import quick, results
 
 CASES = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
 
@@ -33,13 +34,3 @@ def test_a_reason_is_one_line() -> None:
     """The lines of an exception's message are joined."""
     row = plain(results(CASES[:1], {CASES[0]: ("error", "RuntimeError:\n  bad\n")}))[0]
     assert reason(row) == "RuntimeError: bad"
-
-
-def test_the_baseline_is_found_by_its_ratio() -> None:
-    """The implementation whose speed-up is exactly 1 everywhere is the one that the others refer to."""
-    assert baseline_of(quick()) == "eager"
-
-
-def test_without_speed_ups_there_is_no_baseline() -> None:
-    """A table in which the baseline failed names none."""
-    assert baseline_of(results(CASES, {CASES[0]: ("oom", "")})) is None

@@ -12,7 +12,8 @@ from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.show import scaling
 from bench.show.console import rendered
-from tests.show.made import Fate, point, quick, results
+from tests.examples import point
+from tests.show.made import Fate, quick, results
 
 TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
 NAMES = ("eager", "sdpa", "online")

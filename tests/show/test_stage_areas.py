@@ -2,20 +2,19 @@
 
 import dataclasses
 import functools
-import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from bench.analyse.stage_growth import StageGrowth, stage_growths
 from bench.show.stage_areas import figure, name, stacked
 from bench.show.stage_palette import QUADRATIC
 from bench.store.profile import Profile
 from tests.profiles import STEPS, stepwise
+from tests.show.figures import assert_legible, texts
 
 TOKENS = (50, 197, 577, 1024, 4096)
 EQUAL = 197
@@ -44,13 +43,6 @@ def series(mode: str = "inference", tokens: tuple[int, ...] = TOKENS) -> StageGr
 def sheet(mode: str = "inference", tokens: tuple[int, ...] = TOKENS) -> Figure:
     """Return its picture."""
     return figure(series(mode, tokens))
-
-
-def texts(made: Figure) -> list[Text]:
-    """Return all visible text of a figure."""
-    made.draw_without_rendering()  # places what depends on the rest
-    found = made.findobj(Text)
-    return [text for text in found if isinstance(text, Text) and text.get_text() and text.get_visible()]
 
 
 def height(made: Figure, stage: str, place: int) -> float:
@@ -94,15 +86,13 @@ def test_every_stage_is_named_beside_its_area_with_its_last_share() -> None:
     assert ups == sorted(ups)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [TOKENS, (197, 577), (190, 197, 205, 577), (1024, 16384)])
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_all_words_are_on_the_page_and_none_overlap(mode: str, tokens: tuple[int, ...]) -> None:
     """Also where places are near each other, and where next to all is quadratic."""
     made = sheet(mode, tokens)
-    boxes = [text.get_window_extent() for text in texts(made)]
-    assert all(made.bbox.x0 <= box.x0 and box.x1 <= made.bbox.x1 for box in boxes)
-    assert all(made.bbox.y0 <= box.y0 and box.y1 <= made.bbox.y1 for box in boxes)
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert_legible(made)
 
 
 def test_the_name_says_what_is_fixed_and_whose_stages_they_are() -> None:

@@ -1,19 +1,18 @@
 """The picture of a point's profiles."""
 
 import functools
-import itertools
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.text import Text
 
 from bench.show.stage_bars import figure, name
 from bench.show.stage_palette import stage_colour
 from bench.store.profile import Operator, Profile
 from tests.profiles import STEPS, profile, stepwise
+from tests.show.figures import assert_legible, texts
 
 EAGER = tuple(
     Operator(name, 1, time_s, 0)
@@ -45,13 +44,6 @@ def patches(made: Figure, kind: str) -> dict[str, Rectangle]:
     return {str(patch.get_gid()).removeprefix(f"{kind} "): patch for patch in found if isinstance(patch, Rectangle)}
 
 
-def words(made: Figure) -> list[Text]:
-    """Return all visible text of a figure."""
-    made.draw_without_rendering()  # places what depends on the rest
-    found = made.findobj(Text)
-    return [text for text in found if isinstance(text, Text) and text.get_text() and text.get_visible()]
-
-
 def test_segments_are_as_wide_as_their_stages_took() -> None:
     """One after the other from 0 on, in the colours of the stages."""
     drawn = patches(sheet("inference"), "segment")
@@ -79,7 +71,7 @@ def test_the_whole_is_marked_at_its_latency_and_the_residual_is_written() -> Non
     for each in of_point("inference"):
         assert list(marks[f"whole {each.case.implementation}"]) == [each.timed_s] * 2
     assert "stepwise" not in patches(made, "residual")
-    said = [text.get_text() for text in words(made)]
+    said = [text.get_text() for text in texts(made)]
     assert "residual -500 µs (-5.1%)" in said
     gap = patches(figure([stepwise(residual_s=0.5e-3)]), "residual")["stepwise"]
     assert gap.get_width() == pytest.approx(0.5e-3)
@@ -88,7 +80,7 @@ def test_the_whole_is_marked_at_its_latency_and_the_residual_is_written() -> Non
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_every_segment_is_named_with_its_time(mode: str) -> None:
     """In it where there is room, else below it."""
-    said = "\n".join(text.get_text() for text in words(sheet(mode)))
+    said = "\n".join(text.get_text() for text in texts(sheet(mode)))
     for stage in of_point(mode)[0].stages:
         assert stage.name in said
     assert all(word in said for word in ("mm", "bmm", "copy_ 200 µs", "9 other 9.00 µs", "flash_attention_for_cpu"))
@@ -98,10 +90,7 @@ def test_every_segment_is_named_with_its_time(mode: str) -> None:
 def test_all_words_are_on_the_page_and_none_overlap(mode: str) -> None:
     """However long a name is."""
     made = sheet(mode)
-    boxes = [text.get_window_extent() for text in words(made)]
-    assert all(made.bbox.x0 <= box.x0 and box.x1 <= made.bbox.x1 for box in boxes)
-    assert all(made.bbox.y0 <= box.y0 and box.y1 <= made.bbox.y1 for box in boxes)
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert_legible(made)
 
 
 def test_the_name_says_what_is_fixed() -> None:

@@ -12,7 +12,8 @@ from bench.plan.case import Case, Point
 from bench.show import tables
 from bench.show.console import console, rendered
 from bench.store.record import Slots
-from tests.show.made import Fate, point, quick, record, results
+from tests.examples import point
+from tests.show.made import Fate, quick, record, results
 
 NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
 LONG = "RuntimeError: " + "the same reason at length, " * 8 + "end"
@@ -43,6 +44,14 @@ def test_the_winner_of_each_point_is_named() -> None:
     value, low, high = map(float, found.groups())
     assert value == pytest.approx(1.5, rel=0.01)
     assert low < 1.5 < high
+
+
+def test_a_baseline_that_is_not_known_is_told() -> None:
+    """Ratios without what they refer to are shown, and said to be such; without ratios nothing is said."""
+    assert "baseline of these speed-ups is not known" in rendered(tables.results(some(), None))
+    assert "not known" not in shown(some())
+    nothing = results(cases(point()), dict.fromkeys(cases(point()), ("oom", "")))
+    assert "not known" not in rendered(tables.results(nothing, None))
 
 
 def test_a_tie_is_called_a_tie() -> None:

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.analyse.estimates import Interval
-from bench.analyse.fastest import ALONE, NOTHING, OLDER, WITHOUT_INTERVALS, Outcome
+from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.rows import plain
 from bench.show.verdict import any_of, short, verdict, words
-from tests.show.made import point, record
+from tests.examples import point
+from tests.show.made import record
 
 LEAD = Interval(1.0931, 1.0641, 1.1232)
 
@@ -45,7 +46,6 @@ LEAD = Interval(1.0931, 1.0641, 1.1232)
             "fastest, not decided: a (one process)",
             "fastest, not decided: a",
         ),
-        (Outcome(OLDER, ("a",), "b"), "fastest, from older results: a", "fastest, from older results: a"),
         (Outcome(ALONE, ("a",)), "only one measured: a", "only one measured: a"),
         (Outcome(NOTHING), "nothing was measured", "nothing was measured"),
     ],
@@ -74,6 +74,7 @@ drawn = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(drawn)
 def test_words_and_numbers_never_contradict_each_other(of: tuple[int, list[tuple[float, float]], int]) -> None:

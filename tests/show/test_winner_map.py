@@ -1,24 +1,26 @@
 """The map of winners as a picture."""
 
 import functools
-import itertools
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.text import Text
 
 from bench.analyse.estimates import Interval
 from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.plan.case import Case
 from bench.plan.names import IMPLEMENTATIONS
+from bench.show import catalogue
 from bench.show.palette import style
-from bench.show.winner_map import OPEN, TIED, draw, figure, words
+from bench.show.winner_map import OPEN, TIED, figure, words
 from bench.show.winners import maps
-from tests.show.made import Fate, point, quick, results
+from tests.examples import point
+from tests.show.figures import assert_legible
+from tests.show.made import Fate, quick, results
 from tests.show.test_winners import GRID, led
 
 LEAD = Interval(1.2, 1.05, 1.37)
@@ -41,17 +43,15 @@ def sheets() -> list[Figure]:
     return [figure(each) for table in tables for each in maps(table)]
 
 
+def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write the pictures of this kind, and return the files."""
+    return catalogue.draw(folder, ["winners"], results=table)
+
+
 def cells(made: Figure) -> dict[str, Rectangle]:
     """Return the cells of a map by column and row."""
     found = [patch for patch in made.axes[0].patches if str(patch.get_gid()).startswith("cell ")]
     return {str(patch.get_gid()): patch for patch in found if isinstance(patch, Rectangle)}
-
-
-def visible(made: Figure) -> list[Text]:
-    """Return all visible text of a figure."""
-    made.draw_without_rendering()  # places what depends on the rest
-    found = made.findobj(Text)
-    return [text for text in found if isinstance(text, Text) and text.get_text() and text.get_visible()]
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,7 @@ def test_what_leads_without_having_won_is_pale() -> None:
 def test_all_words_are_on_the_page_and_none_overlap() -> None:
     """Neither in crowded cells nor in the heading of a small map."""
     for made in sheets():
-        boxes = [text.get_window_extent() for text in visible(made)]
-        assert all(made.bbox.x0 <= box.x0 and box.x1 <= made.bbox.x1 for box in boxes)
-        assert all(made.bbox.y0 <= box.y0 and box.y1 <= made.bbox.y1 for box in boxes)
-        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+        assert_legible(made)
 
 
 def test_the_footnotes_explain_what_is_in_the_map_alone() -> None:

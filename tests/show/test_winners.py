@@ -10,7 +10,8 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
 from bench.plan.sweep import load_sweep
 from bench.show.winners import maps
-from tests.show.made import Fate, point, quick, record, results
+from tests.examples import point
+from tests.show.made import Fate, quick, record, results
 
 GRID = [point(num_tokens=tokens, num_heads=heads) for tokens in (50, 197) for heads in (3, 6)]
 
@@ -73,6 +74,7 @@ def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_every_mode_has_a_map_of_its_own() -> None:
     """`full` measures three modes over tokens and heads and over tokens and channels."""
     names = [each.name for each in maps(results(load_sweep("full").cases(), processes=1))]

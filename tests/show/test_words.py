@@ -5,8 +5,8 @@ import pytest
 from bench.plan.case import POINT_COLUMNS
 from bench.plan.sweep import load_sweep
 from bench.show.words import counted, differences, parts, varying
+from tests.examples import point
 from tests.points import of_layer
-from tests.show.made import point
 
 
 def test_a_point_is_described_without_what_goes_without_saying() -> None:

@@ -125,6 +125,7 @@ def test_a_lock_that_cannot_be_understood_is_refused(content: bytes, tmp_path: P
         Lock(tmp_path).acquire()
 
 
+@pytest.mark.slow
 @both
 def test_a_stale_lock_is_taken_over_by_one_of_many(tmp_path: Path) -> None:
     """Of processes that find it stale at the same moment exactly one has it, and the others name that one."""

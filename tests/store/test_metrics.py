@@ -7,7 +7,7 @@ import pytest
 
 from bench.plan.case import CASE_COLUMNS
 from bench.store.metrics import COLUMNS, METRICS, REPORTED, Heading, combine
-from bench.store.record import SCHEMA_VERSION, SESSION, Origin
+from bench.store.record import SESSION, Origin
 
 
 def combined(*processes: dict[str, Any], is_ok: bool = True) -> dict[str, Any]:
@@ -23,10 +23,9 @@ def test_a_name_stands_for_one_thing() -> None:
 
 
 def test_every_metric_goes_somewhere() -> None:
-    """What workers report is in the table, or makes another metric; nothing is declared since a schema to come."""
+    """What workers report is in the table, or makes another metric."""
     assert {name for name in REPORTED if name not in COLUMNS} == {"compile_s", "compile_cached"}
     assert all(metric.combined for metric in REPORTED.values() if metric.in_table)
-    assert max(metric.since for metric in METRICS.values()) <= SCHEMA_VERSION
 
 
 def test_the_ends_of_intervals_are_metrics() -> None:

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from bench.plan.case import CASE_COLUMNS
+from bench.plan.case import CASE_COLUMNS, COLUMNS
+from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest
-from bench.store import table
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record, Slots, check_schema, latest
 from tests.examples import record, records
 
 NEEDED = [
-    *(name for name in CASE_COLUMNS if name not in table.ABSENT),
+    "implementation",
+    *(name for name, column in COLUMNS.items() if column.absent is REQUIRED),
     "schema_version",
     "process",
     "status",

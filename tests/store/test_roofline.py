@@ -3,9 +3,10 @@
 import pytest
 
 from bench.plan.case import Case
+from bench.plan.layers.layer import Work
 from bench.store.roofline import CEILING_BYTES as BYTES
 from bench.store.roofline import CEILING_FLOPS as FLOPS
-from bench.store.roofline import Roof, Work, flops_per_s, roof_of, share, work_of
+from bench.store.roofline import Roof, flops_per_s, roof_of, share, work_of
 from tests.points import point
 
 ROOF = Roof(flops_per_s=100.0, bytes_per_s=10.0)
@@ -34,6 +35,7 @@ def test_rate_and_share_of_a_case() -> None:
     at = point()
     case, work = Case(at, "eager"), work_of(at, {})
     assert work is not None
+    assert work.flops
     ceilings = {FLOPS: 1e9, BYTES: 1e12}
     bound_s = work.flops / 1e9
     assert share(case, {"latency_s": bound_s, **ceilings}) == pytest.approx(1.0)

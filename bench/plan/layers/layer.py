@@ -43,7 +43,12 @@ class Work:
     """The least work of a call: floating-point operations, None if they are unknown, and moved bytes."""
 
     flops: int | None
-    moved_bytes: int
+    least_bytes: int
+
+    @property
+    def intensity(self) -> float:
+        """The operations for each byte; 0 if they are unknown."""
+        return (self.flops or 0) / self.least_bytes
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 pytest-benchmark has no public way to add a row that it did not time itself.
 What is used of it: BenchmarkFixture's `_mode` and `_make_stats`, Metadata's `stats`, and the cached
-properties of Stats. `tests/test_pytest_bridge.py` holds the installed version to that.
+properties of Stats. `tests/harness/test_pytest_bridge.py` holds the installed version to that.
 """
 
 import copy

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.failing import reasons
+from bench.harness.failing import reasons
 
 OK, MHA = ("eager", "ok", ""), ("mha", "unsupported", "needs an even number of heads")
 OWN_WRONG, OWN_UNSUPPORTED = ("mykernel:adapt", "incorrect", "is off by 0.1"), ("mykernel:adapt", "unsupported", "no")

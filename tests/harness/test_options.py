@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench import options
+from bench.harness import options
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep, load_sweep
 from bench.store import machine, plan

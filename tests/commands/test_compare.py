@@ -23,7 +23,7 @@ from bench.store.environment import Environment
 from bench.store.record import Origin, Record, Slots
 from tests.points import OF_LAYER, of_layer, point
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ORIGIN = Origin("env", "a processor", "2.13.0", "abc", "2026-01-01T00:00:00+00:00")
 TIMES = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8, "online": 0.9}
 PROCESSES = 6
@@ -174,13 +174,6 @@ def test_another_machine_ends_with_3(base: Path, tmp_path: Path, capsys: pytest.
     assert main(["compare", str(base), str(other)]) == 3
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "cores: 2 against 8; --force" in line
-
-
-def test_results_of_schema_2_are_compared_with_those_of_schema_3(base: Path, tmp_path: Path) -> None:
-    """Columns that came later are empty in older results, and the cases are the same."""
-    old = tmp_path / "old.csv"
-    table.load(base).assign(schema_version=2).drop(columns=list(table.ABSENT)).to_csv(old, index=False)
-    assert main(["compare", str(old), str(base), "--fail-on", "missing,new,inconclusive,slower"]) == 0
 
 
 def test_layers_with_columns_of_their_own_are_matched(tmp_path: Path) -> None:
@@ -438,6 +431,7 @@ def test_a_picture_by_another_name_ends_with_2(base: Path, capsys: pytest.Captur
     assert "must end in .png or .svg" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_comparing_needs_no_torch(base: Path, slower: Path, tmp_path: Path) -> None:
     """Results are compared on any laptop: no form, no anchor and no picture brings torch."""
     options = ["--anchor", "mha", "--plot", str(tmp_path / "changes.png"), "--format", "markdown"]

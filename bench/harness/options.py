@@ -54,6 +54,9 @@ SETTINGS = _options("execution")
 LISTS = {**SHAPES, **SETTINGS}
 """Options that replace a column of the sweep, each a comma list."""
 
+ROOT = Path(__file__).parents[2]
+"""The checkout, whose folder of results takes new runs."""
+
 DEFAULT_SWEEP = "quick"
 
 WAYS_OUT = "use a new folder, or --extend to add to this one"
@@ -64,7 +67,7 @@ AROUND = "custom"
 EFFORT = ("processes", "target", "budget_s", "within_s", "timeout_s", "check_memory", "oversubscribe")
 
 OWN_OR_DEVICE = None
-"""What fails a point unless `--fail-on` says otherwise: `bench.failing.reasons` has the rule."""
+"""What fails a point unless `--fail-on` says otherwise: `bench.harness.failing.reasons` has the rule."""
 
 TITLE = """attention-bench: measure attention layers
 

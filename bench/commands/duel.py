@@ -1,20 +1,20 @@
-"""The door of `python -m bench duel`: what is asked for, and what is said of it."""
+"""Measure two implementations, or one in two environments, side by side."""
 
 import argparse
 import dataclasses
 import shutil
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.live import Live
 
-from bench import options
 from bench.analyse.duel import Row
 from bench.analyse.sequential import LOOKS, USUAL, check_looks
 from bench.analyse.verdicts import Limits
+from bench.commands import BAD, FINE
 from bench.engine.duel import Look, Together, fight
 from bench.engine.pair import SIDES, Pair
+from bench.harness import options
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import duel as show
@@ -23,13 +23,11 @@ from bench.show.words import counted
 from bench.store.environment import differences
 from bench.store.machine import default_threads
 
-ROOT = Path(__file__).parents[1]
-
 TARGET = 0.0001
 """The half-width that a process's rounds aim at: so fine that only their budget ends them."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what a duel can be asked for."""
     add_option = parser.add_argument
     add_option("implementations", metavar="IMPL", nargs="+", help="A and B; one alone with two --python")
@@ -66,18 +64,18 @@ def add_looks(add_option: options.AddOption) -> None:
     add_option("--looks", metavar="K,K,…", default=looks, help=f"processes at which to judge (default: {looks})")
 
 
-def run(option: argparse.Namespace) -> bool:
-    """Measure a duel and print it; return whether both sides could be measured at every point."""
-    looks = planned(option.looks)
-    names, pythons = _sides(option)
-    sweep = _sweep(option, names, looks)
-    folder = options.run_folder(option, ROOT, sweep)
+def run(arguments: argparse.Namespace) -> int:
+    """Measure a duel and print it; BAD if a side could not be measured at some point."""
+    looks = planned(arguments.looks)
+    names, pythons = _sides(arguments)
+    sweep = _sweep(arguments, names, looks)
+    folder = options.run_folder(arguments, options.ROOT, sweep)
     contest = Pair(sweep, folder, pythons) if pythons else Together(sweep, folder, workers=1)
     with contest:
-        found = fought(contest, looks)
+        rows = fought(contest, looks)
     where = f"{' and '.join(SIDES)} in {folder}" if pythons else str(folder)
     _say(f"Everything is in {where}: results.csv, journal.jsonl, environment.json.")
-    return all(row.is_measured for row in found)
+    return FINE if all(row.is_measured for row in rows) else BAD
 
 
 def fought(contest: Pair | Together, looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
@@ -98,14 +96,14 @@ def planned(text: str) -> list[int]:
     return looks
 
 
-def _sides(option: argparse.Namespace) -> tuple[list[str], tuple[str, str] | None]:
+def _sides(arguments: argparse.Namespace) -> tuple[list[str], tuple[str, str] | None]:
     """Return the implementations and the two interpreters, if two environments are asked for."""
-    names: list[str] = option.implementations
-    if option.python:
-        if len(option.python) != 2 or len(names) != 1:
-            given = f"{', '.join(names)} and {len(option.python)} of --python"
+    names: list[str] = arguments.implementations
+    if arguments.python:
+        if len(arguments.python) != 2 or len(names) != 1:
+            given = f"{', '.join(names)} and {len(arguments.python)} of --python"
             raise WrongRequest(f"two environments take one implementation and --python twice, got {given}")
-        a, b = map(interpreter, option.python)
+        a, b = map(interpreter, arguments.python)
         return names, (a, b)
     if len(names) != 2:
         raise WrongRequest(f"a duel takes two implementations, or one with two --python, got {', '.join(names)}")
@@ -122,17 +120,17 @@ def interpreter(path: str) -> str:
     return found
 
 
-def _sweep(option: argparse.Namespace, names: Sequence[str], looks: Sequence[int]) -> Sweep:
+def _sweep(arguments: argparse.Namespace, names: Sequence[str], looks: Sequence[int]) -> Sweep:
     """Return the sweep of the duel: A is the baseline, and the last look says how many processes there may be."""
     asked = load_sweep(
-        option.sweep,
+        arguments.sweep,
         threads=default_threads(),
         implementations=names,
-        overrides=options.overrides(option),
-        effort=options.effort(option, ("target", "budget_s", "timeout_s", "oversubscribe")),
+        overrides=options.overrides(arguments),
+        effort=options.effort(arguments, ("target", "budget_s", "timeout_s", "oversubscribe")),
     )
     effort = asked.effort
-    budget_s = effort.budget_s if option.budget_s is not None else effort.budget_s / effort.processes * looks[-1]
+    budget_s = effort.budget_s if arguments.budget_s is not None else effort.budget_s / effort.processes * looks[-1]
     return dataclasses.replace(
         asked,
         name=f"duel-{asked.name}",

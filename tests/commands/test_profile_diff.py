@@ -2,17 +2,19 @@
 
 import dataclasses
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from bench import differing
 from bench.analyse.summary import summarise
+from bench.commands import profile_diff
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.store import profile as store
 from bench.store import table
 from bench.store.profile import TRACES, Operator, Profile
+from bench.store.saved_run import SavedRun
 from tests.examples import point, record
 from tests.profiles import MIB, profile
 
@@ -45,6 +47,11 @@ def after(tmp_path: Path) -> Path:
     return folder(tmp_path / "after", "sdpa", "online", extra=(COPY,))
 
 
+def pairs(a: Path, b: Path, selectors: Sequence[str]) -> list[tuple[Profile, Profile]]:
+    """Return the pairs of profiles of two run folders."""
+    return profile_diff.pairs(SavedRun(a), SavedRun(b), selectors)
+
+
 def names(pairs: list[tuple[Profile, Profile]]) -> list[tuple[str, int, str, int]]:
     """Return the implementation and the tokens of both sides."""
     return [
@@ -55,27 +62,27 @@ def names(pairs: list[tuple[Profile, Profile]]) -> list[tuple[str, int, str, int
 
 def test_without_a_case_all_are_taken_that_both_runs_have_profiles_of(before: Path, after: Path) -> None:
     """The others are left out."""
-    assert names(differing.pairs(before, after, [])) == [("sdpa", 197, "sdpa", 197), ("sdpa", 577, "sdpa", 577)]
+    assert names(pairs(before, after, [])) == [("sdpa", 197, "sdpa", 197), ("sdpa", 577, "sdpa", 577)]
 
 
 def test_one_selector_is_of_both_runs(before: Path, after: Path) -> None:
     """The same case stands on both sides."""
     selector = "implementation=sdpa,num_tokens=577"
-    assert names(differing.pairs(before, after, [selector])) == [("sdpa", 577, "sdpa", 577)]
+    assert names(pairs(before, after, [selector])) == [("sdpa", 577, "sdpa", 577)]
 
 
 def test_two_selectors_are_one_of_each_run(before: Path, after: Path) -> None:
     """Two implementations are set against each other point by point, also within one run."""
     two = ["implementation=eager", "implementation=online"]
-    assert names(differing.pairs(before, after, two)) == [("eager", 197, "online", 197), ("eager", 577, "online", 577)]
+    assert names(pairs(before, after, two)) == [("eager", 197, "online", 197), ("eager", 577, "online", 577)]
     within = ["implementation=eager,num_tokens=197", "implementation=sdpa"]
-    assert names(differing.pairs(before, before, within)) == [("eager", 197, "sdpa", 197)]
+    assert names(pairs(before, before, within)) == [("eager", 197, "sdpa", 197)]
 
 
 def test_two_cases_of_different_points_can_be_asked_for(before: Path) -> None:
     """Where each selector names one case alone."""
     two = ["implementation=sdpa,num_tokens=197", "implementation=sdpa,num_tokens=577"]
-    assert names(differing.pairs(before, before, two)) == [("sdpa", 197, "sdpa", 577)]
+    assert names(pairs(before, before, two)) == [("sdpa", 197, "sdpa", 577)]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,7 @@ def test_what_can_not_be_set_against_each_other_is_refused(
 ) -> None:
     """In one line that says how to make what is missing."""
     with pytest.raises(WrongRequest, match=message) as refusal:
-        differing.pairs(before, after, selectors)
+        pairs(before, after, selectors)
     assert "\n" not in str(refusal.value)
 
 
@@ -105,7 +112,7 @@ def test_runs_that_share_no_profile_are_refused(before: Path, tmp_path: Path) ->
     """The line says how profiles are made."""
     other = folder(tmp_path / "other", "online")
     with pytest.raises(WrongRequest, match=r"share no profile; python -m bench profile RUN --case … makes"):
-        differing.pairs(before, other, [])
+        pairs(before, other, [])
 
 
 def test_cases_that_meet_at_no_point_are_refused(before: Path, tmp_path: Path) -> None:
@@ -113,7 +120,7 @@ def test_cases_that_meet_at_no_point_are_refused(before: Path, tmp_path: Path) -
     apart = ["num_tokens=577,implementation=eager", "num_tokens=197"]
     other = folder(tmp_path / "other", *NAMES)
     with pytest.raises(WrongRequest, match=r"share no profile that num_tokens=577,.* and num_tokens=197 names"):
-        differing.pairs(before, other, apart)
+        pairs(before, other, apart)
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -122,14 +129,14 @@ def test_a_path_that_holds_no_run_is_refused(before: Path, tmp_path: Path, side:
     sides = [before, before]
     sides[side] = tmp_path / "nowhere"
     with pytest.raises(WrongRequest, match="nowhere"):
-        differing.pairs(sides[0], sides[1], [])
+        pairs(sides[0], sides[1], [])
 
 
 def test_every_pair_is_printed(before: Path, after: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From the options of the command, with the copy that the second run makes named for each point."""
     parser = ArgumentParser()
-    differing.add_options(parser)
+    profile_diff.add_arguments(parser)
     options = parser.parse_args(["--diff", str(before), str(after)])
-    differing.run(Namespace(**vars(options), case=[], top=5))
+    profile_diff.run(Namespace(**vars(options), case=[], top=5))
     said = capsys.readouterr().out
     assert said.count("What costs most: aten::copy_ appeared: 1 call, +200 µs, +2.00 MiB.") == len(TOKENS)

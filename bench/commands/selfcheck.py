@@ -1,13 +1,13 @@
-"""The door of `python -m bench selfcheck`: what this machine can show, measured and remembered."""
+"""Measure what can be claimed on this machine, and remember it."""
 
 import argparse
 import time
-from pathlib import Path
 
-from bench import options
 from bench.analyse.selfcheck import Finding, as_state, findings
+from bench.commands import BAD, FINE
 from bench.engine import selfcheck as engine
 from bench.engine.run import Run
+from bench.harness import options
 from bench.plan.errors import WrongRequest
 from bench.show import selfcheck as show
 from bench.show import units
@@ -15,10 +15,8 @@ from bench.show.console import console
 from bench.store import selfcheck as store
 from bench.store.machine import default_threads, physical_cores
 
-ROOT = Path(__file__).parents[1]
 
-
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what a self-check can be asked for."""
     add_option = parser.add_argument
     options.add_run(add_option, "<UTC time>-selfcheck")
@@ -32,21 +30,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(option: argparse.Namespace) -> bool:
-    """Measure a self-check, print and remember it; return whether claims hold here."""
+def run(arguments: argparse.Namespace) -> int:
+    """Measure a self-check, print and remember it; BAD if claims don't hold here."""
     began = time.monotonic()
-    sweep = engine.sweep(_threads(option.threads))
-    with Run(sweep, options.run_folder(option, ROOT, sweep), workers=1) as opened:
+    sweep = engine.sweep(_threads(arguments.threads))
+    with Run(sweep, options.run_folder(arguments, options.ROOT, sweep), workers=1) as opened:
         _say(f"eager against a copy of itself, torch {opened.environment.identity['torch']}, into {opened.folder}")
         for warning in opened.warnings:
             _say(f"warning: {warning}")
-        for number in engine.measure(opened, option.limit_s - (time.monotonic() - began)):
+        for number in engine.measure(opened, arguments.limit_s - (time.monotonic() - began)):
             _say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
         found = findings(engine.ratios(opened))
         sound = bool(found) and all(finding.is_sound for finding in found)
         _tell(found, opened)
     _say(f"It took {units.duration(time.monotonic() - began)}.")
-    return sound
+    return FINE if sound else BAD
 
 
 def _tell(found: list[Finding], opened: Run) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-import bench.pytest_bridge  # noqa: F401 - loaded once: a suite inside this process forgets what it loads itself
+import bench.harness.pytest_bridge  # noqa: F401 - loaded once: a suite inside this process forgets what it loads itself
+
+pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
 
 SUITE = """
-from bench.pytest_bridge import Samples, hand_over
+from bench.harness.pytest_bridge import Samples, hand_over
 
 def test_sweep(benchmark):
     rows = [
@@ -30,7 +32,7 @@ def test_sweep(benchmark):
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Return a suite that hands two rows over."""
-    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
     pytester.makepyfile(test_sweep=SUITE)
     return pytester
 

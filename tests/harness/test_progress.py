@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
-from bench import progress as module
 from bench.analyse.summary import summarise
+from bench.harness import progress as module
+from bench.harness.progress import LOG_WIDTH, REWRITE, Progress, Screen, failed, fitted, shortened
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
-from bench.progress import LOG_WIDTH, REWRITE, Progress, Screen, failed, fitted, shortened
 from bench.store.record import Origin, Record, Slots
 from tests.points import point
 

@@ -12,29 +12,26 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bench import options
 from bench.analyse.duel import Row
 from bench.analyse.together import other_speed
 from bench.analyse.verdicts import CHANGED, INCONCLUSIVE, Limits
-from bench.duelling import TARGET, add_looks, fought, interpreter, planned
+from bench.commands.duel import TARGET, add_looks, fought, interpreter, planned
 from bench.engine.pair import Pair
+from bench.harness import options
 from bench.plan.case import CASE_COLUMNS, Case, Point
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.show import comparison_notes as notes
 from bench.show.compared import Report
 from bench.show.duel import UNMEASURED
-from bench.store import plan
-from bench.store.comparable import environment_of, unlike_conditions
+from bench.store.comparable import unlike_conditions
 from bench.store.environment import differences
-from bench.store.table import load
-
-ROOT = Path(__file__).parents[1]
+from bench.store.saved_run import SavedRun
 
 SIDES = ("BASE", "NEW")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a rerun."""
     add_option = parser.add_argument
     add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
@@ -49,21 +46,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_looks(add_option)
 
 
-def check(option: argparse.Namespace) -> None:
+def check(arguments: argparse.Namespace) -> None:
     """Raise WrongRequest where a rerun can't be what it is asked to be."""
-    if not option.rerun:
-        if option.python:
+    if not arguments.rerun:
+        if arguments.python:
             raise WrongRequest("--python goes with --rerun: it names what measures the rows in dispute again")
         return
-    planned(option.looks)
-    if len(option.python) != len(SIDES):
+    planned(arguments.looks)
+    if len(arguments.python) != len(SIDES):
         raise WrongRequest(
             f"--rerun takes --python twice, for BASE and for NEW (twice the same where both were measured with it), "
-            f"got {len(option.python)}"
+            f"got {len(arguments.python)}"
         )
-    first, second = map(interpreter, option.python)
-    commits = [set(load(path)["commit"].dropna()) for path in (option.base, option.new)]
-    if first == second and commits[0] != commits[1] and not unlike_conditions(option.base, option.new):
+    first, second = map(interpreter, arguments.python)
+    commits = [set(saved.table["commit"].dropna()) for saved in (arguments.base, arguments.new)]
+    if first == second and commits[0] != commits[1] and not unlike_conditions(arguments.base, arguments.new):
         base, new = (", ".join(sorted(of)) or "unknown" for of in commits)
         raise WrongRequest(
             f"BASE and NEW differ in their commit ({base} against {new}), and --rerun measures both sides with the "
@@ -71,7 +68,7 @@ def check(option: argparse.Namespace) -> None:
         )
 
 
-def settled(report: Report, option: argparse.Namespace) -> Report:
+def settled(report: Report, arguments: argparse.Namespace) -> Report:
     """Measure the rows in dispute again, and return the report with what they became.
 
     Raises NotComparable where an interpreter is not what its run was measured with, and nothing was forced.
@@ -79,12 +76,12 @@ def settled(report: Report, option: argparse.Namespace) -> Report:
     disputed = _disputed(report.comparison)
     if not disputed:
         return dataclasses.replace(report, notes=(*report.notes, notes.NOTHING_IN_DISPUTE))
-    folder = options.new_folder(option, ROOT, "rerun")
+    folder = options.new_folder(arguments, options.ROOT, "rerun")
     # one chance of a false alarm for all that is measured again, shared by the implementations
     limits = dataclasses.replace(report.limits, level=report.limits.level / len(disputed))
     found: dict[Case, Row] = {}
     for implementation, points in disputed.items():
-        rows = _measured(option, implementation, points, folder / implementation.replace(":", "."), limits)
+        rows = _measured(arguments, implementation, points, folder / implementation.replace(":", "."), limits)
         found |= {Case(row.point, implementation): row for row in rows}
     became = [row.judgement.verdict if row.is_measured else UNMEASURED for row in found.values()]
     about = notes.rerun(became, folder)
@@ -104,30 +101,29 @@ def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
 
 
 def _measured(
-    option: argparse.Namespace, implementation: str, points: Sequence[Point], folder: Path, limits: Limits
+    arguments: argparse.Namespace, implementation: str, points: Sequence[Point], folder: Path, limits: Limits
 ) -> list[Row]:
-    looks = planned(option.looks)
-    effort = _effort(option.new, looks[-1])
+    looks = planned(arguments.looks)
+    effort = _effort(arguments.new, looks[-1])
     sweep = Sweep("rerun", tuple(points), (implementation,), implementation, effort)
-    first, second = map(interpreter, option.python)
+    first, second = map(interpreter, arguments.python)
     with Pair(sweep, folder, (first, second)) as pair:
-        if not option.force:
-            _check_sides(pair, option)
+        if not arguments.force:
+            _check_sides(pair, arguments)
         return fought(pair, looks, limits)
 
 
-def _effort(new: Path, processes: int) -> Effort:
+def _effort(new: SavedRun, processes: int) -> Effort:
     """Return the effort of a rerun: in each process what NEW's run spent there, to its end."""
-    before = plan.effort_of(new if new.is_dir() else new.parent) or Effort()
+    before = new.effort or Effort()
     budget_s = before.budget_s / before.processes * processes
     return dataclasses.replace(before, processes=processes, target=TARGET, budget_s=budget_s, check_memory=False)
 
 
-def _check_sides(pair: Pair, option: argparse.Namespace) -> None:
-    paths = (option.base, option.new)
-    for side, path, python, here in zip(SIDES, paths, option.python, pair.environments, strict=True):
-        known = environment_of(path)
-        if known and (unlike := differences(known, here)):
+def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
+    runs = (arguments.base, arguments.new)
+    for side, saved, python, here in zip(SIDES, runs, arguments.python, pair.environments, strict=True):
+        if saved.environment and (unlike := differences(saved.environment, here)):
             raise NotComparable(
                 f"--python {python} is not what {side} was measured with: {'; '.join(unlike)}; "
                 "--force measures it all the same"

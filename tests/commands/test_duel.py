@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.duelling import TARGET
+from bench.commands.duel import TARGET
 from bench.engine import pool, preflight
 from bench.engine.preflight import Preflight
 from bench.store.table import load

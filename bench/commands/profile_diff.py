@@ -1,17 +1,16 @@
-"""The door of `python -m bench profile --diff`: which profiles of two runs are set against each other."""
+"""`python -m bench profile --diff`: which profiles of two runs are set against each other."""
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from bench.commands import FINE
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select
 from bench.show.console import console
 from bench.show.profile_difference import render
-from bench.store import profile
 from bench.store.profile import Profile
-from bench.store.table import load
+from bench.store.saved_run import SavedRun
 
 MOST_SELECTORS = 2
 
@@ -19,25 +18,26 @@ Pair = tuple[Profile, Profile]
 Profiles = Mapping[Case, Profile]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the option that asks for a difference; `--case` chooses what it is of."""
     parser.add_argument(
         "--diff",
         metavar=("RUN_A", "RUN_B"),
         nargs=2,
-        type=Path,
+        type=SavedRun,
         help="what became of each operator from RUN_A to RUN_B, of profiles that are there; "
         "with two --case the first is of RUN_A and the second of RUN_B",
     )
 
 
-def run(options: argparse.Namespace) -> None:
-    """Print the difference of each pair that the options name; raises WrongRequest where there is none."""
-    for number, (a, b) in enumerate(pairs(options.diff[0], options.diff[1], options.case)):
-        console().print(*([""] if number else []), render(a, b, options.top), sep="\n")
+def run(arguments: argparse.Namespace) -> int:
+    """Print the difference of each pair that the arguments name; raises WrongRequest if there is none."""
+    for number, (a, b) in enumerate(pairs(arguments.diff[0], arguments.diff[1], arguments.case)):
+        console().print(*([""] if number else []), render(a, b, arguments.top), sep="\n")
+    return FINE
 
 
-def pairs(run_a: Path, run_b: Path, selectors: Sequence[str]) -> list[Pair]:
+def pairs(run_a: SavedRun, run_b: SavedRun, selectors: Sequence[str]) -> list[Pair]:
     """Return the profiles of both runs that belong together.
 
     Without a selector and with one those of the same case, with two those of the same point: of the first selector's
@@ -55,10 +55,10 @@ def pairs(run_a: Path, run_b: Path, selectors: Sequence[str]) -> list[Pair]:
     return found
 
 
-def _profiles(run: Path, selectors: Sequence[str]) -> Profiles:
-    """Return the profiles of a run that a selector names, all without one; raises WrongRequest where it names none."""
-    table = load(run)
-    profiles = {found.case: found for found in profile.load(run)}
+def _profiles(run: SavedRun, selectors: Sequence[str]) -> Profiles:
+    """Return the profiles of a run that a selector names, all without one; raises WrongRequest if it names none."""
+    table = run.table
+    profiles = {profile.case: profile for profile in run.profiles}
     if not selectors:
         return profiles
     cases = select.chosen(table, selectors, "")

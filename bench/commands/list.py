@@ -1,0 +1,58 @@
+"""List the sweeps, layers and implementations there are."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from bench.commands import FINE
+from bench.plan import names
+from bench.plan.case import COLUMNS
+from bench.plan.grid import DEFAULTS, expand
+from bench.plan.layers import LAYERS
+from bench.plan.models import MODELS
+from bench.plan.sweep import load_sweep, shipped_names
+from bench.show import tables
+from bench.show.console import console
+from bench.show.words import parts
+from impls import catalogue
+
+OWN = "your own: module:attribute, as Python imports it"
+
+
+def add_arguments(_parser: argparse.ArgumentParser) -> None:
+    """Add nothing: the list is always whole."""
+
+
+def run(_arguments: argparse.Namespace) -> int:
+    """Print everything that has a name in a sweep or an option."""
+    sweeps = {name: load_sweep(name) for name in shipped_names()}
+    described = {
+        name: f"{len(sweep.points)} points, {len(sweep.implementations)} implementations"
+        for name, sweep in sweeps.items()
+    }
+    for title, entries in (
+        ("sweeps", described),
+        ("layers", {**names.LAYERS, "mylayer:MyAttention": OWN}),
+        ("implementations", {**names.IMPLEMENTATIONS, "mykernel:adapt": OWN}),
+        ("options of implementations, as in online[block_tokens=64]", _options_of_implementations()),
+        *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
+        ("models", {name: _shape(values) for name, values in MODELS.items()}),
+    ):
+        console().print(tables.listing(title, entries))
+    console().print("which implementation supports which layer", style="bold")
+    console().print(tables.matrix(LAYERS, catalogue.IMPLEMENTATIONS))
+    return FINE
+
+
+def _options_of_implementations() -> dict[str, str]:
+    return {
+        name: "; ".join(f"{option}: {meaning}" for option, meaning in entry.options.items())
+        for name, entry in catalogue.IMPLEMENTATIONS.items()
+        if entry.options
+    }
+
+
+def _shape(model: Mapping[str, Any]) -> str:
+    """Return a model's shape in words, as a point of it is named."""
+    (point,) = expand({**DEFAULTS, "threads": 1, **model})
+    return " ".join(parts(point, ["num_tokens", "channels", "num_heads", "qkv_bias"]))

@@ -1,0 +1,26 @@
+"""Draw the pictures of a run."""
+
+import argparse
+from pathlib import Path
+
+from bench.commands import FINE
+from bench.show import catalogue
+from bench.show.console import console
+from bench.store.saved_run import SavedRun
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("run", metavar="RUN", type=SavedRun, help="a run folder or a results.csv")
+    parser.add_argument("--to", metavar="DIR", type=Path, help="where to (default: plots/ beside the results)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Draw every kind of picture that the results and the profiles of a run have values for, and print the files."""
+    saved: SavedRun = arguments.run
+    files = catalogue.draw(arguments.to or saved.plots, results=saved.table, profiles=saved.profiles)
+    for file in files:
+        console().print(str(file), soft_wrap=True, markup=False)
+    if not files:
+        console().print("nothing to draw: no column varies over cases that are ok")
+    return FINE

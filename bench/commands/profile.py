@@ -1,0 +1,80 @@
+"""Profile cases of a run, to see why they are fast."""
+
+import argparse
+
+from bench.commands import BAD, FINE, profile_diff
+from bench.plan.case import Case
+from bench.plan.errors import WrongRequest
+from bench.profiling import select, traces
+from bench.show import catalogue, report
+from bench.show import profile as show
+from bench.show.console import console
+from bench.store.saved_run import SavedRun
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("run", metavar="RUN", type=SavedRun, nargs="?", help="a run folder")
+    parser.add_argument(
+        "--case",
+        metavar="COLUMN=VALUE,…",
+        action="append",
+        default=[],
+        help="which cases (default: the fastest and the baseline of each point); stepwise is profiled at each of "
+        "their points too, for the stages, whether or not the run measured it",
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=int,
+        default=show.TOP,
+        help=f"so many operators a case, the rest in one line (default: {show.TOP})",
+    )
+    parser.add_argument(
+        "--report", action="store_true", help=f"show all profiles of the run on one page too: {report.PAGE}"
+    )
+    profile_diff.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Profile the cases that the arguments name, or compare profiles; BAD if a case could not be profiled."""
+    if arguments.top < 1:
+        raise WrongRequest(f"--top {arguments.top} must be at least 1")
+    if arguments.diff:
+        if arguments.run or arguments.report:
+            given = arguments.run or "--report"
+            raise WrongRequest(f"--diff takes its two runs and nothing to profile, got {given} too")
+        return profile_diff.run(arguments)
+    if arguments.run is None:
+        raise WrongRequest("profile takes a run folder, or --diff RUN_A RUN_B, got neither")
+    return _profile(arguments)
+
+
+def _profile(arguments: argparse.Namespace) -> int:
+    """Profile the cases one after the other, print each as it is done, then draw what all profiles of the run show."""
+    saved: SavedRun = arguments.run
+    table, baseline = saved.table, saved.baseline or ""
+    if not saved.is_folder:
+        raise WrongRequest(f"{saved} is a file; profile needs the run folder, to write traces/ into it")
+    cases = select.with_stages(select.chosen(table, arguments.case, baseline), table)
+    failures = _print_each(cases, saved, arguments.top)
+    files = catalogue.draw(saved.plots, profiles=saved.profiles)
+    if arguments.report and saved.profiles:
+        files.append(report.write(saved.profiles, saved.folder))
+    for file in files:
+        console().print(str(file), soft_wrap=True, markup=False)
+    return BAD if failures else FINE
+
+
+def _print_each(cases: list[Case], saved: SavedRun, top: int) -> int:
+    """Return how many cases could not be profiled."""
+    failures = 0
+    for traced in traces.write(cases, saved.folder):
+        line = f"{traced.case.name}: {traced.reason or traced.trace}"
+        console().print(line, soft_wrap=True, markup=False)
+        if traced.profile is None:
+            failures += 1
+        else:
+            console().print(show.render(traced.profile, show.row_of(saved.table, traced.case), top=top))
+        console().print()
+    return failures

@@ -1,0 +1,29 @@
+"""Print the table of a run."""
+
+import argparse
+
+from bench.commands import FINE
+from bench.plan.sweep import load_sweep, shipped_names
+from bench.show import tables
+from bench.show.console import console
+from bench.show.doubts import TARGET
+from bench.store.saved_run import SavedRun
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("run", metavar="RUN", type=SavedRun, help="a run folder or a results.csv")
+    parser.add_argument("--reference", action="store_true", help="our times beside figures that others published")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the results by point and what failed, or our times beside published ones."""
+    saved: SavedRun = arguments.run
+    if arguments.reference:
+        published = [figure for name in shipped_names() for figure in load_sweep(name).published]
+        console().print(tables.references(saved.table, published))
+        return FINE
+    target = saved.effort.target if saved.effort else TARGET
+    console().print(tables.results(saved.table, saved.baseline, target))
+    console().print(tables.failures(saved.table))
+    return FINE

@@ -1,0 +1,37 @@
+"""Write results.csv of a run anew from its journal."""
+
+import argparse
+
+from bench.commands import FINE
+from bench.engine.ledger import Ledger
+from bench.plan.errors import WrongRequest
+from bench.show.console import console
+from bench.store import plan
+from bench.store.journal import JOURNAL
+from bench.store.saved_run import SavedRun
+from bench.store.table import RESULTS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("run", metavar="RUN", nargs="+", type=SavedRun, help=f"a run folder with a {JOURNAL}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write results.csv of each run folder anew.
+
+    Raises WrongRequest for a folder without a journal, one that can't be written, or one that another process fills.
+    """
+    for saved in arguments.run:
+        stored = plan.load(saved.path)
+        if stored is None or not (saved.path / JOURNAL).exists():
+            raise WrongRequest(f"{saved} holds no {JOURNAL}, from which {RESULTS} could be written")
+        ledger = Ledger(stored.sweep, saved.path)
+        ledger.prepare()
+        try:
+            ledger.save()
+        finally:
+            ledger.close()
+        for line in (*ledger.notices, f"{saved.path / RESULTS}: {len(ledger.results())} rows"):
+            console().print(line, soft_wrap=True, markup=False)
+    return FINE

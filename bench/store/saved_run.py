@@ -1,0 +1,97 @@
+"""A saved run: everything that a run folder, or a results file that was taken out of one, holds."""
+
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from bench.plan.sweep import Effort
+from bench.store import environment, journal, plan, profile, table
+from bench.store.environment import Environment
+from bench.store.profile import Profile
+from bench.store.record import Record
+
+PLOTS = "plots"
+
+
+class SavedRun:
+    """What is saved of a run, by the path of its folder or of its results file; each part is read once, when needed.
+
+    A results file that isn't called results.csv is alone: files beside it belong to another run.
+    Every part raises WrongRequest if its file can't be read or is broken.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the path is a folder, so that more can be written into it."""
+        return self.path.is_dir()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the path is a results file without the rest of its run."""
+        return not self.is_folder and self.path.name != table.RESULTS
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the results lie in."""
+        return self.path if self.is_folder else self.path.parent
+
+    @property
+    def plots(self) -> Path:
+        """The folder of the run's pictures, which may not be there yet."""
+        return self.folder / PLOTS
+
+    @property
+    def traces(self) -> Path:
+        """The folder of the run's traces and profiles, which may not be there yet."""
+        return self.folder / profile.TRACES
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The results, one row per case; raises WrongRequest if there are none."""
+        return table.load(self.path)
+
+    @property
+    def baseline(self) -> str | None:
+        """The implementation that speed-ups refer to, None if the table doesn't name exactly one."""
+        return table.baseline_of(self.table)
+
+    @cached_property
+    def environment(self) -> Environment | None:
+        """The environment of the run, None if it isn't known."""
+        return None if self.is_alone else environment.load(self.folder)
+
+    @cached_property
+    def effort(self) -> Effort | None:
+        """How much measuring was asked for, None if it isn't known."""
+        return None if self.is_alone else plan.effort_of(self.folder)
+
+    @property
+    def records(self) -> list[Record]:
+        """The journal's records that count, in the order in which they were measured; none without a journal."""
+        return self._journal.records
+
+    @property
+    def notices(self) -> list[str]:
+        """One line for each fault of the journal."""
+        return self._journal.notices(self.folder / journal.JOURNAL)
+
+    @cached_property
+    def profiles(self) -> list[Profile]:
+        """The profiles of cases that were made of the run so far."""
+        return [] if self.is_alone else profile.load(self.folder)
+
+    @cached_property
+    def _journal(self) -> journal.Contents:
+        return journal.Contents() if self.is_alone else journal.scan(self.folder)
+
+
+def load(path: str | Path) -> pd.DataFrame:
+    """Return the results of a run folder or of a results file, one row per case; raises WrongRequest if it has none."""
+    return SavedRun(path).table

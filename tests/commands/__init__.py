@@ -1,0 +1,1 @@
+"""The commands of `python -m bench`, through the front door."""

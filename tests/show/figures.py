@@ -1,0 +1,20 @@
+"""What is written in a figure, and whether it can be read."""
+
+import itertools
+
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+
+def texts(figure: Figure) -> list[Text]:
+    """Return all visible text of a figure."""
+    figure.draw_without_rendering()  # places what depends on the rest
+    return [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text() and text.get_visible()]
+
+
+def assert_legible(figure: Figure) -> None:
+    """See that no text is cut off at an edge of the figure, and that no two overlap."""
+    boxes = [text.get_window_extent() for text in texts(figure)]
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
+    assert all(figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1 for box in boxes)
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
