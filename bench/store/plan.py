@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.plan.case import Point
+from bench.plan.case import COLUMNS, Point
+from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
 from bench.plan.names import is_implementation
@@ -155,8 +156,9 @@ def _sweep(content: Mapping[str, Any]) -> Sweep:
 
 
 def _point(columns: Mapping[str, Any]) -> Point:
-    """Return a point that keeps the rules of a grid."""
-    (point,) = expand(columns)
+    """Return a point that keeps the rules of a grid; a column that is newer than the plan has its `absent` value."""
+    newer = {name: column.absent for name, column in COLUMNS.items() if column.absent not in (REQUIRED, None)}
+    (point,) = expand({**newer, **columns})
     return point
 
 

@@ -56,6 +56,16 @@ def test_points_of_every_layer_come_back(layer: str, tmp_path: Path) -> None:
     assert None not in json.loads((tmp_path / PLAN).read_text())["points"][0].values()
 
 
+def test_a_plan_that_is_older_than_a_column_comes_back(tmp_path: Path) -> None:
+    """Its points have the value that went without saying: no mask."""
+    plan.save(Sweep("custom", (point(),), ("eager",)), tmp_path)
+    content = json.loads((tmp_path / PLAN).read_text())
+    for columns in content["points"]:
+        del columns["mask"]
+    (tmp_path / PLAN).write_text(json.dumps(content))
+    assert stored(tmp_path).sweep.points == (point(mask="none"),)
+
+
 def test_a_folder_without_a_run_has_no_plan(tmp_path: Path) -> None:
     """Neither one that isn't there, nor an empty one, nor a file."""
     (tmp_path / "file").touch()
