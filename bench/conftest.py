@@ -18,7 +18,7 @@ from bench.harness import options
 from bench.harness.progress import Progress, Screen
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
-from bench.show.words import counted
+from bench.show.point_text import counted
 
 if TYPE_CHECKING:
     from bench.engine.run import Run
@@ -143,9 +143,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = config.stash.get(RUN, None)
     if run is None or not run.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
-    from bench.show import catalogue, tables
-    from bench.show.closing import closing
-    from bench.show.console import PLAIN_WIDTH, rendered
+    from bench.show.figures import catalogue
+    from bench.show.terminal import tables
+    from bench.show.terminal.closing import closing
+    from bench.show.terminal.console import PLAIN_WIDTH, rendered
     from bench.store.saved_run import SavedRun
 
     table, saved = run.results(), SavedRun(run.folder)

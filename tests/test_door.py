@@ -19,8 +19,8 @@ import pytest
 
 import bench.engine.run  # loaded once: a suite inside this process forgets what it loads itself
 import bench.harness.pytest_bridge
-import bench.show.catalogue
-import bench.show.tables  # noqa: F401 - the same
+import bench.show.figures.catalogue
+import bench.show.terminal.tables  # noqa: F401 - the same
 from bench.cli import main
 from bench.engine import pool, preflight
 from bench.engine.preflight import Preflight

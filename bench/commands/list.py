@@ -11,9 +11,9 @@ from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS
 from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show import tables
-from bench.show.console import console
-from bench.show.words import parts
+from bench.show.point_text import parts
+from bench.show.terminal import tables
+from bench.show.terminal.console import console
 from impls import catalogue
 
 OWN = "your own: module:attribute, as Python imports it"

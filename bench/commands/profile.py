@@ -6,9 +6,10 @@ from bench.commands import BAD, FINE, profile_diff
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select, traces
-from bench.show import catalogue, report
-from bench.show import profile as show
-from bench.show.console import console
+from bench.show.figures import catalogue
+from bench.show.report import page as report
+from bench.show.terminal import profile as show
+from bench.show.terminal.console import console
 from bench.store.saved_run import SavedRun
 
 

@@ -4,9 +4,9 @@ import argparse
 
 from bench.commands import FINE
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show import tables
-from bench.show.console import console
-from bench.show.doubts import TARGET
+from bench.show.terminal import tables
+from bench.show.terminal.console import console
+from bench.show.terminal.flags import TARGET
 from bench.store.saved_run import SavedRun
 
 

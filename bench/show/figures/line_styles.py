@@ -1,0 +1,123 @@
+"""What is drawn on the axes: lines with their bands, so that none is lost behind another."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bench.plan.case import COLUMNS
+from bench.show.figures.line_axes import Sheet
+from bench.show.figures.line_captions import reference
+from bench.show.figures.line_data import Line, Picture
+from bench.show.figures.page import GREY
+from bench.show.palette import style
+from impls.catalogue import DOTTED, Dash, Style
+
+LINE_WIDTH, REFERENCE_WIDTH = 1.8, 1.2
+MARKER_SIZE, MARKER_STEP = 7.5, 0.5
+"""Markers shrink from the first line to the last, so that one behind another can be seen."""
+
+BAND_ALPHA, EDGE_ALPHA, EDGE_WIDTH = 0.5, 0.3, 0.6
+"""All bands of a picture together are as opaque as the first of these, so that many wide ones hide no line."""
+MOST_ALPHA = 0.18
+
+SAME = 0.004
+"""Lines that differ by no more than this share of the axis anywhere lie on top of each other."""
+
+STRIPE = 3.0
+"""The length of a stripe of a shared line, in line widths."""
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A line as it is drawn: its look, its dashes with their offset in line widths, and its rank from the back."""
+
+    line: Line
+    look: Style
+    dash: Dash
+    offset: float
+    rank: int
+
+    @property
+    def on_axes(self) -> dict[str, Any]:
+        """The line among the others, as matplotlib is told of it."""
+        return self._drawn(self.offset, self.dash)
+
+    @property
+    def in_label(self) -> dict[str, Any]:
+        """The sample of the line beside its name: in its own dashes, also where it shares its place."""
+        return {**self._drawn(0, self.look.dash), "markevery": [1]}
+
+    def _drawn(self, offset: float, dash: Dash) -> dict[str, Any]:
+        return {
+            "color": self.look.colour,
+            "linewidth": LINE_WIDTH,
+            "linestyle": (offset, dash) if dash else "solid",
+            "marker": self.look.marker,
+            "markersize": max(MARKER_SIZE - MARKER_STEP * self.rank, MARKER_SIZE / 2),
+            "markerfacecolor": "white" if self.look.hollow else self.look.colour,
+            "markeredgecolor": self.look.colour,
+            "markeredgewidth": 1.1,
+            "zorder": 3 + self.rank / 100,
+        }
+
+
+def strokes(picture: Picture, ends: tuple[float, float]) -> list[Stroke]:
+    """Return how each line is drawn: solid ones first, those that coincide in stripes of one shared line."""
+    lines = sorted(picture.lines, key=lambda line: bool(_look(line).dash))
+    found: list[Stroke] = []
+    for members in _coincident(lines, ends):
+        for place, line in enumerate(members):
+            look, shared = _look(line), len(members) > 1
+            dash = (STRIPE, STRIPE * (len(members) - 1)) if shared else look.dash
+            found.append(Stroke(line, look, dash, -STRIPE * place if shared else 0.0, len(found)))
+    return found
+
+
+def draw_lines(sheet: Sheet, picture: Picture) -> None:
+    """Draw every line with its band, and the rule at 1 where the quantity is a ratio."""
+    if reference(picture):
+        sheet.main.axhline(1, color=reference_colour(picture), linewidth=REFERENCE_WIDTH, zorder=2.5, gid="reference")
+    for stroke in strokes(picture, sheet.main.get_ylim()):
+        name = stroke.line.label
+        sheet.main.fill_between(picture.xs, stroke.line.lows, stroke.line.highs, **_band(stroke, len(picture.lines)))
+        sheet.main.plot(picture.xs, stroke.line.values, gid=f"line {name}", **stroke.on_axes)
+
+
+def reference_colour(picture: Picture) -> str:
+    """Return the colour of the rule at 1: the baseline's own where it is known."""
+    return style(picture.baseline).colour if picture.baseline else GREY
+
+
+def _look(line: Line) -> Style:
+    """Return the implementation's look; under another allocator than the usual one dotted, its markers hollow."""
+    look = style(line.implementation)
+    usual = line.allocator in ("", COLUMNS["allocator"].usual)
+    return look if usual else replace(look, dash=DOTTED, hollow=True)
+
+
+def _band(stroke: Stroke, number: int) -> dict[str, Any]:
+    colour = stroke.look.colour
+    face, edge = (colour, min(MOST_ALPHA, BAND_ALPHA / number)), (colour, EDGE_ALPHA)
+    return {"facecolor": face, "edgecolor": edge, "linewidth": EDGE_WIDTH, "zorder": 2}
+
+
+def _coincident(lines: Sequence[Line], ends: tuple[float, float]) -> list[list[Line]]:
+    room = SAME * math.log(ends[1] / ends[0])
+    groups: list[list[Line]] = []
+    for line in lines:
+        home = next((group for group in groups if _same(group[0], line, room)), None)
+        if home is None:
+            groups.append([line])
+        else:
+            home.append(line)
+    return groups
+
+
+def _same(one: Line, other: Line, room: float) -> bool:
+    distances = np.abs(np.log(one.values) - np.log(other.values))
+    shared = distances[np.isfinite(distances)]
+    # two lines that meet in one place only cross there
+    return bool(shared.size > 1 and shared.max() <= room)

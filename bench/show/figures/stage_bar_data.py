@@ -1,0 +1,90 @@
+"""Profiles of a point as bars: each in segments that follow each other on one axis of time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.analyse.profile import time_s
+from bench.show.operator_categories import FAMILY_COLOURS, OTHER, family
+from bench.show.stage_palette import stage_colour
+from bench.store.profile import BACKWARD, Operator, Profile
+
+MOST_NAMED, LEAST_NAMED = 6, 0.01
+"""So many operators of a bar are named at most, and none that takes less than this share of it."""
+
+LONGEST = 34
+"""So many characters of an operator's name are shown."""
+
+UNSAID = ("aten::", "_scaled_dot_product_")
+"""What names of operators begin with and tell nothing by."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a bar; what belongs to the backward pass is hatched."""
+
+    name: str
+    time_s: float
+    colour: str
+    is_backward: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What one case spent its time on, and the latency of the whole without the profiler."""
+
+    implementation: str
+    segments: tuple[Segment, ...]
+    timed_s: float
+
+    @property
+    def sum_s(self) -> float:
+        """The time of all segments."""
+        return sum(segment.time_s for segment in self.segments)
+
+    @property
+    def residual_s(self) -> float:
+        """What the whole takes beyond its segments; below 0 where the profiler slowed these down."""
+        return self.timed_s - self.sum_s
+
+
+def bars(profiles: Sequence[Profile]) -> list[Bar]:
+    """Return a bar for each profile of a point: those in stages first, then the slowest first."""
+    ordered = sorted(profiles, key=lambda profile: (not profile.stages, -profile.timed_s))
+    return [Bar(each.case.implementation, _segments(each), each.timed_s) for each in ordered]
+
+
+def _segments(profile: Profile) -> tuple[Segment, ...]:
+    return _stages(profile) if profile.stages else _operators(profile.operators)
+
+
+def _stages(profile: Profile) -> tuple[Segment, ...]:
+    return tuple(
+        Segment(
+            f"{stage.name}, backward" if stage.direction == BACKWARD else stage.name,
+            stage.time_s,
+            stage_colour(stage.name),
+            stage.direction == BACKWARD,
+        )
+        for stage in profile.stages
+    )
+
+
+def _operators(operators: Sequence[Operator]) -> tuple[Segment, ...]:
+    """Return the largest operators in the order of the work they do, and all others as one at the end."""
+    ordered = sorted(operators, key=time_s, reverse=True)
+    least_s = LEAST_NAMED * sum(map(time_s, ordered))
+    named = [operator for operator in ordered[:MOST_NAMED] if time_s(operator) >= least_s]
+    rest = ordered[len(named) :]
+    places = list(FAMILY_COLOURS)
+    named.sort(key=lambda operator: places.index(family(operator.name)))
+    segments = [Segment(short(each.name), time_s(each), FAMILY_COLOURS[family(each.name)]) for each in named]
+    if rest:
+        segments.append(Segment(f"{len(rest)} {OTHER}", sum(map(time_s, rest)), FAMILY_COLOURS[OTHER]))
+    return tuple(segments)
+
+
+def short(name: str) -> str:
+    """Return an operator's name as a picture has room for it."""
+    for beginning in UNSAID:
+        name = name.removeprefix(beginning)
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

@@ -1,0 +1,131 @@
+"""Live memory over one call: the curve of all blocks, and the largest ones as bands under it, each with a letter."""
+
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.analyse.profile import Peak, live_bytes, peak
+from bench.show.operator_categories import FAMILY_COLOURS, family
+from bench.show.stage_palette import stage_colour
+from bench.store.profile import Block, Profile
+
+NAMED, LEAST_NAMED = 8, 0.02
+"""So many blocks at most have a band of their own, and none that is less than this share of the peak."""
+
+WIDTH, HEIGHT = 1000, 150
+"""Of the chart, in units of its own."""
+
+COLUMN = 2
+"""What lies within so many units can't be told apart."""
+
+Corner = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Band:
+    """A block in the chart, by its letter; `left`, `right`, and `bottom` of where it starts are shares."""
+
+    letter: str
+    block: Block
+    colour: str
+    path: str
+    left: float
+    right: float
+    bottom: float
+    height: float
+
+
+@dataclass(frozen=True)
+class MemoryChart:
+    """The memory of a call as it is drawn; `path` is the outline of all that is alive."""
+
+    peak: Peak
+    whole_s: float
+    path: str
+    bands: tuple[Band, ...]
+
+
+def memory_chart(profile: Profile, whole_s: float) -> MemoryChart | None:
+    """Return the chart of the call that is kept whole, which lasted so long; None where nothing was allocated."""
+    blocks, top = profile.blocks, peak(profile)
+    if top is None:
+        return None
+    end_s = max([whole_s, *(block.end_s or block.start_s for block in blocks)])
+    named = [block for block in blocks if block.bytes >= LEAST_NAMED * top.bytes]
+    # of equal ones those that make the peak
+    named.sort(key=lambda block: (-block.bytes, block not in top.blocks))
+    largest = sorted(named[:NAMED], key=lambda block: block.start_s)
+    scale = _Scale(end_s or 1.0, top.bytes or 1)
+    corners = _thinned([(scale.x(at_s), scale.y(size)) for at_s, size in live_bytes(blocks)])
+    bands = [
+        _band(string.ascii_uppercase[number], block, largest[:number], scale) for number, block in enumerate(largest)
+    ]
+    return MemoryChart(top, end_s, _area(corners, WIDTH), tuple(bands))
+
+
+@dataclass(frozen=True)
+class _Scale:
+    end_s: float
+    most_bytes: int
+
+    def x(self, at_s: float) -> float:
+        return WIDTH * at_s / self.end_s
+
+    def y(self, size: float) -> float:
+        return HEIGHT * (1 - size / self.most_bytes)
+
+
+def colour(block: Block) -> str:
+    """Return the colour of a block: that of the stage that allocated it, or of what its operator does."""
+    return stage_colour(block.stage) if block.stage else FAMILY_COLOURS[family(block.operator)]
+
+
+def _band(letter: str, block: Block, before: Sequence[Block], scale: _Scale) -> Band:
+    """Return a block lying on those that were there before it, sinking as they are freed."""
+    end_s = scale.end_s if block.end_s is None else block.end_s
+    moments = [block.start_s, *sorted({b.end_s for b in before if b.end_s and block.start_s < b.end_s < end_s})]
+    below = [sum(each.bytes for each in before if each.end_s is None or each.end_s > moment_s) for moment_s in moments]
+    lower = [(scale.x(at_s), scale.y(size)) for at_s, size in zip(moments, below, strict=True)]
+    upper = [(scale.x(at_s), scale.y(size + block.bytes)) for at_s, size in zip(moments, below, strict=True)]
+    return Band(
+        letter,
+        block,
+        colour(block),
+        _ribbon(upper, lower, scale.x(end_s)),
+        block.start_s / scale.end_s,
+        end_s / scale.end_s,
+        below[0] / scale.most_bytes,
+        block.bytes / scale.most_bytes,
+    )
+
+
+def _thinned(corners: Sequence[Corner]) -> list[Corner]:
+    """Return the highest and the last corner of each of the chart's columns."""
+    columns: dict[int, list[Corner]] = {}
+    for corner in corners:
+        columns.setdefault(int(corner[0] / COLUMN), []).append(corner)
+    return [
+        corner
+        for column in columns.values()
+        for corner in dict.fromkeys((min(column, key=lambda corner: corner[1]), column[-1]))
+    ]
+
+
+def _area(corners: Sequence[Corner], right: float) -> str:
+    return f"M{_number(corners[0][0])} {HEIGHT}{_stairs(corners)}H{_number(right)}V{HEIGHT}Z"
+
+
+def _ribbon(upper: Sequence[Corner], lower: Sequence[Corner], right: float) -> str:
+    """Return the outline between two stairs: along the upper one to the right, and back along the lower one."""
+    ends = [*(x for x, _ in lower[1:]), right]
+    back = "".join(f"H{_number(end)}V{_number(y)}" for end, (_, y) in zip(reversed(ends), reversed(lower), strict=True))
+    x, y = upper[0]
+    return f"M{_number(x)} {_number(y)}{_stairs(upper[1:])}{back}H{_number(x)}Z"
+
+
+def _stairs(corners: Sequence[Corner]) -> str:
+    return "".join(f"H{_number(x)}V{_number(y)}" for x, y in corners)
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,123 @@
+"""The spans of one call as boxes on lanes, few enough for a screen: stages on top, operators below in their depth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.show.operator_categories import FAMILY_COLOURS, family
+from bench.show.report.innermost import innermost
+from bench.show.stage_palette import stage_colour
+from bench.store.profile import STAGE, Span
+
+NARROWEST = 1 / 1200
+"""Of the call: what is narrower than this is narrower than a dot on a screen, and left out."""
+
+STAGES = "stages"
+"""The lane of the layer's steps."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A span where it is drawn: `left` and `width` are shares of the call, `row` counts from the top.
+
+    `stage` is the step that the span is or lies in; where it lies in none, `family` says what is done in it.
+    """
+
+    name: str
+    left: float
+    width: float
+    row: int
+    colour: str
+    duration_s: float
+    stage: str
+    family: str
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The rows that belong to one thread or stream."""
+
+    name: str
+    row: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A call as it is drawn; of the spans that are narrower than a screen can show, how many there are."""
+
+    whole_s: float
+    boxes: tuple[Box, ...]
+    lanes: tuple[Lane, ...]
+    left_out: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(lane.rows for lane in self.lanes)
+
+
+def timeline(spans: Sequence[Span], most: int) -> Timeline:
+    """Return at most so many spans of a call, the longest, each where it is drawn; stages are always among them."""
+    whole_s = max((span.start_s + span.duration_s for span in spans), default=0.0)
+    stages = [span for span in spans if span.kind == STAGE and whole_s]
+    others = [span for span in spans if span.kind != STAGE]
+    seen = _longest([span for span in others if span.duration_s > NARROWEST * whole_s], most)
+    placed = [
+        *((_stage_lane(span, stages), 0, span) for span in stages),
+        *((span.lane, _depth(span, stages), span) for span in seen),
+    ]
+    lanes = _lanes([(lane, depth) for lane, depth, _ in placed])
+    first = {lane.name: lane.row for lane in lanes}
+    boxes = [_box(span, first[lane] + depth, whole_s, stages, seen) for lane, depth, span in placed]
+    return Timeline(whole_s, tuple(boxes), tuple(lanes), len(others) - len(seen))
+
+
+def families(boxes: Sequence[Box]) -> list[str]:
+    """Return what the boxes outside all stages do: what a legend of colours has to name."""
+    found = {box.family for box in boxes}
+    return [name for name in FAMILY_COLOURS if name in found]
+
+
+def _stage_lane(span: Span, stages: Sequence[Span]) -> str:
+    return STAGES if len({stage.lane for stage in stages}) == 1 else f"{STAGES}, {span.lane}"
+
+
+def _longest(spans: Sequence[Span], most: int) -> list[Span]:
+    long = sorted(spans, key=lambda span: -span.duration_s)[:most]
+    return sorted(long, key=lambda span: (span.lane, span.depth, span.start_s))
+
+
+def _depth(span: Span, stages: Sequence[Span]) -> int:
+    """Return the depth of a span without the stages it lies in, which have a lane of their own."""
+    return max(0, span.depth - sum(_holds(stage, span) for stage in stages))
+
+
+def _holds(stage: Span, span: Span) -> bool:
+    middle_s = span.start_s + span.duration_s / 2
+    return stage.lane == span.lane and stage.start_s <= middle_s <= stage.start_s + stage.duration_s
+
+
+def _lanes(places: Sequence[tuple[str, int]]) -> list[Lane]:
+    rows: dict[str, int] = {}
+    for lane, depth in places:
+        rows[lane] = max(rows.get(lane, 0), depth + 1)
+    lanes, row = [], 0
+    for lane, count in rows.items():
+        lanes.append(Lane(lane, row, count))
+        row += count
+    return lanes
+
+
+def _box(span: Span, row: int, whole_s: float, stages: Sequence[Span], seen: Sequence[Span]) -> Box:
+    around = span.name if span.kind == STAGE else next((each.name for each in stages if _holds(each, span)), "")
+    done = "" if around else family(innermost(span, seen).name)
+    return Box(
+        name=span.name,
+        left=span.start_s / whole_s,
+        width=span.duration_s / whole_s,
+        row=row,
+        colour=stage_colour(around) if around else FAMILY_COLOURS[done],
+        duration_s=span.duration_s,
+        stage=around,
+        family=done,
+    )
