@@ -130,13 +130,13 @@ class Progress:
 
     def finished(self, rows: "pd.DataFrame") -> None:
         """Say what came out at a point."""
-        from bench.show.terminal import tables
+        from bench.show.terminal.progress_line import point_line
 
         now_s = time.monotonic()
         self._points_s.append(now_s - self._began_s)
         self._began_s = now_s
         self._done += 1
-        line = tables.point_line(
+        line = point_line(
             self._done,
             self._total,
             self._left_s(0.0),

@@ -10,7 +10,7 @@ from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
 from bench.plan.layers import LAYERS
 from bench.show.terminal.console import rendered
-from bench.show.terminal.matrix import matrix
+from bench.show.terminal.listing import matrix
 from bench.store.atomic import replace
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric

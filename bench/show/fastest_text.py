@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from bench.analyse.estimates import Interval
-from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome, outcome
+from bench.analyse.fastest import NOTHING, WITHOUT_INTERVALS, Outcome, outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.analyse.verdicts import EQUIVALENCE
 from bench.show import intervals, units
 from bench.show.rows import Row, measured
-from bench.show.terminal.styles import BAD, GOOD
 
 LEAD_DECIMALS = 3
 """A winner may be ahead by little more than a hundredth, and that should not read 1.01."""
@@ -62,10 +61,3 @@ def further(processes: int) -> str:
 def ahead(lead: Interval) -> str:
     """Return how far a winner is ahead, with decimals that tell its lower end from 1."""
     return intervals.ratio(lead, LEAD_DECIMALS, least=2)
-
-
-def of_verdict(of: Outcome) -> str:
-    """Return the style of a verdict: loud only if somebody is shown to be fastest, or nobody was measured."""
-    if of.says == NOTHING:
-        return BAD
-    return GOOD if of.says in (WINNER, TIE, ALONE) else "bold"

@@ -3,8 +3,8 @@
 What has no stages is coloured by this, on the page and in pictures.
 """
 
+from bench.show.palette import STAGE_COLOURS
 from bench.show.short_names import short
-from bench.show.stage_palette import STAGE_COLOURS
 
 PRODUCT, BATCHED, SOFTMAX, SEVERAL, COPY, ARITHMETIC, OTHER = (
     "matrix product",

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.show.operator_categories import FAMILY_COLOURS, family
-from bench.show.stage_palette import STAGE_COLOURS
+from bench.show.palette import STAGE_COLOURS
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from bench.show.comparison.report import (
 )
 from bench.show.rows import Row
 from bench.show.terminal.columns import Column, Fitted, fit
-from bench.show.terminal.stamped import Stamped
+from bench.show.terminal.console import Stamped
 from bench.show.terminal.styles import BAD, GOOD, QUIET, WARNING
 
 GAP = " "

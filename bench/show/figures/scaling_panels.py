@@ -15,11 +15,11 @@ from bench.analyse.scaling import Exponent, Growth, Scaling
 from bench.analyse.statistics import Array
 from bench.show import intervals, units
 from bench.show.figures import ticks as scales
-from bench.show.figures.asides import Span, asides
 from bench.show.figures.end_labels import draw_labels, height
 from bench.show.figures.line_axes import AXES_WIDTH, LABEL_START, Sheet
 from bench.show.figures.line_data import Line, Picture
 from bench.show.figures.line_styles import LINE_WIDTH, Stroke, strokes
+from bench.show.figures.placement import Span, asides
 from bench.show.palette import ink, style
 from impls.catalogue import Style
 

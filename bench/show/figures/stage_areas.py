@@ -20,8 +20,7 @@ from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_he
 from bench.show.figures.placement import spread
 from bench.show.figures.profile_captions import facts, origins
 from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
-from bench.show.palette import ink
-from bench.show.stage_palette import QUADRATIC, stage_colour
+from bench.show.palette import QUADRATIC, ink, stage_colour
 from bench.store.profile import BACKWARD, Profile
 
 TITLE = "Share of each stage against tokens"

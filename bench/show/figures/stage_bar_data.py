@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench.analyse.profile import time_s
 from bench.show.operator_categories import FAMILY_COLOURS, OTHER, family
-from bench.show.stage_palette import stage_colour
+from bench.show.palette import stage_colour
 from bench.store.profile import BACKWARD, Operator, Profile
 
 MOST_NAMED, LEAST_NAMED = 6, 0.01

@@ -14,8 +14,7 @@ from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_he
 from bench.show.figures.profile_captions import facts, origins
 from bench.show.figures.stage_bar_data import Bar, Segment, bars
 from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
-from bench.show.palette import on
-from bench.show.stage_palette import RESIDUAL_COLOUR
+from bench.show.palette import RESIDUAL_COLOUR, on
 from bench.store.profile import Profile
 
 TITLE = "Where the time of a call goes"

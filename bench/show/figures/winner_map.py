@@ -1,6 +1,7 @@
 """The map of winners as a picture: a cell for each point, coloured as its winner, hatched if several tie."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -10,16 +11,56 @@ from matplotlib.patches import Rectangle
 
 from bench.analyse.fastest import NOTHING, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
-from bench.analyse.series import CHANNELS, TOKENS, places
-from bench.plan.case import POINT_COLUMNS
-from bench.show.fastest_text import MOST_NAMES, WITHIN, ahead, further
+from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
+from bench.plan.case import POINT_COLUMNS, Point
+from bench.show.fastest_text import MOST_NAMES, WITHIN, ahead, further, verdict
 from bench.show.figures import page
 from bench.show.figures.line_axes import FOOT, LEFT
 from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, RULE, Drawing, styled
 from bench.show.figures.text_metrics import SMALL_SIZE, TEXT_SIZE, text_width, wrapped
-from bench.show.figures.winners import WinnerMap, maps
 from bench.show.palette import ink, mix, style
 from bench.show.point_text import counted, parts
+from bench.show.rows import measured, plain
+
+
+@dataclass(frozen=True)
+class WinnerMap:
+    """What is known of the fastest, by place on the tokens and on the other axis; `point` is one of the points."""
+
+    axis: Axis
+    point: Point
+    cells: dict[tuple[int, int], Outcome]
+    rows: tuple[Row, ...]
+
+    @property
+    def moving(self) -> set[str]:
+        """The columns of the points that are not fixed in the map."""
+        return moving(TOKENS, self.point) | moving(self.axis, self.point)
+
+    @property
+    def name(self) -> str:
+        """The map in one word: a file name that stays the same whatever else was measured."""
+        return f"winners-{TOKENS.name}-{self.axis.name}-{self.point.short_name(self.moving)}"
+
+
+def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
+    """Yield a map for all points that differ in tokens and heads alone, or in tokens and channels.
+
+    It needs two places on either axis and a point at which something was measured.
+    """
+    for axis in (HEADS, CHANNELS):
+        for group in gathered(plain(table), (TOKENS, axis)):
+            if min(len(places(group, TOKENS)), len(places(group, axis))) > 1 and measured(group):
+                cells = {place: verdict(rows) for place, rows in _by_place(group, axis).items()}
+                yield WinnerMap(axis, point_of(group[0]), cells, tuple(group))
+
+
+def _by_place(group: Sequence[Row], axis: Axis) -> dict[tuple[int, int], list[Row]]:
+    found: dict[tuple[int, int], list[Row]] = {}
+    for row in group:
+        found.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
+    return found
+
 
 TIED, HATCH, STRIPES = "#fdf6d8", "////", 0.08
 """A colour that no implementation has, and stripes that say the same once more."""

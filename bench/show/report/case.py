@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from bench.analyse.profile import HEAVY, overhead, residual_s, shares, stage_shares, stage_sum_s, time_s, unnamed_s
 from bench.show import units
 from bench.show.operator_categories import FAMILY_COLOURS
-from bench.show.palette import style
+from bench.show.palette import QUADRATIC, stage_colour, style
 from bench.show.report.memory_chart import Band, MemoryChart, memory_chart
 from bench.show.report.timeline import Timeline, families, timeline
-from bench.show.stage_palette import QUADRATIC, stage_colour
 from bench.store.profile import Block, Operator, Profile, Stage
 
 MOST_OPERATORS, MOST_BLOCKS = 30, 12

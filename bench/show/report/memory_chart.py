@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bench.analyse.profile import Peak, live_bytes, peak
 from bench.show.operator_categories import FAMILY_COLOURS, family
-from bench.show.stage_palette import stage_colour
+from bench.show.palette import stage_colour
 from bench.store.profile import Block, Profile
 
 NAMED, LEAST_NAMED = 8, 0.02

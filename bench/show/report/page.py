@@ -15,11 +15,10 @@ from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.show import units
 from bench.show.operator_categories import FAMILY_COLOURS
-from bench.show.palette import mix, on
+from bench.show.palette import OTHER_STAGE_COLOURS, STAGE_COLOURS, mix, on
 from bench.show.point_text import differences, parts, varying
 from bench.show.report.case import CaseView, case_view, peak_words
 from bench.show.short_names import short, shortened
-from bench.show.stage_palette import OTHER_COLOURS, STAGE_COLOURS
 from bench.store import atomic
 from bench.store.profile import Profile
 
@@ -175,7 +174,7 @@ def _colours(groups: Sequence[Group]) -> dict[str, tuple[str, str, str]]:
     cases = [case for group in groups for case in group.cases]
     used = [
         *STAGE_COLOURS.values(),
-        *OTHER_COLOURS,
+        *OTHER_STAGE_COLOURS,
         *FAMILY_COLOURS.values(),
         *(case.colour for case in cases),
     ]

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.show.operator_categories import FAMILY_COLOURS, family
-from bench.show.report.innermost import innermost
-from bench.show.stage_palette import stage_colour
+from bench.show.palette import stage_colour
 from bench.store.profile import STAGE, Span
 
 NARROWEST = 1 / 1200
 """Of the call: what is narrower than this is narrower than a dot on a screen, and left out."""
+
+FILLS = 0.5
+"""An operator that takes this share of another's time does its work."""
 
 STAGES = "stages"
 """The lane of the layer's steps."""
@@ -121,3 +123,18 @@ def _box(span: Span, row: int, whole_s: float, stages: Sequence[Span], seen: Seq
         stage=around,
         family=done,
     )
+
+
+def innermost(span: Span, spans: Sequence[Span]) -> Span:
+    """Return the deepest of the spans that lie in this one and fill it, this one itself where none does."""
+    end_s = span.start_s + span.duration_s
+    inside = [
+        other
+        for other in spans
+        if other.lane == span.lane
+        and other.depth > span.depth
+        and other.start_s >= span.start_s
+        and other.start_s + other.duration_s <= end_s
+        and other.duration_s >= FILLS * span.duration_s
+    ]
+    return max([span, *inside], key=lambda other: other.depth)

@@ -1,13 +1,17 @@
-"""Where lines and tables go: a terminal, a file, or a string."""
+"""Consoles for a terminal, a file or a string, and a stamp on every line."""
 
 import io
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.style import Style
 
 PLAIN_WIDTH = 180
-"""Columns where no terminal sets a limit: every column of the results fits."""
+"""The width if no terminal sets one: every column of the results fits."""
 
 
 def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
@@ -37,3 +41,20 @@ def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bo
 def on_one_line(renderable: RenderableType, *, colour: bool = False) -> str:
     """Return what a console without an edge would show, without an end of line."""
     return rendered(renderable, width=10_000, colour=colour).rstrip("\n")
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """A renderable that begins every line with a stamp, also one that the console's edge makes of a longer line."""
+
+    content: RenderableType
+    stamp: str
+    style: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        lead = Segment(f"{self.stamp} ", Style.parse(self.style))
+        width = max(options.max_width - lead.cell_length, 1)
+        for line in console.render_lines(self.content, options.update(width=width), pad=False):
+            yield lead
+            yield from line
+            yield Segment.line()

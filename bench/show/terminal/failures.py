@@ -10,7 +10,7 @@ from rich.text import Text
 from bench.plan.case import Case, Point
 from bench.show.point_text import differences, varying
 from bench.show.rows import UNTRIED, Row, plain, reason
-from bench.show.terminal.styles import of_status
+from bench.show.terminal.styles import style_of_status
 
 NAMES_WIDTH = 32
 """The width of the implementations that failed in the same way at the same points, unless a name is longer."""
@@ -41,7 +41,7 @@ def _block(title: str, rows: Sequence[Row], different: set[str]) -> Iterator[Ren
     grid.add_column(overflow="fold")
     for (status, detail, points), names in _kinds(rows).items():
         where = Text("; ".join((detail, _where(points, different))) if detail else _where(points, different))
-        grid.add_row(status, Text(", ".join(names)), where, style=of_status(status))
+        grid.add_row(status, Text(", ".join(names)), where, style=style_of_status(status))
     yield grid
 
 

@@ -7,11 +7,11 @@ from rich.text import Text
 
 from bench.analyse.fastest import fastest_first
 from bench.show import units
-from bench.show.fastest_text import of_verdict, short, verdict
+from bench.show.fastest_text import short, verdict
 from bench.show.point_text import differences, parts
 from bench.show.rows import Row, by_point, measured, unmeasured
 from bench.show.terminal.console import on_one_line
-from bench.show.terminal.styles import QUIET, of_status
+from bench.show.terminal.styles import QUIET, style_of_outcome, style_of_status
 
 
 def point_line(
@@ -44,12 +44,12 @@ def _left(remaining_s: float | None) -> str:
 
 def _verdict(members: list[Row]) -> Text:
     found = verdict(members)
-    return Text(short(found), of_verdict(found))
+    return Text(short(found), style_of_outcome(found))
 
 
 def _outcome(row: Row, baseline: str) -> Text:
     name = str(row["implementation"])
     if row["status"] != "ok":
-        return Text(f"{name} {row['status']}", of_status(row["status"]))
+        return Text(f"{name} {row['status']}", style_of_status(row["status"]))
     ratio = "baseline" if name == baseline else units.ratio(row["speedup"])
     return Text(" ".join(word for word in (name, units.seconds(row["latency_s"]), ratio) if word))

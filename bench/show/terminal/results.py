@@ -12,12 +12,12 @@ from rich.text import Text
 from bench.analyse.derived import calls_until_paid
 from bench.analyse.fastest import Outcome, against_their_numbers, fastest_first
 from bench.plan.case import POINT_COLUMNS, Point
-from bench.show.fastest_text import of_verdict, verdict, words
+from bench.show.fastest_text import verdict, words
 from bench.show.point_text import counted, differences, parts, varying
 from bench.show.rows import Row, by_point, measured, reason, unmeasured
 from bench.show.terminal.columns import GAP, PAIRED, Fitted, columns, fit
 from bench.show.terminal.flags import TARGET, doubts, legend
-from bench.show.terminal.styles import QUIET, WARNING, of_status
+from bench.show.terminal.styles import QUIET, WARNING, style_of_outcome, style_of_status
 
 INDENT = 2
 
@@ -87,7 +87,7 @@ def _processes(rows: Sequence[Row]) -> str:
 
 def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[RenderableType]:
     found = verdict(rows)
-    yield Text.assemble((f"{name}  " if name else "", "bold"), (words(found), of_verdict(found)))
+    yield Text.assemble((f"{name}  " if name else "", "bold"), (words(found), style_of_outcome(found)))
     if measured(rows):
         yield _line([column.column.heading for column in fitted], fitted, QUIET)
     for row in fastest_first(measured(rows)):
@@ -102,7 +102,7 @@ def _line(cells: Sequence[str], fitted: Sequence[Fitted], style: str) -> Text:
 
 
 def _style(row: Row, found: Outcome) -> str:
-    return of_verdict(found) if row["implementation"] in found.names else ""
+    return style_of_outcome(found) if row["implementation"] in found.names else ""
 
 
 def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> RenderableType:
@@ -115,7 +115,7 @@ def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> Rende
     grid.add_column(overflow="fold")
     for why, names in reasons.items():
         who = f"all {cases}" if 1 < len(names) == cases else ", ".join(names)
-        grid.add_row(Text(who), Text(why), style=of_status(why.partition(":")[0]))
+        grid.add_row(Text(who), Text(why), style=style_of_status(why.partition(":")[0]))
     return Padding(grid, (0, 0, 0, INDENT), expand=False)
 
 

@@ -1,5 +1,7 @@
-"""What the terminal's colours mean; every meaning is also said in words."""
+"""Styles of text in the terminal; every meaning is also said in words."""
 
+from bench.analyse.fastest import ALONE, NOTHING, Outcome
+from bench.analyse.ranking import TIE, WINNER
 from bench.show.rows import UNTRIED
 
 GOOD = "bold green"
@@ -8,6 +10,13 @@ WARNING = "yellow"
 QUIET = "dim"
 
 
-def of_status(status: str) -> str:
-    """Return the style of a status that isn't ok: loud only where something went wrong."""
+def style_of_status(status: str) -> str:
+    """Return the style of a status that isn't ok: loud only if something went wrong."""
     return QUIET if status in UNTRIED else BAD
+
+
+def style_of_outcome(outcome: Outcome) -> str:
+    """Return the style of an outcome: loud only if somebody is shown to be fastest, or nobody was measured."""
+    if outcome.says == NOTHING:
+        return BAD
+    return GOOD if outcome.says in (WINNER, TIE, ALONE) else "bold"

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from bench.analyse.stage_growth import StageGrowth, stage_growths
 from bench.show.figures.stage_areas import figure, name, stacked
-from bench.show.stage_palette import QUADRATIC
+from bench.show.palette import QUADRATIC
 from bench.store.profile import Profile
 from tests.profiles import STEPS, stepwise
 from tests.show.figures.legible import assert_legible, texts

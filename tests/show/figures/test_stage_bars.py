@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench.show.figures.stage_bars import figure, name
-from bench.show.stage_palette import stage_colour
+from bench.show.palette import stage_colour
 from bench.store.profile import Operator, Profile
 from tests.profiles import STEPS, profile, stepwise
 from tests.show.figures.legible import assert_legible, texts

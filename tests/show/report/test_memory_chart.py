@@ -6,8 +6,8 @@ import re
 import pytest
 
 from bench.show.operator_categories import FAMILY_COLOURS
+from bench.show.palette import stage_colour
 from bench.show.report.memory_chart import HEIGHT, NAMED, WIDTH, MemoryChart, memory_chart
-from bench.show.stage_palette import stage_colour
 from bench.store.profile import Block
 from tests.profiles import profile
 

@@ -2,9 +2,11 @@
 
 import dataclasses
 
+import pytest
+
 from bench.show.operator_categories import FAMILY_COLOURS
-from bench.show.report.timeline import Lane, families, timeline
-from bench.show.stage_palette import stage_colour
+from bench.show.palette import stage_colour
+from bench.show.report.timeline import Lane, families, innermost, timeline
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 
 SCORES = Span("scores", STAGE, "host", 0, 0.0, 6.0)
@@ -13,6 +15,13 @@ BMM = Span("aten::bmm", OPERATOR, "host", 2, 1.0, 4.0)
 ADD = Span("aten::add", OPERATOR, "host", 0, 7.0, 3.0)
 GEMM = Span("sgemm_tn", KERNEL, "stream 7", 0, 2.0, 6.0)
 SPANS = [SCORES, MATMUL, BMM, ADD, GEMM]
+
+LINEAR = Span("aten::linear", OPERATOR, "host", 0, 0.0, 10.0)
+CALLER = Span("aten::matmul", OPERATOR, "host", 1, 0.1, 9.8)
+MM = Span("aten::mm", OPERATOR, "host", 2, 0.2, 9.6)
+VIEW = Span("aten::view", OPERATOR, "host", 2, 9.85, 0.01)
+ELSEWHERE = Span("aten::bmm", OPERATOR, "thread 2", 3, 1.0, 8.0)
+LATER = Span("aten::add", OPERATOR, "host", 1, 11.0, 9.0)
 
 
 def test_stages_stand_on_top_and_lanes_below() -> None:
@@ -73,3 +82,17 @@ def test_no_spans_make_an_empty_timeline() -> None:
     """A profile whose call wasn't kept has nothing to draw."""
     drawn = timeline([], 99)
     assert (drawn.boxes, drawn.rows, drawn.left_out) == ((), 0, 0)
+
+
+@pytest.mark.parametrize("span", [LINEAR, CALLER, MM])
+def test_who_calls_does_what_the_called_does(span: Span) -> None:
+    """The product fills the operators that called it; what is short, on another thread or later doesn't."""
+    assert innermost(span, [LINEAR, CALLER, MM, VIEW, ELSEWHERE, LATER]) == MM
+
+
+def test_half_of_a_span_is_needed() -> None:
+    """A span that two others share equally does what the deeper ones do, one of three parts is its own."""
+    third = Span("aten::mm", OPERATOR, "host", 1, 0.0, 3.3)
+    half = Span("aten::mm", OPERATOR, "host", 1, 0.0, 5.0)
+    assert innermost(LINEAR, [third]) == LINEAR
+    assert innermost(LINEAR, [half]) == half

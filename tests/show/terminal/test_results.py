@@ -9,8 +9,10 @@ import pytest
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
-from bench.show.terminal import tables
 from bench.show.terminal.console import console, rendered
+from bench.show.terminal.failures import failures
+from bench.show.terminal.listing import listing
+from bench.show.terminal.results import results as table_of
 from bench.store.record import Slots
 from tests.examples import point
 from tests.show.example_results import Fate, quick, record, results
@@ -31,7 +33,7 @@ def some(fates: dict[Case, Fate] | None = None) -> pd.DataFrame:
 
 def shown(table: pd.DataFrame, width: int = 140) -> str:
     """Return the results as a console of this width shows them, without colour."""
-    return rendered(tables.results(table, "eager"), width=width)
+    return rendered(table_of(table, "eager"), width=width)
 
 
 def test_the_winner_of_each_point_is_named() -> None:
@@ -48,10 +50,10 @@ def test_the_winner_of_each_point_is_named() -> None:
 
 def test_a_baseline_that_is_not_known_is_told() -> None:
     """Ratios without what they refer to are shown, and said to be such; without ratios nothing is said."""
-    assert "baseline of these speed-ups is not known" in rendered(tables.results(some(), None))
+    assert "baseline of these speed-ups is not known" in rendered(table_of(some(), None))
     assert "not known" not in shown(some())
     nothing = results(cases(point()), dict.fromkeys(cases(point()), ("oom", "")))
-    assert "not known" not in rendered(tables.results(nothing, None))
+    assert "not known" not in rendered(table_of(nothing, None))
 
 
 def test_a_tie_is_called_a_tie() -> None:
@@ -151,7 +153,7 @@ def test_doubtful_rows_are_marked_and_explained() -> None:
 
 def test_a_target_of_ones_own_decides_what_is_wide() -> None:
     """The same table has no wide interval for a generous target, and one for a strict one."""
-    generous, strict = (rendered(tables.results(some(), "eager", target)) for target in (0.5, 1e-6))
+    generous, strict = (rendered(table_of(some(), "eager", target)) for target in (0.5, 1e-6))
     assert "the speed-up's interval is wider than" not in generous
     assert re.search(r"\nW +the speed-up's interval is wider than", strict)
 
@@ -184,8 +186,8 @@ def test_columns_without_a_single_value_are_left_out() -> None:
 def test_no_ansi_codes_reach_a_file() -> None:
     """Output that is no terminal has no colour and room for every column."""
     file = io.StringIO()
-    console(file).print(tables.results(some(), "eager"))
-    console(file).print(tables.failures(some({Case(point(), "mha"): ("oom", "")})))
+    console(file).print(table_of(some(), "eager"))
+    console(file).print(failures(some({Case(point(), "mha"): ("oom", "")})))
     assert "\x1b" not in file.getvalue()
     assert "faults/call" in file.getvalue()
 
@@ -193,7 +195,7 @@ def test_no_ansi_codes_reach_a_file() -> None:
 def test_a_terminal_gets_colour() -> None:
     """The winner stands out in green, what failed in red, and the words stay the same."""
     table = results(cases(point()), {Case(point(), "mha"): ("oom", "")}, processes=10)
-    coloured = rendered(tables.results(table, "eager"), colour=True)
+    coloured = rendered(table_of(table, "eager"), colour=True)
     assert "\x1b[1;32m" in coloured
     assert "\x1b[31m" in coloured
 
@@ -210,7 +212,7 @@ def test_a_table_in_which_all_failed_can_be_shown(status: str) -> None:
 def test_results_without_a_baseline_can_be_shown() -> None:
     """Where the baseline failed everywhere, latencies stand alone."""
     table = some({Case(at, "eager"): ("crashed", "signal 9") for at in (point(), point(num_tokens=50))})
-    text = rendered(tables.results(table, None))
+    text = rendered(table_of(table, None))
     assert "speed-up" not in text
     assert "latency" in text
 
@@ -224,7 +226,7 @@ def test_failures_are_gathered_by_their_reason() -> None:
     """The same status, implementation and detail are one line with the number of points."""
     fates: dict[Case, Fate] = {Case(at, "sdpa"): ("oom", "80 GiB") for at in (point(), point(num_tokens=50))}
     fates[Case(point(), "compiled_sdpa")] = ("timeout", "after 300 s")
-    text = rendered(tables.failures(some(fates)))
+    text = rendered(failures(some(fates)))
     assert text.startswith("failed: 3 cases\n")
     assert "sdpa           80 GiB; at 2 points, the first N=197\n" in text
     assert "compiled_sdpa  after 300 s; at N=197\n" in text
@@ -234,7 +236,7 @@ def test_implementations_that_failed_alike_are_one_line() -> None:
     """The same reason at the same points is said once, in the table and below it; another reason has its own line."""
     fates: dict[Case, Fate] = {Case(point(), name): ("oom", "80 GiB") for name in ("sdpa", "mha")}
     fates[Case(point(), "compiled_sdpa")] = ("oom", "90 GiB")
-    below, table = rendered(tables.failures(some(fates))), shown(some(fates))
+    below, table = rendered(failures(some(fates))), shown(some(fates))
     assert [line for line in below.splitlines() if "80 GiB" in line] == ["  oom  sdpa, mha      80 GiB; at N=197"]
     assert [line.split() for line in table.splitlines() if "80 GiB" in line] == [["sdpa,", "mha", "oom:", "80", "GiB"]]
     assert [text.count("90 GiB") for text in (below, table)] == [1, 1]
@@ -243,7 +245,7 @@ def test_implementations_that_failed_alike_are_one_line() -> None:
 def test_what_was_never_tried_stands_apart() -> None:
     """Unsupported is no failure."""
     text = rendered(
-        tables.failures(some({Case(point(), "mha"): ("unsupported", "no bias"), Case(point(), "sdpa"): ("oom", "")}))
+        failures(some({Case(point(), "mha"): ("unsupported", "no bias"), Case(point(), "sdpa"): ("oom", "")}))
     )
     failed, untried = text.split("not tried: 1 case\n")
     assert "oom" in failed
@@ -253,14 +255,14 @@ def test_what_was_never_tried_stands_apart() -> None:
 
 def test_without_failures_that_is_said() -> None:
     """A clean table is called clean."""
-    assert rendered(tables.failures(some())) == "all 8 cases were measured\n"
+    assert rendered(failures(some())) == "all 8 cases were measured\n"
 
 
 def test_square_brackets_in_names_and_reasons_are_shown_as_they_are() -> None:
     """Text from outside is never taken for markup."""
     odd = Case(point(), "mine:kernel")
     table = results([*cases(point()), odd], {odd: ("error", "IndexError: [/red] x[0]")})
-    for text in (shown(table), rendered(tables.failures(table))):
+    for text in (shown(table), rendered(failures(table))):
         assert "[/red] x[0]" in text
 
 
@@ -272,5 +274,5 @@ def test_the_shipped_sweep_can_be_shown() -> None:
 
 def test_a_listing_says_what_names_stand_for() -> None:
     """Names stand in a column under their title, meanings beside them."""
-    text = rendered(tables.listing("modes", {"inference": "no graph", "train": "with [grad]"}))
+    text = rendered(listing("modes", {"inference": "no graph", "train": "with [grad]"}))
     assert text.splitlines() == ["modes", "  inference  no graph", "  train      with [grad]"]

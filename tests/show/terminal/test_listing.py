@@ -8,7 +8,7 @@ import impls
 from bench.measure import workload
 from bench.plan.layers import LAYERS
 from bench.show.terminal.console import rendered
-from bench.show.terminal.matrix import matrix
+from bench.show.terminal.listing import matrix
 from impls.catalogue import Entry, Style
 from tests.points import of_layer
 

@@ -4,8 +4,7 @@ import pytest
 from rich.console import Group
 from rich.text import Text
 
-from bench.show.terminal.console import rendered
-from bench.show.terminal.stamped import Stamped
+from bench.show.terminal.console import Stamped, rendered
 
 
 @pytest.mark.parametrize("width", [20, 40, 100])
