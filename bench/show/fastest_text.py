@@ -9,7 +9,7 @@ from bench.analyse.verdicts import EQUIVALENCE
 from bench.show import intervals, units
 from bench.show.rows import Row, measured
 
-LEAD_DECIMALS = 3
+RATIO_DECIMALS = 3
 """A winner may be ahead by little more than a hundredth, and that should not read 1.01."""
 
 MOST_NAMES = 3
@@ -19,37 +19,37 @@ WITHIN = f"within {units.percent(EQUIVALENCE, trim=True)[:-1]} %"
 """How close those are that tie."""
 
 
-def verdict(rows: Sequence[Row]) -> Outcome:
+def outcome_of(rows: Sequence[Row]) -> Outcome:
     """Return what is known of the fastest among the rows of one point."""
     return outcome(measured(rows))
 
 
-def words(of: Outcome) -> str:
+def words(outcome: Outcome) -> str:
     """Return it in words: `winner: sdpa, 1.04x [1.02, 1.06] as fast as mha`."""
-    if of.says == WINNER and of.lead is not None:
-        return f"{short(of).partition(',')[0]}, {ahead(of.lead)} as fast as {of.runner_up}"
-    if of.says == NOT_DECIDED and of.further_processes:
-        return f"{short(of)} ({further(of.further_processes)} would decide)"
-    if of.says == WITHOUT_INTERVALS:
-        return f"{short(of)} (one process)"
-    return short(of)
+    if outcome.says == WINNER and outcome.lead is not None:
+        return f"{short(outcome).partition(',')[0]}, {ahead(outcome.lead)} as fast as {outcome.runner_up}"
+    if outcome.says == NOT_DECIDED and outcome.further_processes:
+        return f"{short(outcome)} ({further(outcome.further_processes)} would decide)"
+    if outcome.says == WITHOUT_INTERVALS:
+        return f"{short(outcome)} (one process)"
+    return short(outcome)
 
 
-def short(of: Outcome) -> str:
+def short(outcome: Outcome) -> str:
     """Return it in few words: `winner: sdpa, 1.04x as fast as mha`, without interval and advice."""
-    if of.says == NOTHING:
-        return of.says
-    if of.says == WINNER and of.lead is not None:
-        return f"{of.says}: {of.names[0]}, {units.ratio(of.lead.value)} as fast as {of.runner_up}"
-    if of.says == TIE:
-        return f"{of.says} ({WITHIN}): {', '.join(of.names)}"
-    return f"{of.says}: {any_of(of.names)}"
+    if outcome.says == NOTHING:
+        return outcome.says
+    if outcome.says == WINNER and outcome.lead is not None:
+        return f"{outcome.says}: {outcome.names[0]}, {units.ratio(outcome.lead.value)} as fast as {outcome.runner_up}"
+    if outcome.says == TIE:
+        return f"{outcome.says} ({WITHIN}): {', '.join(outcome.names)}"
+    return f"{outcome.says}: {any_of(outcome.names)}"
 
 
 def any_of(names: Sequence[str]) -> str:
     """Return names of which one is meant: `sdpa, mha or eager`; of many `sdpa, mha, eager or 2 others`."""
-    said = [*names] if len(names) <= MOST_NAMES + 1 else [*names[:MOST_NAMES], f"{len(names) - MOST_NAMES} others"]
-    *some, last = said
+    words = [*names] if len(names) <= MOST_NAMES + 1 else [*names[:MOST_NAMES], f"{len(names) - MOST_NAMES} others"]
+    *some, last = words
     return f"{', '.join(some)} or {last}" if some else last
 
 
@@ -58,6 +58,6 @@ def further(processes: int) -> str:
     return f"about {processes} more {'process' if processes == 1 else 'processes'}"
 
 
-def ahead(lead: Interval) -> str:
+def ahead(ratio: Interval) -> str:
     """Return how far a winner is ahead, with decimals that tell its lower end from 1."""
-    return intervals.ratio(lead, LEAD_DECIMALS, least=2)
+    return intervals.ratio(ratio, RATIO_DECIMALS, least=2)

@@ -16,7 +16,7 @@ PRODUCT, BATCHED, SOFTMAX, SEVERAL, COPY, ARITHMETIC, OTHER = (
     "other",
 )
 
-FAMILIES = {
+CATEGORIES = {
     SEVERAL: ("attention", "flash", "fmha", "cudnn_sdpa", "flex", "fused", "triton_"),
     SOFTMAX: ("softmax",),
     BATCHED: ("bmm", "matmul", "einsum"),
@@ -24,9 +24,9 @@ FAMILIES = {
     COPY: ("copy", "clone", "contiguous", "empty", "::cat", "memcpy", "memset", "zero", "fill", "resize"),
     ARITHMETIC: ("add", "mul", "div", "sub", "sum", "elementwise"),
 }
-"""What is part of a name that belongs to a family; the first that fits holds."""
+"""What is part of a name that belongs to a category; the first that fits holds."""
 
-FAMILY_COLOURS = {
+CATEGORY_COLOURS = {
     PRODUCT: STAGE_COLOURS["qkv projection"],
     BATCHED: STAGE_COLOURS["scores"],
     SOFTMAX: STAGE_COLOURS["softmax"],
@@ -35,10 +35,10 @@ FAMILY_COLOURS = {
     ARITHMETIC: STAGE_COLOURS["skip"],
     OTHER: "#cbc5ba",
 }
-"""In the order of a call, near enough: operators of a family stand in the same place in every bar."""
+"""In the order of a call, near enough: operators of a category stand in the same place in every bar."""
 
 
-def family(name: str) -> str:
+def category(name: str) -> str:
     """Return what an operator or kernel of this name does; the arguments of its template don't count."""
     lowered = short(name).lower()
-    return next((group for group, parts in FAMILIES.items() if any(part in lowered for part in parts)), OTHER)
+    return next((group for group, parts in CATEGORIES.items() if any(part in lowered for part in parts)), OTHER)

@@ -68,7 +68,7 @@ def count(value: Number) -> str:
     return f"{value:,.0f}" if rounded >= 10 or rounded == 0 else f"{rounded:g}"
 
 
-def said(value: Number, unit: Unit, *, trim: bool = False) -> str:
+def formatted(value: Number, unit: Unit, *, trim: bool = False) -> str:
     """Return a value in its unit; with `trim`, without zeros at its end."""
     return "" if is_missing(value) else FORMATS[unit](value, trim)
 

@@ -13,7 +13,7 @@ from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show.fastest_text import any_of, short, verdict, words
+from bench.show.fastest_text import any_of, outcome_of, short, words
 from bench.show.rows import plain
 from tests.examples import point
 from tests.show.example_results import record
@@ -87,7 +87,7 @@ def test_words_and_numbers_never_contradict_each_other(of: tuple[int, list[tuple
         for process in range(processes)
     ]
     rows = plain(summarise(made, "eager"))
-    found = verdict(rows)
+    found = outcome_of(rows)
     said = words(found)
     by_name = {row["implementation"]: row for row in rows}
     assert by_name[found.names[0]]["lead"] == 1

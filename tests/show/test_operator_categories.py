@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.show.operator_categories import FAMILY_COLOURS, family
+from bench.show.operator_categories import CATEGORY_COLOURS, category
 from bench.show.palette import STAGE_COLOURS
 
 
@@ -33,10 +33,10 @@ from bench.show.palette import STAGE_COLOURS
 )
 def test_a_name_tells_what_an_operator_does(name: str, expected: str) -> None:
     """Products, softmax, copies and arithmetic are told apart by the names that torch and CUDA give them."""
-    assert family(name) == expected
+    assert category(name) == expected
 
 
 def test_every_family_has_a_colour_of_its_own() -> None:
     """Seven words, seven colours, and only what does several steps or none has one that no stage has."""
-    assert len(set(FAMILY_COLOURS.values())) == len(FAMILY_COLOURS) == 7
-    assert len({*FAMILY_COLOURS.values()} & {*STAGE_COLOURS.values()}) == 5
+    assert len(set(CATEGORY_COLOURS.values())) == len(CATEGORY_COLOURS) == 7
+    assert len({*CATEGORY_COLOURS.values()} & {*STAGE_COLOURS.values()}) == 5

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS
-from bench.show.comparison.headline import top
+from bench.show.comparison.headline import headline
 from bench.show.comparison.report import Report
 from bench.show.rows import Row
 
@@ -37,7 +37,7 @@ def as_json(report: Report) -> str:
         "margin": report.limits.margin,
         "equivalence": report.limits.bound,
         "level": report.limits.level,
-        "summary": top(report),
+        "summary": headline(report),
         "counts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
         "notes": list(report.notes),
     }

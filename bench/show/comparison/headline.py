@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from bench.analyse.power import detectable_in
 from bench.analyse.verdicts import CHANGED, INCONCLUSIVE, JUDGED
 from bench.show import units
-from bench.show.comparison.report import Report, counts, moving, shares_few, signed_percent, where
+from bench.show.comparison.report import Report, counts, point_words, shares_few, signed_percent, varying_columns
 from bench.show.point_text import counted
 from bench.show.rows import Row
 
@@ -20,7 +20,7 @@ LOUD = 0.1
 """If CLAIM processes would miss smaller changes than this, the machine is what should change first."""
 
 
-def top(report: Report) -> list[str]:
+def headline(report: Report) -> list[str]:
     """Return the first lines of a comparison: how the runs differ if they do, then the counts with what they mean."""
     return [*_unlike(report), f"{counts(report.rows)}: {'; '.join(_findings(report))}"]
 
@@ -43,9 +43,9 @@ def _findings(report: Report) -> Iterator[str]:
         [row for row in rows if row["verdict"] == verdict]
         for verdict in ("slower", "newly failing", "faster", INCONCLUSIVE)
     )
-    for what, found in (("slower", slower), ("newly failing", failing), ("faster", faster)):
-        if found:
-            yield _named(found, f"{'is' if len(found) == 1 else 'are'} {what}", rows)
+    for what, affected in (("slower", slower), ("newly failing", failing), ("faster", faster)):
+        if affected:
+            yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {what}", rows)
     judged = [row for row in rows if row["verdict"] in JUDGED]
     if not judged:
         yield "no row was judged"
@@ -58,13 +58,15 @@ def _findings(report: Report) -> Iterator[str]:
         yield from _power(report, is_open)
 
 
-def _named(found: Sequence[Row], what: str, rows: list[Row]) -> str:
+def _named(affected: Sequence[Row], what: str, rows: list[Row]) -> str:
     """Return how many rows something holds for, with the worst by name."""
-    columns = moving(rows)
-    worst = sorted(found, key=lambda row: -abs(math.log(row["change"])) if row["change"] else 0.0)
-    names = [" ".join(filter(None, (row["implementation"], where(row, columns), _by(row)))) for row in worst[:NAMED]]
-    others = ["…"] if len(found) > NAMED else []
-    return f"{counted([len(found)], 'row', 'rows')} {what}: {', '.join([*names, *others])}"
+    columns = varying_columns(rows)
+    worst = sorted(affected, key=lambda row: -abs(math.log(row["change"])) if row["change"] else 0.0)
+    names = [
+        " ".join(filter(None, (row["implementation"], point_words(row, columns), _by(row)))) for row in worst[:NAMED]
+    ]
+    others = ["…"] if len(affected) > NAMED else []
+    return f"{counted([len(affected)], 'row', 'rows')} {what}: {', '.join([*names, *others])}"
 
 
 def _by(row: Row) -> str:

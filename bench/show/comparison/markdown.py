@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from bench.show.comparison.headline import top
+from bench.show.comparison.headline import headline
 from bench.show.comparison.report import (
     ONE_SIDED,
     STAMP,
@@ -14,11 +14,11 @@ from bench.show.comparison.report import (
     explanations,
     failure,
     more_and_how,
-    moving,
+    point_words,
     shared,
     shares_few,
     side,
-    where,
+    varying_columns,
 )
 from bench.show.rows import Row
 
@@ -48,18 +48,20 @@ def markdown(report: Report) -> str:
     Every line of one that was forced holds the stamp. Rows that a comment has no room for are counted.
     """
     stamp = _stamped if report.unlike else str
-    rows, columns = report.rows, moving(report.rows)
+    rows, columns = report.rows, varying_columns(report.rows)
     in_the_open = [verdict for verdict in MATTER if not (shares_few(rows) and verdict in ONE_SIDED)]
     matter = [row for row in rows if row["verdict"] in in_the_open]
     rest = [row for row in rows if row["verdict"] not in in_the_open]
     fixed = [*([line] for line in _opening(report)), _list(report.notes), _list(explanations(report))]
     *opening, notes, legend = [[stamp(line) for line in block] for block in fixed]
     room = MOST_CHARACTERS - sum(len(line) + 1 for block in fixed for line in block)
-    shown = []
+    fitted_blocks = []
     for block in (_table(matter, columns), _failures(matter, columns), _table(rest, columns)):
-        kept, room = _fitting([stamp(line) for line in block], room)
-        shown.append(kept if len(kept) == len(block) else [*kept, "", stamp(_left_out(len(block) - len(kept)))])
-    table, failures, folded = shown
+        fitting, room = _fitting([stamp(line) for line in block], room)
+        fitted_blocks.append(
+            fitting if len(fitting) == len(block) else [*fitting, "", stamp(_left_out(len(block) - len(fitting)))]
+        )
+    table, failures, folded = fitted_blocks
     fold = [stamp(f"{FOLD}the other {len(rest)} rows: {counts(rest)}</summary>" if rest else f"{FOLD}legend</summary>")]
     blocks = [*opening, notes, table, failures, fold, folded, legend, [UNFOLD]]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -69,7 +71,7 @@ def _opening(report: Report) -> list[str]:
     judged_by = [f"by speed-ups over {_code(report.judge)}"] if report.judge else []
     reasons = "; ".join(report.unlike)
     conditions = [f"measured under different conditions: {_code(reasons)}"] if reasons else []
-    first = [f"**{FORMATTING.sub(ESCAPED, line)}**" for line in top(report)]
+    first = [f"**{FORMATTING.sub(ESCAPED, line)}**" for line in headline(report)]
     return [*first, *conditions, " · ".join([shared(report.rows), *judged_by])]
 
 
@@ -91,7 +93,7 @@ def _cells(row: Row, columns: set[str]) -> list[str]:
     words = (
         row["verdict"],
         _code(row["implementation"]),
-        where(row, columns),
+        point_words(row, columns),
         change(row),
         side(row, "base"),
         side(row, "new"),
@@ -102,7 +104,7 @@ def _cells(row: Row, columns: set[str]) -> list[str]:
 
 def _failures(rows: Sequence[Row], columns: set[str]) -> Block:
     return [
-        f"- newly failing: {_code(row['implementation'])} {where(row, columns)}".rstrip()
+        f"- newly failing: {_code(row['implementation'])} {point_words(row, columns)}".rstrip()
         + f": {_code(failure(row)[:LONGEST])}"
         for row in rows
         if row["verdict"] == "newly failing"
@@ -117,8 +119,8 @@ def _code(text: str) -> str:
 def _fitting(lines: Block, room: int) -> tuple[Block, int]:
     """Return the first lines that there is room for, and the room that is left: none where a line was left out."""
     ends = list(itertools.accumulate(len(line) + 1 for line in lines))
-    kept = [line for line, end in zip(lines, ends, strict=True) if end <= room]
-    return kept, 0 if len(kept) < len(lines) else room - (ends[-1] if ends else 0)
+    fitting = [line for line, end in zip(lines, ends, strict=True) if end <= room]
+    return fitting, 0 if len(fitting) < len(lines) else room - (ends[-1] if ends else 0)
 
 
 def _left_out(number: int) -> str:

@@ -95,12 +95,12 @@ def state(differences: Sequence[StateDifference]) -> str:
 def plans(base: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return how two runs were asked for differently, given the contexts of their environments; empty if alike."""
     sides = [{**side, **(side.get("effort") or {})} for side in (base, new)]
-    said = [
+    differences = [
         words.format(*(side[name] for side in sides))
         for name, words in PLANNED.items()
         if all(side.get(name) is not None for side in sides) and sides[0][name] != sides[1][name]
     ]
-    return f"BASE and NEW were asked for differently: {'; '.join(said)}" if said else ""
+    return f"BASE and NEW were asked for differently: {'; '.join(differences)}" if differences else ""
 
 
 def _fact(difference: StateDifference) -> str:
@@ -130,14 +130,16 @@ def speed(factor: float) -> str:
     )
 
 
-def detects(found: Detectable, threads: Collection[int]) -> str:
+def detects(detectable: Detectable, threads: Collection[int]) -> str:
     """Return what the machine's self-check says for these thread counts, empty where it says nothing of them."""
-    shares = {count: share for count, share in sorted(found.share.items()) if count in threads}
+    shares = {count: share for count, share in sorted(detectable.share.items()) if count in threads}
     if not shares:
         return ""
     changes = " and ".join(_change(count, share, len(shares) > 1) for count, share in shares.items())
-    alarms = f", with {found.false_alarms} false alarms in {found.rows} unchanged rows" if found.rows else ""
-    return f"self-check: this machine detects changes of {changes} at {found.processes} processes{alarms}"
+    alarms = (
+        f", with {detectable.false_alarms} false alarms in {detectable.rows} unchanged rows" if detectable.rows else ""
+    )
+    return f"self-check: this machine detects changes of {changes} at {detectable.processes} processes{alarms}"
 
 
 def _change(threads: int, share: float, several: bool) -> str:

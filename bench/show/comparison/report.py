@@ -80,18 +80,18 @@ def point(row: Row) -> Point:
     return Case.from_columns(row).point
 
 
-def moving(rows: list[Row]) -> set[str]:
+def varying_columns(rows: list[Row]) -> set[str]:
     """Return the columns in which the points of the rows differ."""
     return varying(map(point, rows))
 
 
 def shared(rows: list[Row]) -> str:
     """Return what the points of all rows have in common."""
-    columns = moving(rows)
+    columns = varying_columns(rows)
     return " · ".join(parts(point(rows[0]), [name for name in POINT_COLUMNS if name not in columns]))
 
 
-def where(row: Row, columns: set[str]) -> str:
+def point_words(row: Row, columns: set[str]) -> str:
     """Return a row's point by the columns in which points differ."""
     return differences(point(row), columns)
 
@@ -133,8 +133,8 @@ def side(row: Row, name: str) -> str:
 
 def failure(row: Row) -> str:
     """Return how a row fails in NEW, on one line."""
-    said = reason({"detail": row["new_detail"]})
-    return f"{row['new_status']}: {said or 'no detail'}"
+    detail = reason({"detail": row["new_detail"]})
+    return f"{row['new_status']}: {detail or 'no detail'}"
 
 
 def explanations(report: Report) -> list[str]:

@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
 from bench.analyse.verdicts import INCONCLUSIVE
-from bench.show.comparison.headline import top
+from bench.show.comparison.headline import headline
 from bench.show.comparison.report import (
     ONE_SIDED,
     STAMP,
@@ -17,11 +17,11 @@ from bench.show.comparison.report import (
     explanations,
     failure,
     more,
-    moving,
+    point_words,
     shared,
     shares_few,
     side,
-    where,
+    varying_columns,
 )
 from bench.show.rows import Row
 from bench.show.terminal.columns import Column, Fitted, fit
@@ -49,8 +49,8 @@ def render(report: Report) -> RenderableType:
     Cases of one run alone are not listed if they are most. Every line of one that was forced begins with the stamp.
     """
     rows = report.rows
-    columns = moving(rows)
-    first = Text("\n".join(top(report)), "bold")
+    columns = varying_columns(rows)
+    first = Text("\n".join(headline(report)), "bold")
     last = [*_left_out(rows), *_failures(rows, columns), *explanations(report), *report.notes, counts(rows)]
     content = Group(first, Text(), Text(shared(rows)), Rows(_listed(rows), columns), *map(Text, last))
     if not report.unlike:
@@ -77,7 +77,7 @@ class Rows:
         return [
             Column("verdict", lambda row: str(row["verdict"]), is_text=True),
             Column("implementation", lambda row: str(row["implementation"]), is_text=True),
-            Column("point", lambda row: where(row, self.columns), is_text=True),
+            Column("point", lambda row: point_words(row, self.columns), is_text=True),
             Column("change", change),
             Column("base", lambda row: side(row, "base"), rank=2),
             Column("new", lambda row: side(row, "new"), rank=2),
@@ -103,7 +103,7 @@ def _left_out(rows: Sequence[Row]) -> list[str]:
 
 def _failures(rows: list[Row], columns: set[str]) -> list[str]:
     return [
-        f"newly failing: {row['implementation']} {where(row, columns)}".rstrip() + f": {failure(row)}"
+        f"newly failing: {row['implementation']} {point_words(row, columns)}".rstrip() + f": {failure(row)}"
         for row in rows
         if row["verdict"] == "newly failing"
     ]

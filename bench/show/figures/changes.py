@@ -12,8 +12,8 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.analyse.verdicts import INCONCLUSIVE
 from bench.show import units
-from bench.show.comparison.report import STAMP, Report, change, counts, moving, shared, where
-from bench.show.figures import ticks as scales
+from bench.show.comparison.report import STAMP, Report, change, counts, point_words, shared, varying_columns
+from bench.show.figures import log_axis
 from bench.show.figures.line_axes import ROW_HEIGHT
 from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, TITLE_LINE, Drawing, head_height, styled, write
 from bench.show.figures.text_metrics import SMALL_SIZE, TITLE_SIZE, text_width, wrapped
@@ -22,7 +22,7 @@ from bench.show.rows import Row
 
 
 @dataclass(frozen=True)
-class Look:
+class Mark:
     """How a verdict is drawn: its colour as `#rrggbb`, and a matplotlib marker."""
 
     colour: str
@@ -30,11 +30,11 @@ class Look:
     hollow: bool = False
 
 
-LOOKS = {
-    "slower": Look("#d55e00", "<"),
-    INCONCLUSIVE: Look("#777777", "o", hollow=True),
-    "equivalent": Look("#009e73", "s"),
-    "faster": Look("#0072b2", ">"),
+MARKS = {
+    "slower": Mark("#d55e00", "<"),
+    INCONCLUSIVE: Mark("#777777", "o", hollow=True),
+    "equivalent": Mark("#009e73", "s"),
+    "faster": Mark("#0072b2", ">"),
 }
 """The verdicts of rows that are judged, in colours of Okabe and Ito (2008), which the colour-blind tell apart."""
 
@@ -70,7 +70,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Layout:
     """The rows of a picture from top to bottom, what is written around them, and how much room that takes."""
 
     rows: tuple[Row, ...]
@@ -105,21 +105,21 @@ class Sheet:
 
 def figures(report: Report) -> Iterator[Drawing]:
     """Yield the picture of a comparison, nothing if no row is judged."""
-    drawn = figure(report)
-    if drawn is not None:
-        yield "changes", drawn
+    picture = figure(report)
+    if picture is not None:
+        yield "changes", picture
 
 
 def figure(report: Report) -> Figure | None:
     """Return the picture as a figure, None where no row is judged."""
-    rows = [row for row in report.rows if row["verdict"] in LOOKS and row["change"] is not None]
+    rows = [row for row in report.rows if row["verdict"] in MARKS and row["change"] is not None]
     with styled():
-        return _figure(_sheet(report, rows), report) if rows else None
+        return _figure(_layout(report, rows), report) if rows else None
 
 
-def _sheet(report: Report, rows: Sequence[Row]) -> Sheet:
+def _layout(report: Report, rows: Sequence[Row]) -> Layout:
     rows = sorted(rows, key=lambda row: float(row["change"]))
-    columns = moving(report.rows)
+    columns = varying_columns(report.rows)
     labels = tuple(_label(row, columns) for row in rows)
     title = f"NEW against BASE: change of the speed-up over {report.judge or 'the baseline'}"
     left = EDGE + _widest(label.implementation for label in labels) + PAD
@@ -128,7 +128,7 @@ def _sheet(report: Report, rows: Sequence[Row]) -> Sheet:
     above = EDGE + max(text_width(title, TITLE_SIZE, bold=True), _widest(report.unlike, bold=True))
     width = max(beside, above) + EDGE
     room = width - 2 * EDGE
-    return Sheet(
+    return Layout(
         rows=tuple(rows),
         labels=labels,
         title=title,
@@ -142,11 +142,13 @@ def _sheet(report: Report, rows: Sequence[Row]) -> Sheet:
 
 def _label(row: Row, columns: set[str]) -> Label:
     verdict = row["verdict"]
-    return Label(row["implementation"], where(row, columns), f"{verdict} {change(row)}", ink(LOOKS[verdict].colour))
+    return Label(
+        row["implementation"], point_words(row, columns), f"{verdict} {change(row)}", ink(MARKS[verdict].colour)
+    )
 
 
 def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
-    others = [row for row in report.rows if row["verdict"] not in LOOKS or row["change"] is None]
+    others = [row for row in report.rows if row["verdict"] not in MARKS or row["change"] is None]
     notes = [
         f"shaded: the margin of {units.percent(report.limits.margin, trim=True)}",
         f"dashed: the bounds of equivalence, {units.percent(report.limits.bound, trim=True)}",
@@ -157,30 +159,35 @@ def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
     return [*notes, *([f"not drawn: {counts(others)}"] if others else [])]
 
 
-def _figure(sheet: Sheet, report: Report) -> Figure:
-    made = Figure(figsize=(sheet.width, sheet.height), facecolor="white")
-    size = (sheet.left / sheet.width, sheet.foot / sheet.height, AXES_WIDTH / sheet.width, sheet.tall / sheet.height)
-    axes = made.add_axes(size)
-    _frame(axes, sheet, report)
-    for verdict, look in LOOKS.items():
-        _marks(axes, sheet, verdict, look)
-    for place, label in enumerate(sheet.labels):
-        _write_beside(axes, (EDGE - sheet.left) / AXES_WIDTH, place, label.implementation, INK)
+def _figure(layout: Layout, report: Report) -> Figure:
+    figure = Figure(figsize=(layout.width, layout.height), facecolor="white")
+    size = (
+        layout.left / layout.width,
+        layout.foot / layout.height,
+        AXES_WIDTH / layout.width,
+        layout.tall / layout.height,
+    )
+    axes = figure.add_axes(size)
+    _frame(axes, layout, report)
+    for verdict, mark in MARKS.items():
+        _draw_marks(axes, layout, verdict, mark)
+    for place, label in enumerate(layout.labels):
+        _write_beside(axes, (EDGE - layout.left) / AXES_WIDTH, place, label.implementation, INK)
         _write_beside(axes, -PAD / AXES_WIDTH, place, label.point, GREY, side="right")
         _write_beside(axes, 1 + PAD / AXES_WIDTH, place, label.verdict, label.colour)
-    write(made, sheet.title, sheet.subtitle, sheet.notes, sheet.alarm)
-    _legend(made, sheet)
-    return made
+    write(figure, layout.title, layout.subtitle, layout.notes, layout.alarm)
+    _legend(figure, layout)
+    return figure
 
 
-def _frame(axes: Axes, sheet: Sheet, report: Report) -> None:
+def _frame(axes: Axes, layout: Layout, report: Report) -> None:
     """Draw the axes with the margin shaded and the bounds of equivalence dashed."""
     margin, bound = 1 + report.limits.margin, 1 + report.limits.bound
-    low, high = _ends(sheet.rows, bound)
+    low, high = _ends(layout.rows, bound)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    axes.set_ylim(len(sheet.rows) - 0.3, -0.7)
-    axes.set_yticks(range(len(sheet.rows)), labels=[])
+    axes.set_ylim(len(layout.rows) - 0.3, -0.7)
+    axes.set_yticks(range(len(layout.rows)), labels=[])
     axes.tick_params(axis="y", length=0)
     ticks = _ticks(low, high)
     axes.set_xticks(ticks, labels=[_percentage(tick) for tick in ticks])
@@ -196,7 +203,7 @@ def _frame(axes: Axes, sheet: Sheet, report: Report) -> None:
 
 
 def _ends(rows: Sequence[Row], bound: float) -> tuple[float, float]:
-    return scales.limits(
+    return log_axis.limits(
         [1 / bound, bound, *(row["change"] for row in rows)],
         [_number(row["change_low"]) for row in rows],
         [_number(row["change_high"]) for row in rows],
@@ -205,7 +212,7 @@ def _ends(rows: Sequence[Row], bound: float) -> tuple[float, float]:
 
 def _ticks(low: float, high: float) -> list[float]:
     if high / low > WIDE:
-        return scales.ratios(low, high, TICK_GAP)
+        return log_axis.ratios(low, high, TICK_GAP)
     locator = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10])
     ticks = (1 + float(percent) / 100 for percent in locator.tick_values(100 * (low - 1), 100 * (high - 1)))
     return [tick for tick in ticks if low <= tick <= high]
@@ -216,11 +223,11 @@ def _percentage(ratio: float) -> str:
     return f"{percent:+g}%" if percent else "0"
 
 
-def _marks(axes: Axes, sheet: Sheet, verdict: str, look: Look) -> None:
-    places = [place for place, row in enumerate(sheet.rows) if row["verdict"] == verdict]
+def _draw_marks(axes: Axes, layout: Layout, verdict: str, mark: Mark) -> None:
+    places = [place for place, row in enumerate(layout.rows) if row["verdict"] == verdict]
     if not places:
         return
-    rows = [sheet.rows[place] for place in places]
+    rows = [layout.rows[place] for place in places]
     reach = [
         [row["change"] - _number(row["change_low"]) for row in rows],
         [_number(row["change_high"]) - row["change"] for row in rows],
@@ -229,21 +236,21 @@ def _marks(axes: Axes, sheet: Sheet, verdict: str, look: Look) -> None:
         [row["change"] for row in rows],
         places,
         xerr=reach,
-        fmt=look.marker,
-        color=look.colour,
+        fmt=mark.marker,
+        color=mark.colour,
         elinewidth=BAR_WIDTH,
         capsize=CAP,
         zorder=3,
-        **_mark(look),
+        **_marker_options(mark),
     )
     container[0].set_gid(f"verdict {verdict}")
 
 
-def _mark(look: Look) -> dict[str, Any]:
+def _marker_options(mark: Mark) -> dict[str, Any]:
     return {
         "markersize": MARKER_SIZE,
-        "markerfacecolor": "white" if look.hollow else look.colour,
-        "markeredgecolor": look.colour,
+        "markerfacecolor": "white" if mark.hollow else mark.colour,
+        "markeredgecolor": mark.colour,
         "markeredgewidth": 1.2,
     }
 
@@ -257,17 +264,17 @@ def _write_beside(axes: Axes, across: float, place: int, text: str, colour: str,
     axes.text(across, place, text, transform=where_to, color=colour, ha=side, va="center_baseline")
 
 
-def _legend(made: Figure, sheet: Sheet) -> None:
+def _legend(figure: Figure, layout: Layout) -> None:
     """Write the verdicts that occur with their marks, in one line over the axes."""
-    across, up = EDGE, 1 - (sheet.head - SCALE_ROOM - TITLE_LINE) / sheet.height
-    for verdict, look in LOOKS.items():
-        number = sum(row["verdict"] == verdict for row in sheet.rows)
+    across, up = EDGE, 1 - (layout.head - SCALE_ROOM - TITLE_LINE) / layout.height
+    for verdict, mark in MARKS.items():
+        number = sum(row["verdict"] == verdict for row in layout.rows)
         if not number:
             continue
-        place = [(across + SAMPLE / 2) / sheet.width]
-        made.add_artist(Line2D(place, [up], linestyle="none", marker=look.marker, **_mark(look)))
+        place = [(across + SAMPLE / 2) / layout.width]
+        figure.add_artist(Line2D(place, [up], linestyle="none", marker=mark.marker, **_marker_options(mark)))
         text = f"{number} {verdict}"
-        made.text((across + SAMPLE + PAD / 2) / sheet.width, up, text, color=ink(look.colour), va="center_baseline")
+        figure.text((across + SAMPLE + PAD / 2) / layout.width, up, text, color=ink(mark.colour), va="center_baseline")
         across += SAMPLE + PAD / 2 + text_width(text) + GAP
 
 

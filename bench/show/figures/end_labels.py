@@ -7,10 +7,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from bench.show.figures.line_axes import AXES_WIDTH, LABEL_GAP, LABEL_START, Sheet
+from bench.show.figures.line_axes import AXES_WIDTH, LABEL_GAP, LABEL_START, Panels
 from bench.show.figures.line_captions import reference
 from bench.show.figures.line_data import Line, Picture
-from bench.show.figures.line_styles import REFERENCE_WIDTH, reference_colour, strokes
+from bench.show.figures.line_styles import REFERENCE_WIDTH, line_styles, reference_colour
 from bench.show.figures.placement import spread
 from bench.show.figures.text_metrics import SMALL_SIZE
 from bench.show.palette import ink, style
@@ -22,30 +22,30 @@ LEADER_END, SAMPLE_START, SAMPLE_END = 0.16, 0.18, 0.56
 """From the axes to the end of a leader, and to the ends of a label's sample of its line, in inches."""
 
 
-def draw_labels(sheet: Sheet, picture: Picture) -> None:
+def draw_labels(panels: Panels, picture: Picture) -> None:
     """Write each line's name beside its end, with a leader and a sample of the line."""
-    found = strokes(picture, sheet.main.get_ylim())
-    ends = [_end(sheet.main, picture.xs, stroke.line) for stroke in found]
+    styles = line_styles(picture, panels.main.get_ylim())
+    ends = [_end(panels.main, picture.xs, line_style.line) for line_style in styles]
     if label := reference(picture):
-        ends.append((AXES_WIDTH, _inches(sheet.main, picture.xs[-1], 1.0)[1]))
-    tall = height(sheet.main)
+        ends.append((AXES_WIDTH, _inches(panels.main, picture.xs[-1], 1.0)[1]))
+    tall = height(panels.main)
     places = spread([y for _, y in ends], LABEL_GAP, LABEL_GAP / 2, tall)
-    for stroke, end, place in zip(found, ends, places, strict=False):
-        _leader(sheet.main, end, place, stroke.look.colour)
-        _sample(sheet.main, place, stroke.in_label)
-        _name(sheet.main, place, stroke.line.label, stroke.look.colour)
+    for line_style, end, place in zip(styles, ends, places, strict=False):
+        _leader(panels.main, end, place, line_style.style.colour)
+        _sample(panels.main, place, line_style.in_label)
+        _name(panels.main, place, line_style.line.label, line_style.style.colour)
     if label:
         colour = reference_colour(picture)
-        _leader(sheet.main, ends[-1], places[-1], colour)
-        _sample(sheet.main, places[-1], {"color": colour, "linewidth": REFERENCE_WIDTH})
-        _name(sheet.main, places[-1], label, colour)
+        _leader(panels.main, ends[-1], places[-1], colour)
+        _sample(panels.main, places[-1], {"color": colour, "linewidth": REFERENCE_WIDTH})
+        _name(panels.main, places[-1], label, colour)
 
 
-def draw_failures(sheet: Sheet, picture: Picture) -> None:
+def draw_failures(panels: Panels, picture: Picture) -> None:
     """Mark what failed: a row for each implementation and status, a symbol at each place."""
-    if not sheet.strip:
+    if not panels.strip:
         return
-    axes, count = sheet.strip, len(picture.failures)
+    axes, count = panels.strip, len(picture.failures)
     axes.set_ylim(count - 0.4, -0.6)
     axes.set_yticks(range(count), labels=[failure.status for failure in picture.failures], size=SMALL_SIZE)
     axes.tick_params(axis="y", length=0)

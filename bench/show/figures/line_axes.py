@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.show import units
-from bench.show.figures import ticks as scales
+from bench.show.figures import log_axis
 from bench.show.figures.line_captions import facts, notes, reference, title, x_label, y_label
 from bench.show.figures.line_data import Picture
 from bench.show.figures.page import EDGE, NOTE_LINE, head_height, tick_labels, write
@@ -22,7 +22,7 @@ LABEL_GAP, ROW_HEIGHT, STRIP_GAP = 0.185, 0.2, 0.12
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Panels:
     """A figure with its axes: `main` for the values, `strip` below it for what failed, None where nothing did."""
 
     figure: Figure
@@ -52,17 +52,17 @@ class Layout:
         return self.head + self.main + self.gap + self.strip + self.foot
 
 
-def sheet(picture: Picture) -> Sheet:
+def empty_panels(picture: Picture) -> Panels:
     """Return the empty sheet of a picture: everything but its lines, labels and failures."""
     width = _width(picture)
     subtitle = wrapped(facts(picture), width - 2 * EDGE)
     footnotes = wrapped(notes(picture), width - 2 * EDGE, SMALL_SIZE)
     layout = _layout(picture, width, len(subtitle), len(footnotes))
-    made = _axes(layout, Figure(figsize=(layout.width, layout.height), facecolor="white"))
-    write(made.figure, title(picture), subtitle, footnotes)
-    _horizontal(made, picture)
-    _vertical(made.main, picture)
-    return made
+    panels = _axes(layout, Figure(figsize=(layout.width, layout.height), facecolor="white"))
+    write(panels.figure, title(picture), subtitle, footnotes)
+    _horizontal(panels, picture)
+    _vertical(panels.main, picture)
+    return panels
 
 
 def _width(picture: Picture) -> float:
@@ -85,40 +85,40 @@ def _layout(picture: Picture, width: float, titles: int, footnotes: int) -> Layo
     )
 
 
-def _axes(layout: Layout, figure: Figure) -> Sheet:
+def _axes(layout: Layout, figure: Figure) -> Panels:
     def place(bottom: float, height: float) -> Axes:
         across, up = LEFT / layout.width, bottom / layout.height
         return figure.add_axes((across, up, AXES_WIDTH / layout.width, height / layout.height))
 
     main = place(layout.foot + layout.strip + layout.gap, layout.main)
-    return Sheet(figure, main, place(layout.foot, layout.strip) if layout.strip else None)
+    return Panels(figure, main, place(layout.foot, layout.strip) if layout.strip else None)
 
 
-def _horizontal(made: Sheet, picture: Picture) -> None:
-    ends = scales.padded(picture.xs[0], picture.xs[-1])
-    for axes in filter(None, (made.main, made.strip)):
+def _horizontal(panels: Panels, picture: Picture) -> None:
+    ends = log_axis.padded(picture.xs[0], picture.xs[-1])
+    for axes in filter(None, (panels.main, panels.strip)):
         axes.set_xscale("log")
         axes.set_xlim(ends)
         axes.set_xticks(picture.xs, labels=[])
         axes.set_xticks([], minor=True)
-    made.bottom.set_xticks(picture.xs, labels=tick_labels(picture.xs, ends, AXES_WIDTH))
-    made.bottom.set_xlabel(x_label(picture))
-    if made.strip:
-        made.main.tick_params(axis="x", length=0)
+    panels.bottom.set_xticks(picture.xs, labels=tick_labels(picture.xs, ends, AXES_WIDTH))
+    panels.bottom.set_xlabel(x_label(picture))
+    if panels.strip:
+        panels.main.tick_params(axis="x", length=0)
 
 
 def _vertical(axes: Axes, picture: Picture) -> None:
     ones = (1.0,) if picture.quantity.axis.relative else ()
-    ends = scales.limits(
+    ends = log_axis.limits(
         [*ones, *(value for line in picture.lines for value in line.values)],
         [low for line in picture.lines for low in line.lows],
         [high for line in picture.lines for high in line.highs],
     )
     unit = picture.quantity.metric.unit
-    round_numbers = scales.binary if unit is Unit.BYTES else scales.decimal
-    ticks = scales.ratios(*ends) if picture.quantity.axis.relative else round_numbers(*ends)
+    round_numbers = log_axis.binary if unit is Unit.BYTES else log_axis.decimal
+    ticks = log_axis.ratios(*ends) if picture.quantity.axis.relative else round_numbers(*ends)
     axes.set_yscale("log")
     axes.set_ylim(ends)
-    axes.set_yticks(ticks, labels=[units.said(tick, unit, trim=True) for tick in ticks])
+    axes.set_yticks(ticks, labels=[units.formatted(tick, unit, trim=True) for tick in ticks])
     axes.set_yticks([], minor=True)
     axes.set_ylabel(y_label(picture))

@@ -15,7 +15,7 @@ def title(picture: Picture) -> str:
 def facts(picture: Picture) -> list[str]:
     """Return what holds for the whole picture: layer, device, type, mode and the fixed values."""
     names = dict.fromkeys(row["device_name"] for row in picture.rows if row["device_name"])
-    fixed = [name for name in vars(picture.point) if name not in picture.moving]
+    fixed = [name for name in vars(picture.point) if name not in picture.varying]
     device, *others = [picture.point.device, *names]
     words = parts(picture.point, [name for name in fixed if name != "device"])
     return [words[0], f"{device} ({', '.join(others)})" if others else device, *words[1:]]
@@ -23,7 +23,7 @@ def facts(picture: Picture) -> list[str]:
 
 def x_label(picture: Picture) -> str:
     """Return what stands under the horizontal axis."""
-    follows = "  (token length = channels)" if "token_len" in picture.moving else ""
+    follows = "  (token length = channels)" if "token_len" in picture.varying else ""
     return f"{picture.axis.name} {picture.axis.symbol}{follows}"
 
 

@@ -76,7 +76,7 @@ class Picture:
         return any(line.allocator for line in self.lines)
 
     @property
-    def moving(self) -> set[str]:
+    def varying(self) -> set[str]:
         """The columns of the points that are not fixed in the picture."""
         return moving(self.axis, self.point) | ({ALLOCATOR} if self.by_allocator else set())
 
@@ -84,7 +84,7 @@ class Picture:
     def name(self) -> str:
         """The picture in one word: a file name that stays the same whatever else was measured."""
         by = "-allocator" if self.by_allocator else ""
-        return f"{self.quantity.name}-{self.axis.name}{by}-{self.point.short_name(self.moving)}"
+        return f"{self.quantity.name}-{self.axis.name}{by}-{self.point.short_name(self.varying)}"
 
 
 QUANTITIES = {metric.name: Quantity(metric, metric.axis) for metric in METRICS.values() if metric.axis}

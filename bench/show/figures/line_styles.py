@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench.plan.case import COLUMNS
-from bench.show.figures.line_axes import Sheet
+from bench.show.figures.line_axes import Panels
 from bench.show.figures.line_captions import reference
 from bench.show.figures.line_data import Line, Picture
 from bench.show.figures.page import GREY
@@ -31,11 +31,11 @@ STRIPE = 3.0
 
 
 @dataclass(frozen=True)
-class Stroke:
+class LineStyle:
     """A line as it is drawn: its look, its dashes with their offset in line widths, and its rank from the back."""
 
     line: Line
-    look: Style
+    style: Style
     dash: Dash
     offset: float
     rank: int
@@ -48,42 +48,44 @@ class Stroke:
     @property
     def in_label(self) -> dict[str, Any]:
         """The sample of the line beside its name: in its own dashes, also where it shares its place."""
-        return {**self._drawn(0, self.look.dash), "markevery": [1]}
+        return {**self._drawn(0, self.style.dash), "markevery": [1]}
 
     def _drawn(self, offset: float, dash: Dash) -> dict[str, Any]:
         return {
-            "color": self.look.colour,
+            "color": self.style.colour,
             "linewidth": LINE_WIDTH,
             "linestyle": (offset, dash) if dash else "solid",
-            "marker": self.look.marker,
+            "marker": self.style.marker,
             "markersize": max(MARKER_SIZE - MARKER_STEP * self.rank, MARKER_SIZE / 2),
-            "markerfacecolor": "white" if self.look.hollow else self.look.colour,
-            "markeredgecolor": self.look.colour,
+            "markerfacecolor": "white" if self.style.hollow else self.style.colour,
+            "markeredgecolor": self.style.colour,
             "markeredgewidth": 1.1,
             "zorder": 3 + self.rank / 100,
         }
 
 
-def strokes(picture: Picture, ends: tuple[float, float]) -> list[Stroke]:
+def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
     """Return how each line is drawn: solid ones first, those that coincide in stripes of one shared line."""
-    lines = sorted(picture.lines, key=lambda line: bool(_look(line).dash))
-    found: list[Stroke] = []
+    lines = sorted(picture.lines, key=lambda line: bool(_style_of(line).dash))
+    styles: list[LineStyle] = []
     for members in _coincident(lines, ends):
         for place, line in enumerate(members):
-            look, shared = _look(line), len(members) > 1
-            dash = (STRIPE, STRIPE * (len(members) - 1)) if shared else look.dash
-            found.append(Stroke(line, look, dash, -STRIPE * place if shared else 0.0, len(found)))
-    return found
+            style_of_line, shared = _style_of(line), len(members) > 1
+            dash = (STRIPE, STRIPE * (len(members) - 1)) if shared else style_of_line.dash
+            styles.append(LineStyle(line, style_of_line, dash, -STRIPE * place if shared else 0.0, len(styles)))
+    return styles
 
 
-def draw_lines(sheet: Sheet, picture: Picture) -> None:
+def draw_lines(panels: Panels, picture: Picture) -> None:
     """Draw every line with its band, and the rule at 1 where the quantity is a ratio."""
     if reference(picture):
-        sheet.main.axhline(1, color=reference_colour(picture), linewidth=REFERENCE_WIDTH, zorder=2.5, gid="reference")
-    for stroke in strokes(picture, sheet.main.get_ylim()):
-        name = stroke.line.label
-        sheet.main.fill_between(picture.xs, stroke.line.lows, stroke.line.highs, **_band(stroke, len(picture.lines)))
-        sheet.main.plot(picture.xs, stroke.line.values, gid=f"line {name}", **stroke.on_axes)
+        panels.main.axhline(1, color=reference_colour(picture), linewidth=REFERENCE_WIDTH, zorder=2.5, gid="reference")
+    for line_style in line_styles(picture, panels.main.get_ylim()):
+        name = line_style.line.label
+        panels.main.fill_between(
+            picture.xs, line_style.line.lows, line_style.line.highs, **_band(line_style, len(picture.lines))
+        )
+        panels.main.plot(picture.xs, line_style.line.values, gid=f"line {name}", **line_style.on_axes)
 
 
 def reference_colour(picture: Picture) -> str:
@@ -91,15 +93,15 @@ def reference_colour(picture: Picture) -> str:
     return style(picture.baseline).colour if picture.baseline else GREY
 
 
-def _look(line: Line) -> Style:
-    """Return the implementation's look; under another allocator than the usual one dotted, its markers hollow."""
-    look = style(line.implementation)
+def _style_of(line: Line) -> Style:
+    """Return the implementation's style; under another allocator than the usual one dotted, with hollow markers."""
+    own = style(line.implementation)
     usual = line.allocator in ("", COLUMNS["allocator"].usual)
-    return look if usual else replace(look, dash=DOTTED, hollow=True)
+    return own if usual else replace(own, dash=DOTTED, hollow=True)
 
 
-def _band(stroke: Stroke, number: int) -> dict[str, Any]:
-    colour = stroke.look.colour
+def _band(line_style: LineStyle, number: int) -> dict[str, Any]:
+    colour = line_style.style.colour
     face, edge = (colour, min(MOST_ALPHA, BAND_ALPHA / number)), (colour, EDGE_ALPHA)
     return {"facecolor": face, "edgecolor": edge, "linewidth": EDGE_WIDTH, "zorder": 2}
 

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bench.show.figures.end_labels import draw_failures, draw_labels
-from bench.show.figures.line_axes import sheet
+from bench.show.figures.line_axes import empty_panels
 from bench.show.figures.line_data import Picture, pictures
 from bench.show.figures.line_styles import draw_lines
 from bench.show.figures.page import Drawing, styled
@@ -20,8 +20,8 @@ def figures(table: pd.DataFrame) -> Iterator[Drawing]:
 def figure(picture: Picture) -> Figure:
     """Return the picture as a figure."""
     with styled():
-        made = sheet(picture)
-        draw_lines(made, picture)
-        draw_labels(made, picture)
-        draw_failures(made, picture)
-    return made.figure
+        panels = empty_panels(picture)
+        draw_lines(panels, picture)
+        draw_labels(panels, picture)
+        draw_failures(panels, picture)
+    return panels.figure

@@ -9,7 +9,7 @@ from matplotlib import style as mpl_style
 from matplotlib.figure import Figure
 
 from bench.plan.errors import WrongRequest
-from bench.show.figures import ticks as scales
+from bench.show.figures import log_axis
 from bench.show.figures.text_metrics import FONT, SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, text_width
 
 PNG_DPI = 160
@@ -82,7 +82,7 @@ def tick_labels(places: Sequence[int], ends: tuple[float, float], width: float) 
     """
     scale = width / math.log(ends[1] / ends[0])
     last = len(places) - 1
-    written = scales.spaced(
+    written = log_axis.spaced(
         [math.log(place) * scale for place in places],
         [text_width(f"{place}") + TICK_GAP for place in places],
         [last, 0, *range(last - 1, 0, -1)],

@@ -9,42 +9,42 @@ Span = tuple[float, float]
 """The lower and the upper end of a mark with its interval."""
 
 
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return positions as near as possible to the wanted ones, at least `gap` apart and between low and high.
+def spread(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Return positions as near as possible to the targets, at least `gap` apart and between low and high.
 
-    They keep the order of the wanted ones. Where there is too little room for all, they go beyond `low`.
+    They keep the order of the targets. If there is too little room for all, they go beyond `low`.
     """
-    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
-    placed = _apart([wanted[index] for index in order], gap)
-    placed = _inside(placed, gap, low, high)
-    positions = dict(zip(order, placed, strict=True))
-    return [positions[index] for index in range(len(wanted))]
+    order = sorted(range(len(targets)), key=lambda index: targets[index])
+    apart = _apart([targets[index] for index in order], gap)
+    apart = _inside(apart, gap, low, high)
+    positions = dict(zip(order, apart, strict=True))
+    return [positions[index] for index in range(len(targets))]
 
 
-def _apart(wanted: Sequence[float], gap: float) -> list[float]:
+def _apart(targets: Sequence[float], gap: float) -> list[float]:
     # less their place in the row, positions a gap apart merely don't fall
-    rising = isotonic_regression([position - place * gap for place, position in enumerate(wanted)]).x
+    rising = isotonic_regression([position - place * gap for place, position in enumerate(targets)]).x
     return [position + place * gap for place, position in enumerate(rising.tolist())]
 
 
-def _inside(placed: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    count = len(placed)
-    raised = [max(position, low + place * gap) for place, position in enumerate(placed)]
+def _inside(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    count = len(positions)
+    raised = [max(position, low + place * gap) for place, position in enumerate(positions)]
     return [min(position, high - (count - 1 - place) * gap) for place, position in enumerate(raised)]
 
 
-def asides(spans: Sequence[Span]) -> list[float]:
+def sideways_steps(spans: Sequence[Span]) -> list[float]:
     """Return by how many steps each mark moves to the right, below 0 to the left, so that none overlaps another.
 
     A mark that overlaps no other stays at 0, and so does one that is missing: its ends are NaN.
     Marks that overlap, each with the next, are centred together.
     """
-    moved = [0.0] * len(spans)
+    steps = [0.0] * len(spans)
     for group in _overlapping(spans):
         columns = _columns([spans[index] for index in group])
         for index, column in zip(group, columns, strict=True):
-            moved[index] = column - max(columns) / 2
-    return moved
+            steps[index] = column - max(columns) / 2
+    return steps
 
 
 def _overlapping(spans: Sequence[Span]) -> list[list[int]]:

@@ -7,11 +7,11 @@ from bench.show.point_text import counted, parts
 from bench.store.profile import Profile
 
 
-def facts(profiles: Sequence[Profile], moving: Collection[str] = ()) -> list[str]:
+def facts(profiles: Sequence[Profile], varying: Collection[str] = ()) -> list[str]:
     """Return what holds for all profiles: layer, device, type, mode and the values that are fixed."""
     point = profiles[0].case.point
     names = dict.fromkeys(each.origin.device_name for each in profiles if each.origin.device_name)
-    layer, *words = parts(point, [name for name in POINT_COLUMNS if name not in ("device", *moving)])
+    layer, *words = parts(point, [name for name in POINT_COLUMNS if name not in ("device", *varying)])
     return [layer, f"{point.device} ({', '.join(names)})" if names else point.device, *words]
 
 

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from bench.analyse.series import Row, by, point_of
 from bench.plan.case import COLUMNS, Point
 from bench.show import units
-from bench.show.figures import page
-from bench.show.figures import ticks as scales
+from bench.show.figures import log_axis, page
 from bench.show.figures.line_axes import AXES_HEIGHT, AXES_WIDTH, FOOT, LABEL_GAP
 from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, styled
 from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
@@ -60,11 +59,11 @@ def figures(table: pd.DataFrame) -> Iterator[Drawing]:
 
 def settings(table: pd.DataFrame) -> Iterator[Rates]:
     """Yield what there is to draw: the rows with a rate and with ceilings, by layer, device, dtype, mode and so on."""
-    found: dict[tuple[object, ...], list[Row]] = {}
+    settings: dict[tuple[object, ...], list[Row]] = {}
     for row in plain(table):
         if is_measured(row) and row["flops_per_s"] is not None and roof_of(row) is not None:
-            found.setdefault(tuple(row[name] for name in FIXED), []).append(row)
-    for rows in found.values():
+            settings.setdefault(tuple(row[name] for name in FIXED), []).append(row)
+    for rows in settings.values():
         works = [work for row in rows if (work := work_of(point_of(row), row))]
         highest = functools.reduce(Roof.raised, [roof for row in rows if (roof := roof_of(row))])
         yield Rates(point_of(rows[0]), tuple(rows), tuple(work.intensity for work in works), highest)
@@ -84,15 +83,15 @@ def _figure(rates: Rates) -> Figure:
     foot = FOOT + NOTE_LINE * len(footnotes)
     tall = max(AXES_HEIGHT, LABEL_GAP * (len(names) + 1))
     height = page.head_height(len(subtitle)) + tall + foot
-    made = Figure(figsize=(width, height), facecolor="white")
-    axes = made.add_axes((LEFT / width, foot / height, AXES_WIDTH / width, tall / height))
+    figure = Figure(figsize=(width, height), facecolor="white")
+    axes = figure.add_axes((LEFT / width, foot / height, AXES_WIDTH / width, tall / height))
     _scale(axes, rates)
     _roof(axes, rates.roof)
     for number, (name, rows) in enumerate(names.items()):
         _marks(axes, name, rates, rows)
         _name(axes, name, 1 - LABEL_GAP * (number + 0.5) / tall)
-    page.write(made, "Rate against operations per byte, and the device's ceilings", subtitle, footnotes)
-    return made
+    page.write(figure, "Rate against operations per byte, and the device's ceilings", subtitle, footnotes)
+    return figure
 
 
 def _facts(rates: Rates) -> list[str]:
@@ -108,16 +107,16 @@ def _notes(rates: Rates) -> Iterator[str]:
 
 
 def _scale(axes: Axes, rates: Rates) -> None:
-    shown = [*rates.intensities, rates.roof.ridge]
-    left, right = min(shown) / ROOM, max(shown) * ROOM
+    intensities = [*rates.intensities, rates.roof.ridge]
+    left, right = min(intensities) / ROOM, max(intensities) * ROOM
     values = [row["flops_per_s"] for row in rates.rows]
     ceilings = [rates.roof.reached(left), rates.roof.reached(right)]
-    ends = scales.padded(min(*values, *ceilings), max(*values, *ceilings))
+    ends = log_axis.padded(min(*values, *ceilings), max(*values, *ceilings))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(left, right)
     axes.set_ylim(ends)
-    across, up = scales.decimal(left, right), scales.decimal(*ends)
+    across, up = log_axis.decimal(left, right), log_axis.decimal(*ends)
     axes.set_xticks(across, labels=[f"{tick:g}" for tick in across])
     axes.set_yticks(up, labels=[units.rate(tick, "FLOP/s", trim=True) for tick in up])
     axes.set_xticks([], minor=True)
@@ -131,9 +130,9 @@ def _roof(axes: Axes, roof: Roof) -> None:
     xs = np.array([low, roof.ridge, high])
     axes.plot(xs, [roof.reached(x) for x in xs], color=INK, linewidth=ROOF_WIDTH, zorder=2.5, gid="roof")
     flat, slope = units.rate(roof.flops_per_s, "FLOP/s"), units.rate(roof.bytes_per_s, "B/s")
-    said: dict[str, Any] = {"color": GREY, "size": SMALL_SIZE, "textcoords": "offset points", "va": "bottom"}
-    axes.annotate(f"matrix products {flat}", (high, roof.flops_per_s), xytext=(0, 4), ha="right", **said)
-    axes.annotate(f"copy {slope}", (low, roof.reached(low)), xytext=(10, 0), **said)
+    text_options: dict[str, Any] = {"color": GREY, "size": SMALL_SIZE, "textcoords": "offset points", "va": "bottom"}
+    axes.annotate(f"matrix products {flat}", (high, roof.flops_per_s), xytext=(0, 4), ha="right", **text_options)
+    axes.annotate(f"copy {slope}", (low, roof.reached(low)), xytext=(10, 0), **text_options)
 
 
 def _marks(axes: Axes, name: str, rates: Rates, rows: Sequence[Row]) -> None:
@@ -158,13 +157,13 @@ def _name(axes: Axes, name: str, place: float) -> None:
 
 
 def _look(name: str) -> dict[str, Any]:
-    look = style(name)
+    own = style(name)
     return {
         "linestyle": "none",
-        "marker": look.marker,
+        "marker": own.marker,
         "markersize": MARK_SIZE,
-        "markerfacecolor": "white" if look.hollow else look.colour,
-        "markeredgecolor": look.colour,
+        "markerfacecolor": "white" if own.hollow else own.colour,
+        "markeredgecolor": own.colour,
         "alpha": MARK_ALPHA,
         "zorder": 3,
     }

@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.analyse.scaling import Scaling, scalings
-from bench.show.figures import page
-from bench.show.figures import scaling_panels as panels
+from bench.show.figures import page, scaling_panels
 from bench.show.figures.line_axes import (
     AXES_HEIGHT,
     AXES_WIDTH,
@@ -50,49 +49,49 @@ def figure(of: Scaling) -> Figure:
 
 
 def _latencies(of: Scaling) -> Picture:
-    found = picture(of.rows, LATENCY, of.axis, None)
-    assert found is not None, "a series holds latencies"
-    return found
+    latencies = picture(of.rows, LATENCY, of.axis, None)
+    assert latencies is not None, "a series holds latencies"
+    return latencies
 
 
-def _figure(of: Scaling, shown: Picture) -> Figure:
-    width, drawn = _width(of, shown), list(_panels(of, shown))
-    subtitle = wrapped(facts(shown), width - 2 * EDGE)
-    footnotes = wrapped(list(_notes(of, shown)), width - 2 * EDGE, SMALL_SIZE)
-    *tops, end = accumulate([tall + GAP for tall, _ in drawn], initial=page.head_height(len(subtitle)))
+def _figure(of: Scaling, latencies: Picture) -> Figure:
+    width, panels = _width(of, latencies), list(_panels(of, latencies))
+    subtitle = wrapped(facts(latencies), width - 2 * EDGE)
+    footnotes = wrapped(list(_notes(of, latencies)), width - 2 * EDGE, SMALL_SIZE)
+    *tops, end = accumulate([tall + GAP for tall, _ in panels], initial=page.head_height(len(subtitle)))
     height = end - GAP + FOOT + NOTE_LINE * len(footnotes)
-    made = Figure(figsize=(width, height), facecolor="white")
-    for top, (tall, draw_on) in zip(tops, drawn, strict=True):
-        axes = made.add_axes((LEFT / width, 1 - (top + tall) / height, AXES_WIDTH / width, tall / height))
-        panels.along(axes, shown.xs)
+    figure = Figure(figsize=(width, height), facecolor="white")
+    for top, (tall, draw_on) in zip(tops, panels, strict=True):
+        axes = figure.add_axes((LEFT / width, 1 - (top + tall) / height, AXES_WIDTH / width, tall / height))
+        scaling_panels.set_horizontal_scale(axes, latencies.xs)
         draw_on(axes)
-    bottom = made.axes[-1]
-    bottom.set_xticks(shown.xs, labels=page.tick_labels(shown.xs, bottom.get_xlim(), AXES_WIDTH))
-    bottom.set_xlabel(x_label(shown))
-    page.write(made, f"How latency and memory grow with {of.axis.name}", subtitle, footnotes)
-    return made
+    bottom = figure.axes[-1]
+    bottom.set_xticks(latencies.xs, labels=page.tick_labels(latencies.xs, bottom.get_xlim(), AXES_WIDTH))
+    bottom.set_xlabel(x_label(latencies))
+    page.write(figure, f"How latency and memory grow with {of.axis.name}", subtitle, footnotes)
+    return figure
 
 
-def _panels(of: Scaling, shown: Picture) -> Iterator[Panel]:
+def _panels(of: Scaling, latencies: Picture) -> Iterator[Panel]:
     if of.crossovers:
-        yield ROW_HEIGHT * len(of.crossovers), partial(panels.crossovers, found=of.crossovers)
-    tall = max(AXES_HEIGHT, LABEL_GAP * (len(shown.lines) + 2))
-    yield tall, partial(panels.latency, of=of, shown=shown)
+        yield ROW_HEIGHT * len(of.crossovers), partial(scaling_panels.crossovers, changes=of.crossovers)
+    tall = max(AXES_HEIGHT, LABEL_GAP * (len(latencies.lines) + 2))
+    yield tall, partial(scaling_panels.latency, of=of, picture=latencies)
     for label, exponents in (
         ("exponent\nof latency", {growth.implementation: growth.latency for growth in of.growths}),
         ("exponent of\npeak memory", {growth.implementation: growth.memory for growth in of.growths}),
     ):
         if any(exponents.values()):
-            yield PANEL, partial(panels.exponents, label=label, found=exponents)
+            yield PANEL, partial(scaling_panels.exponents, label=label, exponents_of=exponents)
 
 
-def _width(of: Scaling, shown: Picture) -> float:
-    words = [*(line.label for line in shown.lines), *map(panels.change, of.crossovers)]
+def _width(of: Scaling, latencies: Picture) -> float:
+    words = [*(line.label for line in latencies.lines), *map(scaling_panels.change, of.crossovers)]
     return LEFT + AXES_WIDTH + LABEL_START + max(map(text_width, words)) + EDGE
 
 
-def _notes(of: Scaling, shown: Picture) -> Iterator[str]:
-    band, *origin = notes(shown)
+def _notes(of: Scaling, latencies: Picture) -> Iterator[str]:
+    band, *origin = notes(latencies)
     yield band.replace("band", "bars")
     yield "marks that would overlap stand side by side on grey, each at the height of its own time"
     if any(growth.fit for growth in of.growths):

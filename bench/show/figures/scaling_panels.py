@@ -14,12 +14,12 @@ from bench.analyse.crossover import Crossover
 from bench.analyse.scaling import Exponent, Growth, Scaling
 from bench.analyse.statistics import Array
 from bench.show import intervals, units
-from bench.show.figures import ticks as scales
+from bench.show.figures import log_axis
 from bench.show.figures.end_labels import draw_labels, height
-from bench.show.figures.line_axes import AXES_WIDTH, LABEL_START, Sheet
+from bench.show.figures.line_axes import AXES_WIDTH, LABEL_START, Panels
 from bench.show.figures.line_data import Line, Picture
-from bench.show.figures.line_styles import LINE_WIDTH, Stroke, strokes
-from bench.show.figures.placement import Span, asides
+from bench.show.figures.line_styles import LINE_WIDTH, LineStyle, line_styles
+from bench.show.figures.placement import Span, sideways_steps
 from bench.show.palette import ink, style
 from impls.catalogue import Style
 
@@ -31,7 +31,7 @@ LABEL_PLACE = -0.11
 
 CURVE_POINTS = 200
 
-ASIDE = 0.012
+SIDE_STEP = 0.012
 """Marks that would overlap stand so far apart, as a share of the width, or nearer if the next place is near."""
 
 CURVE_WIDTH, BAR_WIDTH, MARKER_SIZE, CAP, ALPHA = 1.4, 1.0, 4.5, 1.6, 0.85
@@ -49,36 +49,36 @@ USUAL = (0.0, 1.0, 2.0)
 """Exponents that one looks for: constant, linear, quadratic."""
 
 
-def along(axes: Axes, places: Sequence[int]) -> None:
+def set_horizontal_scale(axes: Axes, places: Sequence[int]) -> None:
     """Give axes the horizontal scale that all panels share, without numbers."""
     axes.set_xscale("log")
-    axes.set_xlim(scales.padded(places[0], places[-1]))
+    axes.set_xlim(log_axis.padded(places[0], places[-1]))
     axes.set_xticks(places, labels=[])
     axes.set_xticks([], minor=True)
     axes.tick_params(axis="x", length=0)
 
 
-def latency(axes: Axes, of: Scaling, shown: Picture) -> None:
+def latency(axes: Axes, of: Scaling, picture: Picture) -> None:
     """Draw each implementation's latencies with their intervals, and its curve, or straight lines without one."""
-    _vertical(axes, shown)
+    _vertical(axes, picture)
     growths = {growth.implementation: growth for growth in of.growths}
-    curves = {line.label: _curve(growths[line.implementation], shown.xs, line.values) for line in shown.lines}
-    lines = {line.label: line for line in shown.lines}
-    smooth = replace(shown, lines=tuple(_on(curves[line.label], shown.xs, line) for line in shown.lines))
-    asides = _asides(axes, shown)
-    for stroke in strokes(smooth, axes.get_ylim()):
-        label = stroke.line.label
-        _implementation(axes, shown.xs, stroke, lines[label], curves[label], asides[label])
+    curves = {line.label: _curve(growths[line.implementation], picture.xs, line.values) for line in picture.lines}
+    lines = {line.label: line for line in picture.lines}
+    smooth = replace(picture, lines=tuple(_on(curves[line.label], picture.xs, line) for line in picture.lines))
+    side_factors = _side_factors(axes, picture)
+    for line_style in line_styles(smooth, axes.get_ylim()):
+        label = line_style.line.label
+        _implementation(axes, picture.xs, line_style, lines[label], curves[label], side_factors[label])
     for each in of.crossovers:
         axes.axvline(each.tokens.value, color=style(each.after).colour, linewidth=0.8, linestyle=(0, (1, 2)), zorder=2)
     figure = axes.get_figure(root=True)
     assert isinstance(figure, Figure)
-    draw_labels(Sheet(figure, axes, None), smooth)
+    draw_labels(Panels(figure, axes, None), smooth)
 
 
-def exponents(axes: Axes, label: str, found: Mapping[str, Sequence[Exponent]]) -> None:
+def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Exponent]]) -> None:
     """Draw the exponents between their places, all implementations side by side."""
-    slopes = [each.slope for of in found.values() for each in of]
+    slopes = [each.slope for of in exponents_of.values() for each in of]
     low, high = min(*USUAL, *(slope.value for slope in slopes)), max(*USUAL, *(slope.value for slope in slopes))
     known = [slope for slope in slopes if slope.is_known]
     bottom = max(low - REACH, min([low, *(slope.low for slope in known)])) - MARGIN
@@ -86,21 +86,21 @@ def exponents(axes: Axes, label: str, found: Mapping[str, Sequence[Exponent]]) -
     axes.set_ylim(bottom, top)
     axes.set_yticks(range(math.ceil(bottom), math.floor(top) + 1))
     _label(axes, label)
-    for number, (implementation, of) in enumerate(found.items(), start=1):
-        share = number / (len(found) + 1)
+    for number, (implementation, of) in enumerate(exponents_of.items(), start=1):
+        share = number / (len(exponents_of) + 1)
         xs = [each.start ** (1 - share) * each.end**share for each in of]
         values, lows, highs = np.array([(e.slope.value, e.slope.low, e.slope.high) for e in of]).reshape(-1, 3).T
         gid = f"{' '.join(label.split())} {implementation}"
         _marks(axes, np.array(xs), values, np.stack([values - lows, highs - values]), style(implementation), gid)
 
 
-def crossovers(axes: Axes, found: Sequence[Crossover]) -> None:
+def crossovers(axes: Axes, changes: Sequence[Crossover]) -> None:
     """Draw a row for each crossover: its place, its interval as far as the axis goes, and in words who follows whom."""
-    axes.set_ylim(len(found) - 0.4, -0.6)
+    axes.set_ylim(len(changes) - 0.4, -0.6)
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
     low, high = axes.get_xlim()
-    for row, each in enumerate(found):
+    for row, each in enumerate(changes):
         colour, at = style(each.after).colour, each.tokens
         gid = f"crossover {each.before} {each.after}"
         if at.is_known:
@@ -123,13 +123,13 @@ def change(of: Crossover) -> str:
     return f"{of.before} → {of.after} {intervals.place(of.tokens)}"
 
 
-def _vertical(axes: Axes, shown: Picture) -> None:
-    ends = scales.limits(
-        [value for line in shown.lines for value in line.values],
-        [low for line in shown.lines for low in line.lows],
-        [high for line in shown.lines for high in line.highs],
+def _vertical(axes: Axes, picture: Picture) -> None:
+    ends = log_axis.limits(
+        [value for line in picture.lines for value in line.values],
+        [low for line in picture.lines for low in line.lows],
+        [high for line in picture.lines for high in line.highs],
     )
-    ticks = scales.decimal(*ends)
+    ticks = log_axis.decimal(*ends)
     axes.set_yscale("log")
     axes.set_ylim(ends)
     axes.set_yticks(ticks, labels=[units.seconds(tick, trim=True) for tick in ticks])
@@ -142,16 +142,18 @@ def _label(axes: Axes, text: str) -> None:
     axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
 
 
-def _implementation(axes: Axes, places: Sequence[int], stroke: Stroke, line: Line, curve: Curve, asides: Array) -> None:
+def _implementation(
+    axes: Axes, places: Sequence[int], line_style: LineStyle, line: Line, curve: Curve, side_factors: Array
+) -> None:
     """Draw a curve, and the marks of its line at their values, moved sideways by a factor of the place each."""
     known = np.isfinite(line.values)
-    rows = (places, line.values, line.lows, line.highs, asides)
-    xs, values, lows, highs, aside = (np.asarray(row)[known] for row in rows)
-    along_it = np.geomspace(xs[0], xs[-1], CURVE_POINTS)
-    look = {**stroke.on_axes, "marker": "none", "linewidth": CURVE_WIDTH}
-    axes.plot(along_it, curve(along_it), gid=f"curve {line.label}", **look)
+    rows = (places, line.values, line.lows, line.highs, side_factors)
+    xs, values, lows, highs, side_factor = (np.asarray(row)[known] for row in rows)
+    curve_xs = np.geomspace(xs[0], xs[-1], CURVE_POINTS)
+    options = {**line_style.on_axes, "marker": "none", "linewidth": CURVE_WIDTH}
+    axes.plot(curve_xs, curve(curve_xs), gid=f"curve {line.label}", **options)
     reach = np.stack([values - lows, highs - values])
-    _marks(axes, xs * aside, values, reach, stroke.look, f"latency {line.label}")
+    _marks(axes, xs * side_factor, values, reach, line_style.style, f"latency {line.label}")
 
 
 def _curve(growth: Growth, places: Sequence[int], values: Sequence[float]) -> Curve:
@@ -172,27 +174,29 @@ def _on(curve: Curve, places: Sequence[int], line: Line) -> Line:
     return replace(line, values=tuple(values.tolist()))
 
 
-def _asides(axes: Axes, shown: Picture) -> dict[str, Array]:
+def _side_factors(axes: Axes, picture: Picture) -> dict[str, Array]:
     """Return for each line the factors by which its marks move sideways, and shade the places that have such marks.
 
     Only marks that would overlap move, and only sideways: the height of a mark is its value.
     """
-    steps = np.array([asides(_spans(axes, shown, place)) for place in range(len(shown.xs))])  # [places, lines]
+    steps = np.array(
+        [sideways_steps(_spans(axes, picture, place)) for place in range(len(picture.xs))]
+    )  # [places, lines]
     low, high = axes.get_xlim()
-    nearest, most = float(np.min(np.diff(np.log(shown.xs)))), 2 * float(np.abs(steps).max()) + 1
-    step = min(ASIDE * math.log(high / low), 0.8 * nearest / most)
+    nearest, most = float(np.min(np.diff(np.log(picture.xs)))), 2 * float(np.abs(steps).max()) + 1
+    step = min(SIDE_STEP * math.log(high / low), 0.8 * nearest / most)
     if most > 1:
-        for x in shown.xs:
+        for x in picture.xs:
             reach = math.exp(most / 2 * step)
             axes.axvspan(x / reach, x * reach, color=BAND, linewidth=0, zorder=0.4, gid=f"place {x}")
-    return dict(zip((line.label for line in shown.lines), np.exp(step * steps).T, strict=True))
+    return dict(zip((line.label for line in picture.lines), np.exp(step * steps).T, strict=True))
 
 
-def _spans(axes: Axes, shown: Picture, place: int) -> list[Span]:
+def _spans(axes: Axes, picture: Picture, place: int) -> list[Span]:
     """Return the vertical ends of all marks of a place with their intervals, in logarithms; NaN for a missing one."""
     low, high = np.log(axes.get_ylim())
     room = MARK_HEIGHT / height(axes) * float(high - low) / 2
-    marks = np.log([(line.values[place], line.lows[place], line.highs[place]) for line in shown.lines])
+    marks = np.log([(line.values[place], line.lows[place], line.highs[place]) for line in picture.lines])
     return [(float(np.fmin(value - room, bottom)), float(np.fmax(value + room, top))) for value, bottom, top in marks]
 
 

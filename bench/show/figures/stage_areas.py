@@ -14,8 +14,7 @@ from matplotlib.patheffects import withStroke
 from bench.analyse.series import TOKENS, moving
 from bench.analyse.stage_growth import StageGrowth, stage_growths
 from bench.show import units
-from bench.show.figures import page
-from bench.show.figures import ticks as scales
+from bench.show.figures import log_axis, page
 from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_height, styled, write
 from bench.show.figures.placement import spread
 from bench.show.figures.profile_captions import facts, origins
@@ -76,14 +75,14 @@ def _figure(of: StageGrowth) -> Figure:
     footnotes = wrapped(list(_notes(of)), width - 2 * EDGE, SMALL_SIZE)
     foot = FOOT + NOTE_LINE * len(footnotes)
     height = head_height(len(subtitle)) + AXES_HEIGHT + foot
-    made = Figure(figsize=(width, height), facecolor="white")
-    axes = made.add_axes((LEFT / width, foot / height, AXES_WIDTH / width, AXES_HEIGHT / height))
+    figure = Figure(figsize=(width, height), facecolor="white")
+    axes = figure.add_axes((LEFT / width, foot / height, AXES_WIDTH / width, AXES_HEIGHT / height))
     _frame(axes, of.places)
     _areas(axes, of)
     _quadratic(axes, of)
     _labels(axes, of)
-    write(made, TITLE, subtitle, footnotes)
-    return made
+    write(figure, TITLE, subtitle, footnotes)
+    return figure
 
 
 def _notes(of: StageGrowth) -> Iterator[str]:
@@ -108,14 +107,14 @@ def _frame(axes: Axes, places: Sequence[int]) -> None:
 
 def _areas(axes: Axes, of: StageGrowth) -> None:
     stages = stacked(of)
-    drawn = axes.stackplot(
+    areas = axes.stackplot(
         of.places,
         [of.share_of([stage]) for stage in stages],
         colors=[stage_colour(stage) for stage in stages],
         edgecolor="white",
         linewidth=0.5,
     )
-    for stage, area in zip(stages, drawn, strict=True):
+    for stage, area in zip(stages, areas, strict=True):
         area.set_gid(f"area {stage}")
 
 
@@ -123,13 +122,13 @@ def _quadratic(axes: Axes, of: StageGrowth) -> None:
     """Draw the sum of the quadratic stages with its share at each place, and the half that it passes."""
     shares = of.share_of(QUADRATIC)
     axes.axhline(HALF, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-    look: dict[str, Any] = {"color": INK, "linewidth": 2, "marker": "o", "markersize": 5, "clip_on": False}
-    axes.plot(of.places, shares, gid="quadratic", **look)
+    options: dict[str, Any] = {"color": INK, "linewidth": 2, "marker": "o", "markersize": 5, "clip_on": False}
+    axes.plot(of.places, shares, gid="quadratic", **options)
     texts = [f"{share:.0%}" for share in shares]
     widths = [text_width(text, bold=True) + 2 * GAP for text in texts]
     centres = [_centre(of, place, width) for place, width in zip(of.places, widths, strict=True)]
     last = len(texts) - 1
-    for index in scales.spaced(centres, widths, [last, 0, *range(1, last)]):
+    for index in log_axis.spaced(centres, widths, [last, 0, *range(1, last)]):
         _share(axes, centres[index], shares[index], texts[index], f"share {of.places[index]}")
 
 
@@ -164,9 +163,9 @@ def _labels(axes: Axes, of: StageGrowth) -> None:
     stages = stacked(of)
     last = [of.share_of([stage])[-1] for stage in stages]
     tops = list(accumulate(last))
-    wanted = [(top - share / 2) * AXES_HEIGHT for top, share in zip(tops, last, strict=True)]
-    places = spread(wanted, LABEL_GAP, LABEL_GAP / 2, AXES_HEIGHT - LABEL_GAP / 2)
-    for stage, start, place in zip(stages, wanted, places, strict=True):
+    middles = [(top - share / 2) * AXES_HEIGHT for top, share in zip(tops, last, strict=True)]
+    places = spread(middles, LABEL_GAP, LABEL_GAP / 2, AXES_HEIGHT - LABEL_GAP / 2)
+    for stage, start, place in zip(stages, middles, places, strict=True):
         _beside(axes, stage, start, place)
         axes.text(
             1 + (LEADER + SQUARE + GAP) / AXES_WIDTH,
@@ -182,8 +181,8 @@ def _labels(axes: Axes, of: StageGrowth) -> None:
 def _beside(axes: Axes, stage: str, start: float, place: float) -> None:
     """Draw the leader from an area to its label, and the label's colour."""
     across = [1, 1 + LEADER / AXES_WIDTH]
-    look: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
-    axes.add_line(Line2D(across, [start / AXES_HEIGHT, place / AXES_HEIGHT], color=GREY, linewidth=0.7, **look))
+    options: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
+    axes.add_line(Line2D(across, [start / AXES_HEIGHT, place / AXES_HEIGHT], color=GREY, linewidth=0.7, **options))
     corner = (across[1], (place - SQUARE / 2) / AXES_HEIGHT)
     size = SQUARE / AXES_WIDTH, SQUARE / AXES_HEIGHT
-    axes.add_patch(Rectangle(corner, *size, facecolor=stage_colour(stage), edgecolor="none", **look))
+    axes.add_patch(Rectangle(corner, *size, facecolor=stage_colour(stage), edgecolor="none", **options))

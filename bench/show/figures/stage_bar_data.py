@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.profile import time_s
-from bench.show.operator_categories import FAMILY_COLOURS, OTHER, family
+from bench.show.operator_categories import CATEGORY_COLOURS, OTHER, category
 from bench.show.palette import stage_colour
 from bench.store.profile import BACKWARD, Operator, Profile
 
@@ -73,13 +73,13 @@ def _operators(operators: Sequence[Operator]) -> tuple[Segment, ...]:
     """Return the largest operators in the order of the work they do, and all others as one at the end."""
     ordered = sorted(operators, key=time_s, reverse=True)
     least_s = LEAST_NAMED * sum(map(time_s, ordered))
-    named = [operator for operator in ordered[:MOST_NAMED] if time_s(operator) >= least_s]
-    rest = ordered[len(named) :]
-    places = list(FAMILY_COLOURS)
-    named.sort(key=lambda operator: places.index(family(operator.name)))
-    segments = [Segment(short(each.name), time_s(each), FAMILY_COLOURS[family(each.name)]) for each in named]
+    largest = [operator for operator in ordered[:MOST_NAMED] if time_s(operator) >= least_s]
+    rest = ordered[len(largest) :]
+    places = list(CATEGORY_COLOURS)
+    largest.sort(key=lambda operator: places.index(category(operator.name)))
+    segments = [Segment(short(each.name), time_s(each), CATEGORY_COLOURS[category(each.name)]) for each in largest]
     if rest:
-        segments.append(Segment(f"{len(rest)} {OTHER}", sum(map(time_s, rest)), FAMILY_COLOURS[OTHER]))
+        segments.append(Segment(f"{len(rest)} {OTHER}", sum(map(time_s, rest)), CATEGORY_COLOURS[OTHER]))
     return tuple(segments)
 
 

@@ -35,7 +35,7 @@ HATCH, HATCH_COLOUR = "////", "#ffffff90"
 
 
 @dataclass(frozen=True)
-class Row:
+class BarRow:
     """A bar with where it stands: the depth of its upper edge, and the names under it, line by line."""
 
     bar: Bar
@@ -67,22 +67,22 @@ def figure(profiles: Sequence[Profile]) -> Figure:
         return _figure(profiles, bars(profiles))
 
 
-def _figure(profiles: Sequence[Profile], shown: Sequence[Bar]) -> Figure:
-    end_s = max(max(bar.sum_s, bar.timed_s) for bar in shown)
-    rows = list(_rows(shown, AXES_WIDTH / end_s))
-    left = EDGE + max(text_width(bar.implementation, bold=True) for bar in shown) + BESIDE
-    width = left + AXES_WIDTH + BESIDE + max(text_width(line) for bar in shown for line in whole(bar)) + EDGE
+def _figure(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Figure:
+    end_s = max(max(bar.sum_s, bar.timed_s) for bar in bars_of_point)
+    rows = list(_rows(bars_of_point, AXES_WIDTH / end_s))
+    left = EDGE + max(text_width(bar.implementation, bold=True) for bar in bars_of_point) + BESIDE
+    width = left + AXES_WIDTH + BESIDE + max(text_width(line) for bar in bars_of_point for line in whole(bar)) + EDGE
     subtitle = wrapped(facts(profiles), width - 2 * EDGE)
-    footnotes = wrapped(list(_notes(profiles, shown)), width - 2 * EDGE, SMALL_SIZE)
+    footnotes = wrapped(list(_notes(profiles, bars_of_point)), width - 2 * EDGE, SMALL_SIZE)
     tall, foot = rows[-1].bottom, FOOT + NOTE_LINE * len(footnotes)
     height = head_height(len(subtitle)) + tall + foot
-    made = Figure(figsize=(width, height), facecolor="white")
-    axes = made.add_axes((left / width, foot / height, AXES_WIDTH / width, tall / height))
+    figure = Figure(figsize=(width, height), facecolor="white")
+    axes = figure.add_axes((left / width, foot / height, AXES_WIDTH / width, tall / height))
     _frame(axes, end_s, tall)
     for row in rows:
         _draw(axes, row, AXES_WIDTH / end_s)
-    write(made, TITLE, subtitle, footnotes)
-    return made
+    write(figure, TITLE, subtitle, footnotes)
+    return figure
 
 
 def whole(bar: Bar) -> tuple[str, str]:
@@ -91,19 +91,19 @@ def whole(bar: Bar) -> tuple[str, str]:
     return f"{units.seconds(bar.timed_s)} timed", f"residual {units.seconds(bar.residual_s)} ({share})"
 
 
-def _notes(profiles: Sequence[Profile], shown: Sequence[Bar]) -> Iterator[str]:
+def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterator[str]:
     yield "mark: latency of the whole, timed without the profiler; residual: what of it is in no segment"
-    if any(segment.is_backward for bar in shown for segment in bar.segments):
+    if any(segment.is_backward for bar in bars_of_point for segment in bar.segments):
         yield "hatched: backward"
     if any(not profile.stages for profile in profiles):
         yield "an operator has the colour of the stage that does such work"
     yield from origins(profiles)
 
 
-def _rows(shown: Sequence[Bar], scale: float) -> Iterator[Row]:
+def _rows(bars_of_point: Sequence[Bar], scale: float) -> Iterator[BarRow]:
     top = GAP / 2
-    for bar in shown:
-        row = Row(bar, top, tuple(map(tuple, _lines([each for each in bar.segments if not _has_room(each, scale)]))))
+    for bar in bars_of_point:
+        row = BarRow(bar, top, tuple(map(tuple, _lines([each for each in bar.segments if not _has_room(each, scale)]))))
         yield row
         top = row.bottom
 
@@ -136,13 +136,13 @@ def _frame(axes: Axes, end_s: float, tall: float) -> None:
     axes.set_ylim(tall, 0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    ticks = [float(tick) for tick in MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]).tick_values(0, end_s)]
-    shown = [tick for tick in ticks if tick <= end_s]
-    axes.set_xticks(shown, labels=[units.seconds(tick, trim=True) if tick else "0" for tick in shown])
+    locator = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10])
+    ticks = [float(tick) for tick in locator.tick_values(0, end_s) if tick <= end_s]
+    axes.set_xticks(ticks, labels=[units.seconds(tick, trim=True) if tick else "0" for tick in ticks])
     axes.set_xlabel("time of a call")
 
 
-def _draw(axes: Axes, row: Row, scale: float) -> None:
+def _draw(axes: Axes, row: BarRow, scale: float) -> None:
     bar, middle, start_s = row.bar, row.top + TALL / 2, 0.0
     axes.text(-BESIDE / scale, middle, bar.implementation, ha="right", va="center_baseline", weight="bold")
     for segment in bar.segments:
@@ -163,7 +163,7 @@ def _draw(axes: Axes, row: Row, scale: float) -> None:
             _below(axes, segment, across, down, scale)
 
 
-def _segment(axes: Axes, row: Row, segment: Segment, start_s: float, scale: float) -> None:
+def _segment(axes: Axes, row: BarRow, segment: Segment, start_s: float, scale: float) -> None:
     gid = f"segment {row.bar.implementation} {segment.name}"
     _patch(axes, (start_s, row.top), segment.time_s, TALL, segment, gid=gid)
     if not _has_room(segment, scale):

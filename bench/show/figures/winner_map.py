@@ -13,7 +13,7 @@ from bench.analyse.fastest import NOTHING, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
 from bench.plan.case import POINT_COLUMNS, Point
-from bench.show.fastest_text import MOST_NAMES, WITHIN, ahead, further, verdict
+from bench.show.fastest_text import MOST_NAMES, WITHIN, ahead, further, outcome_of
 from bench.show.figures import page
 from bench.show.figures.line_axes import FOOT, LEFT
 from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, RULE, Drawing, styled
@@ -33,14 +33,14 @@ class WinnerMap:
     rows: tuple[Row, ...]
 
     @property
-    def moving(self) -> set[str]:
+    def varying(self) -> set[str]:
         """The columns of the points that are not fixed in the map."""
         return moving(TOKENS, self.point) | moving(self.axis, self.point)
 
     @property
     def name(self) -> str:
         """The map in one word: a file name that stays the same whatever else was measured."""
-        return f"winners-{TOKENS.name}-{self.axis.name}-{self.point.short_name(self.moving)}"
+        return f"winners-{TOKENS.name}-{self.axis.name}-{self.point.short_name(self.varying)}"
 
 
 def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
@@ -51,15 +51,15 @@ def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
     for axis in (HEADS, CHANNELS):
         for group in gathered(plain(table), (TOKENS, axis)):
             if min(len(places(group, TOKENS)), len(places(group, axis))) > 1 and measured(group):
-                cells = {place: verdict(rows) for place, rows in _by_place(group, axis).items()}
+                cells = {place: outcome_of(rows) for place, rows in _by_place(group, axis).items()}
                 yield WinnerMap(axis, point_of(group[0]), cells, tuple(group))
 
 
 def _by_place(group: Sequence[Row], axis: Axis) -> dict[tuple[int, int], list[Row]]:
-    found: dict[tuple[int, int], list[Row]] = {}
+    cells: dict[tuple[int, int], list[Row]] = {}
     for row in group:
-        found.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
-    return found
+        cells.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
+    return cells
 
 
 TIED, HATCH, STRIPES = "#fdf6d8", "////", 0.08
@@ -103,10 +103,10 @@ def words(cell: Outcome) -> list[str]:
 
 def _names(cell: Outcome, last: str) -> list[str]:
     """Return a line for each name; of many the last line counts the rest."""
-    said = [*cell.names] if len(cell.names) <= MOST_NAMES + 1 else [*cell.names[:MOST_NAMES]]  # never "1 others"
-    rest = len(cell.names) - len(said)
-    said = [*said, f"{rest} others"] if rest else said
-    return [*said[:-1], f"{last}{said[-1]}"]
+    names = [*cell.names] if len(cell.names) <= MOST_NAMES + 1 else [*cell.names[:MOST_NAMES]]  # never "1 others"
+    rest = len(cell.names) - len(names)
+    names = [*names, f"{rest} others"] if rest else names
+    return [*names[:-1], f"{last}{names[-1]}"]
 
 
 def _figure(of: WinnerMap) -> Figure:
@@ -119,13 +119,13 @@ def _figure(of: WinnerMap) -> Figure:
     subtitle, footnotes = wrapped(facts, width - 2 * EDGE), wrapped(notes, width - 2 * EDGE, SMALL_SIZE)
     head, foot = page.head_height(len(subtitle)), FOOT + NOTE_LINE * len(footnotes)
     height = head + tall * len(ys) + foot
-    made = Figure(figsize=(width, height), facecolor="white")
-    axes = made.add_axes((LEFT / width, foot / height, wide * len(xs) / width, tall * len(ys) / height))
-    page.write(made, f"Who wins over {TOKENS.name} and {of.axis.name}", subtitle, footnotes)
+    figure = Figure(figsize=(width, height), facecolor="white")
+    axes = figure.add_axes((LEFT / width, foot / height, wide * len(xs) / width, tall * len(ys) / height))
+    page.write(figure, f"Who wins over {TOKENS.name} and {of.axis.name}", subtitle, footnotes)
     _scale(axes, of, xs, ys)
     for (x, y), cell in of.cells.items():
         _draw_cell(axes, xs.index(x), ys.index(y), cell, LINE / tall)
-    return made
+    return figure
 
 
 def _breadth(lines: list[str]) -> float:
@@ -143,23 +143,23 @@ def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) 
     axes.spines[:].set_color(RULE)
     axes.spines[:].set_visible(True)
     axes.set_xlabel(f"{TOKENS.name} {TOKENS.symbol}")
-    follows = "\n(token length = channels)" if of.axis is CHANNELS and "token_len" in of.moving else ""
+    follows = "\n(token length = channels)" if of.axis is CHANNELS and "token_len" in of.varying else ""
     axes.set_ylabel(f"{of.axis.name} {of.axis.symbol}{follows}")
 
 
 def _draw_cell(axes: Axes, column: int, row: int, cell: Outcome, line: float) -> None:
     fill, (first, *rest) = _fill(cell), words(cell)
-    look: dict[str, Any] = {"facecolor": fill, "linewidth": 0, "gid": f"cell {column} {row}"}
+    patch_options: dict[str, Any] = {"facecolor": fill, "linewidth": 0, "gid": f"cell {column} {row}"}
     if cell.says == TIE:
-        look |= {"hatch": HATCH, "edgecolor": mix(TIED, "#000000", STRIPES)}
+        patch_options |= {"hatch": HATCH, "edgecolor": mix(TIED, "#000000", STRIPES)}
     corner = (column - 0.5, row - 0.5)
-    axes.add_patch(Rectangle(corner, 1, 1, **look))
+    axes.add_patch(Rectangle(corner, 1, 1, **patch_options))
     axes.add_patch(Rectangle(corner, 1, 1, facecolor="none", edgecolor="white", linewidth=2))
-    placed: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": _ink(cell, fill)}
+    text_options: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": _ink(cell, fill)}
     top = row + line * len(rest) / 2
-    axes.text(column, top, first, size=TEXT_SIZE, weight="bold", **placed)
+    axes.text(column, top, first, size=TEXT_SIZE, weight="bold", **text_options)
     for number, text in enumerate(rest, start=1):
-        axes.text(column, top - line * number, text, size=SMALL_SIZE, **placed)
+        axes.text(column, top - line * number, text, size=SMALL_SIZE, **text_options)
 
 
 def _fill(cell: Outcome) -> str:
@@ -177,20 +177,20 @@ def _ink(cell: Outcome, fill: str) -> str:
 
 def _facts(of: WinnerMap) -> list[str]:
     devices = dict.fromkeys(row["device_name"] for row in of.rows if row["device_name"])
-    return [*parts(of.point, [name for name in POINT_COLUMNS if name not in of.moving]), *devices]
+    return [*parts(of.point, [name for name in POINT_COLUMNS if name not in of.varying]), *devices]
 
 
 def _notes(of: WinnerMap) -> Iterator[str]:
     cells = of.cells.values()
     processes = counted([row["processes"] for row in of.rows if row["latency_s"] is not None], "process", "processes")
-    said = {cell.says for cell in cells}
-    if WINNER in said:
+    kinds = {cell.says for cell in cells}
+    if WINNER in kinds:
         yield f"[low, high]: 95 % interval over {processes}"
-    if TIE in said:
+    if TIE in kinds:
         yield f"hatched: shown to be {WITHIN} of each other"
-    if NOT_DECIDED in said:
+    if NOT_DECIDED in kinds:
         yield "grey: not decided; more processes would show a winner or a tie"
-    if said - {WINNER, *PLAIN}:
+    if kinds - {WINNER, *PLAIN}:
         yield "pale: the fastest without an interval, or the only one measured, so that no winner is shown"
     if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
         yield "blank: not measured"

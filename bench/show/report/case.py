@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from bench.analyse.profile import HEAVY, overhead, residual_s, shares, stage_shares, stage_sum_s, time_s, unnamed_s
 from bench.show import units
-from bench.show.operator_categories import FAMILY_COLOURS
+from bench.show.operator_categories import CATEGORY_COLOURS
 from bench.show.palette import QUADRATIC, stage_colour, style
 from bench.show.report.memory_chart import Band, MemoryChart, memory_chart
-from bench.show.report.timeline import Timeline, families, timeline
+from bench.show.report.timeline import Timeline, categories, timeline
 from bench.store.profile import Block, Operator, Profile, Stage
 
 MOST_OPERATORS, MOST_BLOCKS = 30, 12
@@ -106,23 +106,23 @@ class CaseView:
 
 
 def case_view(anchor: str, profile: Profile, most_spans: int) -> CaseView:
-    """Return what is shown of a profile, with so many spans at most."""
+    """Return what the page shows of a profile, with at most this number of spans."""
     lines = [_line(each, share) for each, share in zip(profile.operators, shares(profile), strict=True)]
     lines.sort(key=lambda line: -line.time_s)
-    shown = [line for line in lines if line.share >= LEAST_SHARE][:MOST_OPERATORS]
-    drawn = timeline(profile.spans, most_spans)
-    memory = memory_chart(profile, drawn.whole_s)
+    largest = [line for line in lines if line.share >= LEAST_SHARE][:MOST_OPERATORS]
+    call = timeline(profile.spans, most_spans)
+    memory = memory_chart(profile, call.whole_s)
     return CaseView(
         anchor=anchor,
         profile=profile,
         colour=style(profile.case.implementation).colour,
         on_gpu=any(operator.device_s is not None for operator in profile.operators),
-        operators=tuple(shown),
-        rest=_sum(lines[len(shown) :]),
+        operators=tuple(largest),
+        rest=_sum(lines[len(largest) :]),
         unnamed_s=unnamed_s(profile),
         stages=_stages(profile),
-        timeline=drawn,
-        legend={name: FAMILY_COLOURS[name] for name in families(drawn.boxes)},
+        timeline=call,
+        legend={name: CATEGORY_COLOURS[name] for name in categories(call.boxes)},
         memory=memory,
         peak_blocks=_peak_blocks(memory) if memory else (),
     )
@@ -138,11 +138,11 @@ def peak_words(view: CaseView) -> str:
         place = block.stage or block.operator or "no operator"
         places[place] = places.get(place, 0) + block.bytes
     largest = sorted(places.items(), key=lambda place: -place[1])[:3]
-    named = _listed([f"{name} ({units.percent(size / top.bytes)})" for name, size in largest])
+    names = _listed([f"{name} ({units.percent(size / top.bytes)})" for name, size in largest])
     quadratic = sum(block.bytes for block in top.blocks if block.stage in QUADRATIC)
     rest = f", {units.percent(quadratic / top.bytes)} of it in the N² stages" if quadratic else ""
     preposition = "in" if largest[0][0] in {block.stage for block in top.blocks} else "by"
-    return f"Most of it was allocated {preposition} {named}{rest}."
+    return f"Most of it was allocated {preposition} {names}{rest}."
 
 
 def _line(operator: Operator, share: float) -> OperatorLine:
@@ -187,8 +187,8 @@ def _stages(profile: Profile) -> tuple[StageLine, ...]:
 
 def _peak_blocks(memory: MemoryChart) -> tuple[BlockLine, ...]:
     bands = {id(band.block): band for band in memory.bands}
-    shown = [block for block in memory.peak.blocks if block.bytes >= LEAST_SHARE * memory.peak.bytes][:MOST_BLOCKS]
-    return tuple(BlockLine(block, block.bytes / memory.peak.bytes, *_mark(bands.get(id(block)))) for block in shown)
+    largest = [block for block in memory.peak.blocks if block.bytes >= LEAST_SHARE * memory.peak.bytes][:MOST_BLOCKS]
+    return tuple(BlockLine(block, block.bytes / memory.peak.bytes, *_mark(bands.get(id(block)))) for block in largest)
 
 
 def _listed(names: Sequence[str]) -> str:

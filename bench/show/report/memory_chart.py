@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.profile import Peak, live_bytes, peak
-from bench.show.operator_categories import FAMILY_COLOURS, family
+from bench.show.operator_categories import CATEGORY_COLOURS, category
 from bench.show.palette import stage_colour
 from bench.store.profile import Block, Profile
 
@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 1000, 150
 COLUMN = 2
 """What lies within so many units can't be told apart."""
 
-Corner = tuple[float, float]
+Vertex = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,16 @@ def memory_chart(profile: Profile, whole_s: float) -> MemoryChart | None:
     if top is None:
         return None
     end_s = max([whole_s, *(block.end_s or block.start_s for block in blocks)])
-    named = [block for block in blocks if block.bytes >= LEAST_NAMED * top.bytes]
+    large = [block for block in blocks if block.bytes >= LEAST_NAMED * top.bytes]
     # of equal ones those that make the peak
-    named.sort(key=lambda block: (-block.bytes, block not in top.blocks))
-    largest = sorted(named[:NAMED], key=lambda block: block.start_s)
+    large.sort(key=lambda block: (-block.bytes, block not in top.blocks))
+    largest = sorted(large[:NAMED], key=lambda block: block.start_s)
     scale = _Scale(end_s or 1.0, top.bytes or 1)
-    corners = _thinned([(scale.x(at_s), scale.y(size)) for at_s, size in live_bytes(blocks)])
+    vertices = _thinned([(scale.x(at_s), scale.y(size)) for at_s, size in live_bytes(blocks)])
     bands = [
         _band(string.ascii_uppercase[number], block, largest[:number], scale) for number, block in enumerate(largest)
     ]
-    return MemoryChart(top, end_s, _area(corners, WIDTH), tuple(bands))
+    return MemoryChart(top, end_s, _area(vertices, WIDTH), tuple(bands))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class _Scale:
 
 def colour(block: Block) -> str:
     """Return the colour of a block: that of the stage that allocated it, or of what its operator does."""
-    return stage_colour(block.stage) if block.stage else FAMILY_COLOURS[family(block.operator)]
+    return stage_colour(block.stage) if block.stage else CATEGORY_COLOURS[category(block.operator)]
 
 
 def _band(letter: str, block: Block, before: Sequence[Block], scale: _Scale) -> Band:
@@ -99,23 +99,23 @@ def _band(letter: str, block: Block, before: Sequence[Block], scale: _Scale) -> 
     )
 
 
-def _thinned(corners: Sequence[Corner]) -> list[Corner]:
-    """Return the highest and the last corner of each of the chart's columns."""
-    columns: dict[int, list[Corner]] = {}
-    for corner in corners:
-        columns.setdefault(int(corner[0] / COLUMN), []).append(corner)
+def _thinned(vertices: Sequence[Vertex]) -> list[Vertex]:
+    """Return the highest and the last vertex of each of the chart's columns."""
+    columns: dict[int, list[Vertex]] = {}
+    for vertex in vertices:
+        columns.setdefault(int(vertex[0] / COLUMN), []).append(vertex)
     return [
-        corner
+        vertex
         for column in columns.values()
-        for corner in dict.fromkeys((min(column, key=lambda corner: corner[1]), column[-1]))
+        for vertex in dict.fromkeys((min(column, key=lambda vertex: vertex[1]), column[-1]))
     ]
 
 
-def _area(corners: Sequence[Corner], right: float) -> str:
-    return f"M{_number(corners[0][0])} {HEIGHT}{_stairs(corners)}H{_number(right)}V{HEIGHT}Z"
+def _area(vertices: Sequence[Vertex], right: float) -> str:
+    return f"M{_number(vertices[0][0])} {HEIGHT}{_stairs(vertices)}H{_number(right)}V{HEIGHT}Z"
 
 
-def _ribbon(upper: Sequence[Corner], lower: Sequence[Corner], right: float) -> str:
+def _ribbon(upper: Sequence[Vertex], lower: Sequence[Vertex], right: float) -> str:
     """Return the outline between two stairs: along the upper one to the right, and back along the lower one."""
     ends = [*(x for x, _ in lower[1:]), right]
     back = "".join(f"H{_number(end)}V{_number(y)}" for end, (_, y) in zip(reversed(ends), reversed(lower), strict=True))
@@ -123,8 +123,8 @@ def _ribbon(upper: Sequence[Corner], lower: Sequence[Corner], right: float) -> s
     return f"M{_number(x)} {_number(y)}{_stairs(upper[1:])}{back}H{_number(x)}Z"
 
 
-def _stairs(corners: Sequence[Corner]) -> str:
-    return "".join(f"H{_number(x)}V{_number(y)}" for x, y in corners)
+def _stairs(vertices: Sequence[Vertex]) -> str:
+    return "".join(f"H{_number(x)}V{_number(y)}" for x, y in vertices)
 
 
 def _number(value: float) -> str:

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.show import units
-from bench.show.operator_categories import FAMILY_COLOURS
+from bench.show.operator_categories import CATEGORY_COLOURS
 from bench.show.palette import OTHER_STAGE_COLOURS, STAGE_COLOURS, mix, on
 from bench.show.point_text import differences, parts, varying
 from bench.show.report.case import CaseView, case_view, peak_words
@@ -85,14 +85,14 @@ def page(profiles: Sequence[Profile], title: str) -> str:
 
 
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(PARTS),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "seconds": lambda value: _aligned(units.seconds(value)),
         "size": lambda value: _aligned(units.size(value)),
         "flops": lambda value: _aligned(units.rate(value, "FLOP")),
@@ -111,7 +111,7 @@ def _environment() -> Environment:
         "peak_words": peak_words,
         "colour_class": colour_class,
     }
-    return made
+    return environment
 
 
 def _aligned(text: str) -> Markup:
@@ -143,9 +143,9 @@ def _groups(profiles: Sequence[Profile]) -> list[Group]:
     columns = varying(by_point)
     most = min(MOST_SPANS, max(FEWEST_SPANS, SPANS_OF_A_PAGE // len(profiles)))
     groups: list[Group] = []
-    for number, (point, found) in enumerate(by_point.items()):
-        found.sort(key=lambda profile: profile.timed_s)
-        cases = (case_view(f"case-{number}-{place}", profile, most) for place, profile in enumerate(found))
+    for number, (point, members) in enumerate(by_point.items()):
+        members.sort(key=lambda profile: profile.timed_s)
+        cases = (case_view(f"case-{number}-{place}", profile, most) for place, profile in enumerate(members))
         groups.append(Group(point, differences(point, columns) or " · ".join(parts(point)), tuple(cases)))
     return groups
 
@@ -153,14 +153,14 @@ def _groups(profiles: Sequence[Profile]) -> list[Group]:
 def _facts(profiles: Sequence[Profile]) -> dict[str, list[str]]:
     """Return where the profiles come from, each fact once."""
     origins = [profile.origin for profile in profiles]
-    found = {
+    facts = {
         "device": [origin.device_name for origin in origins],
         "torch": [origin.torch_version for origin in origins],
         "commit": [origin.commit for origin in origins],
         "environment": [origin.env_id for origin in origins],
         "profiled": [origin.started_at.partition("T")[0] for origin in origins],
     }
-    return {name: [value for value in dict.fromkeys(values) if value] for name, values in found.items()}
+    return {name: [value for value in dict.fromkeys(values) if value] for name, values in facts.items()}
 
 
 def _names(groups: Sequence[Group]) -> list[str]:
@@ -175,7 +175,7 @@ def _colours(groups: Sequence[Group]) -> dict[str, tuple[str, str, str]]:
     used = [
         *STAGE_COLOURS.values(),
         *OTHER_STAGE_COLOURS,
-        *FAMILY_COLOURS.values(),
+        *CATEGORY_COLOURS.values(),
         *(case.colour for case in cases),
     ]
     return {each: (on(each), *_in_the_dark(each)) for each in dict.fromkeys(used)}

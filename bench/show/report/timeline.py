@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.show.operator_categories import FAMILY_COLOURS, family
+from bench.show.operator_categories import CATEGORY_COLOURS, category
 from bench.show.palette import stage_colour
 from bench.store.profile import STAGE, Span
 
@@ -21,7 +21,7 @@ STAGES = "stages"
 class Box:
     """A span where it is drawn: `left` and `width` are shares of the call, `row` counts from the top.
 
-    `stage` is the step that the span is or lies in; where it lies in none, `family` says what is done in it.
+    `stage` is the step that the span is or lies in; where it lies in none, `category` says what is done in it.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Box:
     colour: str
     duration_s: float
     stage: str
-    family: str
+    category: str
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,21 @@ def timeline(spans: Sequence[Span], most: int) -> Timeline:
     whole_s = max((span.start_s + span.duration_s for span in spans), default=0.0)
     stages = [span for span in spans if span.kind == STAGE and whole_s]
     others = [span for span in spans if span.kind != STAGE]
-    seen = _longest([span for span in others if span.duration_s > NARROWEST * whole_s], most)
-    placed = [
+    visible = _longest([span for span in others if span.duration_s > NARROWEST * whole_s], most)
+    positions = [
         *((_stage_lane(span, stages), 0, span) for span in stages),
-        *((span.lane, _depth(span, stages), span) for span in seen),
+        *((span.lane, _depth(span, stages), span) for span in visible),
     ]
-    lanes = _lanes([(lane, depth) for lane, depth, _ in placed])
+    lanes = _lanes([(lane, depth) for lane, depth, _ in positions])
     first = {lane.name: lane.row for lane in lanes}
-    boxes = [_box(span, first[lane] + depth, whole_s, stages, seen) for lane, depth, span in placed]
-    return Timeline(whole_s, tuple(boxes), tuple(lanes), len(others) - len(seen))
+    boxes = [_box(span, first[lane] + depth, whole_s, stages, visible) for lane, depth, span in positions]
+    return Timeline(whole_s, tuple(boxes), tuple(lanes), len(others) - len(visible))
 
 
-def families(boxes: Sequence[Box]) -> list[str]:
+def categories(boxes: Sequence[Box]) -> list[str]:
     """Return what the boxes outside all stages do: what a legend of colours has to name."""
-    found = {box.family for box in boxes}
-    return [name for name in FAMILY_COLOURS if name in found]
+    present = {box.category for box in boxes}
+    return [name for name in CATEGORY_COLOURS if name in present]
 
 
 def _stage_lane(span: Span, stages: Sequence[Span]) -> str:
@@ -110,22 +110,22 @@ def _lanes(places: Sequence[tuple[str, int]]) -> list[Lane]:
     return lanes
 
 
-def _box(span: Span, row: int, whole_s: float, stages: Sequence[Span], seen: Sequence[Span]) -> Box:
+def _box(span: Span, row: int, whole_s: float, stages: Sequence[Span], visible: Sequence[Span]) -> Box:
     around = span.name if span.kind == STAGE else next((each.name for each in stages if _holds(each, span)), "")
-    done = "" if around else family(innermost(span, seen).name)
+    work = "" if around else category(dominant_child(span, visible).name)
     return Box(
         name=span.name,
         left=span.start_s / whole_s,
         width=span.duration_s / whole_s,
         row=row,
-        colour=stage_colour(around) if around else FAMILY_COLOURS[done],
+        colour=stage_colour(around) if around else CATEGORY_COLOURS[work],
         duration_s=span.duration_s,
         stage=around,
-        family=done,
+        category=work,
     )
 
 
-def innermost(span: Span, spans: Sequence[Span]) -> Span:
+def dominant_child(span: Span, spans: Sequence[Span]) -> Span:
     """Return the deepest of the spans that lie in this one and fill it, this one itself where none does."""
     end_s = span.start_s + span.duration_s
     inside = [

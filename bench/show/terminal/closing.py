@@ -18,8 +18,8 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path]) -> li
     """
     path = shlex.quote(str(folder))
     number = len({picture.stem for picture in pictures})
-    drawn = [counted([number], "picture", "pictures")] if number else []
-    files = ", ".join(["results.csv", "journal.jsonl", "environment.json", *drawn])
+    plots = [counted([number], "picture", "pictures")] if number else []
+    files = ", ".join(["results.csv", "journal.jsonl", "environment.json", *plots])
     lines = [f"Everything is in {path}: {files}."]
     if has_series(row for row in plain(table) if is_measured(row)):
         lines.append(f"How it grows, and where the winner changes: python -m bench scaling {path}")

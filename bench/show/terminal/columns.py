@@ -8,7 +8,7 @@ from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
 from bench.show import units
 from bench.show.rows import Row
-from bench.show.terminal.flags import doubts
+from bench.show.terminal.flags import flags
 from bench.show.terminal.kernels import algorithm
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric
@@ -43,7 +43,7 @@ class Fitted:
 
 def columns(baseline: str | None, target: float) -> list[Column]:
     """Return all columns, from left to right: those of metrics, and what is said beside them."""
-    placed = {
+    by_place = {
         0: Column("", lambda row: str(row["implementation"]), is_text=True),
         10: Column("", lambda row: _remarks(row, target), is_text=True),
         25: Column("", _latency_interval, rank=1, is_text=True),
@@ -52,7 +52,7 @@ def columns(baseline: str | None, target: float) -> list[Column]:
         110: Column("pays after", lambda row: _calls(row["calls_until_paid"]), rank=9),
         **{metric.heading.place: _of_metric(metric, baseline) for metric in METRICS.values() if metric.heading},
     }
-    return [placed[place] for place in sorted(placed)]
+    return [by_place[place] for place in sorted(by_place)]
 
 
 def _of_metric(metric: Metric, baseline: str | None) -> Column:
@@ -61,22 +61,22 @@ def _of_metric(metric: Metric, baseline: str | None) -> Column:
             return "baseline"
         if metric.name == "kernels":
             return algorithm(row["kernels"])
-        return units.said(row[metric.name], metric.unit)
+        return units.formatted(row[metric.name], metric.unit)
 
     text, rank = (metric.heading.text, metric.heading.rank) if metric.heading else (metric.name, 0)
     return Column(text, cell, rank, is_text=metric.kind in (str, tuple))
 
 
-def fit(wanted: Sequence[Column], rows: Sequence[Row], width: int, gap: str = GAP) -> list[Fitted]:
+def fit(candidates: Sequence[Column], rows: Sequence[Row], width: int, gap: str = GAP) -> list[Fitted]:
     """Return the columns that say something about these rows and stand side by side in this many characters."""
-    found = [Fitted(column, _width(column, rows)) for column in wanted if any(column.cell(row) for row in rows)]
-    while _total(found, gap) > width and any(fitted.column.rank for fitted in found):
-        found.remove(max(found, key=lambda fitted: fitted.column.rank))
-    return found
+    fitting = [Fitted(column, _width(column, rows)) for column in candidates if any(column.cell(row) for row in rows)]
+    while _total(fitting, gap) > width and any(each.column.rank for each in fitting):
+        fitting.remove(max(fitting, key=lambda each: each.column.rank))
+    return fitting
 
 
-def _total(found: Sequence[Fitted], gap: str) -> int:
-    return sum(fitted.width for fitted in found) + len(gap) * (len(found) - 1)
+def _total(fitting: Sequence[Fitted], gap: str) -> int:
+    return sum(each.width for each in fitting) + len(gap) * (len(fitting) - 1)
 
 
 def _width(column: Column, rows: Sequence[Row]) -> int:
@@ -84,7 +84,7 @@ def _width(column: Column, rows: Sequence[Row]) -> int:
 
 
 def _remarks(row: Row, target: float) -> str:
-    return f"{''.join(doubt.letter for doubt in doubts(row, target))} {row['order']}".strip()
+    return f"{''.join(flag.letter for flag in flags(row, target))} {row['order']}".strip()
 
 
 def _latency_interval(row: Row) -> str:

@@ -16,10 +16,10 @@ PLAIN_WIDTH = 180
 
 def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
     """Return a console on a file, standard output by default; one that is no terminal gets width and no colour."""
-    found = Console(file=file, stderr=stderr, highlight=False)
-    if not found.is_terminal and "COLUMNS" not in os.environ:
-        found.width = PLAIN_WIDTH
-    return found
+    target = Console(file=file, stderr=stderr, highlight=False)
+    if not target.is_terminal and "COLUMNS" not in os.environ:
+        target.width = PLAIN_WIDTH
+    return target
 
 
 def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
@@ -52,9 +52,9 @@ class Stamped:
     style: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        lead = Segment(f"{self.stamp} ", Style.parse(self.style))
-        width = max(options.max_width - lead.cell_length, 1)
+        stamp = Segment(f"{self.stamp} ", Style.parse(self.style))
+        width = max(options.max_width - stamp.cell_length, 1)
         for line in console.render_lines(self.content, options.update(width=width), pad=False):
-            yield lead
+            yield stamp
             yield from line
             yield Segment.line()

@@ -30,11 +30,11 @@ def header(points: Sequence[Point]) -> str:
 def look_line(processes: int, elapsed_s: float, rows: Sequence[Row]) -> str:
     """Return one line on a look: how much is decided, and what is known of what isn't."""
     columns = varying(row.point for row in rows)
-    unsettled = [row for row in rows if not row.is_decided]
-    decided = f"{len(rows) - len(unsettled)} of {len(rows)} decided"
-    cells = [f"{differences(row.point, columns)} {ratio(row)}".strip() for row in unsettled]
-    said = [f"{processes:>2} processes, {units.duration(elapsed_s)}", decided, *(f"open: {cell}" for cell in cells)]
-    return " | ".join(said)
+    undecided = [row for row in rows if not row.is_decided]
+    decided = f"{len(rows) - len(undecided)} of {len(rows)} decided"
+    cells = [f"{differences(row.point, columns)} {ratio(row)}".strip() for row in undecided]
+    words = [f"{processes:>2} processes, {units.duration(elapsed_s)}", decided, *(f"open: {cell}" for cell in cells)]
+    return " | ".join(words)
 
 
 def render(rows: Sequence[Row], looks: Sequence[int], limits: Limits = USUAL) -> RenderableType:
@@ -68,20 +68,20 @@ def legend(looks: Sequence[int], limits: Limits = USUAL) -> tuple[str, ...]:
 
 def ratio(row: Row) -> str:
     """Return a row's ratio with its interval: `1.312x [1.290, 1.334]`."""
-    found = row.judgement
-    if units.is_missing(found.ratio):
+    judgement = row.judgement
+    if units.is_missing(judgement.ratio):
         return ""
-    interval = "" if units.is_missing(found.low) else f" [{found.low:.3f}, {found.high:.3f}]"
-    return f"{found.ratio:.3f}x{interval}"
+    interval = "" if units.is_missing(judgement.low) else f" [{judgement.low:.3f}, {judgement.high:.3f}]"
+    return f"{judgement.ratio:.3f}x{interval}"
 
 
 def _cells(row: Row, columns: set[str]) -> list[Text]:
-    found = row.judgement
+    judgement = row.judgement
     if not row.is_measured:
         return [Text(_point(row, columns)), Text(""), Text(UNMEASURED, BAD), *[Text("")] * 3]
-    verdict = Text(WORDS.get(found.verdict, found.verdict), STYLES.get(found.verdict, ""))
+    verdict = Text(WORDS.get(judgement.verdict, judgement.verdict), STYLES.get(judgement.verdict, ""))
     times = (units.seconds(latency_s) for latency_s in row.latencies_s)
-    return [Text(_point(row, columns)), Text(ratio(row)), verdict, Text(str(found.processes)), *map(Text, times)]
+    return [Text(_point(row, columns)), Text(ratio(row)), verdict, Text(str(judgement.processes)), *map(Text, times)]
 
 
 def _point(row: Row, columns: set[str]) -> str:

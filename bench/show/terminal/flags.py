@@ -18,52 +18,52 @@ FAULT_SHARE = 0.01
 """The share of a latency from which page faults matter: half of the interval that a quick sweep aims at."""
 
 MEMORY_BYTES, MEMORY_SHARE = 2 * 2**20, 0.05
-"""How far apart the allocator's and the system's peak may lie: both must be passed for a doubt."""
+"""How far apart the allocator's and the system's peak may lie: both must be passed for a flag."""
 
 FLAGGED_SHARE = 0.25
 """A median stands while half of its values are undisturbed; this leaves room."""
 
 
 @dataclass(frozen=True)
-class Doubt:
+class Flag:
     """A letter and what it means, with advice."""
 
     letter: str
     meaning: str
 
 
-UNSETTLED = Doubt("U", "still drifting when warm-up ended: its first rounds may be slower than the rest")
-FAULTS = Doubt("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
-MEMORY = Doubt("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
-LAUNCH_BOUND = Doubt("L", "launch-bound: the host takes as long to submit a call as the device to do it")
-THROTTLED = Doubt("T", "the GPU held its clock down: see the column throttle")
-ONE_PROCESS = Doubt("1", "one process only, so no interval: measure with more --processes")
+UNSETTLED = Flag("U", "still drifting when warm-up ended: its first rounds may be slower than the rest")
+FAULTS = Flag("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
+MEMORY = Flag("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
+LAUNCH_BOUND = Flag("L", "launch-bound: the host takes as long to submit a call as the device to do it")
+THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle")
+ONE_PROCESS = Flag("1", "one process only, so no interval: measure with more --processes")
 
 
-def wide(target: float) -> Doubt:
-    """Return the doubt of an interval that is wider than its target."""
+def wide(target: float) -> Flag:
+    """Return the flag of an interval that is wider than its target."""
     aim = units.percent(target, trim=True)
-    return Doubt("W", f"the speed-up's interval is wider than ±{aim}: raise --budget-s or --processes to narrow it")
+    return Flag("W", f"the speed-up's interval is wider than ±{aim}: raise --budget-s or --processes to narrow it")
 
 
-def disturbed(threads: int) -> Doubt:
-    """Return the doubt of a row beside which other processes were at work; fewer threads help only if there are two."""
+def disturbed(threads: int) -> Flag:
+    """Return the flag of a row beside which other processes were at work; fewer threads help only if there are two."""
     fewer = ", or use fewer threads" if threads > 1 else ""
-    return Doubt("D", f"other processes were at work during a quarter of the slots or more: quiet the machine{fewer}")
+    return Flag("D", f"other processes were at work during a quarter of the slots or more: quiet the machine{fewer}")
 
 
-def doubts(row: Row, target: float = TARGET) -> list[Doubt]:
+def flags(row: Row, target: float = TARGET) -> list[Flag]:
     """Return what is doubtful about a row that is ok."""
-    return list(_doubts(row, target))
+    return list(_flags(row, target))
 
 
-def legend(found: Collection[Doubt]) -> list[Doubt]:
+def legend(raised: Collection[Flag]) -> list[Flag]:
     """Return each letter once, in order; if its advice is not the same for all rows, what holds for each of them."""
-    by_letter = {doubt.letter: doubt for doubt in sorted(found, key=lambda doubt: -len(doubt.meaning))}
-    return sorted(by_letter.values(), key=lambda doubt: doubt.letter)
+    by_letter = {flag.letter: flag for flag in sorted(raised, key=lambda flag: -len(flag.meaning))}
+    return sorted(by_letter.values(), key=lambda flag: flag.letter)
 
 
-def _doubts(row: Row, target: float) -> Iterator[Doubt]:
+def _flags(row: Row, target: float) -> Iterator[Flag]:
     if row["latency_low_s"] is None:
         yield ONE_PROCESS
     if _log_half_width(row) > target:

@@ -26,9 +26,9 @@ def algorithm(kernels: str | None) -> str:
     if not kernels:
         return ""
     names = kernels.split(";")
-    found = [word for part, word in ALGORITHMS.items() if any(part in name for name in names)]
+    algorithms = [word for part, word in ALGORITHMS.items() if any(part in name for name in names)]
     compiled = any(name == "CompiledFxGraph" or name.startswith("triton_") for name in names)
-    return " + ".join([*(dict.fromkeys(found) or [_plain(names)]), *(["compiled"] if compiled else [])])
+    return " + ".join([*(dict.fromkeys(algorithms) or [_plain(names)]), *(["compiled"] if compiled else [])])
 
 
 def _plain(names: list[str]) -> str:

@@ -91,10 +91,10 @@ def _operators(profile: Profile, top: int) -> Table:
     table = _table("operator", titles)
     if on_gpu:
         table.add_column("kernels", overflow="fold")
-    found = list(zip(profile.operators, shares(profile), strict=True))
-    for operator, share in found[:top]:
+    operators = list(zip(profile.operators, shares(profile), strict=True))
+    for operator, share in operators[:top]:
         table.add_row(operator.name, *_cells([operator], share), *_on_gpu([operator]) * on_gpu)
-    rest = found[top:]
+    rest = operators[top:]
     if rest:
         others, share = [operator for operator, _ in rest], sum(share for _, share in rest)
         name = counted([len(rest)], "other", "others")

@@ -38,11 +38,11 @@ def render(a: Profile, b: Profile, top: int) -> RenderableType:
     """Return the difference of two profiles for rich: what they are of, what costs most, and the `top` changes."""
     changes = difference(a, b)
     tables = [_table(kind, of, top) for kind in TITLES if (of := [each for each in changes if each.kind == kind])]
-    lines = (*_sides(a, b), *lead(changes))
+    lines = (*_sides(a, b), *headline(changes))
     return Group(Text(_shared(a, b), "bold"), *map(Text, lines), *tables, *map(Text, _legend(a, b)))
 
 
-def lead(changes: Sequence[Change]) -> list[str]:
+def headline(changes: Sequence[Change]) -> list[str]:
     """Return in plain words what costs most of the change: what is certain, and what is larger but a time alone."""
     changed = [change for change in changes if change.kind == OPERATOR and change.became != UNCHANGED]
     if not changed:
@@ -59,15 +59,15 @@ def lead(changes: Sequence[Change]) -> list[str]:
 def words(change: Change, changes: Sequence[Change]) -> str:
     """Return a change among all in plain words: `aten::copy_ grew from 2 to 3 calls, +0.21 ms, in aten::clone`.
 
-    Where it allocates nothing itself, what is allocated in its caller is said.
+    If it allocates nothing itself, the words say what is allocated in its caller.
     """
-    said = [f"{change.name} {_calls(change)}", _seconds(change.time_s), _size(change.allocated_bytes)]
+    phrases = [f"{change.name} {_calls(change)}", _seconds(change.time_s), _size(change.allocated_bytes)]
     callers = [chain for chain in change.callers if chain]
     if callers:
         around_bytes = sum(each.allocated_bytes for each in changes if each.is_within(callers[0]))
         size = "" if change.allocated_bytes else _size(around_bytes)
-        said.append(f"in {WITHIN.join(callers[0])}{f' with {size}' if size else ''}")
-    return ", ".join(filter(None, said))
+        phrases.append(f"in {WITHIN.join(callers[0])}{f' with {size}' if size else ''}")
+    return ", ".join(filter(None, phrases))
 
 
 def _shared(a: Profile, b: Profile) -> str:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from bench.analyse.fastest import fastest_first
 from bench.show import units
-from bench.show.fastest_text import short, verdict
+from bench.show.fastest_text import outcome_of, short
 from bench.show.point_text import differences, parts
 from bench.show.rows import Row, by_point, measured, unmeasured
 from bench.show.terminal.console import on_one_line
@@ -30,9 +30,9 @@ def point_line(
     line says no others. It holds ANSI codes only where `colour` is wanted.
     """
     ((point, members),) = by_point(rows).items()
-    said = " ".join(parts(point)) if varying is None else differences(point, varying)
+    text = " ".join(parts(point)) if varying is None else differences(point, varying)
     line = Text(f"[{position:>{len(str(total))}}/{total}]{_left(remaining_s)} ", QUIET)
-    line.append(f"{said or point.layer}", "not dim")
+    line.append(f"{text or point.layer}", "not dim")
     ordered = (*fastest_first(measured(members)), *unmeasured(members))
     cells = [_verdict(members), *(_outcome(row, baseline) for row in ordered)]
     return on_one_line(Text(" | ").join([line, *cells]), colour=colour)
@@ -43,8 +43,8 @@ def _left(remaining_s: float | None) -> str:
 
 
 def _verdict(members: list[Row]) -> Text:
-    found = verdict(members)
-    return Text(short(found), style_of_outcome(found))
+    outcome = outcome_of(members)
+    return Text(short(outcome), style_of_outcome(outcome))
 
 
 def _outcome(row: Row, baseline: str) -> Text:

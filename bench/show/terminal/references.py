@@ -36,9 +36,9 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> Renderabl
         for figure in figures:
             row = by_name.get(figure.implementation)
             if row is not None and figure.is_for(point):
-                said = " ".join(parts(point, ["dtype", "mode", "batch", "num_tokens", "channels", "num_heads"]))
+                text = " ".join(parts(point, ["dtype", "mode", "batch", "num_tokens", "channels", "num_heads"]))
                 grid.add_row(
-                    said, figure.implementation, *_compared(row, figure, figure.latency_s(point)), *_of(figure)
+                    text, figure.implementation, *_compared(row, figure, figure.latency_s(point)), *_of(figure)
                 )
     if not grid.row_count:
         known = ", ".join(dict.fromkeys(figure.source for figure in figures))
@@ -48,8 +48,8 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> Renderabl
 
 def _compared(row: dict[str, Any], figure: Published, theirs_s: float) -> tuple[str, str, str]:
     """Return our time or status, their time, and how many times as long theirs is."""
-    said = f"{figure.value:g} items/s" if figure.unit == "items_per_s" else ""
-    theirs = " = ".join(word for word in (said, units.seconds(theirs_s)) if word)
+    rate = f"{figure.value:g} items/s" if figure.unit == "items_per_s" else ""
+    theirs = " = ".join(word for word in (rate, units.seconds(theirs_s)) if word)
     if row["status"] != "ok":
         return str(row["status"]), theirs, ""
     return units.seconds(row["latency_s"]), theirs, units.ratio(theirs_s / row["latency_s"])

@@ -12,11 +12,11 @@ from rich.text import Text
 from bench.analyse.derived import calls_until_paid
 from bench.analyse.fastest import Outcome, against_their_numbers, fastest_first
 from bench.plan.case import POINT_COLUMNS, Point
-from bench.show.fastest_text import verdict, words
+from bench.show.fastest_text import outcome_of, words
 from bench.show.point_text import counted, differences, parts, varying
 from bench.show.rows import Row, by_point, measured, reason, unmeasured
 from bench.show.terminal.columns import GAP, PAIRED, Fitted, columns, fit
-from bench.show.terminal.flags import TARGET, doubts, legend
+from bench.show.terminal.flags import TARGET, flags, legend
 from bench.show.terminal.styles import QUIET, WARNING, style_of_outcome, style_of_status
 
 INDENT = 2
@@ -75,8 +75,8 @@ def _common(point: Point, different: set[str]) -> Text:
 def _origin(rows: Sequence[Row]) -> Text:
     devices = dict.fromkeys(row["device_name"] for row in rows if row["device_name"])
     versions = dict.fromkeys(f"torch {row['torch_version']}" for row in rows if row["torch_version"])
-    said = [*devices, *versions, _processes(measured(rows))]
-    return Text(" · ".join(word for word in said if word))
+    parts = [*devices, *versions, _processes(measured(rows))]
+    return Text(" · ".join(part for part in parts if part))
 
 
 def _processes(rows: Sequence[Row]) -> str:
@@ -86,12 +86,12 @@ def _processes(rows: Sequence[Row]) -> str:
 
 
 def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[RenderableType]:
-    found = verdict(rows)
-    yield Text.assemble((f"{name}  " if name else "", "bold"), (words(found), style_of_outcome(found)))
+    outcome = outcome_of(rows)
+    yield Text.assemble((f"{name}  " if name else "", "bold"), (words(outcome), style_of_outcome(outcome)))
     if measured(rows):
         yield _line([column.column.heading for column in fitted], fitted, QUIET)
     for row in fastest_first(measured(rows)):
-        yield _line([column.column.cell(row) for column in fitted], fitted, _style(row, found))
+        yield _line([column.column.cell(row) for column in fitted], fitted, _style(row, outcome))
     if unmeasured(rows):
         yield _reasons(unmeasured(rows), len(rows), fitted)
 
@@ -101,8 +101,8 @@ def _line(cells: Sequence[str], fitted: Sequence[Fitted], style: str) -> Text:
     return Text(" " * INDENT + GAP.join(aligned).rstrip(), style)
 
 
-def _style(row: Row, found: Outcome) -> str:
-    return style_of_outcome(found) if row["implementation"] in found.names else ""
+def _style(row: Row, outcome: Outcome) -> str:
+    return style_of_outcome(outcome) if row["implementation"] in outcome.names else ""
 
 
 def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> RenderableType:
@@ -121,8 +121,8 @@ def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> Rende
 
 def _legend(rows: Sequence[Row], target: float) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, len(GAP)))
-    for doubt in legend([doubt for row in rows for doubt in doubts(row, target)]):
-        grid.add_row(doubt.letter, doubt.meaning, style=WARNING)
+    for flag in legend([flag for row in rows for flag in flags(row, target)]):
+        grid.add_row(flag.letter, flag.meaning, style=WARNING)
     if any(row["order"] for row in rows):
         grid.add_row(PAIRED, PAIRED_MEANING, style=QUIET)
     if grid.row_count:

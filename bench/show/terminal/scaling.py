@@ -61,25 +61,25 @@ def _lack(rows: Sequence[Row]) -> str:
 
 
 @dataclass(frozen=True)
-class Report:
+class SeriesTables:
     """The series one after the other, fitted to the console on which they are printed."""
 
-    found: Sequence[Scaling]
+    scalings: Sequence[Scaling]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the report, block by block."""
-        rows = [row for scaling in self.found for row in scaling.rows]
+        rows = [row for scaling in self.scalings for row in scaling.rows]
         yield _origin(rows)
-        for scaling in self.found:
+        for scaling in self.scalings:
             yield Text()
             yield from _series(scaling, narrow=options.max_width < WIDE)
         yield Text()
         yield _legend(rows)
 
 
-def render(found: Sequence[Scaling]) -> RenderableType:
+def render(scalings: Sequence[Scaling]) -> RenderableType:
     """Return the series for rich: fits and exponents of each, its crossovers, and what the words mean."""
-    return Report(found)
+    return SeriesTables(scalings)
 
 
 def crossover(of: Crossover) -> str:
@@ -148,8 +148,8 @@ def _table(headings: Sequence[str], lines: Mapping[str, Sequence[str]]) -> Table
 
 def _last(of: Scaling) -> Exponent:
     """Return the exponent at the largest places that any implementation was measured at."""
-    found = [growth.latency[-1] for growth in of.growths if growth.latency]
-    return max(found, key=lambda each: (each.end, each.start))
+    exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
+    return max(exponents, key=lambda each: (each.end, each.start))
 
 
 def _gap(of: Exponent) -> str:
@@ -163,12 +163,12 @@ def _fit(growth: Growth) -> list[str]:
     return [*map(intervals.seconds, coefficients), _deviation(growth.fit.deviation)]
 
 
-def _exponent(found: Sequence[Exponent], last: str) -> str:
+def _exponent(exponents: Sequence[Exponent], last: str) -> str:
     """Return the exponent at the largest places, and which they are where they aren't those of the heading."""
-    if not found:
+    if not exponents:
         return "2 places needed"
-    gap = _gap(found[-1])
-    return intervals.number(found[-1].slope) + (f" from {gap}" if gap != last else "")
+    gap = _gap(exponents[-1])
+    return intervals.number(exponents[-1].slope) + (f" from {gap}" if gap != last else "")
 
 
 def _winners(of: Scaling) -> Iterator[Text]:
@@ -182,18 +182,18 @@ def _winners(of: Scaling) -> Iterator[Text]:
 
 
 def _fastest(of: Scaling) -> str:
-    """Return who is fastest where, places of which the same is said together: `50 tie of 2 · 197 to 1024 sdpa`."""
-    named = [(place, _named(found)) for place, found in of.outcomes.items()]
-    runs = [(said, [place for place, _ in run]) for said, run in groupby(named, key=lambda each: each[1])]
-    return " · ".join(f"{_range(at)} {said}" for said, at in runs)
+    """Return who is fastest at which places, equal neighbours together: `50 tie of 2 · 197 to 1024 sdpa`."""
+    names = [(place, _named(outcome)) for place, outcome in of.outcomes.items()]
+    runs = [(name, [place for place, _ in run]) for name, run in groupby(names, key=lambda each: each[1])]
+    return " · ".join(f"{_range(at)} {name}" for name, at in runs)
 
 
-def _named(found: Outcome) -> str:
-    if found.says == TIE:
-        return f"tie of {len(found.names)}"
-    if found.says == NOT_DECIDED:
-        return f"not decided between {len(found.names)}"
-    return found.names[0] if found.says in (WINNER, ALONE) else f"{found.names[0]} ({found.says})"
+def _named(outcome: Outcome) -> str:
+    if outcome.says == TIE:
+        return f"tie of {len(outcome.names)}"
+    if outcome.says == NOT_DECIDED:
+        return f"not decided between {len(outcome.names)}"
+    return outcome.names[0] if outcome.says in (WINNER, ALONE) else f"{outcome.names[0]} ({outcome.says})"
 
 
 def _range(at: Sequence[int]) -> str:

@@ -18,10 +18,10 @@ COARSE = 0.05
 """A machine that can't show a change of 5 % at the processes of a claim is no place for most claims."""
 
 
-def render(found: Sequence[Finding]) -> RenderableType:
+def render(findings: Sequence[Finding]) -> RenderableType:
     """Return what was seen of each point, what would be detected, and what that means."""
-    verdicts = [line for finding in found for line in _verdict(finding)]
-    return Group(_seen(found), Text(), _detectable(found), Text(), *verdicts, *_caveats(found))
+    verdicts = [line for finding in findings for line in _verdict(finding)]
+    return Group(_ratios(findings), Text(), _detectable(findings), Text(), *verdicts, *_caveats(findings))
 
 
 def progress_line(number: int, planned: int, elapsed_s: float) -> str:
@@ -29,25 +29,25 @@ def progress_line(number: int, planned: int, elapsed_s: float) -> str:
     return f"{number:>2} of {planned} processes, {units.duration(elapsed_s)}"
 
 
-def _seen(found: Sequence[Finding]) -> Table:
-    points = [point for finding in found for point in finding.ratios]
+def _ratios(findings: Sequence[Finding]) -> Table:
+    points = [point for finding in findings for point in finding.ratios]
     columns = varying(points) | {"threads"}
     table = _table(" · ".join(parts(points[0], [name for name in POINT_COLUMNS if name not in columns])))
     for title in ("copy as fast as eager", "scatter", "processes"):
         table.add_column(title, justify="right", no_wrap=True)
-    for finding in found:
+    for finding in findings:
         for point, ratio in finding.ratios.items():
             interval = f"{ratio.value:.4f}x [{ratio.low:.4f}, {ratio.high:.4f}]"
             table.add_row(differences(point, columns), interval, units.percent(ratio.sd), str(finding.processes))
     return table
 
 
-def _detectable(found: Sequence[Finding]) -> Table:
-    table = _table(f"smallest change found in {POWER:.0%} of comparisons")
-    for count in found[0].detectable:
+def _detectable(findings: Sequence[Finding]) -> Table:
+    table = _table(f"smallest change findings in {POWER:.0%} of comparisons")
+    for count in findings[0].detectable:
         table.add_column(f"{count} processes", justify="right", no_wrap=True)
     table.add_column(f"false alarms ({CLAIM} processes)", justify="right", no_wrap=True)
-    for finding in found:
+    for finding in findings:
         claim = finding.redrawn[CLAIM]
         cells = (units.percent(share) for share in finding.detectable.values())
         table.add_row(_threads(finding), *cells, f"{claim.false_alarms} of {claim.rows} rows")
@@ -72,7 +72,7 @@ def _verdict(finding: Finding) -> Iterator[Text]:
     if share > COARSE:
         yield Text("  That is coarse: use fewer threads or a quieter machine, or claim large changes alone.", style)
     if not finding.is_sound:
-        worst = max(finding.redrawn.values(), key=lambda seen: seen.tables_with_alarm / seen.tables)
+        worst = max(finding.redrawn.values(), key=lambda redrawn: redrawn.tables_with_alarm / redrawn.tables)
         yield Text(
             f"  Tables without a change raised an alarm in {worst.tables_with_alarm / worst.tables:.1%} of cases with "
             f"{worst.processes} processes, more than the {LEVEL:.0%} allowed: no claim holds here.",
@@ -80,12 +80,12 @@ def _verdict(finding: Finding) -> Iterator[Text]:
         )
 
 
-def _caveats(found: Sequence[Finding]) -> Iterator[Text]:
+def _caveats(findings: Sequence[Finding]) -> Iterator[Text]:
     yield Text(
-        f"Counted for one row that changed in a table of {TABLE_ROWS}; in a smaller table a smaller change is found."
+        f"Counted for one row that changed in a table of {TABLE_ROWS}; in a smaller table a smaller change is findings."
     )
     yield Text("This holds for ratios to a baseline, as busy as the machine was these minutes; raw times drift more.")
-    if min(finding.processes for finding in found) < CLAIM:
+    if min(finding.processes for finding in findings) < CLAIM:
         yield Text(f"Time allowed fewer than {CLAIM} processes, so the scatter itself is known less well.", WARNING)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from bench.analyse.compare import compare
-from bench.show.comparison.headline import top
+from bench.show.comparison.headline import headline
 from bench.show.comparison.report import Report
 from tests.analyse.tables import Row, baseline, cases, failed, row, table
 from tests.examples import case
@@ -16,7 +16,7 @@ RESOLUTION = "processes on each side"
 
 def first(base: Sequence[Row], new: Sequence[Row]) -> str:
     """Return the only line that a comparison of two like runs begins with."""
-    (line,) = top(Report(compare(table(*base), table(*new))))
+    (line,) = headline(Report(compare(table(*base), table(*new))))
     return line
 
 
@@ -80,10 +80,10 @@ def test_wild_rows_are_advised_to_quiet_the_machine_too() -> None:
 def test_runs_that_share_few_cases_begin_with_that() -> None:
     """Two shared cases of six are few, four of six are not."""
     base, new = cases(4), cases(6)[2:]
-    few = top(Report(compare(table(*(at(one, 1.0) for one in base)), table(*(at(one, 1.0) for one in new)))))
+    few = headline(Report(compare(table(*(at(one, 1.0) for one in base)), table(*(at(one, 1.0) for one in new)))))
     assert len(few) == 2
     assert "share 2 of 6 cases; 2 are in BASE alone and 2 in NEW alone" in few[0]
-    most = top(Report(compare(table(*(at(one, 1.0) for one in base)), table(*(at(one, 1.0) for one in cases(6))))))
+    most = headline(Report(compare(table(*(at(one, 1.0) for one in base)), table(*(at(one, 1.0) for one in cases(6))))))
     assert len(most) == 1
 
 
@@ -91,4 +91,4 @@ def test_what_differs_between_the_runs_stands_above_the_counts() -> None:
     """Lines about the two runs come first, word for word."""
     run = table(at(case("sdpa"), 1.0))
     report = Report(compare(run, run), unlike_runs=("one", "two"))
-    assert top(report)[:2] == ["one", "two"]
+    assert headline(report)[:2] == ["one", "two"]

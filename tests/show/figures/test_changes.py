@@ -18,7 +18,7 @@ from bench.plan.errors import WrongRequest
 from bench.show.comparison.report import STAMP, Report
 from bench.show.figures import page
 from bench.show.figures.catalogue import draw_comparison as draw
-from bench.show.figures.changes import LOOKS, figure
+from bench.show.figures.changes import MARKS, figure
 from tests.analyse.tables import drawn, failed, row, table
 from tests.examples import case
 from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
@@ -59,7 +59,7 @@ def test_every_judged_row_has_its_mark_at_its_change() -> None:
     made = picture(Report(every_verdict()))
     found = {name: np.asarray(line.get_data()).T.tolist() for name, line in marks(made).items()}
     assert found["slower"] == [pytest.approx([0.8, 0])]
-    assert sorted(found[name][0][1] for name in LOOKS) == [0, 1, 2, 3]
+    assert sorted(found[name][0][1] for name in MARKS) == [0, 1, 2, 3]
     assert found["faster"] == [pytest.approx([1.2, 3])]
     assert "not drawn: 1 newly failing, 1 missing, 1 failing, 1 new, 1 fixed, 1 baseline" in said(made)
 
@@ -74,11 +74,11 @@ def test_rows_are_sorted_by_their_change() -> None:
 
 def test_verdicts_are_told_by_colour_and_by_marker() -> None:
     """No two share either, and the words beside the rows say it a third time."""
-    assert len({look.colour for look in LOOKS.values()}) == len({look.marker for look in LOOKS.values()}) == len(LOOKS)
+    assert len({mark.colour for mark in MARKS.values()}) == len({mark.marker for mark in MARKS.values()}) == len(MARKS)
     made = picture(Report(every_verdict()))
     for name, line in marks(made).items():
-        assert to_hex(line.get_color()) == LOOKS[name].colour
-        assert line.get_marker() == LOOKS[name].marker
+        assert to_hex(line.get_color()) == MARKS[name].colour
+        assert line.get_marker() == MARKS[name].marker
         assert any(words.startswith(f"{name} ") for words in said(made))
 
 

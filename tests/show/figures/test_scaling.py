@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from bench.analyse.scaling import Scaling
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show.figures import catalogue
-from bench.show.figures import scaling_panels as panels
+from bench.show.figures import catalogue, scaling_panels
 from bench.show.figures.line_axes import AXES_WIDTH, LEFT
 from bench.show.figures.scaling import figure, name
 from bench.show.terminal import scaling
@@ -111,7 +110,7 @@ def test_no_mark_hides_another() -> None:
     made = figure(scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0])
     axes = times(made)
     found = [axes.transData.transform(at) for xs, ys in marks(made).values() for at in zip(xs, ys, strict=True)]
-    least = 0.8 * panels.MARKER_SIZE / 72 * made.dpi
+    least = 0.8 * scaling_panels.MARKER_SIZE / 72 * made.dpi
     assert all(math.dist(one, other) >= least for one, other in itertools.combinations(found, 2))
 
 

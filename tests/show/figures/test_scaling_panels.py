@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from bench.analyse.crossover import Crossover
 from bench.analyse.estimates import Interval
 from bench.analyse.scaling import Exponent
-from bench.show.figures import scaling_panels as panels
+from bench.show.figures import scaling_panels
 from bench.show.palette import style
 
 PLACES = (100, 400, 1600)
@@ -21,7 +21,7 @@ NO_INTERVAL = (math.nan, math.nan)
 def axes() -> Axes:
     """Return axes with the scale that panels share."""
     made = Figure().add_subplot()
-    panels.along(made, PLACES)
+    scaling_panels.set_horizontal_scale(made, PLACES)
     return made
 
 
@@ -29,7 +29,7 @@ def test_exponents_stand_between_their_places_side_by_side() -> None:
     """Two implementations are at a third and two thirds of the way, in logarithms."""
     made = axes()
     gaps = [Exponent(100, 400, Interval(1.0, 0.8, 1.2)), Exponent(400, 1600, Interval(2.0, 1.8, 2.2))]
-    panels.exponents(made, "exponent", {"eager": gaps, "sdpa": gaps})
+    scaling_panels.exponents(made, "exponent", {"eager": gaps, "sdpa": gaps})
     places = {str(line.get_gid()): np.asarray(line.get_xdata()) for line in made.lines}
     assert places["exponent eager"] == pytest.approx([100 * 4 ** (1 / 3), 400 * 4 ** (1 / 3)])
     assert places["exponent sdpa"] == pytest.approx([100 * 4 ** (2 / 3), 400 * 4 ** (2 / 3)])
@@ -38,7 +38,7 @@ def test_exponents_stand_between_their_places_side_by_side() -> None:
 def test_a_wild_interval_does_not_flatten_the_others() -> None:
     """An axis of exponents reaches a little beyond the values, however wide one interval is."""
     made = axes()
-    panels.exponents(made, "exponent", {"eager": [Exponent(100, 400, Interval(1.0, -40, 42))]})
+    scaling_panels.exponents(made, "exponent", {"eager": [Exponent(100, 400, Interval(1.0, -40, 42))]})
     low, high = made.get_ylim()
     assert -1 < low < 0
     assert 2 < high < 3
@@ -47,9 +47,9 @@ def test_a_wild_interval_does_not_flatten_the_others() -> None:
 def test_exact_exponents_have_no_bars() -> None:
     """Memory is counted, so that its marks stand alone."""
     made = axes()
-    panels.exponents(made, "exponent", {"eager": [Exponent(100, 400, Interval(2.0, *NO_INTERVAL))]})
+    scaling_panels.exponents(made, "exponent", {"eager": [Exponent(100, 400, Interval(2.0, *NO_INTERVAL))]})
     assert len(made.collections) == 0
-    panels.exponents(made, "exponent", {"eager": [Exponent(100, 400, Interval(2.0, 1.9, 2.1))]})
+    scaling_panels.exponents(made, "exponent", {"eager": [Exponent(100, 400, Interval(2.0, 1.9, 2.1))]})
     assert len(made.collections) == 1
 
 
@@ -64,7 +64,7 @@ def test_exact_exponents_have_no_bars() -> None:
 def test_a_crossover_has_a_bar_as_far_as_it_is_known(tokens: Interval, ends: list[float | None]) -> None:
     """An open end goes to the edge of the axis, in the colour of who leads afterwards."""
     made = axes()
-    panels.crossovers(made, [Crossover("eager", "sdpa", tokens)])
+    scaling_panels.crossovers(made, [Crossover("eager", "sdpa", tokens)])
     bar, mark = made.lines
     wanted = [end if end is not None else edge for end, edge in zip(ends, made.get_xlim(), strict=True)]
     assert list(np.asarray(bar.get_xdata())) == pytest.approx(wanted)
@@ -75,6 +75,6 @@ def test_a_crossover_has_a_bar_as_far_as_it_is_known(tokens: Interval, ends: lis
 def test_a_crossover_without_an_interval_is_a_mark() -> None:
     """One process says where, and not how sure that is."""
     made = axes()
-    panels.crossovers(made, [Crossover("eager", "sdpa", Interval(300, *NO_INTERVAL))])
+    scaling_panels.crossovers(made, [Crossover("eager", "sdpa", Interval(300, *NO_INTERVAL))])
     assert [line.get_gid() for line in made.lines] == ["crossover eager sdpa"]
-    assert panels.change(Crossover("eager", "sdpa", Interval(300, *NO_INTERVAL))) == "eager → sdpa at 300"
+    assert scaling_panels.change(Crossover("eager", "sdpa", Interval(300, *NO_INTERVAL))) == "eager → sdpa at 300"

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from bench.show.figures.stage_bar_data import LONGEST, MOST_NAMED, bars, short
-from bench.show.operator_categories import FAMILY_COLOURS, OTHER
+from bench.show.operator_categories import CATEGORY_COLOURS, OTHER
 from bench.store.profile import Operator
 from tests.profiles import STEPS, profile, stepwise
 
@@ -37,7 +37,7 @@ def test_a_few_operators_are_named_and_the_rest_are_one() -> None:
     (bar,) = bars([profile(operators=many)])
     assert [each.name for each in bar.segments] == [*(f"op{9 - number}" for number in range(MOST_NAMED)), "4 other"]
     assert bar.sum_s == pytest.approx(55e-3)
-    assert bar.segments[-1].colour == FAMILY_COLOURS[OTHER]
+    assert bar.segments[-1].colour == CATEGORY_COLOURS[OTHER]
 
 
 def test_what_takes_next_to_nothing_is_not_named() -> None:

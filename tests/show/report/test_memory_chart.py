@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bench.show.operator_categories import FAMILY_COLOURS
+from bench.show.operator_categories import CATEGORY_COLOURS
 from bench.show.palette import stage_colour
 from bench.show.report.memory_chart import HEIGHT, NAMED, WIDTH, MemoryChart, memory_chart
 from bench.store.profile import Block
@@ -62,7 +62,7 @@ def test_bands_have_letters_in_order_of_time_and_the_colour_of_their_stage() -> 
     chart = drawn(LATE, SECOND, FIRST)
     assert [(band.letter, band.block) for band in chart.bands] == [("A", FIRST), ("B", SECOND), ("C", LATE)]
     assert chart.bands[1].colour == stage_colour("scores")
-    assert chart.bands[2].colour == FAMILY_COLOURS["element by element"]
+    assert chart.bands[2].colour == CATEGORY_COLOURS["element by element"]
 
 
 def test_only_the_largest_have_bands() -> None:

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from bench.show.operator_categories import FAMILY_COLOURS
+from bench.show.operator_categories import CATEGORY_COLOURS
 from bench.show.palette import stage_colour
-from bench.show.report.timeline import Lane, families, innermost, timeline
+from bench.show.report.timeline import Lane, categories, dominant_child, timeline
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 
 SCORES = Span("scores", STAGE, "host", 0, 0.0, 6.0)
@@ -46,22 +46,22 @@ def test_boxes_are_shares_of_the_call() -> None:
 
 
 def test_a_box_has_the_colour_of_its_stage_or_else_of_what_it_does() -> None:
-    """Within a stage all have its colour; a kernel on a stream without stages has that of its family."""
+    """Within a stage all have its colour; a kernel on a stream without stages has that of its category."""
     boxes = {box.name: box for box in timeline(SPANS, 99).boxes}
     assert {boxes[name].colour for name in ("scores", "aten::matmul", "aten::bmm")} == {stage_colour("scores")}
-    assert boxes["sgemm_tn"].colour == FAMILY_COLOURS["matrix product"]
+    assert boxes["sgemm_tn"].colour == CATEGORY_COLOURS["matrix product"]
     assert (boxes["aten::bmm"].stage, boxes["sgemm_tn"].stage) == ("scores", "")
 
 
 def test_who_calls_has_the_colour_of_what_it_calls() -> None:
     """Outside of stages an operator does what the one does that fills it: a product with weights is not batched."""
     product = dataclasses.replace(BMM, name="aten::mm")
-    assert {box.family for box in timeline([MATMUL, product], 99).boxes} == {"matrix product"}
+    assert {box.category for box in timeline([MATMUL, product], 99).boxes} == {"matrix product"}
 
 
 def test_a_legend_names_what_stands_outside_stages() -> None:
     """What a stage explains needs no other word."""
-    assert families(timeline(SPANS, 99).boxes) == ["matrix product", "element by element"]
+    assert categories(timeline(SPANS, 99).boxes) == ["matrix product", "element by element"]
 
 
 def test_what_no_screen_shows_is_counted() -> None:
@@ -87,12 +87,12 @@ def test_no_spans_make_an_empty_timeline() -> None:
 @pytest.mark.parametrize("span", [LINEAR, CALLER, MM])
 def test_who_calls_does_what_the_called_does(span: Span) -> None:
     """The product fills the operators that called it; what is short, on another thread or later doesn't."""
-    assert innermost(span, [LINEAR, CALLER, MM, VIEW, ELSEWHERE, LATER]) == MM
+    assert dominant_child(span, [LINEAR, CALLER, MM, VIEW, ELSEWHERE, LATER]) == MM
 
 
 def test_half_of_a_span_is_needed() -> None:
     """A span that two others share equally does what the deeper ones do, one of three parts is its own."""
     third = Span("aten::mm", OPERATOR, "host", 1, 0.0, 3.3)
     half = Span("aten::mm", OPERATOR, "host", 1, 0.0, 5.0)
-    assert innermost(LINEAR, [third]) == LINEAR
-    assert innermost(LINEAR, [half]) == half
+    assert dominant_child(LINEAR, [third]) == LINEAR
+    assert dominant_child(LINEAR, [half]) == half

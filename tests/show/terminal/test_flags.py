@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.show.terminal.flags import doubts, legend
+from bench.show.terminal.flags import flags, legend
 
 SURE: dict[str, Any] = {
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
@@ -15,7 +15,7 @@ SURE: dict[str, Any] = {
 
 def letters(**changes: object) -> str:
     """Return the letters of a row that is sure but for these changes."""
-    return "".join(doubt.letter for doubt in doubts({**SURE, **changes}))
+    return "".join(flag.letter for flag in flags({**SURE, **changes}))
 
 
 def test_a_sure_row_has_no_mark() -> None:
@@ -53,24 +53,24 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
     ],
 )
 def test_what_hardly_matters_is_not_marked(changes: dict[str, object]) -> None:
-    """A fault for every 0.25 ms, a few interrupted slots, 4 % or 2 MiB of memory, missing numbers: no doubt."""
+    """A fault for every 0.25 ms, a few interrupted slots, 4 % or 2 MiB of memory, missing numbers: no flag."""
     assert letters(**changes) == ""
 
 
 def test_the_target_decides_what_is_wide() -> None:
     """An interval of ±0.8 % is fine for a target of 2 % and wide for one of 0.5 %."""
-    assert [doubt.letter for doubt in doubts(SURE, target=0.005)] == ["W"]
+    assert [flag.letter for flag in flags(SURE, target=0.005)] == ["W"]
 
 
 def test_the_legend_explains_each_letter_once() -> None:
-    """However many rows share a doubt, it is explained in one line, with its advice."""
-    found = legend([*doubts({**SURE, "settled": False}), *doubts({**SURE, "settled": False, "flagged_share": 1.0})])
-    assert [doubt.letter for doubt in found] == ["D", "U"]
-    assert all(len(doubt.meaning) > 20 for doubt in found)
+    """However many rows share a flag, it is explained in one line, with its advice."""
+    found = legend([*flags({**SURE, "settled": False}), *flags({**SURE, "settled": False, "flagged_share": 1.0})])
+    assert [flag.letter for flag in found] == ["D", "U"]
+    assert all(len(flag.meaning) > 20 for flag in found)
 
 
 def test_fewer_threads_are_advised_only_if_there_are_two() -> None:
     """One thread can't become fewer; and if rows of both kinds were disturbed, what helps all of them is said."""
-    one, two = (doubts({**SURE, "flagged_share": 0.5, "threads": threads}) for threads in (1, 2))
-    assert ["fewer threads" in doubt.meaning for doubt in (*one, *two)] == [False, True]
+    one, two = (flags({**SURE, "flagged_share": 0.5, "threads": threads}) for threads in (1, 2))
+    assert ["fewer threads" in flag.meaning for flag in (*one, *two)] == [False, True]
     assert legend([*one, *two]) == one

@@ -6,7 +6,7 @@ import pytest
 
 from bench.analyse.profile_difference import difference
 from bench.show.terminal.console import rendered
-from bench.show.terminal.profile_difference import lead, render
+from bench.show.terminal.profile_difference import headline, render
 from bench.store.profile import KERNEL, OPERATOR, Operator, Profile, Span
 from tests.profiles import MIB, profile, stepwise
 
@@ -26,7 +26,7 @@ def shown(a: Profile, b: Profile, top: int = 12) -> list[str]:
 
 def test_an_extra_copy_is_named_with_what_it_costs() -> None:
     """Where one side makes a copy that the other does without."""
-    (line,) = lead(difference(of(PRODUCT), of(PRODUCT, COPY)))
+    (line,) = headline(difference(of(PRODUCT), of(PRODUCT, COPY)))
     assert line == "What costs most: aten::copy_ appeared: 1 call, +200 µs, +2.25 MiB."
 
 
@@ -42,7 +42,7 @@ def test_where_it_was_called_is_said() -> None:
             Span("aten::copy_", OPERATOR, "host", 1, 0.2e-3, 0.2e-3),
         ),
     )
-    (line,) = lead(difference(of(PRODUCT), after))
+    (line,) = headline(difference(of(PRODUCT), after))
     assert line == "What costs most: aten::copy_ appeared: 1 call, +200 µs, in aten::clone with +2.25 MiB."
 
 
@@ -56,17 +56,17 @@ def test_where_it_was_called_is_said() -> None:
 )
 def test_a_change_is_said_in_plain_words(before: Operator, after: Operator, expected: str) -> None:
     """What didn't change isn't said."""
-    (line,) = lead(difference(of(before), of(after)))
+    (line,) = headline(difference(of(before), of(after)))
     assert line == f"What costs most: {before.name} {expected}"
 
 
 def test_a_larger_change_of_a_time_alone_comes_second() -> None:
     """A time of one profile may be chance, a further call isn't."""
     slow = dataclasses.replace(PRODUCT, self_s=12e-3)
-    certain, uncertain = lead(difference(of(PRODUCT), of(slow, COPY)))
+    certain, uncertain = headline(difference(of(PRODUCT), of(slow, COPY)))
     assert certain.startswith("What costs most: aten::copy_ appeared")
     assert uncertain == "More, but by its time alone: aten::mm grew by time in 2 calls, +4.00 ms."
-    (alone,) = lead(difference(of(PRODUCT), of(slow)))
+    (alone,) = headline(difference(of(PRODUCT), of(slow)))
     assert alone == "What costs most, by its time alone: aten::mm grew by time in 2 calls, +4.00 ms."
 
 

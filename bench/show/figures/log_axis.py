@@ -86,11 +86,11 @@ def spaced(positions: Sequence[float], widths: Sequence[float], order: Sequence[
 
     Positions and widths are in the same unit; the answer is sorted.
     """
-    kept: list[int] = []
+    written: list[int] = []
     for index in order:
-        if all(abs(positions[index] - positions[other]) >= (widths[index] + widths[other]) / 2 for other in kept):
-            kept.append(index)
-    return sorted(kept)
+        if all(abs(positions[index] - positions[other]) >= (widths[index] + widths[other]) / 2 for other in written):
+            written.append(index)
+    return sorted(written)
 
 
 def _finite(values: Sequence[float]) -> list[float]:
@@ -108,14 +108,14 @@ def _side(low: float, high: float, gap: float) -> list[float]:
     In logarithms they are at least `gap` apart.
     """
     ladders = (_within(_ladder(steps, low), low, high) for steps in RATIO_LADDERS)
-    found: list[float] = []
+    best: list[float] = []
     for ticks in (*ladders, *(_multiples(step, low, high) for step in RATIO_STEPS)):
         outward = sorted((tick for tick in ticks if tick != 1), key=lambda tick: abs(math.log(tick)))
         logs = [abs(math.log(tick)) for tick in (1.0, *outward)]
         fits = len(outward) <= SIDE_MANY and all(b - a >= gap for a, b in itertools.pairwise(logs))
-        if fits and _reach(outward) > _reach(found):
-            found = outward
-    return found
+        if fits and _reach(outward) > _reach(best):
+            best = outward
+    return best
 
 
 def _reach(outward: Sequence[float]) -> tuple[int, float]:
