@@ -1,4 +1,4 @@
-"""Who is the fastest at a point, in words: the same ones in the table, the live line and the maps."""
+"""The fastest implementation at a point as text: the same in the table, the progress line and the maps."""
 
 from collections.abc import Sequence
 
@@ -10,22 +10,22 @@ from bench.show import intervals, units
 from bench.show.rows import Row, measured
 
 RATIO_DECIMALS = 3
-"""A winner may be ahead by little more than a hundredth, and that should not read 1.01."""
+"""A winner may be ahead by little more than a hundredth, which 1.01 would hide."""
 
 MOST_NAMES = 3
-"""Names of those that may be the fastest; the rest is counted."""
+"""At most this number of possible winners is named; the others are counted."""
 
 WITHIN = f"within {units.percent(EQUIVALENCE, trim=True)[:-1]} %"
-"""How close those are that tie."""
+"""How close implementations are that tie."""
 
 
 def outcome_of(rows: Sequence[Row]) -> Outcome:
-    """Return what is known of the fastest among the rows of one point."""
+    """Return the outcome among the rows of one point."""
     return outcome(measured(rows))
 
 
 def words(outcome: Outcome) -> str:
-    """Return it in words: `winner: sdpa, 1.04x [1.02, 1.06] as fast as mha`."""
+    """Return an outcome in words: `winner: sdpa, 1.04x [1.02, 1.06] as fast as mha`."""
     if outcome.says == WINNER and outcome.lead is not None:
         return f"{short(outcome).partition(',')[0]}, {ahead(outcome.lead)} as fast as {outcome.runner_up}"
     if outcome.says == NOT_DECIDED and outcome.further_processes:
@@ -36,7 +36,7 @@ def words(outcome: Outcome) -> str:
 
 
 def short(outcome: Outcome) -> str:
-    """Return it in few words: `winner: sdpa, 1.04x as fast as mha`, without interval and advice."""
+    """Return an outcome in few words: `winner: sdpa, 1.04x as fast as mha`, without interval and advice."""
     if outcome.says == NOTHING:
         return outcome.says
     if outcome.says == WINNER and outcome.lead is not None:
@@ -47,17 +47,17 @@ def short(outcome: Outcome) -> str:
 
 
 def any_of(names: Sequence[str]) -> str:
-    """Return names of which one is meant: `sdpa, mha or eager`; of many `sdpa, mha, eager or 2 others`."""
+    """Return names joined by `or`: `sdpa, mha or eager`; for many `sdpa, mha, eager or 2 others`."""
     words = [*names] if len(names) <= MOST_NAMES + 1 else [*names[:MOST_NAMES], f"{len(names) - MOST_NAMES} others"]
     *some, last = words
     return f"{', '.join(some)} or {last}" if some else last
 
 
 def further(processes: int) -> str:
-    """Return so many further processes in words."""
+    """Return a number of further processes in words."""
     return f"about {processes} more {'process' if processes == 1 else 'processes'}"
 
 
 def ahead(ratio: Interval) -> str:
-    """Return how far a winner is ahead, with decimals that tell its lower end from 1."""
+    """Return how many times as fast a winner is, with enough decimals to tell the interval's lower end from 1."""
     return intervals.ratio(ratio, RATIO_DECIMALS, least=2)

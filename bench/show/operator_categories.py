@@ -1,6 +1,6 @@
-"""What an operator does, in a word, from its name; with the colours of the stages that do the same.
+"""The category of an operator, found from its name, and the colour of each category.
 
-What has no stages is coloured by this, on the page and in pictures.
+A category has the colour of the stage that does the same work. Profiles without stages are coloured by category.
 """
 
 from bench.show.palette import STAGE_COLOURS
@@ -24,7 +24,7 @@ CATEGORIES = {
     COPY: ("copy", "clone", "contiguous", "empty", "::cat", "memcpy", "memset", "zero", "fill", "resize"),
     ARITHMETIC: ("add", "mul", "div", "sub", "sum", "elementwise"),
 }
-"""What is part of a name that belongs to a category; the first that fits holds."""
+"""The parts of names by which a category is recognised; the first that fits is taken."""
 
 CATEGORY_COLOURS = {
     PRODUCT: STAGE_COLOURS["qkv projection"],
@@ -35,10 +35,10 @@ CATEGORY_COLOURS = {
     ARITHMETIC: STAGE_COLOURS["skip"],
     OTHER: "#cbc5ba",
 }
-"""In the order of a call, near enough: operators of a category stand in the same place in every bar."""
+"""In about the order of a call: operators of a category have the same position in every bar."""
 
 
 def category(name: str) -> str:
-    """Return what an operator or kernel of this name does; the arguments of its template don't count."""
+    """Return the category of an operator or kernel by its name, without its template's arguments."""
     lowered = short(name).lower()
     return next((group for group, parts in CATEGORIES.items() if any(part in lowered for part in parts)), OTHER)

@@ -47,16 +47,16 @@ QUADRATIC = ("scores", "mask", "softmax", "weighted values")
 """The stages that read or write a number for every pair of tokens."""
 
 RESIDUAL_COLOUR = "#e4e4e8"
-"""Of what is in the whole and in no stage."""
+"""The colour of time that no stage accounts for."""
 
 OTHER_STAGE_COLOURS = ("#aa3377", "#ccbb44", "#66ccee", "#664488", "#bb99cc")
 
 
 def style(implementation: str) -> Style:
-    """Return the look of an implementation; that of an unknown name follows from the name alone.
+    """Return the style of an implementation; for an unknown name it depends on the name alone.
 
-    One with options has the colour of the one without, and a dash and marker of its own.
-    A compiled one that the catalogue does not hold has a lighter tint of its source's colour.
+    With options it has the same colour as without, and its own dash and marker.
+    A compiled one that isn't in the catalogue has a lighter tint of its source's colour.
     """
     if implementation in IMPLEMENTATIONS:
         return IMPLEMENTATIONS[implementation].style
@@ -71,14 +71,14 @@ def style(implementation: str) -> Style:
 
 
 def ink(colour: str) -> str:
-    """Return a colour dark enough for small words on white, in the same hue."""
+    """Return the colour in the same hue, dark enough for small text on white."""
     return next(
         dark for dark in (mix(colour, "#000000", share / 10) for share in range(11)) if _contrast(dark) >= READABLE
     )
 
 
 def on(colour: str) -> str:
-    """Return the colour of small words on this one: white or black, whichever can be read better."""
+    """Return white or black, whichever is easier to read as small text on this colour."""
     return max(("#ffffff", "#000000"), key=lambda words: abs(math.log(_contrast(words) / _contrast(colour))))
 
 
@@ -89,7 +89,7 @@ def mix(colour: str, other: str, share: float) -> str:
 
 
 def stage_colour(name: str) -> str:
-    """Return the colour of a stage; that of an unknown name follows from the name alone."""
+    """Return the colour of a stage; for an unknown name it depends on the name alone."""
     if name in STAGE_COLOURS:
         return STAGE_COLOURS[name]
     # hash() changes with every process

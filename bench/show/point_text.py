@@ -1,4 +1,4 @@
-"""Points in words: on a line, over a picture, in a file name."""
+"""Points as text."""
 
 import dataclasses
 from collections.abc import Collection, Iterable
@@ -13,15 +13,15 @@ def varying(points: Iterable[Point]) -> set[str]:
 
 
 def parts(point: Point, columns: Collection[str] = POINT_COLUMNS) -> list[str]:
-    """Return the words for each of these columns of the point, but none for a value that goes without saying.
+    """Return the words for each of these columns of the point, but none for a value that needs no mention.
 
-    All columns of a usual point are `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`.
+    All columns of a usual point give `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`.
     """
     return _said(point, [name for name in _merged(columns) if not COLUMNS[name].goes_without_saying(point)])
 
 
 def differences(point: Point, columns: Collection[str]) -> str:
-    """Return the values of the columns in which this point differs from others, each of them said."""
+    """Return the values of the columns in which this point differs from others, usual ones too."""
     return " ".join(_said(point, _merged(columns)))
 
 
@@ -31,7 +31,7 @@ def width(point: Point) -> str:
 
 
 def counted(numbers: Collection[int], one: str, many: str) -> str:
-    """Return how many there are: `1 process`, `3 processes`, `2 to 3 processes`, or nothing where nothing counted."""
+    """Return the range of some counts: `1 process`, `3 processes`, `2 to 3 processes`, empty without any."""
     if not numbers:
         return ""
     low, high = min(numbers), max(numbers)
@@ -48,5 +48,5 @@ def _said(point: Point, columns: Collection[str]) -> list[str]:
 
 
 def _merged(columns: Collection[str]) -> set[str]:
-    """Return the columns, each that is said with another replaced by that one."""
+    """Return the columns; one that is told within another's words is replaced by that other."""
     return {COLUMNS[name].said_with or name for name in columns}

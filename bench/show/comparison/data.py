@@ -12,11 +12,11 @@ from bench.show.comparison.report import Report
 from bench.show.rows import Row
 
 FIRST = ("stamp", "judge", "verdict")
-"""Columns that stand before the case: what makes a row a statement that can be quoted alone."""
+"""Columns before those of the case; with them a row can be quoted alone."""
 
 
 def as_csv(report: Report) -> str:
-    """Return one line per row; `stamp` says that and why the row is not comparable, `judge` what its ratios refer to.
+    """Return one line per row; `stamp` says why the row is not comparable, `judge` what its ratios refer to.
 
     A number that doesn't apply is empty.
     """

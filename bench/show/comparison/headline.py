@@ -1,4 +1,4 @@
-"""What a comparison says first: whether its runs are alike, the counts, and the first thing to know."""
+"""The first lines of a comparison: how its runs differ, the counts of verdicts, and what they mean."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,17 @@ from bench.show.point_text import counted
 from bench.show.rows import Row
 
 CLAIM = 10
-"""The processes of a run that is to show small changes; if both runs have as many, twice theirs."""
+"""The number of processes that is advised for small changes; if both runs have it, twice their number."""
 
 NAMED = 3
-"""So many changed rows are named, the worst first."""
+"""The number of changed rows that are named, the worst first."""
 
 LOUD = 0.1
-"""If CLAIM processes would miss smaller changes than this, the machine is what should change first."""
+"""If CLAIM processes can't show a change of this size, a quieter machine is advised first."""
 
 
 def headline(report: Report) -> list[str]:
-    """Return the first lines of a comparison: how the runs differ if they do, then the counts with what they mean."""
+    """Return the first lines of a comparison: how the runs differ if they do, then the counts and their meaning."""
     return [*_unlike(report), f"{counts(report.rows)}: {'; '.join(_findings(report))}"]
 
 
@@ -59,7 +59,7 @@ def _findings(report: Report) -> Iterator[str]:
 
 
 def _named(affected: Sequence[Row], what: str, rows: list[Row]) -> str:
-    """Return how many rows something holds for, with the worst by name."""
+    """Return the number of affected rows, and the worst by name."""
     columns = varying_columns(rows)
     worst = sorted(affected, key=lambda row: -abs(math.log(row["change"])) if row["change"] else 0.0)
     names = [
@@ -74,7 +74,7 @@ def _by(row: Row) -> str:
 
 
 def _power(report: Report, is_open: Sequence[Row]) -> Iterator[str]:
-    """Yield which changes these runs can show, and what would show smaller ones."""
+    """Yield the size of changes that these runs can show, and what would show smaller ones."""
     sides = [row[f"{side}_processes"] for row in is_open for side in ("base", "new") if row[f"{side}_processes"]]
     if not sides:
         return

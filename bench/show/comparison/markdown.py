@@ -23,7 +23,7 @@ from bench.show.comparison.report import (
 from bench.show.rows import Row
 
 MATTER = ("slower", "newly failing", "missing", "new", "fixed", "faster")
-"""Verdicts whose rows stand in the open; the others are folded away, as are those of one run alone if they are most."""
+"""Verdicts whose rows are visible at once; others are folded, and so are those of one run alone if they are most."""
 
 MOST_CHARACTERS = 60_000
 """A comment on GitHub holds 65,536; the rest is left for what people write around it."""
@@ -45,7 +45,7 @@ Block = list[str]
 def markdown(report: Report) -> str:
     """Return the comparison as Markdown: the counts, the rows that matter, and the rest folded away.
 
-    Every line of one that was forced holds the stamp. Rows that a comment has no room for are counted.
+    Every line of a forced comparison holds the stamp. Rows that don't fit into a comment are counted.
     """
     stamp = _stamped if report.unlike else str
     rows, columns = report.rows, varying_columns(report.rows)
@@ -80,7 +80,7 @@ def _list(lines: Sequence[str]) -> Block:
 
 
 def _table(rows: Sequence[Row], columns: set[str]) -> Block:
-    """Return a table of rows, with what would decide them only where one of them is open."""
+    """Return a table of rows; the last column is left out if it is empty."""
     if not rows:
         return []
     cells = [_cells(row, columns) for row in rows]
@@ -112,12 +112,12 @@ def _failures(rows: Sequence[Row], columns: set[str]) -> Block:
 
 
 def _code(text: str) -> str:
-    # what foreign programs said must neither format anything nor call anybody by name
+    # text of other programs must neither format anything nor mention a user
     return "`" + text.replace("`", "'") + "`"
 
 
 def _fitting(lines: Block, room: int) -> tuple[Block, int]:
-    """Return the first lines that there is room for, and the room that is left: none where a line was left out."""
+    """Return the first lines that fit, and the room that is left: 0 if a line was left out."""
     ends = list(itertools.accumulate(len(line) + 1 for line in lines))
     fitting = [line for line, end in zip(lines, ends, strict=True) if end <= room]
     return fitting, 0 if len(fitting) < len(lines) else room - (ends[-1] if ends else 0)
@@ -128,7 +128,7 @@ def _left_out(number: int) -> str:
 
 
 def _stamped(line: str) -> str:
-    """Return a line with the stamp behind the markup that it begins with; a table gets a column of stamps."""
+    """Return a line with the stamp after its leading markup; a row of a table gets a cell with the stamp."""
     if line.startswith("|"):
         return f"{RULE} {line}" if line.startswith(RULE) else f"| {STAMP} {line}"
     markup = next(start for start in ("- ", FOLD, "") if line.startswith(start))

@@ -1,4 +1,4 @@
-"""Lines about the two runs of a comparison: who judged, what moved together, and what the machine was doing."""
+"""Notes about the two runs of a comparison: origins, baseline, common shifts, and the machine's state."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +30,7 @@ PLANNED = {
     "budget_s": "time for a point {:g} s against {:g} s",
     "within_s": "time for the sweep {:g} s against {:g} s",
 }
-"""What a run is asked for in words, that of BASE first."""
+"""Settings of a run in words, that of BASE first."""
 
 OTHER_WAY = {"slower": "faster", "faster": "slower"}
 
@@ -47,7 +47,7 @@ def _origin(table: pd.DataFrame) -> str:
 
 
 def judge(anchor: str, baseline: str) -> str:
-    """Return that an anchor judged in the baseline's place."""
+    """Return that another implementation replaced the baseline."""
     return (
         f"anchor: {anchor} judges in place of {baseline or 'the baseline'}; "
         "ratios to it are paired anew from the journals of both runs"
@@ -55,7 +55,7 @@ def judge(anchor: str, baseline: str) -> str:
 
 
 def unknown_baseline(base: str | None, new: str | None) -> str:
-    """Return which side doesn't say its baseline, empty if both do."""
+    """Return a warning if the baseline of a side is unknown, else an empty text."""
     sides = " and ".join(side for side, baseline in (("BASE", base), ("NEW", new)) if baseline is None)
     if not sides:
         return ""
@@ -66,7 +66,7 @@ def unknown_baseline(base: str | None, new: str | None) -> str:
 
 
 def rerun(verdicts: Sequence[str], folder: Path) -> str:
-    """Return what became of the rows that were measured again, and where they are."""
+    """Return the verdicts of the rows that were measured again, and the folder of their results."""
     became = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
     rows = counted([len(verdicts)], "row", "rows")
     return (
@@ -76,7 +76,7 @@ def rerun(verdicts: Sequence[str], folder: Path) -> str:
 
 
 def hint(movement: Movement, judging: str) -> str:
-    """Return that the baseline may be what changed, and who could judge instead."""
+    """Return a hint that the baseline may have changed, with an implementation that can replace it."""
     rows = f"{movement.moved} of {movement.judged} judged rows, of {movement.implementations} implementations"
     return (
         f"hint: {rows}, became {movement.verdict} together: {judging or 'the baseline'}, which they refer to, "
@@ -85,7 +85,7 @@ def hint(movement: Movement, judging: str) -> str:
 
 
 def state(differences: Sequence[StateDifference]) -> str:
-    """Return how the machine's state differed and what to do, which warns and refuses nothing."""
+    """Return a warning that the machine's state differed, with advice."""
     return (
         f"warning: the machine was in another state: {'; '.join(map(_fact, differences))}: "
         "quiet it and measure again, or let --rerun measure both sides alternately"
@@ -93,7 +93,7 @@ def state(differences: Sequence[StateDifference]) -> str:
 
 
 def plans(base: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return how two runs were asked for differently, given the contexts of their environments; empty if alike."""
+    """Return how the settings of two runs differ, given the contexts of their environments; empty if alike."""
     sides = [{**side, **(side.get("effort") or {})} for side in (base, new)]
     differences = [
         words.format(*(side[name] for side in sides))
@@ -111,7 +111,7 @@ def _fact(difference: StateDifference) -> str:
 
 
 def company(only_base: Sequence[str], only_new: Sequence[str]) -> str:
-    """Return which implementations one run alone measured beside the shared cases, empty where there are none."""
+    """Return the implementations that only one run measured beside the shared cases, empty if there are none."""
     sides = (("BASE", only_base), ("NEW", only_new))
     apart = "; ".join(f"{', '.join(names)} in {side} alone" for side, names in sides if names)
     if not apart:
@@ -123,7 +123,7 @@ def company(only_base: Sequence[str], only_new: Sequence[str]) -> str:
 
 
 def speed(factor: float) -> str:
-    """Return that the machine may have run at another speed, and what helps."""
+    """Return a warning that the machine may have run at another speed, with advice."""
     return (
         f"warning: the median row takes {factor:.2f} times as long in NEW as in BASE: if the machine's speed is what "
         "changed, ratios between dissimilar kernels shifted with it; --rerun measures changed rows again side by side"
@@ -131,7 +131,7 @@ def speed(factor: float) -> str:
 
 
 def detects(detectable: Detectable, threads: Collection[int]) -> str:
-    """Return what the machine's self-check says for these thread counts, empty where it says nothing of them."""
+    """Return the changes that this machine's self-check can detect at these thread counts, empty if it has none."""
     shares = {count: share for count, share in sorted(detectable.share.items()) if count in threads}
     if not shares:
         return ""

@@ -1,4 +1,4 @@
-"""What every output of a comparison says: its rows worst first, their words, and the stamp of what was forced."""
+"""What all outputs of a comparison share: rows, worst first, their texts, and the stamp of a forced comparison."""
 
 from dataclasses import dataclass, field
 
@@ -12,21 +12,21 @@ from bench.show.point_text import differences, parts, varying
 from bench.show.rows import Row, plain, reason
 
 STAMP = "NOT COMPARABLE"
-"""Stands in every line of a comparison that was forced, so that none can be quoted without it."""
+"""In every line of a forced comparison, so that no line can be quoted without it."""
 
 
 UNKNOWN, TOO_MANY = "?", f">{MOST_PROCESSES}"
-"""How many further processes would decide a row, if nothing tells or if they are too many."""
+"""The number of further processes that would decide a row, if it is unknown or too large."""
 
 ONE_SIDED = ("missing", "new")
 """Verdicts of cases that are in one of the two runs alone."""
 
-RERUN = ", but where a rerun took them alternately"
+RERUN = ", except in rows that a rerun measured alternately"
 
 
 @dataclass(frozen=True)
 class Report:
-    """A comparison with all that is said about it.
+    """A comparison with the notes about it.
 
     `anchor` is the implementation that judged in the baseline's place, `unlike` how the conditions differ that were
     compared all the same, `unlike_runs` lines about how the runs were asked for differently, and `notes` are lines
@@ -47,14 +47,14 @@ class Report:
 
     @property
     def judge(self) -> str:
-        """The implementation that all ratios refer to, empty where no row is of it."""
+        """The implementation that all ratios refer to, empty if no row is of it."""
         rows = self.comparison
         names = rows.loc[rows["verdict"] == "baseline", "implementation"].unique()
         return self.anchor or ", ".join(names)
 
     @property
     def stamp(self) -> str:
-        """The stamp with its reasons, empty where nothing was forced."""
+        """The stamp with its reasons, empty if nothing was forced."""
         return f"{STAMP}: {'; '.join(self.unlike)}" if self.unlike else ""
 
 
@@ -86,18 +86,18 @@ def varying_columns(rows: list[Row]) -> set[str]:
 
 
 def shared(rows: list[Row]) -> str:
-    """Return what the points of all rows have in common."""
+    """Return in words the values that the points of all rows share."""
     columns = varying_columns(rows)
     return " · ".join(parts(point(rows[0]), [name for name in POINT_COLUMNS if name not in columns]))
 
 
 def point_words(row: Row, columns: set[str]) -> str:
-    """Return a row's point by the columns in which points differ."""
+    """Return a row's values of these columns in words."""
     return differences(point(row), columns)
 
 
 def change(row: Row) -> str:
-    """Return the change with the half-width of its interval, `-5.0% ±0.23%`, empty where there is nothing to judge."""
+    """Return the change with the half-width of its interval, `-5.0% ±0.23%`, empty if there is nothing to judge."""
     if row["base_status"] != "ok" or row["new_status"] != "ok" or row["verdict"] == "baseline":
         return ""
     if row["change"] is None:
@@ -126,7 +126,7 @@ def more_and_how(row: Row) -> str:
 
 
 def side(row: Row, name: str) -> str:
-    """Return the latency of a side, or the status in its place, empty where the side has no such row."""
+    """Return the latency of a side, or its status if it isn't ok; empty if the side has no such row."""
     status = row[f"{name}_status"]
     return units.seconds(row[f"{name}_latency_s"]) if status == "ok" else status or ""
 
@@ -152,7 +152,7 @@ def explanations(report: Report) -> list[str]:
         lines.append("inconclusive: neither a change nor its absence is shown")
     if any(map(more, rows)):
         lines.append(
-            "more: about so many more processes on each side decide it, if change and scatter stay as they are"
+            "more: about how many further processes on each side decide it, if change and scatter stay as they are"
         )
     if any(more(row) == TOO_MANY for row in rows):
         lines.append(f"{TOO_MANY}: more processes are not worth their time; a quieter machine or --rerun is")

@@ -44,9 +44,9 @@ STYLES = {
 
 
 def render(report: Report) -> RenderableType:
-    """Return the comparison for rich: what it comes to, the table worst first, new failures, notes and the counts.
+    """Return the comparison for rich: headline, table worst first, new failures, notes and counts.
 
-    Cases of one run alone are not listed if they are most. Every line of one that was forced begins with the stamp.
+    Cases of one run alone are not listed if they are most. Every line of a forced comparison begins with the stamp.
     """
     rows = report.rows
     columns = varying_columns(rows)
@@ -61,7 +61,7 @@ def render(report: Report) -> RenderableType:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a comparison as a table that fits itself to the console: narrow ones lack the raw times."""
+    """The rows of a comparison as a table that fits itself to the console; a narrow one drops the raw times."""
 
     rows: Sequence[Row]
     columns: set[str]
@@ -92,7 +92,7 @@ class Rows:
 
 
 def _listed(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that the table lists: if most are in one run alone, those are not among them."""
+    """Return the rows of the table: without those of one run alone if they are most."""
     return [row for row in rows if row["verdict"] not in ONE_SIDED] if shares_few([*rows]) else [*rows]
 
 

@@ -1,7 +1,7 @@
-"""The kinds of pictures there are, each with what it is drawn from.
+"""The kinds of pictures, each with what it is drawn from.
 
 A kind is a module with `figures(material)`, which yields the name and the figure of each picture that the material has
-enough values for. An entry in KINDS makes every command draw it that has its material.
+enough values for. An entry in KINDS makes every command draw it that has the material.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -43,9 +43,11 @@ class Kind:
 KINDS = (
     Kind("lines", Needs.RESULTS, "latency, speed-up, memory and energy along an axis", plots.figures),
     Kind("scaling", Needs.RESULTS, "latencies with their fits, and local exponents", growth.figures),
-    Kind("winners", Needs.RESULTS, "who is fastest over two axes", winner_map.figures),
+    Kind("winners", Needs.RESULTS, "the fastest implementation over two axes", winner_map.figures),
     Kind("roofline", Needs.RESULTS, "rates under the ceilings of the device", roofline.figures),
-    Kind("stages", Needs.PROFILES, "what each profiled case of a point spends its time on", stage_bars.figures),
+    Kind(
+        "stages", Needs.PROFILES, "the time of each profiled case of a point by stage or operator", stage_bars.figures
+    ),
     Kind("shares", Needs.PROFILES, "the share of each stage against tokens", stage_areas.figures),
     Kind("changes", Needs.COMPARISON, "the change of every row with its interval", comparison_picture.figures),
 )
@@ -69,7 +71,7 @@ def draw(
 
 
 def draw_comparison(report: Report, file: Path) -> bool:
-    """Write the pictures of a comparison, the first into this file, the others beside it; return whether there are any.
+    """Write the pictures of a comparison, the first into this file, others beside it; return whether there are any.
 
     Raises WrongRequest if the file can't be written, or if its name isn't that of a picture.
     """

@@ -1,4 +1,4 @@
-"""The picture of a comparison: every judged row with its interval, slowest first. All lengths are in inches."""
+"""The picture of a comparison: every judged row with its interval, slowest first. Lengths are in inches."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,10 +42,10 @@ X_LABEL = "← slower        change        faster →"
 
 AXES_WIDTH = 4.6
 PAD, GAP = 0.12, 0.28
-"""Between words and axes, and between columns of words."""
+"""Between text and axes, and between columns of text."""
 
 SCALE_ROOM = 0.24
-"""For the words of the ticks, above and below the axes."""
+"""The room for tick labels, above and below the axes."""
 
 MARKER_SIZE, BAR_WIDTH, CAP = 5.0, 1.3, 2.4
 SHADE, DASHES = "#e3e3e3", (0, (3, 3))
@@ -53,15 +53,15 @@ SAMPLE = 0.16
 """The room for a mark in the legend."""
 
 TICK_GAP = 0.11
-"""Between two ticks, as a share of the axis: words such as +150% don't touch."""
+"""The least distance of two ticks as a share of the axis, so that labels such as +150% don't touch."""
 
 WIDE = 3.0
-"""An axis that spans more than this factor has ticks at round ratios, a shorter one at even percentages."""
+"""An axis that spans more than this factor has ticks at round ratios, a shorter one at round percentages."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """What is written beside a row."""
+    """The texts beside a row."""
 
     implementation: str
     point: str
@@ -71,7 +71,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Layout:
-    """The rows of a picture from top to bottom, what is written around them, and how much room that takes."""
+    """The rows of a picture from top to bottom, the texts around them, and the room for these."""
 
     rows: tuple[Row, ...]
     labels: tuple[Label, ...]
@@ -84,7 +84,7 @@ class Layout:
 
     @property
     def head(self) -> float:
-        """The height of what stands above the axes."""
+        """The height above the axes."""
         return head_height(len(self.subtitle) + len(self.alarm)) + 1.4 * TITLE_LINE + SCALE_ROOM
 
     @property
@@ -94,12 +94,12 @@ class Layout:
 
     @property
     def foot(self) -> float:
-        """The height of what stands below the axes."""
+        """The height below the axes."""
         return 2.4 * SCALE_ROOM + NOTE_LINE * len(self.notes) + EDGE / 2
 
     @property
     def height(self) -> float:
-        """The height of all."""
+        """The height of the picture."""
         return self.head + self.tall + self.foot
 
 
@@ -111,7 +111,7 @@ def figures(report: Report) -> Iterator[Drawing]:
 
 
 def figure(report: Report) -> Figure | None:
-    """Return the picture as a figure, None where no row is judged."""
+    """Return the picture as a figure, None if no row is judged."""
     rows = [row for row in report.rows if row["verdict"] in MARKS and row["change"] is not None]
     with styled():
         return _figure(_layout(report, rows), report) if rows else None
@@ -152,7 +152,7 @@ def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
     notes = [
         f"shaded: the margin of {units.percent(report.limits.margin, trim=True)}",
         f"dashed: the bounds of equivalence, {units.percent(report.limits.bound, trim=True)}",
-        "bar: 95 % interval over processes, without an end where it goes on beyond the axis",
+        "bar: 95 % interval over processes; without a cap it goes on beyond the axis",
     ]
     if any(row["change_low"] is None for row in rows):
         notes.append("mark without a bar: too few processes for an interval")
@@ -265,7 +265,7 @@ def _write_beside(axes: Axes, across: float, place: int, text: str, colour: str,
 
 
 def _legend(figure: Figure, layout: Layout) -> None:
-    """Write the verdicts that occur with their marks, in one line over the axes."""
+    """Write the verdicts in use with their marks, in one line above the axes."""
     across, up = EDGE, 1 - (layout.head - SCALE_ROOM - TITLE_LINE) / layout.height
     for verdict, mark in MARKS.items():
         number = sum(row["verdict"] == verdict for row in layout.rows)

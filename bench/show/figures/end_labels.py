@@ -1,4 +1,4 @@
-"""What stands at the edges of the axes: the names of lines beside their ends, and below them what failed."""
+"""Labels of lines beside their ends, and below the axes the failures."""
 
 import math
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from bench.show.rows import UNTRIED
 LEADER_WIDTH, LEADER_ALPHA = 0.7, 0.6
 
 LEADER_END, SAMPLE_START, SAMPLE_END = 0.16, 0.18, 0.56
-"""From the axes to the end of a leader, and to the ends of a label's sample of its line, in inches."""
+"""From the axes to the end of a leader, and to both ends of a label's line sample, in inches."""
 
 
 def draw_labels(panels: Panels, picture: Picture) -> None:
-    """Write each line's name beside its end, with a leader and a sample of the line."""
+    """Write each line's name beside its end, with a leader line and a sample of the line."""
     styles = line_styles(picture, panels.main.get_ylim())
     ends = [_end(panels.main, picture.xs, line_style.line) for line_style in styles]
     if label := reference(picture):
@@ -42,7 +42,7 @@ def draw_labels(panels: Panels, picture: Picture) -> None:
 
 
 def draw_failures(panels: Panels, picture: Picture) -> None:
-    """Mark what failed: a row for each implementation and status, a symbol at each place."""
+    """Mark the failures: a row for each implementation and status, a symbol at each place."""
     if not panels.strip:
         return
     axes, count = panels.strip, len(picture.failures)

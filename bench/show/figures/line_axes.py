@@ -1,4 +1,4 @@
-"""The sheet of a picture: its size, title, axes, ticks and footnote. All lengths are in inches."""
+"""The axes of a line picture, with its size, title, ticks and footnotes. Lengths are in inches."""
 
 from dataclasses import dataclass
 
@@ -16,14 +16,14 @@ from bench.store.metrics import Unit
 LEFT, FOOT = 1.0, 0.56
 AXES_WIDTH, AXES_HEIGHT = 5.4, 3.5
 LABEL_START = 0.62
-"""From the axes to the words of a label: room for the leader and a sample of the line."""
+"""From the axes to the text of a label: the room for the leader and a sample of the line."""
 
 LABEL_GAP, ROW_HEIGHT, STRIP_GAP = 0.185, 0.2, 0.12
 
 
 @dataclass(frozen=True)
 class Panels:
-    """A figure with its axes: `main` for the values, `strip` below it for what failed, None where nothing did."""
+    """A figure with its axes: `main` for values, `strip` below it for failures, None without any."""
 
     figure: Figure
     main: Axes
@@ -37,7 +37,7 @@ class Panels:
 
 @dataclass(frozen=True)
 class Layout:
-    """The width of a sheet, and the heights of what stands on it from top to bottom."""
+    """The width of a picture, and the heights of its parts from top to bottom."""
 
     width: float
     head: float
@@ -48,12 +48,12 @@ class Layout:
 
     @property
     def height(self) -> float:
-        """The height of the sheet."""
+        """The height of the picture."""
         return self.head + self.main + self.gap + self.strip + self.foot
 
 
 def empty_panels(picture: Picture) -> Panels:
-    """Return the empty sheet of a picture: everything but its lines, labels and failures."""
+    """Return the axes of a picture with everything but its lines, labels and failures."""
     width = _width(picture)
     subtitle = wrapped(facts(picture), width - 2 * EDGE)
     footnotes = wrapped(notes(picture), width - 2 * EDGE, SMALL_SIZE)

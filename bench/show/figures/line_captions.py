@@ -1,4 +1,4 @@
-"""What is written around a picture."""
+"""Texts around a line picture."""
 
 import math
 
@@ -7,13 +7,13 @@ from bench.show.point_text import counted, parts
 
 
 def title(picture: Picture) -> str:
-    """Return what the picture shows, in words."""
+    """Return the title."""
     by = ", by allocator" if picture.by_allocator else ""
     return f"{_filled(picture.quantity.axis.title, picture)} against {picture.axis.name}{by}"
 
 
 def facts(picture: Picture) -> list[str]:
-    """Return what holds for the whole picture: layer, device, type, mode and the fixed values."""
+    """Return the fixed values: layer, device, dtype, mode and so on."""
     names = dict.fromkeys(row["device_name"] for row in picture.rows if row["device_name"])
     fixed = [name for name in vars(picture.point) if name not in picture.varying]
     device, *others = [picture.point.device, *names]
@@ -22,13 +22,13 @@ def facts(picture: Picture) -> list[str]:
 
 
 def x_label(picture: Picture) -> str:
-    """Return what stands under the horizontal axis."""
+    """Return the label of the horizontal axis."""
     follows = "  (token length = channels)" if "token_len" in picture.varying else ""
     return f"{picture.axis.name} {picture.axis.symbol}{follows}"
 
 
 def y_label(picture: Picture) -> str:
-    """Return what stands beside the vertical axis."""
+    """Return the label of the vertical axis."""
     return _filled(picture.quantity.axis.label, picture)
 
 
@@ -38,7 +38,7 @@ def reference(picture: Picture) -> str:
 
 
 def notes(picture: Picture) -> list[str]:
-    """Return what stands under the picture: what its bands are, and where its numbers come from."""
+    """Return the footnotes: what the bands are, and the origin of the numbers."""
     numbers = [row["processes"] for row in picture.rows if row["status"] == "ok" and row["processes"]]
     processes = counted(numbers, "process", "processes")
     versions = dict.fromkeys(f"torch {row['torch_version']}" for row in picture.rows if row["torch_version"])

@@ -1,4 +1,4 @@
-"""From the table to what a picture shows: one quantity along one axis, all other columns of the points fixed."""
+"""The data of line pictures: one quantity along one axis, all other columns of the points fixed."""
 
 import dataclasses
 import math
@@ -18,22 +18,22 @@ from bench.store.table import baseline_of
 
 @dataclass(frozen=True)
 class Quantity:
-    """A metric that stands on the vertical axis of pictures."""
+    """A metric on the vertical axis of pictures."""
 
     metric: Metric
     axis: VerticalAxis
 
     @property
     def name(self) -> str:
-        """How the file names of its pictures begin."""
+        """The first word of its pictures' file names."""
         return self.axis.name
 
 
 @dataclass(frozen=True)
 class Line:
-    """The values of one implementation, one for each x of its picture; NaN where there is none.
+    """The values of one implementation, one for each x of its picture; NaN if it is missing.
 
-    `allocator` is said where a picture shows an implementation under several.
+    `allocator` is set only if the picture shows several of them.
     """
 
     implementation: str
@@ -50,7 +50,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Failure:
-    """The places at which one implementation ended with one status."""
+    """The values of x at which an implementation ended with a status other than ok."""
 
     implementation: str
     status: str
@@ -59,7 +59,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Picture:
-    """All that a picture shows; `point` is one of its points and tells what is fixed."""
+    """The data of a picture; `point` is one of its points and holds the fixed values."""
 
     quantity: Quantity
     axis: Axis
@@ -88,7 +88,7 @@ class Picture:
 
 
 QUANTITIES = {metric.name: Quantity(metric, metric.axis) for metric in METRICS.values() if metric.axis}
-"""What is drawn, by the name of its metric."""
+"""Every quantity that is drawn, by the name of its metric."""
 
 LATENCY = QUANTITIES["latency_s"]
 
@@ -106,7 +106,7 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
     """Yield every picture that the table has values for.
 
     A picture shows a series along its axis.
-    Points that differ in the allocator alone are drawn together as well, a line for each.
+    Points that differ in the allocator alone are also drawn together, a line for each.
     """
     rows, baseline = plain(table), baseline_of(table)
     for quantity, axis in SHOWN:
@@ -120,7 +120,7 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
 
 
 def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None) -> Picture | None:
-    """Return what the picture of a series shows, None where nothing of this quantity was measured."""
+    """Return the data of a series' picture, None if nothing of this quantity was measured."""
     lines = tuple(_lines(group, quantity, axis, baseline))
     return _picture(group, quantity, axis, lines, baseline) if lines else None
 
@@ -171,6 +171,6 @@ def _failures(group: Sequence[Row], axis: Axis) -> Iterator[Failure]:
 
 
 def _value(row: Row | None, column: str) -> float:
-    # a logarithmic axis has no place for zero
+    # a logarithmic axis can't show zero
     value = row.get(column) if row else None
     return float(value) if value is not None and value > 0 else math.nan

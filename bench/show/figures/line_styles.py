@@ -1,4 +1,4 @@
-"""What is drawn on the axes: lines with their bands, so that none is lost behind another."""
+"""Lines with their bands, drawn so that no line hides another."""
 
 import math
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from impls.catalogue import DOTTED, Dash, Style
 
 LINE_WIDTH, REFERENCE_WIDTH = 1.8, 1.2
 MARKER_SIZE, MARKER_STEP = 7.5, 0.5
-"""Markers shrink from the first line to the last, so that one behind another can be seen."""
+"""Markers shrink from the first line to the last, so that the ones behind are visible."""
 
 BAND_ALPHA, EDGE_ALPHA, EDGE_WIDTH = 0.5, 0.3, 0.6
-"""All bands of a picture together are as opaque as the first of these, so that many wide ones hide no line."""
+"""All bands of a picture together are as opaque as BAND_ALPHA, so that many wide ones hide no line."""
 MOST_ALPHA = 0.18
 
 SAME = 0.004
-"""Lines that differ by no more than this share of the axis anywhere lie on top of each other."""
+"""Lines coincide if they nowhere differ by more than this share of the axis."""
 
 STRIPE = 3.0
 """The length of a stripe of a shared line, in line widths."""
@@ -32,7 +32,7 @@ STRIPE = 3.0
 
 @dataclass(frozen=True)
 class LineStyle:
-    """A line as it is drawn: its look, its dashes with their offset in line widths, and its rank from the back."""
+    """How a line is drawn: its style, its dashes with their offset in line widths, and its rank from the back."""
 
     line: Line
     style: Style
@@ -42,12 +42,12 @@ class LineStyle:
 
     @property
     def on_axes(self) -> dict[str, Any]:
-        """The line among the others, as matplotlib is told of it."""
+        """The options of the line for matplotlib."""
         return self._drawn(self.offset, self.dash)
 
     @property
     def in_label(self) -> dict[str, Any]:
-        """The sample of the line beside its name: in its own dashes, also where it shares its place."""
+        """The options of the sample beside its name: in its own dashes, also if the line coincides with others."""
         return {**self._drawn(0, self.style.dash), "markevery": [1]}
 
     def _drawn(self, offset: float, dash: Dash) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class LineStyle:
 
 
 def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
-    """Return how each line is drawn: solid ones first, those that coincide in stripes of one shared line."""
+    """Return how each line is drawn: solid ones first, coinciding ones as stripes of one line."""
     lines = sorted(picture.lines, key=lambda line: bool(_style_of(line).dash))
     styles: list[LineStyle] = []
     for members in _coincident(lines, ends):
@@ -77,7 +77,7 @@ def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
 
 
 def draw_lines(panels: Panels, picture: Picture) -> None:
-    """Draw every line with its band, and the rule at 1 where the quantity is a ratio."""
+    """Draw every line with its band, and the rule at 1 if the quantity is a ratio."""
     if reference(picture):
         panels.main.axhline(1, color=reference_colour(picture), linewidth=REFERENCE_WIDTH, zorder=2.5, gid="reference")
     for line_style in line_styles(picture, panels.main.get_ylim()):
@@ -89,7 +89,7 @@ def draw_lines(panels: Panels, picture: Picture) -> None:
 
 
 def reference_colour(picture: Picture) -> str:
-    """Return the colour of the rule at 1: the baseline's own where it is known."""
+    """Return the colour of the rule at 1: that of the baseline if it is known."""
     return style(picture.baseline).colour if picture.baseline else GREY
 
 
@@ -121,5 +121,5 @@ def _coincident(lines: Sequence[Line], ends: tuple[float, float]) -> list[list[L
 def _same(one: Line, other: Line, room: float) -> bool:
     distances = np.abs(np.log(one.values) - np.log(other.values))
     shared = distances[np.isfinite(distances)]
-    # two lines that meet in one place only cross there
+    # two lines that share one place only cross there
     return bool(shared.size > 1 and shared.max() <= room)

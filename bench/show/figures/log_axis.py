@@ -1,4 +1,4 @@
-"""Where a logarithmic axis ends, and where its ticks stand."""
+"""Ends and ticks of a logarithmic axis."""
 
 import itertools
 import math
@@ -9,32 +9,32 @@ from matplotlib.ticker import MaxNLocator
 FEW, MANY = 4, 8
 
 LADDERS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 3), (1, 2, 3, 4, 6, 8), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1,))
-"""Steps within a decade, the most usual first."""
+"""Steps within a decade, the most common first."""
 
 SHORT = 10
 """An axis that spans less than this factor may have evenly spaced ticks."""
 
 BINS = (6, 10)
-"""Into about so many parts even ticks divide an axis."""
+"""The numbers of parts into which even ticks divide an axis, approximately."""
 
 BARE = 0.25
 """The largest share of an axis that may lie beyond its first or last tick."""
 
 RATIO_LADDERS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7))
 RATIO_STEPS = (0.5, 0.25, 0.2, 0.1, 0.05, 0.02, 0.01)
-"""What may stand on one side of 1, the coarsest first: steps within a decade, or even steps."""
+"""Possible ticks on one side of 1, the coarsest first: steps within a decade, or even steps."""
 
 SIDE_FEW, SIDE_MANY = 2, 4
 
 LEAST_GAP = 0.05
-"""Between two ticks of ratios, as a share of an upright axis: their words don't touch."""
+"""The least distance of two ticks of ratios, as a share of a vertical axis, so that labels don't touch."""
 
 BAND_ROOM = 1.5
-"""How far an interval may stretch the axis beyond the values: one wild interval must not flatten all lines."""
+"""The factor by which an interval may stretch the axis beyond the values: one wide interval must not flatten lines."""
 
 MARGIN = 0.06
 LEAST_SPAN = 1.1
-"""An axis spans at least this factor, so that noise doesn't look like a finding."""
+"""An axis spans at least this factor, so that noise doesn't look like a result."""
 
 
 def limits(values: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
@@ -71,7 +71,7 @@ def ratios(low: float, high: float, gap: float = LEAST_GAP) -> list[float]:
 
 
 def binary(low: float, high: float) -> list[float]:
-    """Return ticks at powers of two, or where the axis is short, at even steps of a binary unit."""
+    """Return ticks at powers of two, or at even steps of a binary unit if the axis is short."""
     for stride in (1, 2, 3, 4, 5):
         first = math.ceil(math.log2(low) / stride) * stride
         ticks = _within((2.0**power for power in itertools.count(first, stride)), low, high)
@@ -82,9 +82,9 @@ def binary(low: float, high: float) -> list[float]:
 
 
 def spaced(positions: Sequence[float], widths: Sequence[float], order: Sequence[int]) -> list[int]:
-    """Return which labels can be written without touching, the first in `order` before the others.
+    """Return the sorted indices of labels that don't touch; those early in `order` go first.
 
-    Positions and widths are in the same unit; the answer is sorted.
+    Positions and widths are in the same unit.
     """
     written: list[int] = []
     for index in order:
@@ -103,9 +103,9 @@ def _bare(ticks: Sequence[float], low: float, high: float) -> float:
 
 
 def _side(low: float, high: float, gap: float) -> list[float]:
-    """Return ticks between 1 and the other end of an axis, from 1 on: those that reach furthest, the coarsest of them.
+    """Return ticks between 1 and the other end of an axis, from 1 on: the furthest reaching, of these the coarsest.
 
-    In logarithms they are at least `gap` apart.
+    Their logarithms are at least `gap` apart.
     """
     ladders = (_within(_ladder(steps, low), low, high) for steps in RATIO_LADDERS)
     best: list[float] = []
@@ -119,7 +119,7 @@ def _side(low: float, high: float, gap: float) -> list[float]:
 
 
 def _reach(outward: Sequence[float]) -> tuple[int, float]:
-    """Return how good the ticks of a side are: two rather than fewer, then how far from 1 they go."""
+    """Return a rank of the ticks of a side: by their number up to two, then by their distance from 1."""
     return min(len(outward), SIDE_FEW), abs(math.log(outward[-1])) if outward else 0.0
 
 

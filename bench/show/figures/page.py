@@ -1,4 +1,4 @@
-"""What the page of any picture has: heading and footnotes, numbers under an axis that don't touch, and its files."""
+"""What all pictures share: style, heading, footnotes, tick labels of an axis, and writing of files."""
 
 import functools
 import math
@@ -15,7 +15,7 @@ from bench.show.figures.text_metrics import FONT, SMALL_SIZE, TEXT_SIZE, TITLE_S
 PNG_DPI = 160
 
 LARGEST_PIXELS = 60_000
-"""Of a side: matplotlib's PNG can't be much larger."""
+"""The largest width or height; matplotlib's PNG can't be much larger."""
 
 SUFFIXES = (".png", ".svg")
 
@@ -52,11 +52,11 @@ RC = {
 }
 
 styled = functools.partial(mpl_style.context, RC, after_reset=True)
-"""The context in which figures are made and saved: a user's matplotlibrc is for the user's own pictures."""
+"""The context in which figures are made and saved; it ignores a user's matplotlibrc."""
 
 
 def head_height(lines: int) -> float:
-    """Return how tall a heading with so many lines under it is, in inches."""
+    """Return the height of a heading with this number of lines under it, in inches."""
     return EDGE + TITLE_LINE * (lines + 1.6)
 
 
@@ -76,9 +76,9 @@ def write(
 
 
 def tick_labels(places: Sequence[int], ends: tuple[float, float], width: float) -> list[str]:
-    """Return a label for each place of a logarithmic axis of this width in inches, empty where there is no room.
+    """Return a label for each place of a logarithmic axis, empty if there is no room; `width` is in inches.
 
-    The ends are named first, then from the right: there the places of a sweep are far apart.
+    The ends come first, then the others from the right, where the places of a sweep are far apart.
     """
     scale = width / math.log(ends[1] / ends[0])
     last = len(places) - 1

@@ -22,7 +22,7 @@ def spread(targets: Sequence[float], gap: float, low: float, high: float) -> lis
 
 
 def _apart(targets: Sequence[float], gap: float) -> list[float]:
-    # less their place in the row, positions a gap apart merely don't fall
+    # minus index · gap, positions that are a gap apart are positions that don't fall
     rising = isotonic_regression([position - place * gap for place, position in enumerate(targets)]).x
     return [position + place * gap for place, position in enumerate(rising.tolist())]
 
@@ -34,10 +34,10 @@ def _inside(positions: Sequence[float], gap: float, low: float, high: float) -> 
 
 
 def sideways_steps(spans: Sequence[Span]) -> list[float]:
-    """Return by how many steps each mark moves to the right, below 0 to the left, so that none overlaps another.
+    """Return by how many steps each mark moves to the right, so that none overlaps another; below 0 is to the left.
 
-    A mark that overlaps no other stays at 0, and so does one that is missing: its ends are NaN.
-    Marks that overlap, each with the next, are centred together.
+    A mark that overlaps no other stays at 0, and so does a missing one, whose ends are NaN.
+    A chain of overlapping marks is centred.
     """
     steps = [0.0] * len(spans)
     for group in _overlapping(spans):

@@ -1,4 +1,4 @@
-"""What is written around a picture of profiles."""
+"""Texts around a picture of profiles."""
 
 from collections.abc import Collection, Sequence
 
@@ -8,7 +8,7 @@ from bench.store.profile import Profile
 
 
 def facts(profiles: Sequence[Profile], varying: Collection[str] = ()) -> list[str]:
-    """Return what holds for all profiles: layer, device, type, mode and the values that are fixed."""
+    """Return the values that all profiles share: layer, device, dtype, mode and so on."""
     point = profiles[0].case.point
     names = dict.fromkeys(each.origin.device_name for each in profiles if each.origin.device_name)
     layer, *words = parts(point, [name for name in POINT_COLUMNS if name not in ("device", *varying)])
@@ -16,7 +16,7 @@ def facts(profiles: Sequence[Profile], varying: Collection[str] = ()) -> list[st
 
 
 def origins(profiles: Sequence[Profile]) -> list[str]:
-    """Return how many calls were profiled, and with what."""
+    """Return the number of profiled calls, the versions and the commits."""
     calls = counted([each.calls for each in profiles], "call", "calls")
     versions = dict.fromkeys(f"torch {each.origin.torch_version}" for each in profiles if each.origin.torch_version)
     commits = dict.fromkeys(f"commit {each.origin.commit}" for each in profiles if each.origin.commit)

@@ -29,7 +29,7 @@ LEFT = 1.25
 """The room for the numbers beside the axes, in inches."""
 
 ROOM = 2.0
-"""The axes reach so many times as far as the outermost case, or the ridge of the roof."""
+"""The axes reach beyond the outermost case, or the ridge of the roof, by this factor."""
 
 MARK_SIZE, MARK_ALPHA, ROOF_WIDTH = 5.0, 0.85, 1.4
 
@@ -39,7 +39,7 @@ NAME_START, SAMPLE = 0.36, 0.2
 
 @dataclass(frozen=True)
 class Rates:
-    """What one picture shows: the rows of a setting, with their operations per byte, and the ceilings over them."""
+    """The data of a picture: the rows of a setting, their operations per byte, and the ceilings over them."""
 
     point: Point
     rows: tuple[Row, ...]
@@ -58,7 +58,7 @@ def figures(table: pd.DataFrame) -> Iterator[Drawing]:
 
 
 def settings(table: pd.DataFrame) -> Iterator[Rates]:
-    """Yield what there is to draw: the rows with a rate and with ceilings, by layer, device, dtype, mode and so on."""
+    """Yield the rows with a rate and with ceilings, by layer, device, dtype, mode and so on."""
     settings: dict[tuple[object, ...], list[Row]] = {}
     for row in plain(table):
         if is_measured(row) and row["flops_per_s"] is not None and roof_of(row) is not None:

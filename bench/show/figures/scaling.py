@@ -1,4 +1,4 @@
-"""The picture of how a series grows: latencies with their fitted curves and crossovers, and all local exponents."""
+"""The picture of a series: latencies with their fitted curves and crossovers, and the local exponents."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,10 +26,10 @@ from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
 from bench.show.rows import is_measured, plain
 
 PANEL, GAP = 1.6, 0.24
-"""The height of a panel of exponents, and what is left between panels, in inches."""
+"""The height of a panel of exponents, and the gap between panels, in inches."""
 
 Panel = tuple[float, Callable[[Axes], None]]
-"""The height of some axes in inches, and what draws on them."""
+"""The height of a panel in inches, and the function that draws on its axes."""
 
 
 def figures(table: pd.DataFrame) -> Iterator[Drawing]:
@@ -97,6 +97,6 @@ def _notes(of: Scaling, latencies: Picture) -> Iterator[str]:
     if any(growth.fit for growth in of.growths):
         yield "curves: a + b·N + c·N² fitted to the latencies"
     if of.crossovers:
-        yield "→: where the winner changes, with its 95 % interval where it has one"
-    yield "an exponent stands between its two places"
+        yield "→: where the winner changes, with its 95 % interval if it has one"
+    yield "an exponent is drawn between its two places"
     yield from origin

@@ -1,4 +1,4 @@
-"""What is drawn into the picture of how a series grows, panel by panel."""
+"""The panels of the picture of a series."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -24,15 +24,15 @@ from bench.show.palette import ink, style
 from impls.catalogue import Style
 
 Curve = Callable[[Array], Array]
-"""From places to seconds."""
+"""A function from places to seconds."""
 
 LABEL_PLACE = -0.11
-"""From the axes to the names of vertical axes, as a share of the width: in one line over all panels."""
+"""The distance of the vertical axes' labels, as a share of the width, the same for all panels."""
 
 CURVE_POINTS = 200
 
 SIDE_STEP = 0.012
-"""Marks that would overlap stand so far apart, as a share of the width, or nearer if the next place is near."""
+"""The step between marks that would overlap, as a share of the width; smaller if the next place is near."""
 
 CURVE_WIDTH, BAR_WIDTH, MARKER_SIZE, CAP, ALPHA = 1.4, 1.0, 4.5, 1.6, 0.85
 
@@ -40,17 +40,17 @@ MARK_HEIGHT = 0.08
 """The height of a mark with its edge, in inches."""
 
 BAND = "#efefef"
-"""The colour behind the places where marks stand side by side."""
+"""The colour behind marks that are drawn side by side."""
 
 REACH, MARGIN = 0.75, 0.15
-"""How far an interval may stretch an axis of exponents beyond their values: the rest of a wild one is cut off."""
+"""How far an interval may stretch an axis of exponents beyond their values; longer ones are cut off."""
 
 USUAL = (0.0, 1.0, 2.0)
-"""Exponents that one looks for: constant, linear, quadratic."""
+"""Exponents that the axis always holds: constant, linear, quadratic."""
 
 
 def set_horizontal_scale(axes: Axes, places: Sequence[int]) -> None:
-    """Give axes the horizontal scale that all panels share, without numbers."""
+    """Give axes the horizontal scale that all panels share, without tick labels."""
     axes.set_xscale("log")
     axes.set_xlim(log_axis.padded(places[0], places[-1]))
     axes.set_xticks(places, labels=[])
@@ -77,7 +77,7 @@ def latency(axes: Axes, of: Scaling, picture: Picture) -> None:
 
 
 def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Exponent]]) -> None:
-    """Draw the exponents between their places, all implementations side by side."""
+    """Draw each exponent between its two places, all implementations side by side."""
     slopes = [each.slope for of in exponents_of.values() for each in of]
     low, high = min(*USUAL, *(slope.value for slope in slopes)), max(*USUAL, *(slope.value for slope in slopes))
     known = [slope for slope in slopes if slope.is_known]
@@ -95,7 +95,7 @@ def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Expone
 
 
 def crossovers(axes: Axes, changes: Sequence[Crossover]) -> None:
-    """Draw a row for each crossover: its place, its interval as far as the axis goes, and in words who follows whom."""
+    """Draw a row for each crossover: its place, its interval within the axis, and its label."""
     axes.set_ylim(len(changes) - 0.4, -0.6)
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
@@ -119,7 +119,7 @@ def crossovers(axes: Axes, changes: Sequence[Crossover]) -> None:
 
 
 def change(of: Crossover) -> str:
-    """Return what stands beside a crossover: `eager → sdpa at 170 [140, 220]`."""
+    """Return the label of a crossover: `eager → sdpa at 170 [140, 220]`."""
     return f"{of.before} → {of.after} {intervals.place(of.tokens)}"
 
 
@@ -145,7 +145,7 @@ def _label(axes: Axes, text: str) -> None:
 def _implementation(
     axes: Axes, places: Sequence[int], line_style: LineStyle, line: Line, curve: Curve, side_factors: Array
 ) -> None:
-    """Draw a curve, and the marks of its line at their values, moved sideways by a factor of the place each."""
+    """Draw a curve, and the marks of its line at their values, each moved sideways by its factor."""
     known = np.isfinite(line.values)
     rows = (places, line.values, line.lows, line.highs, side_factors)
     xs, values, lows, highs, side_factor = (np.asarray(row)[known] for row in rows)
@@ -157,7 +157,7 @@ def _implementation(
 
 
 def _curve(growth: Growth, places: Sequence[int], values: Sequence[float]) -> Curve:
-    """Return the fitted curve, or without one straight lines from place to place."""
+    """Return the fitted curve, or straight lines from place to place if there is no fit."""
     if growth.fit:
         return growth.fit.seconds
     known = np.isfinite(values)
@@ -169,13 +169,13 @@ def _curve(growth: Growth, places: Sequence[int], values: Sequence[float]) -> Cu
 
 
 def _on(curve: Curve, places: Sequence[int], line: Line) -> Line:
-    """Return the line with the values of its curve wherever it has any."""
+    """Return the line with each known value replaced by the curve's."""
     values = np.where(np.isfinite(line.values), curve(np.asarray(places, dtype=np.float64)), np.nan)
     return replace(line, values=tuple(values.tolist()))
 
 
 def _side_factors(axes: Axes, picture: Picture) -> dict[str, Array]:
-    """Return for each line the factors by which its marks move sideways, and shade the places that have such marks.
+    """Return the factors by which each line's marks move sideways, and shade the places if marks move.
 
     Only marks that would overlap move, and only sideways: the height of a mark is its value.
     """
@@ -201,7 +201,7 @@ def _spans(axes: Axes, picture: Picture, place: int) -> list[Span]:
 
 
 def _marks(axes: Axes, xs: Array, values: Array, reach: Array, look: Style, gid: str) -> None:
-    """Draw marks with bars to the ends of their intervals; what has none is a mark alone."""
+    """Draw marks with bars to the ends of their intervals, without a bar if there is no interval."""
     drawing: dict[str, Any] = {
         "fmt": look.marker,
         "color": look.colour,

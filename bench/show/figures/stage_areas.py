@@ -1,4 +1,4 @@
-"""The picture of how the quadratic stages take over: the share of each stage against tokens. Lengths are in inches."""
+"""The picture of the share of each stage against tokens. Lengths are in inches."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,12 +30,12 @@ LEFT, FOOT = 0.86, 0.56
 AXES_WIDTH, AXES_HEIGHT = 5.4, 3.7
 
 LEADER, SQUARE, GAP = 0.18, 0.12, 0.06
-"""From the axes to a label, the side of its colour, and from there to its words."""
+"""From the axes to a label, the side of its coloured square, and from there to its text."""
 
 LABEL_GAP = 0.185
 
 ABOVE, HIGHEST = 0.08, 0.92
-"""How far above its mark a share of the quadratic stages is written, and from which share on it is written below."""
+"""The distance from a mark to its share; shares from HIGHEST on are written below their mark."""
 
 HALF = 0.5
 TICKS = (0, 0.25, 0.5, 0.75, 1)
@@ -61,7 +61,7 @@ def figure(of: StageGrowth) -> Figure:
 
 
 def stacked(of: StageGrowth) -> list[str]:
-    """Return the stages from the bottom to the top: the quadratic ones first, all others on them."""
+    """Return the stages from the bottom to the top: the quadratic ones first, then the others."""
     return sorted(of.stages, key=lambda stage: stage not in QUADRATIC)
 
 
@@ -119,7 +119,7 @@ def _areas(axes: Axes, of: StageGrowth) -> None:
 
 
 def _quadratic(axes: Axes, of: StageGrowth) -> None:
-    """Draw the sum of the quadratic stages with its share at each place, and the half that it passes."""
+    """Draw the total share of the quadratic stages with its value at each place, and a rule at one half."""
     shares = of.share_of(QUADRATIC)
     axes.axhline(HALF, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     options: dict[str, Any] = {"color": INK, "linewidth": 2, "marker": "o", "markersize": 5, "clip_on": False}
@@ -133,13 +133,13 @@ def _quadratic(axes: Axes, of: StageGrowth) -> None:
 
 
 def _centre(of: StageGrowth, place: int, width: float) -> float:
-    """Return where a text of this width above a place has its middle: over it, but not over an edge of the axes."""
+    """Return the centre of a text of this width above a place, moved if it would cross an edge of the axes."""
     across = AXES_WIDTH * math.log(place / of.places[0]) / math.log(of.places[-1] / of.places[0])
     return min(max(across, width / 2), AXES_WIDTH - width / 2)
 
 
 def _share(axes: Axes, centre: float, share: float, text: str, gid: str) -> None:
-    """Write a share above its mark, or below where there is no room."""
+    """Write a share above its mark, or below it if there is no room."""
     is_low = share < HIGHEST
     axes.text(
         centre / AXES_WIDTH,
@@ -159,7 +159,7 @@ def _label(of: StageGrowth, stage: str) -> str:
 
 
 def _labels(axes: Axes, of: StageGrowth) -> None:
-    """Name every area beside the last place, with its share there."""
+    """Label every area beside the last place, with its share there."""
     stages = stacked(of)
     last = [of.share_of([stage])[-1] for stage in stages]
     tops = list(accumulate(last))
@@ -179,7 +179,7 @@ def _labels(axes: Axes, of: StageGrowth) -> None:
 
 
 def _beside(axes: Axes, stage: str, start: float, place: float) -> None:
-    """Draw the leader from an area to its label, and the label's colour."""
+    """Draw the leader from an area to its label, and the label's coloured square."""
     across = [1, 1 + LEADER / AXES_WIDTH]
     options: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
     axes.add_line(Line2D(across, [start / AXES_HEIGHT, place / AXES_HEIGHT], color=GREY, linewidth=0.7, **options))

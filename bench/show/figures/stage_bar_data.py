@@ -1,4 +1,4 @@
-"""Profiles of a point as bars: each in segments that follow each other on one axis of time."""
+"""The data of stage bars: each profile of a point as segments of time, one after another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from bench.show.palette import stage_colour
 from bench.store.profile import BACKWARD, Operator, Profile
 
 MOST_NAMED, LEAST_NAMED = 6, 0.01
-"""So many operators of a bar are named at most, and none that takes less than this share of it."""
+"""The largest number of named operators in a bar, and the least share of an operator that is named."""
 
 LONGEST = 34
-"""So many characters of an operator's name are shown."""
+"""An operator's name is cut to this number of characters."""
 
 UNSAID = ("aten::", "_scaled_dot_product_")
-"""What names of operators begin with and tell nothing by."""
+"""Prefixes of operators' names that tell nothing."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a bar; what belongs to the backward pass is hatched."""
+    """A part of a bar; one of the backward pass is hatched."""
 
     name: str
     time_s: float
@@ -30,7 +30,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Bar:
-    """What one case spent its time on, and the latency of the whole without the profiler."""
+    """The time of one case by segments, and its latency without the profiler."""
 
     implementation: str
     segments: tuple[Segment, ...]
@@ -43,7 +43,7 @@ class Bar:
 
     @property
     def residual_s(self) -> float:
-        """What the whole takes beyond its segments; below 0 where the profiler slowed these down."""
+        """The time of the whole beyond its segments; below 0 if the profiler slowed these down."""
         return self.timed_s - self.sum_s
 
 
@@ -84,7 +84,7 @@ def _operators(operators: Sequence[Operator]) -> tuple[Segment, ...]:
 
 
 def short(name: str) -> str:
-    """Return an operator's name as a picture has room for it."""
+    """Return an operator's name, short enough for a picture."""
     for beginning in UNSAID:
         name = name.removeprefix(beginning)
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

@@ -1,4 +1,4 @@
-"""The picture of a point's profiles: what each spent its time on, all on one axis. All lengths are in inches."""
+"""The picture of a point's profiles: a bar of stages or operators for each, on one axis. Lengths are in inches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ TITLE = "Where the time of a call goes"
 
 AXES_WIDTH = 7.2
 TALL, OVERHANG, GAP = 0.4, 0.06, 0.2
-"""The height of a bar, how far the mark of the whole goes above it, and what is left between two."""
+"""The height of a bar, how far the mark of the whole reaches above it, and the gap between bars."""
 
 LINE, SQUARE, PAD = 0.17, 0.09, 0.07
-"""Under a bar: the height of a line of names, the side of a name's colour, and the room around words."""
+"""Under a bar: the height of a line of names, the side of a name's coloured square, and the room around text."""
 
 FOOT, BESIDE = 0.56, 0.1
 
 BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-"""Keeps the rules of the axis from running through words."""
+"""A background that keeps the grid from running through text."""
 
 HATCH, HATCH_COLOUR = "////", "#ffffff90"
 
 
 @dataclass(frozen=True)
 class BarRow:
-    """A bar with where it stands: the depth of its upper edge, and the names under it, line by line."""
+    """A bar with its place: the depth of its upper edge, and the names under it, line by line."""
 
     bar: Bar
     top: float
@@ -86,13 +86,13 @@ def _figure(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Figure
 
 
 def whole(bar: Bar) -> tuple[str, str]:
-    """Return what stands beside a bar: the latency of the whole, and what of it is in no segment."""
+    """Return the texts beside a bar: the latency of the whole, and the part of it in no segment."""
     share = units.percent(bar.residual_s / bar.timed_s)
     return f"{units.seconds(bar.timed_s)} timed", f"residual {units.seconds(bar.residual_s)} ({share})"
 
 
 def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterator[str]:
-    yield "mark: latency of the whole, timed without the profiler; residual: what of it is in no segment"
+    yield "mark: latency of the whole, timed without the profiler; residual: the part of it in no segment"
     if any(segment.is_backward for bar in bars_of_point for segment in bar.segments):
         yield "hatched: backward"
     if any(not profile.stages for profile in profiles):
@@ -109,7 +109,7 @@ def _rows(bars_of_point: Sequence[Bar], scale: float) -> Iterator[BarRow]:
 
 
 def _lines(segments: Sequence[Segment]) -> list[list[tuple[float, Segment]]]:
-    """Return the names that stand under a bar in lines, each with its place from the left."""
+    """Return the names under a bar in lines, each with its distance from the left."""
     lines: list[list[tuple[float, Segment]]] = []
     across = AXES_WIDTH
     for segment in segments:
@@ -131,7 +131,7 @@ def _has_room(segment: Segment, scale: float) -> bool:
 
 
 def _frame(axes: Axes, end_s: float, tall: float) -> None:
-    """Give axes seconds to the right, and inches downwards."""
+    """Scale axes in seconds to the right and in inches downwards."""
     axes.set_xlim(0, end_s)
     axes.set_ylim(tall, 0)
     axes.set_yticks([])
@@ -168,7 +168,7 @@ def _segment(axes: Axes, row: BarRow, segment: Segment, start_s: float, scale: f
     _patch(axes, (start_s, row.top), segment.time_s, TALL, segment, gid=gid)
     if not _has_room(segment, scale):
         return
-    # neither hatching nor the mark of the whole runs through words
+    # the background keeps hatching and the mark of the whole from running through text
     box = {"facecolor": segment.colour, "edgecolor": "none", "pad": 0.6}
     middle, colour = start_s + segment.time_s / 2, on(segment.colour)
     for text, down in zip(_words(segment), (-LINE / 2, LINE / 2), strict=True):

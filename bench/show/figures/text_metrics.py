@@ -1,4 +1,4 @@
-"""Type in pictures: sizes in points, and how much room words take, in inches."""
+"""Sizes of text in pictures: fonts in points, widths in inches."""
 
 from collections.abc import Sequence
 
@@ -6,23 +6,23 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 FONT = "DejaVu Sans"
-"""Comes with matplotlib, so a picture looks the same everywhere."""
+"""It comes with matplotlib, so a picture looks the same everywhere."""
 
 TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 12.0, 9.0, 7.5
 
 POINTS = 72
-"""An inch has so many."""
+"""Points in an inch."""
 
 
 def text_width(text: str, size: float = TEXT_SIZE, *, bold: bool = False) -> float:
-    """Return how long a text is when it is drawn."""
+    """Return the width of a drawn text in inches."""
     font = FontProperties(family=FONT, size=size, weight="bold" if bold else "normal")
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(width) / POINTS
 
 
 def wrapped(words: Sequence[str], width: float, size: float = TEXT_SIZE, *, bold: bool = False) -> list[str]:
-    """Return the words in lines no longer than this, a dot between two; a word is never broken."""
+    """Return the words in lines of at most `width` inches, with a dot between words; a word is never broken."""
     lines: list[str] = []
     for word in words:
         longer = f"{lines[-1]} · {word}" if lines else word

@@ -1,4 +1,4 @@
-"""The map of winners as a picture: a cell for each point, coloured as its winner, hatched if several tie."""
+"""The map of winners over tokens and heads or channels: a cell for each point, in the colour of its winner."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from bench.show.rows import measured, plain
 
 @dataclass(frozen=True)
 class WinnerMap:
-    """What is known of the fastest, by place on the tokens and on the other axis; `point` is one of the points."""
+    """The outcome at each place on tokens and the other axis; `point` is one of the points."""
 
     axis: Axis
     point: Point
@@ -63,19 +63,19 @@ def _by_place(group: Sequence[Row], axis: Axis) -> dict[tuple[int, int], list[Ro
 
 
 TIED, HATCH, STRIPES = "#fdf6d8", "////", 0.08
-"""A colour that no implementation has, and stripes that say the same once more."""
+"""Ties have a colour that no implementation has, and stripes."""
 
 OPEN = "#f0f0f0"
-"""The colour of what is not decided."""
+"""The colour of an undecided cell."""
 
 UNSURE = 0.65
-"""So much white is in the colour of the fastest if it has no intervals, or no rival."""
+"""The share of white in the colour of the fastest if it has no intervals, or no rival."""
 
 PLAIN = {NOTHING: "#ffffff", TIE: TIED, NOT_DECIDED: OPEN}
 """Cells that don't have the colour of an implementation."""
 
 LINE, PADDING, LEAST_WIDTH = 0.16, 0.12, 1.4
-"""The height of a line of words, the room around them and the least width of a cell, in inches."""
+"""The height of a line of text, the room around it and the least width of a cell, in inches."""
 
 
 def figures(table: pd.DataFrame) -> Iterator[Drawing]:
@@ -90,7 +90,7 @@ def figure(of: WinnerMap) -> Figure:
 
 
 def words(cell: Outcome) -> list[str]:
-    """Return what stands in a cell: who is fastest, and by how much, or who may be."""
+    """Return the text of a cell: the fastest and by how much, or those that may be the fastest."""
     if cell.says == WINNER and cell.lead:
         return [cell.names[0], ahead(cell.lead), f"as fast as {cell.runner_up}"]
     if cell.says == TIE:
@@ -102,7 +102,7 @@ def words(cell: Outcome) -> list[str]:
 
 
 def _names(cell: Outcome, last: str) -> list[str]:
-    """Return a line for each name; of many the last line counts the rest."""
+    """Return a line for each name; if there are many, the last line counts the rest."""
     names = [*cell.names] if len(cell.names) <= MOST_NAMES + 1 else [*cell.names[:MOST_NAMES]]  # never "1 others"
     rest = len(cell.names) - len(names)
     names = [*names, f"{rest} others"] if rest else names

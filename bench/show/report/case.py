@@ -1,4 +1,4 @@
-"""What the page says of one case: everything that its template needs to know, in base units."""
+"""The data of one case on the page, in base units, as its template needs it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from bench.show.report.timeline import Timeline, categories, timeline
 from bench.store.profile import Block, Operator, Profile, Stage
 
 MOST_OPERATORS, MOST_BLOCKS = 30, 12
-"""So many rows of a table are shown at most."""
+"""The largest numbers of rows in tables."""
 
 LEAST_SHARE = 1e-3
-"""An operator or block with less than this share is bookkeeping, and summed up with the others."""
+"""An operator or block with less than this share is bookkeeping; it is summed up with the others."""
 
 Legend = dict[str, str]
-"""What a colour means, and the colour."""
+"""Meanings and their colours."""
 
 
 @dataclass(frozen=True)
 class OperatorLine:
-    """A row of the table of operators: one, or several summed up under a name."""
+    """A row of the table of operators: one operator, or the sum of several."""
 
     name: str
     time_s: float
@@ -37,7 +37,7 @@ class OperatorLine:
 
 @dataclass(frozen=True)
 class StageLine:
-    """A stage with its share in the time of all stages, and how much of the bar above it is."""
+    """A stage with its share in the time of all stages, and its left end and width as shares of the bar."""
 
     stage: Stage
     share: float
@@ -49,7 +49,7 @@ class StageLine:
 
 @dataclass(frozen=True)
 class BlockLine:
-    """A block that is alive at the peak, its share in it, and its letter in the chart, empty where it has none."""
+    """A block that is alive at the peak, its share in it, and its letter in the chart, empty if it has none."""
 
     block: Block
     share: float
@@ -59,7 +59,7 @@ class BlockLine:
 
 @dataclass(frozen=True)
 class CaseView:
-    """A case as it is shown; `anchor` is its place in the page."""
+    """The data of a case; `anchor` is its HTML id."""
 
     anchor: str
     profile: Profile
@@ -81,7 +81,7 @@ class CaseView:
 
     @property
     def overhead(self) -> float:
-        """By which share of its latency the profiler slowed the case down."""
+        """The share of its latency by which the profiler slowed the case down."""
         return overhead(self.profile)
 
     @property
@@ -96,7 +96,7 @@ class CaseView:
 
     @property
     def residual_s(self) -> float:
-        """What the whole takes beyond its stages."""
+        """The time of the whole beyond its stages."""
         return residual_s(self.profile)
 
     @property
@@ -129,7 +129,7 @@ def case_view(anchor: str, profile: Profile, most_spans: int) -> CaseView:
 
 
 def peak_words(view: CaseView) -> str:
-    """Return why the peak is as high as it is: where most of it was allocated, and how much in the N² stages."""
+    """Return in words where most of the peak was allocated, and how much of it in the N² stages."""
     if view.memory is None:
         return ""
     top = view.memory.peak
@@ -175,7 +175,7 @@ def _sum(lines: Sequence[OperatorLine]) -> OperatorLine | None:
 
 
 def _stages(profile: Profile) -> tuple[StageLine, ...]:
-    """Return the stages one after another on a bar that is as long as the whole, or as their sum if that is more."""
+    """Return the stages one after another on a bar as long as the whole, or as their sum if that is longer."""
     whole_s = max(profile.timed_s, stage_sum_s(profile))
     lines, left = [], 0.0
     for stage, share in zip(profile.stages, stage_shares(profile), strict=True):

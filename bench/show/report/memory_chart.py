@@ -10,20 +10,20 @@ from bench.show.palette import stage_colour
 from bench.store.profile import Block, Profile
 
 NAMED, LEAST_NAMED = 8, 0.02
-"""So many blocks at most have a band of their own, and none that is less than this share of the peak."""
+"""The largest number of blocks with a band of their own, and the least share of the peak that such a block has."""
 
 WIDTH, HEIGHT = 1000, 150
-"""Of the chart, in units of its own."""
+"""The size of the chart in its own units."""
 
 COLUMN = 2
-"""What lies within so many units can't be told apart."""
+"""Points within this number of units look the same."""
 
 Vertex = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Band:
-    """A block in the chart, by its letter; `left`, `right`, and `bottom` of where it starts are shares."""
+    """A block in the chart by its letter; `left`, `right`, `height` and the `bottom` at its start are shares."""
 
     letter: str
     block: Block
@@ -37,7 +37,7 @@ class Band:
 
 @dataclass(frozen=True)
 class MemoryChart:
-    """The memory of a call as it is drawn; `path` is the outline of all that is alive."""
+    """The memory chart of a call; `path` is the outline of all live blocks."""
 
     peak: Peak
     whole_s: float
@@ -46,13 +46,13 @@ class MemoryChart:
 
 
 def memory_chart(profile: Profile, whole_s: float) -> MemoryChart | None:
-    """Return the chart of the call that is kept whole, which lasted so long; None where nothing was allocated."""
+    """Return the chart of the recorded call, which took `whole_s`; None if nothing was allocated."""
     blocks, top = profile.blocks, peak(profile)
     if top is None:
         return None
     end_s = max([whole_s, *(block.end_s or block.start_s for block in blocks)])
     large = [block for block in blocks if block.bytes >= LEAST_NAMED * top.bytes]
-    # of equal ones those that make the peak
+    # among equal ones, those alive at the peak come first
     large.sort(key=lambda block: (-block.bytes, block not in top.blocks))
     largest = sorted(large[:NAMED], key=lambda block: block.start_s)
     scale = _Scale(end_s or 1.0, top.bytes or 1)
@@ -76,12 +76,12 @@ class _Scale:
 
 
 def colour(block: Block) -> str:
-    """Return the colour of a block: that of the stage that allocated it, or of what its operator does."""
+    """Return the colour of the stage that allocated a block, or of its operator's category."""
     return stage_colour(block.stage) if block.stage else CATEGORY_COLOURS[category(block.operator)]
 
 
 def _band(letter: str, block: Block, before: Sequence[Block], scale: _Scale) -> Band:
-    """Return a block lying on those that were there before it, sinking as they are freed."""
+    """Return the band of a block: it lies on the blocks before it and sinks when they are freed."""
     end_s = scale.end_s if block.end_s is None else block.end_s
     moments = [block.start_s, *sorted({b.end_s for b in before if b.end_s and block.start_s < b.end_s < end_s})]
     below = [sum(each.bytes for each in before if each.end_s is None or each.end_s > moment_s) for moment_s in moments]
@@ -116,7 +116,7 @@ def _area(vertices: Sequence[Vertex], right: float) -> str:
 
 
 def _ribbon(upper: Sequence[Vertex], lower: Sequence[Vertex], right: float) -> str:
-    """Return the outline between two stairs: along the upper one to the right, and back along the lower one."""
+    """Return the outline between two step lines: along the upper one to the right, and back along the lower one."""
     ends = [*(x for x, _ in lower[1:]), right]
     back = "".join(f"H{_number(end)}V{_number(y)}" for end, (_, y) in zip(reversed(ends), reversed(lower), strict=True))
     x, y = upper[0]

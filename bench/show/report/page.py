@@ -1,4 +1,4 @@
-"""A run's profiles as one page: a file that needs no network, no server and no other file."""
+"""The page of a run's profiles: one file that needs no network, no server and no other file."""
 
 import base64
 import hashlib
@@ -23,25 +23,25 @@ from bench.store import atomic
 from bench.store.profile import Profile
 
 PAGE = "profile.html"
-"""The file of a run that holds its page."""
+"""The name of the page in a run's folder."""
 
 PARTS = Path(__file__).parent / "parts"
 
 MOST_SPANS, FEWEST_SPANS, SPANS_OF_A_PAGE = 400, 60, 4000
-"""A timeline has so many spans at most, fewer where many cases share a page, which shall stay below 2 MB."""
+"""Most spans of a timeline, fewest if many cases share a page, and most of a page, which stays below 2 MB."""
 
 LIGHTER_IN_THE_DARK = 0.15
 
 ONE_LINE = 32
-"""So many characters of a name always fit into a line of a table."""
+"""Names of at most this number of characters fit into a line of a table."""
 
 MOST_TICKS = 5
-"""On an axis of time; more would touch each other on a phone."""
+"""Ticks on an axis of time; more would touch on a phone."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """The cases of one point; `label` says in what it differs from the other points of the page."""
+    """The cases of one point; `label` names the values that differ from other points of the page."""
 
     point: Point
     label: str
@@ -51,7 +51,7 @@ class Group:
 def write(profiles: Sequence[Profile], run: Path) -> Path:
     """Write the page of a run's profiles into its folder, and return its file.
 
-    Raises WrongRequest when there is nothing to show, or the file can't be written.
+    Raises WrongRequest if there are no profiles, or if the file can't be written.
     """
     if not profiles:
         raise WrongRequest(f"{run} has no profiles; python -m bench profile {run} makes them")
@@ -115,13 +115,13 @@ def _environment() -> Environment:
 
 
 def _aligned(text: str) -> Markup:
-    """Return a number with its unit in a column of its own, so that numbers stand under each other."""
+    """Return a number with its unit in a column of its own, so that numbers align."""
     number, _, unit = text.partition(" ")
     return Markup("{} <u>{}</u>").format(number, unit) if unit else Markup("")
 
 
 def _breakable(name: str) -> Markup:
-    """Return a name that may be broken between its words, where it is too long for a column."""
+    """Return a name with possible breaks between its words if it is too long for a column."""
     return Markup("<wbr>").join(re.split(r"(?<=_)(?=[a-z])|(?<=::)", name) if len(name) > ONE_LINE else [name])
 
 
@@ -132,7 +132,7 @@ def _ticks(whole_s: float) -> list[float]:
 
 
 def colour_class(colour: str) -> str:
-    """Return the class that gives an element this colour, whatever the scheme."""
+    """Return the CSS class of a colour, in the light and in the dark scheme."""
     return f"c{colour.removeprefix('#')}"
 
 
@@ -151,7 +151,7 @@ def _groups(profiles: Sequence[Profile]) -> list[Group]:
 
 
 def _facts(profiles: Sequence[Profile]) -> dict[str, list[str]]:
-    """Return where the profiles come from, each fact once."""
+    """Return the origins of the profiles, each value once."""
     origins = [profile.origin for profile in profiles]
     facts = {
         "device": [origin.device_name for origin in origins],
@@ -170,7 +170,7 @@ def _names(groups: Sequence[Group]) -> list[str]:
 
 
 def _colours(groups: Sequence[Group]) -> dict[str, tuple[str, str, str]]:
-    """Return each colour that may be used, with that of words on it, and what it is in the dark scheme."""
+    """Return each colour of the page with the colour of text on it, and both in the dark scheme."""
     cases = [case for group in groups for case in group.cases]
     used = [
         *STAGE_COLOURS.values(),

@@ -1,4 +1,4 @@
-"""The spans of one call as boxes on lanes, few enough for a screen: stages on top, operators below in their depth."""
+"""The spans of one call as boxes on lanes, few enough for a screen: stages on top, operators below by depth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from bench.show.palette import stage_colour
 from bench.store.profile import STAGE, Span
 
 NARROWEST = 1 / 1200
-"""Of the call: what is narrower than this is narrower than a dot on a screen, and left out."""
+"""The share of the call below which a span is narrower than a pixel and left out."""
 
 FILLS = 0.5
-"""An operator that takes this share of another's time does its work."""
+"""A span with at least this share of its parent's time fills it."""
 
 STAGES = "stages"
-"""The lane of the layer's steps."""
+"""The name of the lane of the layer's stages."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A span where it is drawn: `left` and `width` are shares of the call, `row` counts from the top.
+    """A drawn span: `left` and `width` are shares of the call, `row` counts from the top.
 
-    `stage` is the step that the span is or lies in; where it lies in none, `category` says what is done in it.
+    `stage` is the stage that the span is or lies in; if there is none, `category` is that of its work.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A call as it is drawn; of the spans that are narrower than a screen can show, how many there are."""
+    """The boxes and lanes of a call; `left_out` counts the spans that are not drawn."""
 
     whole_s: float
     boxes: tuple[Box, ...]
@@ -59,7 +59,7 @@ class Timeline:
 
 
 def timeline(spans: Sequence[Span], most: int) -> Timeline:
-    """Return at most so many spans of a call, the longest, each where it is drawn; stages are always among them."""
+    """Return the timeline of a call with its stages and at most `most` other spans, the longest."""
     whole_s = max((span.start_s + span.duration_s for span in spans), default=0.0)
     stages = [span for span in spans if span.kind == STAGE and whole_s]
     others = [span for span in spans if span.kind != STAGE]
@@ -75,7 +75,7 @@ def timeline(spans: Sequence[Span], most: int) -> Timeline:
 
 
 def categories(boxes: Sequence[Box]) -> list[str]:
-    """Return what the boxes outside all stages do: what a legend of colours has to name."""
+    """Return the categories of the boxes outside all stages, which the legend explains."""
     present = {box.category for box in boxes}
     return [name for name in CATEGORY_COLOURS if name in present]
 
@@ -90,7 +90,7 @@ def _longest(spans: Sequence[Span], most: int) -> list[Span]:
 
 
 def _depth(span: Span, stages: Sequence[Span]) -> int:
-    """Return the depth of a span without the stages it lies in, which have a lane of their own."""
+    """Return the depth of a span, not counting the stages it lies in, which have a lane of their own."""
     return max(0, span.depth - sum(_holds(stage, span) for stage in stages))
 
 
@@ -126,7 +126,7 @@ def _box(span: Span, row: int, whole_s: float, stages: Sequence[Span], visible: 
 
 
 def dominant_child(span: Span, spans: Sequence[Span]) -> Span:
-    """Return the deepest of the spans that lie in this one and fill it, this one itself where none does."""
+    """Return the deepest of the spans that lie in this one and fill it, this one itself if none does."""
     end_s = span.start_s + span.duration_s
     inside = [
         other

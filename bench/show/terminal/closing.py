@@ -1,4 +1,4 @@
-"""The last lines of a run: where everything is, and the command that says more."""
+"""The last lines of a run: its files, and the command that shows more."""
 
 import shlex
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from bench.show.rows import is_measured, plain
 
 
 def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path]) -> list[str]:
-    """Return where the files of a run are, and the command that fits its results if they hold something to fit.
+    """Return the files of a run, and the command that fits its results if they hold a series.
 
     A picture counts once, however many files it has.
     """

@@ -16,12 +16,12 @@ from bench.store.metrics import Metric
 GAP = "  "
 
 PAIRED = "paired"
-"""What a row says that ranks before one with better numbers."""
+"""The remark of a row that ranks before one with better numbers."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A heading and the cell of a row; `rank` says how early the column leaves a narrow terminal, 0 never."""
+    """A heading and the cell of a row; a narrow terminal drops columns of high `rank` first, those of rank 0 never."""
 
     heading: str
     cell: Callable[[Row], str]
@@ -37,12 +37,12 @@ class Fitted:
     width: int
 
     def align(self, cell: str) -> str:
-        """Return the cell at the column's width: words to the left, numbers to the right."""
+        """Return the cell at the column's width: text to the left, numbers to the right."""
         return cell.ljust(self.width) if self.column.is_text else cell.rjust(self.width)
 
 
 def columns(baseline: str | None, target: float) -> list[Column]:
-    """Return all columns, from left to right: those of metrics, and what is said beside them."""
+    """Return all columns from left to right: those of metrics and the others."""
     by_place = {
         0: Column("", lambda row: str(row["implementation"]), is_text=True),
         10: Column("", lambda row: _remarks(row, target), is_text=True),
@@ -68,7 +68,7 @@ def _of_metric(metric: Metric, baseline: str | None) -> Column:
 
 
 def fit(candidates: Sequence[Column], rows: Sequence[Row], width: int, gap: str = GAP) -> list[Fitted]:
-    """Return the columns that say something about these rows and stand side by side in this many characters."""
+    """Return the columns that aren't empty for these rows and fit side by side into `width` characters."""
     fitting = [Fitted(column, _width(column, rows)) for column in candidates if any(column.cell(row) for row in rows)]
     while _total(fitting, gap) > width and any(each.column.rank for each in fitting):
         fitting.remove(max(fitting, key=lambda each: each.column.rank))

@@ -15,7 +15,7 @@ PLAIN_WIDTH = 180
 
 
 def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
-    """Return a console on a file, standard output by default; one that is no terminal gets width and no colour."""
+    """Return a console on a file, standard output by default; if it is no terminal, it is wide and without colour."""
     target = Console(file=file, stderr=stderr, highlight=False)
     if not target.is_terminal and "COLUMNS" not in os.environ:
         target.width = PLAIN_WIDTH
@@ -23,7 +23,7 @@ def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
 
 
 def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
-    """Return what a console of this width would show, with ANSI codes only where colour is wanted."""
+    """Return what a console of this width would show, with ANSI codes only if `colour` is set."""
     target = Console(
         file=io.StringIO(),
         width=width,
@@ -45,7 +45,7 @@ def on_one_line(renderable: RenderableType, *, colour: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Stamped:
-    """A renderable that begins every line with a stamp, also one that the console's edge makes of a longer line."""
+    """A renderable with a stamp at the start of every line, also of the parts of a wrapped line."""
 
     content: RenderableType
     stamp: str

@@ -1,4 +1,4 @@
-"""A duel in the terminal: a line for each look, and the table at the end."""
+"""A duel in the terminal: a line for each interim look, and the table at the end."""
 
 from collections.abc import Sequence
 
@@ -22,13 +22,13 @@ ONLY_POINT = "the point"
 
 
 def header(points: Sequence[Point]) -> str:
-    """Return what all points of a duel share, in words."""
+    """Return in words the values that all points of a duel share."""
     columns = varying(points)
     return " · ".join(parts(points[0], [name for name in POINT_COLUMNS if name not in columns]))
 
 
 def look_line(processes: int, elapsed_s: float, rows: Sequence[Row]) -> str:
-    """Return one line on a look: how much is decided, and what is known of what isn't."""
+    """Return one line on a look: how many rows are decided, and the ratios of the others."""
     columns = varying(row.point for row in rows)
     undecided = [row for row in rows if not row.is_decided]
     decided = f"{len(rows) - len(undecided)} of {len(rows)} decided"
@@ -38,7 +38,7 @@ def look_line(processes: int, elapsed_s: float, rows: Sequence[Row]) -> str:
 
 
 def render(rows: Sequence[Row], looks: Sequence[int], limits: Limits = USUAL) -> RenderableType:
-    """Return the table of a duel, and how its verdicts are to be read."""
+    """Return the table of a duel with its legend."""
     columns = varying(row.point for row in rows)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("point", overflow="fold")
@@ -53,7 +53,7 @@ def render(rows: Sequence[Row], looks: Sequence[int], limits: Limits = USUAL) ->
 
 
 def legend(looks: Sequence[int], limits: Limits = USUAL) -> tuple[str, ...]:
-    """Return how the verdicts of so many looks are to be read."""
+    """Return what the verdicts mean if these looks were planned."""
     margin, bound, level = (units.percent(share, trim=True) for share in (limits.margin, limits.bound, limits.level))
     many = len(looks) > 1
     planned = ", ".join(map(str, looks))

@@ -1,4 +1,4 @@
-"""What was not measured, and why."""
+"""Cases that were not measured, and why."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,14 +13,14 @@ from bench.show.rows import UNTRIED, Row, plain, reason
 from bench.show.terminal.styles import style_of_status
 
 NAMES_WIDTH = 32
-"""The width of the implementations that failed in the same way at the same points, unless a name is longer."""
+"""The width of the column of implementations, unless a name is longer."""
 
 Kind = tuple[str, str, tuple[Point, ...]]
-"""Status, detail, and the points that it met."""
+"""Status, detail, and the points at which they occurred."""
 
 
 def failures(table: pd.DataFrame) -> RenderableType:
-    """Return what failed, and apart from it what was never tried, each kind once with all that it met."""
+    """Return the failed cases, then those never tried; each kind once with its implementations and points."""
     rows = [row for row in plain(table) if row["status"] != "ok"]
     wrong = [row for row in rows if row["status"] not in UNTRIED]
     untried = [row for row in rows if row["status"] in UNTRIED]
@@ -40,19 +40,19 @@ def _block(title: str, rows: Sequence[Row], different: set[str]) -> Iterator[Ren
     grid.add_column(max_width=max(NAMES_WIDTH, *(len(row["implementation"]) for row in rows)))
     grid.add_column(overflow="fold")
     for (status, detail, points), names in _kinds(rows).items():
-        where = Text("; ".join((detail, _where(points, different))) if detail else _where(points, different))
-        grid.add_row(status, Text(", ".join(names)), where, style=style_of_status(status))
+        reasons = Text("; ".join(filter(None, (detail, _where(points, different)))))
+        grid.add_row(status, Text(", ".join(names)), reasons, style=style_of_status(status))
     yield grid
 
 
 def _kinds(rows: Sequence[Row]) -> dict[Kind, list[str]]:
-    """Return the implementations of each kind of failure, in the order in which they come."""
+    """Return the implementations of each kind of failure, in the order of the rows."""
     points: dict[tuple[str, str, str], list[Point]] = {}
     for row in rows:
         points.setdefault((row["status"], reason(row), row["implementation"]), []).append(Case.from_columns(row).point)
     kinds: dict[Kind, list[str]] = {}
-    for (status, detail, implementation), where in points.items():
-        kinds.setdefault((status, detail, tuple(where)), []).append(implementation)
+    for (status, detail, implementation), failed_at in points.items():
+        kinds.setdefault((status, detail, tuple(failed_at)), []).append(implementation)
     return kinds
 
 

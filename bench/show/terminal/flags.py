@@ -1,4 +1,4 @@
-"""What makes a row less certain than it looks: a letter for the table, and a line that explains it."""
+"""Flags of rows that are less certain than they look: a letter for the table, and a line that explains it."""
 
 import math
 from collections.abc import Collection, Iterator
@@ -12,16 +12,16 @@ from bench.show.rows import Row
 TARGET = Effort().target
 
 FAULT_S = 1e-6
-"""About what a page fault costs: 34,000 of them took 35 ms of an eager layer at N = 577."""
+"""Approximate cost of a page fault: 34,000 of them took 35 ms of an eager layer at N = 577."""
 
 FAULT_SHARE = 0.01
 """The share of a latency from which page faults matter: half of the interval that a quick sweep aims at."""
 
 MEMORY_BYTES, MEMORY_SHARE = 2 * 2**20, 0.05
-"""How far apart the allocator's and the system's peak may lie: both must be passed for a flag."""
+"""A row is flagged if the allocator's and the system's peak differ by more than both of these."""
 
 FLAGGED_SHARE = 0.25
-"""A median stands while half of its values are undisturbed; this leaves room."""
+"""A median holds as long as half of its values are undisturbed; this leaves room."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ def wide(target: float) -> Flag:
 
 
 def disturbed(threads: int) -> Flag:
-    """Return the flag of a row beside which other processes were at work; fewer threads help only if there are two."""
+    """Return the flag of a row that other processes disturbed; it advises fewer threads if there are several."""
     fewer = ", or use fewer threads" if threads > 1 else ""
-    return Flag("D", f"other processes were at work during a quarter of the slots or more: quiet the machine{fewer}")
+    return Flag("D", f"other processes were at work during a quarter of the samples or more: quiet the machine{fewer}")
 
 
 def flags(row: Row, target: float = TARGET) -> list[Flag]:
-    """Return what is doubtful about a row that is ok."""
+    """Return the flags of a row that is ok; `target` is the widest half-width that isn't flagged."""
     return list(_flags(row, target))
 
 
 def legend(raised: Collection[Flag]) -> list[Flag]:
-    """Return each letter once, in order; if its advice is not the same for all rows, what holds for each of them."""
+    """Return each letter once, in order, with its shortest meaning, which holds for all rows."""
     by_letter = {flag.letter: flag for flag in sorted(raised, key=lambda flag: -len(flag.meaning))}
     return sorted(by_letter.values(), key=lambda flag: flag.letter)
 

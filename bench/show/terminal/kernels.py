@@ -1,4 +1,4 @@
-"""Which algorithm ran, in a word, from the kernels of a row."""
+"""The algorithm that ran, found from the kernels of a row."""
 
 ALGORITHMS = {
     "flash_attention": "flash",
@@ -9,16 +9,16 @@ ALGORITHMS = {
     "native_multi_head_attention": "fast path",
     "flex_attention": "flex",
 }
-"""What is part of a kernel's name, and what we call it."""
+"""Parts of kernel names, and the algorithm that each shows."""
 
 MULTIPLY = ("mm", "bmm", "addmm", "baddbmm", "matmul", "gemm")
-"""What a matrix product is called, or is called among other things."""
+"""Names of matrix products."""
 
 LONGEST = 24
-"""So many characters of a kernel's own name are shown."""
+"""A kernel's own name is cut to this number of characters."""
 
 PRODUCTS = "products"
-"""What ran where no kernel stands for the whole: matrix products with a softmax of some kind between them."""
+"""The word if no single kernel does the whole: matrix products with some softmax between them."""
 
 
 def algorithm(kernels: str | None) -> str:

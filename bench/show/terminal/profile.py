@@ -1,4 +1,4 @@
-"""A profile in the terminal: what a case spent its time and memory on, operator by operator and step by step."""
+"""A profile in the terminal: time and memory of a case by operator and by stage."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,19 +27,19 @@ from bench.show.terminal.styles import QUIET, WARNING
 from bench.store.profile import BACKWARD, Operator, Profile
 
 TOP = 10
-"""So many operators are shown where nothing is said: what comes after them is mostly bookkeeping."""
+"""Operators that are shown by default; those after them are mostly bookkeeping."""
 
 PERCENT = 100
 
 
 def row_of(table: pd.DataFrame, case: Case) -> Row | None:
-    """Return the row of a case in the results of its run, None where the run didn't measure it."""
+    """Return the row of a case in the results of its run, None if the run didn't measure it."""
     rows = by_point(table).get(case.point, [])
     return next((row for row in rows if row["implementation"] == case.implementation), None)
 
 
 def render(profile: Profile, row: Row | None, top: int = TOP) -> RenderableType:
-    """Return a profile's times, its operators and its stages; `row` is what the run measured of the case."""
+    """Return a profile's times, operators and stages; `row` is the case's row in the run's results."""
     stages = [Text(), *_stages(profile)] if profile.stages else []
     return Group(*_times(profile, row), Text(), _operators(profile, top), *stages)
 

@@ -1,4 +1,4 @@
-"""Two profiles as a table for the terminal: what became of which operator, the largest change of time first."""
+"""Two profiles as a table for the terminal: how each operator changed, the largest change of time first."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,7 +27,7 @@ from bench.show.terminal.styles import BAD, GOOD, QUIET
 from bench.store.profile import KERNEL, OPERATOR, Profile
 
 STYLES = {APPEARED: BAD, GREW: BAD, VANISHED: GOOD, SHRANK: GOOD}
-"""Styles of what became of an operator; it is also said in words."""
+"""Styles of how an operator changed; the words say it too."""
 
 TITLES = {OPERATOR: "operator", KERNEL: "GPU kernel"}
 
@@ -35,7 +35,7 @@ WITHIN, ARROW = " > ", " → "
 
 
 def render(a: Profile, b: Profile, top: int) -> RenderableType:
-    """Return the difference of two profiles for rich: what they are of, what costs most, and the `top` changes."""
+    """Return the difference of two profiles for rich: their cases, what costs most, and the `top` changes."""
     changes = difference(a, b)
     tables = [_table(kind, of, top) for kind in TITLES if (of := [each for each in changes if each.kind == kind])]
     lines = (*_sides(a, b), *headline(changes))
@@ -43,7 +43,7 @@ def render(a: Profile, b: Profile, top: int) -> RenderableType:
 
 
 def headline(changes: Sequence[Change]) -> list[str]:
-    """Return in plain words what costs most of the change: what is certain, and what is larger but a time alone."""
+    """Return in words the most expensive certain change, and a larger one if only its time shows it."""
     changed = [change for change in changes if change.kind == OPERATOR and change.became != UNCHANGED]
     if not changed:
         return ["Nothing appeared, vanished, grew or shrank."]
@@ -57,9 +57,9 @@ def headline(changes: Sequence[Change]) -> list[str]:
 
 
 def words(change: Change, changes: Sequence[Change]) -> str:
-    """Return a change among all in plain words: `aten::copy_ grew from 2 to 3 calls, +0.21 ms, in aten::clone`.
+    """Return one of the changes in words: `aten::copy_ grew from 2 to 3 calls, +0.21 ms, in aten::clone`.
 
-    If it allocates nothing itself, the words say what is allocated in its caller.
+    If the operator allocates nothing itself, they say what its caller allocates.
     """
     phrases = [f"{change.name} {_calls(change)}", _seconds(change.time_s), _size(change.allocated_bytes)]
     callers = [chain for chain in change.callers if chain]
@@ -76,7 +76,7 @@ def _shared(a: Profile, b: Profile) -> str:
 
 
 def _sides(a: Profile, b: Profile) -> list[str]:
-    """Return what each side is and how long a call takes, and in what the two differ beside that."""
+    """Return the case and time per call of each side, and how their origins differ."""
     columns = varying([a.case.point, b.case.point])
     lines = []
     for side, of in (("A", a), ("B", b)):
@@ -160,7 +160,7 @@ def _legend(a: Profile, b: Profile) -> list[str]:
     margin, worth = units.percent(TIME_MARGIN), units.percent(TIME_WORTH, trim=True)
     calls = counted([a.calls, b.calls], "call", "calls")
     return [
-        "grew, shrank: by calls, which are exact; where those are the same by bytes, exact too; else by time, "
+        "grew, shrank: by calls, which are exact; if those are the same, by bytes, exact too; else by time, "
         f"beyond {margin} of its own and {worth} of all",
         f"a time is the mean over {calls} in one profile, without an interval: compare and duel judge times",
     ]

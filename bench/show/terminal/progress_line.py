@@ -1,4 +1,4 @@
-"""The line that a point leaves behind when it ends."""
+"""The line that is printed when a point ends."""
 
 from collections.abc import Collection
 
@@ -26,8 +26,8 @@ def point_line(
 ) -> str:
     """Return one line on a point: position, time left, winner, and each implementation's time and ratio.
 
-    `rows` is the table of this point alone. Where `varying` names the columns in which the sweep's points differ, the
-    line says no others. It holds ANSI codes only where `colour` is wanted.
+    `rows` is the table of this point alone. `varying` names the columns in which the sweep's points differ; if it is
+    given, the line shows no others. It holds ANSI codes only if `colour` is set.
     """
     ((point, members),) = by_point(rows).items()
     text = " ".join(parts(point)) if varying is None else differences(point, varying)

@@ -23,9 +23,9 @@ LEGEND = (
 
 
 def references(table: pd.DataFrame, published: Iterable[Published]) -> RenderableType:
-    """Return a row for each published figure that is for a case of the table, with our time for the like.
+    """Return a row for each published figure that is for a case of the table, with our time beside it.
 
-    Raises WrongRequest where there is none.
+    Raises WrongRequest if there is none.
     """
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("point", "implementation", "ours", "theirs", "theirs / ours", "called", "what", "on", "source"):
@@ -47,7 +47,7 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> Renderabl
 
 
 def _compared(row: dict[str, Any], figure: Published, theirs_s: float) -> tuple[str, str, str]:
-    """Return our time or status, their time, and how many times as long theirs is."""
+    """Return our time or status, their time, and the ratio of theirs to ours."""
     rate = f"{figure.value:g} items/s" if figure.unit == "items_per_s" else ""
     theirs = " = ".join(word for word in (rate, units.seconds(theirs_s)) if word)
     if row["status"] != "ok":

@@ -31,7 +31,7 @@ UNKNOWN_BASELINE = (
 
 @dataclass(frozen=True)
 class Results:
-    """A table of results that fits itself to the console on which it is printed."""
+    """A table of results that fits itself to the width of the console."""
 
     points: dict[Point, list[Row]]
     baseline: str | None
@@ -55,7 +55,7 @@ class Results:
 
 
 def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -> RenderableType:
-    """Return the results by point: who is fastest, each implementation fastest first, what failed and why.
+    """Return the results by point: the winner, the implementations fastest first, and the reasons of failures.
 
     `target` is the half-width of a speed-up's interval from which a row is marked as wide.
     """
@@ -106,7 +106,7 @@ def _style(row: Row, outcome: Outcome) -> str:
 
 
 def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> RenderableType:
-    """Return why these rows of a point with so many cases hold no time, those of one reason on one line."""
+    """Return why these rows hold no time, one line for each reason; `cases` is the number of rows of the point."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         reasons.setdefault(": ".join(filter(None, (row["status"], reason(row)))), []).append(row["implementation"])

@@ -1,4 +1,4 @@
-"""How latency and memory grow, as tables for the terminal: a series at a time."""
+"""How latency and memory grow, as tables for the terminal, one series after another."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +23,10 @@ from bench.show.rows import Row, is_measured, plain
 from bench.show.terminal.styles import QUIET
 
 ROUNDING = 1e-9
-"""What is left of a curve through as many places as it has coefficients."""
+"""The deviation that rounding leaves of a curve through as many places as it has coefficients."""
 
 WIDE = 130
-"""From so many columns on, exponents stand beside the fits, in fewer below them."""
+"""Exponents stand beside the fits if the console has this number of columns or more, else below them."""
 
 EXPONENTS = ("latency exponent", "memory exponent")
 
@@ -52,7 +52,7 @@ def series(table: pd.DataFrame) -> list[Scaling]:
 
 
 def _lack(rows: Sequence[Row]) -> str:
-    """Return why rows that were measured hold no series."""
+    """Return why measured rows hold no series."""
     if not rows:
         return "no case of the run has a time"
     if len({point_of(row) for row in rows}) == 1:
@@ -78,7 +78,7 @@ class SeriesTables:
 
 
 def render(scalings: Sequence[Scaling]) -> RenderableType:
-    """Return the series for rich: fits and exponents of each, its crossovers, and what the words mean."""
+    """Return the series for rich: fits, exponents and crossovers of each, and a legend."""
     return SeriesTables(scalings)
 
 
@@ -119,7 +119,7 @@ def _series(of: Scaling, *, narrow: bool) -> Iterator[RenderableType]:
 
 
 def _tables(of: Scaling, *, narrow: bool) -> Iterator[Table]:
-    """Yield fits and exponents side by side, or one below the other where there is little room."""
+    """Yield fits and exponents side by side, or one below the other if there is little room."""
     last = _gap(_last(of))
     fits = {growth.implementation: _fit(growth) for growth in of.growths}
     slopes = {
@@ -147,7 +147,7 @@ def _table(headings: Sequence[str], lines: Mapping[str, Sequence[str]]) -> Table
 
 
 def _last(of: Scaling) -> Exponent:
-    """Return the exponent at the largest places that any implementation was measured at."""
+    """Return the exponent at the largest places of any implementation."""
     exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
     return max(exponents, key=lambda each: (each.end, each.start))
 
@@ -164,7 +164,7 @@ def _fit(growth: Growth) -> list[str]:
 
 
 def _exponent(exponents: Sequence[Exponent], last: str) -> str:
-    """Return the exponent at the largest places, and which they are where they aren't those of the heading."""
+    """Return the exponent at the largest places, and these places if they differ from the heading's."""
     if not exponents:
         return "2 places needed"
     gap = _gap(exponents[-1])
@@ -207,5 +207,5 @@ def _processes(rows: Sequence[Row]) -> str:
 
 
 def _deviation(share: float) -> str:
-    """Return a share, 0 % for what rounding leaves of a curve that goes through every place."""
+    """Return a share; what rounding leaves of a curve through every place is 0 %."""
     return units.percent(share if share > ROUNDING else 0.0)

@@ -1,4 +1,4 @@
-"""A self-check in the terminal: what was seen, and in plain words what can be claimed on this machine."""
+"""A self-check in the terminal: the measured ratios, and in words what can be claimed on this machine."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,11 +15,11 @@ from bench.show.point_text import differences, parts, varying
 from bench.show.terminal.styles import BAD, WARNING
 
 COARSE = 0.05
-"""A machine that can't show a change of 5 % at the processes of a claim is no place for most claims."""
+"""A machine that can't show a change of 5 % at the processes of a claim is unfit for most claims."""
 
 
 def render(findings: Sequence[Finding]) -> RenderableType:
-    """Return what was seen of each point, what would be detected, and what that means."""
+    """Return the ratio at each point, the smallest detectable changes, and what that means."""
     verdicts = [line for finding in findings for line in _verdict(finding)]
     return Group(_ratios(findings), Text(), _detectable(findings), Text(), *verdicts, *_caveats(findings))
 
