@@ -17,12 +17,12 @@ def parts(point: Point, columns: Collection[str] = POINT_COLUMNS) -> list[str]:
 
     All columns of a usual point give `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`.
     """
-    return _said(point, [name for name in _merged(columns) if not COLUMNS[name].goes_without_saying(point)])
+    return _words(point, [name for name in _merged(columns) if not COLUMNS[name].goes_without_saying(point)])
 
 
 def differences(point: Point, columns: Collection[str]) -> str:
     """Return the values of the columns in which this point differs from others, usual ones too."""
-    return " ".join(_said(point, _merged(columns)))
+    return " ".join(_words(point, _merged(columns)))
 
 
 def width(point: Point) -> str:
@@ -38,7 +38,7 @@ def counted(numbers: Collection[int], one: str, many: str) -> str:
     return f"{low} to {high} {many}" if low < high else f"{low} {one if low == 1 else many}"
 
 
-def _said(point: Point, columns: Collection[str]) -> list[str]:
+def _words(point: Point, columns: Collection[str]) -> list[str]:
     words = [
         column.said(width(point) if name == "channels" else getattr(point, name))
         for name, column in COLUMNS.items()

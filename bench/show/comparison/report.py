@@ -28,9 +28,8 @@ RERUN = ", except in rows that a rerun measured alternately"
 class Report:
     """A comparison with the notes about it.
 
-    `anchor` is the implementation that judged in the baseline's place, `unlike` how the conditions differ that were
-    compared all the same, `unlike_runs` lines about how the runs were asked for differently, and `notes` are lines
-    about both runs.
+    `anchor` is the implementation that replaced the baseline. `unlike` holds the conditions that differ if the
+    comparison was forced, `unlike_runs` lines about settings that differ, and `notes` lines about both runs.
     """
 
     comparison: pd.DataFrame

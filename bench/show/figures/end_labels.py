@@ -52,10 +52,10 @@ def draw_failures(panels: Panels, picture: Picture) -> None:
     axes.spines["left"].set_visible(False)
     for row, failure in enumerate(picture.failures):
         colour, place = style(failure.implementation).colour, _inches(axes, failure.xs[0], row)[1]
-        look = _symbol(failure.status, colour)
+        options = _symbol(failure.status, colour)
         gid = f"failure {failure.implementation} {failure.status}"
-        axes.plot(failure.xs, [row] * len(failure.xs), gid=gid, clip_on=False, **look)
-        _beside(axes, [AXES_WIDTH + (SAMPLE_START + SAMPLE_END) / 2], [place], **look)
+        axes.plot(failure.xs, [row] * len(failure.xs), gid=gid, clip_on=False, **options)
+        _beside(axes, [AXES_WIDTH + (SAMPLE_START + SAMPLE_END) / 2], [place], **options)
         _name(axes, place, failure.implementation, colour)
 
 
@@ -86,19 +86,19 @@ def _inches(axes: Axes, x: float, y: float) -> tuple[float, float]:
 
 def _leader(axes: Axes, end: tuple[float, float], place: float, colour: str) -> None:
     x, y = end
-    look = {"color": colour, "linewidth": LEADER_WIDTH, "alpha": LEADER_ALPHA}
-    _beside(axes, [x, AXES_WIDTH, AXES_WIDTH + LEADER_END], [y, y, place], **look)
+    options = {"color": colour, "linewidth": LEADER_WIDTH, "alpha": LEADER_ALPHA}
+    _beside(axes, [x, AXES_WIDTH, AXES_WIDTH + LEADER_END], [y, y, place], **options)
 
 
-def _sample(axes: Axes, place: float, look: dict[str, Any]) -> None:
+def _sample(axes: Axes, place: float, options: dict[str, Any]) -> None:
     xs = [AXES_WIDTH + x for x in (SAMPLE_START, (SAMPLE_START + SAMPLE_END) / 2, SAMPLE_END)]
-    _beside(axes, xs, [place] * 3, **look)
+    _beside(axes, xs, [place] * 3, **options)
 
 
-def _beside(axes: Axes, xs: Sequence[float], ys: Sequence[float], **look: Any) -> None:
+def _beside(axes: Axes, xs: Sequence[float], ys: Sequence[float], **options: Any) -> None:
     tall = height(axes)
     across, up = [x / AXES_WIDTH for x in xs], [y / tall for y in ys]
-    axes.add_line(Line2D(across, up, transform=axes.transAxes, clip_on=False, **look))
+    axes.add_line(Line2D(across, up, transform=axes.transAxes, clip_on=False, **options))
 
 
 def _name(axes: Axes, place: float, name: str, colour: str) -> None:

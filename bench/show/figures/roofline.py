@@ -138,13 +138,13 @@ def _roof(axes: Axes, roof: Roof) -> None:
 def _marks(axes: Axes, name: str, rates: Rates, rows: Sequence[Row]) -> None:
     at = {id(row): intensity for row, intensity in zip(rates.rows, rates.intensities, strict=True)}
     xs, ys = [at[id(row)] for row in rows], [row["flops_per_s"] for row in rows]
-    axes.plot(xs, ys, gid=f"rate {name}", **_look(name))
+    axes.plot(xs, ys, gid=f"rate {name}", **_mark_options(name))
 
 
 def _name(axes: Axes, name: str, place: float) -> None:
     """Write a name beside the axes, with its mark."""
     x = 1 + SAMPLE / AXES_WIDTH
-    axes.plot([x], [place], transform=axes.transAxes, clip_on=False, **_look(name))
+    axes.plot([x], [place], transform=axes.transAxes, clip_on=False, **_mark_options(name))
     axes.text(
         1 + NAME_START / AXES_WIDTH,
         place,
@@ -156,7 +156,7 @@ def _name(axes: Axes, name: str, place: float) -> None:
     )
 
 
-def _look(name: str) -> dict[str, Any]:
+def _mark_options(name: str) -> dict[str, Any]:
     own = style(name)
     return {
         "linestyle": "none",

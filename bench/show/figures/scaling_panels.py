@@ -200,13 +200,13 @@ def _spans(axes: Axes, picture: Picture, place: int) -> list[Span]:
     return [(float(np.fmin(value - room, bottom)), float(np.fmax(value + room, top))) for value, bottom, top in marks]
 
 
-def _marks(axes: Axes, xs: Array, values: Array, reach: Array, look: Style, gid: str) -> None:
+def _marks(axes: Axes, xs: Array, values: Array, reach: Array, mark_style: Style, gid: str) -> None:
     """Draw marks with bars to the ends of their intervals, without a bar if there is no interval."""
     drawing: dict[str, Any] = {
-        "fmt": look.marker,
-        "color": look.colour,
+        "fmt": mark_style.marker,
+        "color": mark_style.colour,
         "markersize": MARKER_SIZE,
-        "markerfacecolor": "white" if look.hollow else look.colour,
+        "markerfacecolor": "white" if mark_style.hollow else mark_style.colour,
         "markeredgewidth": 0.9,
         "elinewidth": BAR_WIDTH,
         "capsize": CAP,
