@@ -6,7 +6,7 @@ from importlib import import_module
 
 from bench.commands import NAMES, NOT_COMPARABLE, WRONG
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
-from bench.show.console import console
+from bench.show.terminal.console import console
 
 INTERRUPTED = 130
 """What a shell says of a program that Ctrl-C ended."""

@@ -18,7 +18,7 @@ from bench.harness import options
 from bench.harness.progress import Progress, Screen
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
-from bench.show.words import counted
+from bench.show.point_text import counted
 
 if TYPE_CHECKING:
     from bench.engine.run import Run
@@ -146,9 +146,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = config.stash.get(RUN, None)
     if run is None or not run.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
-    from bench.show import catalogue, tables
-    from bench.show.closing import closing
-    from bench.show.console import PLAIN_WIDTH, rendered
+    from bench.show.figures import catalogue
+    from bench.show.terminal.closing import closing
+    from bench.show.terminal.console import PLAIN_WIDTH, rendered
+    from bench.show.terminal.failures import failures
+    from bench.show.terminal.results import results
     from bench.store.saved_run import SavedRun
 
     table, saved = run.results(), SavedRun(run.folder)
@@ -162,7 +164,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     except WrongRequest as error:
         terminalreporter.write_line(f"No pictures of profiles: {error}")
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    for part in (tables.results(table, run.sweep.baseline, run.sweep.effort.target), tables.failures(table)):
+    for part in (results(table, run.sweep.baseline, run.sweep.effort.target), failures(table)):
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
     _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
     for line in closing(table, run.folder, pictures):

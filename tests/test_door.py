@@ -17,10 +17,9 @@ from pathlib import Path
 
 import pytest
 
-import bench.engine.run  # loaded once: a suite inside this process forgets what it loads itself
-import bench.harness.pytest_bridge
-import bench.show.catalogue
-import bench.show.tables  # noqa: F401 - the same
+import bench.show.terminal.failures
+import bench.show.terminal.progress_line
+import bench.show.terminal.results  # noqa: F401 - the same
 from bench.cli import main
 from bench.engine import pool, preflight
 from bench.engine.preflight import Preflight

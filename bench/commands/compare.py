@@ -14,15 +14,15 @@ from bench.analyse.together import moved_together, other_speed
 from bench.analyse.verdicts import MARGIN, REGRESSIONS, VERDICTS, Limits, hyphened, named
 from bench.commands import BAD, FINE, compare_rerun
 from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.show import catalogue, page
-from bench.show import comparison_notes as notes
-from bench.show.compared import ONE_SIDED, STAMP, Report
-from bench.show.comparison import render
-from bench.show.comparison_data import as_csv, as_json
-from bench.show.comparison_markdown import markdown
-from bench.show.comparison_top import top
-from bench.show.console import console, rendered
-from bench.show.words import counted
+from bench.show.comparison import notes
+from bench.show.comparison.data import as_csv, as_json
+from bench.show.comparison.headline import headline
+from bench.show.comparison.markdown import markdown
+from bench.show.comparison.report import ONE_SIDED, STAMP, Report
+from bench.show.comparison.terminal import render
+from bench.show.figures import catalogue, page
+from bench.show.point_text import counted
+from bench.show.terminal.console import console, rendered
 from bench.store import journal
 from bench.store.comparable import unlike_conditions
 from bench.store.detectable import detectable
@@ -162,7 +162,7 @@ def _notes(base: SavedRun, new: SavedRun, anchor: str, comparison: pd.DataFrame)
 def _put(report: Report, arguments: argparse.Namespace) -> None:
     """Print the report, or write it into a file and print what it says first."""
     if arguments.format == "csv":
-        for line in (*top(report), *report.notes):
+        for line in (*headline(report), *report.notes):
             _say_aside(report, line)
     if not arguments.to:
         if arguments.format == TERMINAL:
@@ -175,7 +175,7 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
         arguments.to.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise WrongRequest(f"{arguments.to} can't be written: {error.strerror}") from None
-    for line in top(report):
+    for line in headline(report):
         console().print(f"{_lead(report)}{arguments.to}: {line}", soft_wrap=True, markup=False)
 
 

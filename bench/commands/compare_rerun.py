@@ -21,9 +21,9 @@ from bench.harness import options
 from bench.plan.case import CASE_COLUMNS, Case, Point
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from bench.show import comparison_notes as notes
-from bench.show.compared import Report
-from bench.show.duel import UNMEASURED
+from bench.show.comparison import notes
+from bench.show.comparison.report import Report
+from bench.show.terminal.duel import UNMEASURED
 from bench.store.comparable import unlike_conditions
 from bench.store.environment import differences
 from bench.store.saved_run import SavedRun

@@ -17,9 +17,9 @@ from bench.engine.pair import SIDES, Pair
 from bench.harness import options
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
-from bench.show import duel as show
-from bench.show.console import console
-from bench.show.words import counted
+from bench.show.point_text import counted
+from bench.show.terminal import duel as show
+from bench.show.terminal.console import console
 from bench.store.environment import differences
 from bench.store.machine import default_threads
 

@@ -11,9 +11,9 @@ from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS
 from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show import tables
-from bench.show.console import console
-from bench.show.words import parts
+from bench.show.point_text import parts
+from bench.show.terminal.console import console
+from bench.show.terminal.listing import listing, matrix
 from impls import catalogue
 
 OWN = "your own: module:attribute, as Python imports it"
@@ -38,9 +38,9 @@ def run(_arguments: argparse.Namespace) -> int:
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
-        console().print(tables.listing(title, entries))
+        console().print(listing(title, entries))
     console().print("which implementation supports which layer", style="bold")
-    console().print(tables.matrix(LAYERS, catalogue.IMPLEMENTATIONS))
+    console().print(matrix(LAYERS, catalogue.IMPLEMENTATIONS))
     return FINE
 
 

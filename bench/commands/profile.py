@@ -6,9 +6,10 @@ from bench.commands import BAD, FINE, profile_diff
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select, traces
-from bench.show import catalogue, report
-from bench.show import profile as show
-from bench.show.console import console
+from bench.show.figures import catalogue
+from bench.show.report import page
+from bench.show.terminal import profile as show
+from bench.show.terminal.console import console
 from bench.store.saved_run import SavedRun
 
 
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"so many operators a case, the rest in one line (default: {show.TOP})",
     )
     parser.add_argument(
-        "--report", action="store_true", help=f"show all profiles of the run on one page too: {report.PAGE}"
+        "--report", action="store_true", help=f"show all profiles of the run on one page too: {page.PAGE}"
     )
     profile_diff.add_arguments(parser)
 
@@ -60,7 +61,7 @@ def _profile(arguments: argparse.Namespace) -> int:
     failures = _print_each(cases, saved, arguments.top)
     files = catalogue.draw(saved.plots, profiles=saved.profiles)
     if arguments.report and saved.profiles:
-        files.append(report.write(saved.profiles, saved.folder))
+        files.append(page.write(saved.profiles, saved.folder))
     for file in files:
         console().print(str(file), soft_wrap=True, markup=False)
     return BAD if failures else FINE

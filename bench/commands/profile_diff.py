@@ -7,8 +7,8 @@ from bench.commands import FINE
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select
-from bench.show.console import console
-from bench.show.profile_difference import render
+from bench.show.terminal.console import console
+from bench.show.terminal.profile_difference import render
 from bench.store.profile import Profile
 from bench.store.saved_run import SavedRun
 

@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 
 from bench.commands import FINE
-from bench.show import catalogue, scaling
-from bench.show.console import console
+from bench.show.figures import catalogue
+from bench.show.terminal import scaling
+from bench.show.terminal.console import console
 from bench.store.saved_run import SavedRun
 
 

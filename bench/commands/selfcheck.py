@@ -9,9 +9,9 @@ from bench.engine import selfcheck as engine
 from bench.engine.run import Run
 from bench.harness import options
 from bench.plan.errors import WrongRequest
-from bench.show import selfcheck as show
 from bench.show import units
-from bench.show.console import console
+from bench.show.terminal import selfcheck as show
+from bench.show.terminal.console import console
 from bench.store import selfcheck as store
 from bench.store.machine import default_threads, physical_cores
 

@@ -4,9 +4,11 @@ import argparse
 
 from bench.commands import FINE
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show import tables
-from bench.show.console import console
-from bench.show.doubts import TARGET
+from bench.show.terminal.console import console
+from bench.show.terminal.failures import failures
+from bench.show.terminal.flags import TARGET
+from bench.show.terminal.references import references
+from bench.show.terminal.results import results
 from bench.store.saved_run import SavedRun
 
 
@@ -21,9 +23,9 @@ def run(arguments: argparse.Namespace) -> int:
     saved: SavedRun = arguments.run
     if arguments.reference:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]
-        console().print(tables.references(saved.table, published))
+        console().print(references(saved.table, published))
         return FINE
     target = saved.effort.target if saved.effort else TARGET
-    console().print(tables.results(saved.table, saved.baseline, target))
-    console().print(tables.failures(saved.table))
+    console().print(results(saved.table, saved.baseline, target))
+    console().print(failures(saved.table))
     return FINE

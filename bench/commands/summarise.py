@@ -5,7 +5,7 @@ import argparse
 from bench.commands import FINE
 from bench.engine.ledger import Ledger
 from bench.plan.errors import WrongRequest
-from bench.show.console import console
+from bench.show.terminal.console import console
 from bench.store import plan
 from bench.store.journal import JOURNAL
 from bench.store.saved_run import SavedRun

@@ -11,7 +11,7 @@ from bench.engine.admission import too_large
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import Sweep
 from bench.show import units
-from bench.show.words import counted, differences, parts, varying
+from bench.show.point_text import counted, differences, parts, varying
 from bench.store.machine import available_bytes
 
 if TYPE_CHECKING:
@@ -130,13 +130,13 @@ class Progress:
 
     def finished(self, rows: "pd.DataFrame") -> None:
         """Say what came out at a point."""
-        from bench.show import tables
+        from bench.show.terminal.progress_line import point_line
 
         now_s = time.monotonic()
         self._points_s.append(now_s - self._began_s)
         self._began_s = now_s
         self._done += 1
-        line = tables.point_line(
+        line = point_line(
             self._done,
             self._total,
             self._left_s(0.0),
@@ -199,6 +199,6 @@ def _width(cells: "list[Text]") -> int:
 
 
 def _ansi(text: "Text") -> str:
-    from bench.show.console import on_one_line
+    from bench.show.terminal.console import on_one_line
 
     return on_one_line(text, colour=True)

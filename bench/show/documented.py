@@ -9,8 +9,8 @@ from pathlib import Path
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
 from bench.plan.layers import LAYERS
-from bench.show.console import rendered
-from bench.show.matrix import matrix
+from bench.show.terminal.console import rendered
+from bench.show.terminal.listing import matrix
 from bench.store.atomic import replace
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric

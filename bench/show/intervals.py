@@ -1,4 +1,4 @@
-"""Values with their intervals in words: no more digits than the interval leaves."""
+"""Values with their intervals as text, rounded to the digits that the interval supports."""
 
 import math
 
@@ -6,10 +6,10 @@ from bench.analyse.estimates import Interval
 from bench.show import units
 
 COARSE = 3
-"""A half-width that starts with less than this shows two digits, as 1 and 2 alone are coarse."""
+"""A half-width whose first digit is below this has two digits, because 1 or 2 alone is coarse."""
 
 DECIMALS = 2
-"""Of ratios and exponents: what is exact has so many, and nothing more."""
+"""Decimals of an exact ratio or exponent."""
 
 
 def seconds(of: Interval) -> str:
@@ -22,7 +22,7 @@ def seconds(of: Interval) -> str:
 
 
 def number(of: Interval) -> str:
-    """Return a number with its interval: `1.5 [0.4, 2.6]`; one without has two decimals."""
+    """Return a number with its interval: `1.5 [0.4, 2.6]`; without an interval it has two decimals."""
     if not of.is_known:
         return f"{round(of.value, DECIMALS) + 0:.{DECIMALS}f}"  # + 0 makes -0.00 plain
     value, low, high = _rounded(of, DECIMALS)
@@ -30,7 +30,7 @@ def number(of: Interval) -> str:
 
 
 def ratio(of: Interval, decimals: int = DECIMALS, *, least: float = -math.inf) -> str:
-    """Return a ratio with its interval and at least and at most so many decimals: `1.20x [1.05, 1.37]`."""
+    """Return a ratio with its interval, with `least` to `decimals` decimals: `1.20x [1.05, 1.37]`."""
     if not of.is_known:
         return units.ratio(of.value)
     value, low, high = _rounded(of, decimals, least)
@@ -38,7 +38,7 @@ def ratio(of: Interval, decimals: int = DECIMALS, *, least: float = -math.inf) -
 
 
 def place(of: Interval) -> str:
-    """Return where on the tokens something lies: `at 120 [95, 160]`, or where one end is open `no later than 160`."""
+    """Return a place on the tokens: `at 120 [95, 160]`, or `no later than 160` if one end is open."""
     bounded_below, bounded_above = bool(of.low), math.isfinite(of.high)
     if of.is_known and bounded_below and bounded_above:
         value, low, high = _rounded(of, 0)
@@ -51,13 +51,12 @@ def place(of: Interval) -> str:
 
 
 def _unit(value_s: float) -> tuple[str, float]:
-    # the house's own choice of a unit
     name = units.seconds(value_s).split()[1]
     return name, dict(units.TIME_UNITS)[name]
 
 
 def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> tuple[str, ...]:
-    """Return value, low and high with the decimals that the half-width leaves, at most and at least so many."""
+    """Return value, low and high with the decimals that the half-width supports, from `least` to `most`."""
     half, ends = (of.high - of.low) / 2, (of.value, of.low, of.high)
     if half == 0:
         return tuple(units.significant(end) for end in ends)

@@ -1,7 +1,11 @@
-"""One look per implementation, the same in all pictures.
+"""The style of each implementation and the colour of each stage, the same in all pictures.
 
-Colours are those of Okabe and Ito (2008), which the colour-blind tell apart, and darker ones of Paul Tol beside them;
-dash and marker say the same once more, so nothing depends on colour alone.
+Colours of implementations are those of Okabe and Ito (2008), which the colour-blind tell apart, and darker ones of Paul
+Tol. Dash and marker differ too, so nothing depends on colour alone.
+
+Stages whose work grows with the square of the tokens are warm, so that the quadratic part is seen at a glance.
+Products with weights are blue, element by element is green, and what only moves data is grey.
+Within a group of stages the lightness differs, so that they are told apart without red or green cones.
 """
 
 import hashlib
@@ -18,19 +22,41 @@ READABLE = 5.0
 """The contrast with white that a label has at least; WCAG asks 4.5 of small text."""
 
 GAMMA, LUMINANCE = 2.2, (0.2126, 0.7152, 0.0722)
-"""Of sRGB, near enough."""
-
+"""Approximately those of sRGB."""
 
 OTHER_COLOURS = ("#cc6677", "#117733", "#4477aa", "#661100", "#6699cc", "#999933")
 OTHER_DASHES = (SOLID, DASHED, DASH_DOT, LONG)
 OTHER_MARKERS = ("*", "H", "8", "X", "d")
 
+STAGE_COLOURS = {
+    "patch embedding": "#3f5687",
+    "qkv projection": "#4a84df",
+    "split heads": "#585a5c",
+    "scale": "#4b925a",
+    "scores": "#d55f00",
+    "mask": "#331105",
+    "softmax": "#feb969",
+    "weighted values": "#983213",
+    "merge heads": "#999da8",
+    "output projection": "#91c8fb",
+    "skip": "#8edca9",
+}
+"""Every stage that `stepwise` names, in the order of a call."""
+
+QUADRATIC = ("scores", "mask", "softmax", "weighted values")
+"""The stages that read or write a number for every pair of tokens."""
+
+RESIDUAL_COLOUR = "#e4e4e8"
+"""The colour of time that no stage accounts for."""
+
+OTHER_STAGE_COLOURS = ("#aa3377", "#ccbb44", "#66ccee", "#664488", "#bb99cc")
+
 
 def style(implementation: str) -> Style:
-    """Return the look of an implementation; that of an unknown name follows from the name alone.
+    """Return the style of an implementation; for an unknown name it depends on the name alone.
 
-    One with options has the colour of the one without, and a dash and marker of its own.
-    A compiled one that the catalogue does not hold has a lighter tint of its source's colour.
+    With options it has the same colour as without, and its own dash and marker.
+    A compiled one that isn't in the catalogue has a lighter tint of its source's colour.
     """
     if implementation in IMPLEMENTATIONS:
         return IMPLEMENTATIONS[implementation].style
@@ -45,14 +71,14 @@ def style(implementation: str) -> Style:
 
 
 def ink(colour: str) -> str:
-    """Return a colour dark enough for small words on white, in the same hue."""
+    """Return the colour in the same hue, dark enough for small text on white."""
     return next(
         dark for dark in (mix(colour, "#000000", share / 10) for share in range(11)) if _contrast(dark) >= READABLE
     )
 
 
 def on(colour: str) -> str:
-    """Return the colour of small words on this one: white or black, whichever can be read better."""
+    """Return white or black, whichever is easier to read as small text on this colour."""
     return max(("#ffffff", "#000000"), key=lambda words: abs(math.log(_contrast(words) / _contrast(colour))))
 
 
@@ -60,6 +86,14 @@ def mix(colour: str, other: str, share: float) -> str:
     """Return the colour with a share of another mixed into it."""
     pairs = zip(_channels(colour), _channels(other), strict=True)
     return "#" + "".join(f"{round(own + (new - own) * share):02x}" for own, new in pairs)
+
+
+def stage_colour(name: str) -> str:
+    """Return the colour of a stage; for an unknown name it depends on the name alone."""
+    if name in STAGE_COLOURS:
+        return STAGE_COLOURS[name]
+    # hash() changes with every process
+    return OTHER_STAGE_COLOURS[hashlib.sha256(name.encode()).digest()[0] % len(OTHER_STAGE_COLOURS)]
 
 
 def _contrast(colour: str) -> float:

@@ -11,7 +11,7 @@ Row = dict[str, Any]
 """A row of the results by column; a number that is missing is None."""
 
 UNTRIED = ("unsupported", "skipped")
-"""Statuses of what was never tried: nothing went wrong."""
+"""Statuses of cases that were never tried; nothing went wrong."""
 
 
 def plain(table: pd.DataFrame) -> list[Row]:
@@ -36,7 +36,7 @@ def measured(rows: Sequence[Row]) -> list[Row]:
 
 
 def unmeasured(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that hold no time, in their order."""
+    """Return the rows without a time, in their order."""
     return [row for row in rows if not is_measured(row)]
 
 
@@ -46,5 +46,5 @@ def is_measured(row: Row) -> bool:
 
 
 def reason(row: Row) -> str:
-    """Return a row's detail on one line, empty where it has none."""
+    """Return a row's detail on one line, empty if it has none."""
     return " ".join((row["detail"] or "").split())

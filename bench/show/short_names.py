@@ -6,7 +6,7 @@ A templated kernel of CUDA may have thousands of characters.
 from collections.abc import Iterable
 
 LONGEST = 64
-"""So many characters of a name are shown."""
+"""Longer names are cut to this number of characters."""
 
 NOISE = {
     "void ": "",
@@ -14,11 +14,11 @@ NOISE = {
     "at::native::": "",
     "autograd::engine::evaluate_function: ": "autograd: ",
 }
-"""What long names are full of and nobody asks for, and what is said instead."""
+"""Frequent parts of long names that tell nothing, and what replaces them."""
 
 
 def short(name: str) -> str:
-    """Return a name as it is shown: a long one without its template's arguments, and cut where it is long even so."""
+    """Return a name of at most LONGEST characters: first without its template's arguments, then cut."""
     if len(name) <= LONGEST:
         return name
     plain = name
@@ -32,5 +32,5 @@ def short(name: str) -> str:
 
 
 def shortened(names: Iterable[str]) -> list[str]:
-    """Return the names that are not shown whole, each once, in order."""
+    """Return the names that `short` changes, each once, in order."""
     return [name for name in dict.fromkeys(names) if short(name) != name]

@@ -1,4 +1,4 @@
-"""Base units as people read them: three significant digits, and nothing where a number is missing."""
+"""Base units as text for people: three significant digits, and an empty text if a number is missing."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from bench.store.metrics import Unit
 
 Number = Any
-"""A float or an int, or one of None, NaN and pandas' NA where nothing was measured."""
+"""A float or an int; None, NaN or pandas' NA if nothing was measured."""
 
 TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 ENERGY_UNITS = (("nJ", 1e-9), ("µJ", 1e-6), ("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3))
@@ -45,7 +45,7 @@ def rate(value: Number, unit: str, *, trim: bool = False) -> str:
 
 
 def ratio(value: Number, *, trim: bool = False) -> str:
-    """Return a ratio as `1.23x`, with two decimals wherever ratios are mostly found, so that they align."""
+    """Return a ratio as `1.23x`, with two decimals from 0.1 to 10, so that usual ratios align."""
     if is_missing(value):
         return ""
     usual = 0.1 <= value < 9.995
@@ -68,7 +68,7 @@ def count(value: Number) -> str:
     return f"{value:,.0f}" if rounded >= 10 or rounded == 0 else f"{rounded:g}"
 
 
-def said(value: Number, unit: Unit, *, trim: bool = False) -> str:
+def formatted(value: Number, unit: Unit, *, trim: bool = False) -> str:
     """Return a value in its unit; with `trim`, without zeros at its end."""
     return "" if is_missing(value) else FORMATS[unit](value, trim)
 
@@ -81,7 +81,7 @@ def half_width(low: Number, high: Number) -> float | None:
 
 
 def duration(value_s: Number) -> str:
-    """Return a time that one waits, as `45s`, `2m10s` or `1h05m`."""
+    """Return a waiting time as `45s`, `2m10s` or `1h05m`."""
     if is_missing(value_s):
         return ""
     whole = max(0, round(value_s))
@@ -93,9 +93,9 @@ def duration(value_s: Number) -> str:
 
 
 def significant(value: float, *, digits: int = DIGITS, trim: bool = False) -> str:
-    """Return a number with so many significant digits, but always with all before the point; `trim` drops zeros after.
+    """Return a number with `digits` significant digits, but always with all digits before the point.
 
-    Never a power of ten.
+    `trim` drops zeros at the end. The text is never a power of ten.
     """
     rounded = _rounded(value, digits)
     decimals = digits - 1 - math.floor(math.log10(abs(rounded))) if rounded else 0

@@ -12,7 +12,7 @@ from bench.profiling.traces import Traced
 from bench.store import profile as store
 from bench.store import table
 from tests import profiles
-from tests.show import made
+from tests.show import example_results as made
 
 CASES = [Case(made.point(num_tokens=tokens), name) for tokens in (197, 577) for name in ("eager", "sdpa")]
 

@@ -15,7 +15,7 @@ import bench
 from bench.engine.run import run
 from bench.plan.case import CASE_COLUMNS
 from bench.plan.sweep import load_sweep
-from bench.show.doubts import FLAGGED_SHARE
+from bench.show.terminal.flags import FLAGGED_SHARE
 from bench.store.machine import visible_cores
 
 BUSY = "while True: pass"

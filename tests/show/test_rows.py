@@ -3,7 +3,7 @@
 from bench.plan.case import Case
 from bench.show.rows import by_point, measured, plain, reason, unmeasured
 from tests.examples import point
-from tests.show.made import quick, results
+from tests.show.example_results import quick, results
 
 CASES = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
 

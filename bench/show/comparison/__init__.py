@@ -1,0 +1,1 @@
+"""What is shown of a comparison of two runs."""

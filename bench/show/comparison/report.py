@@ -1,0 +1,160 @@
+"""What all outputs of a comparison share: rows, worst first, their texts, and the stamp of a forced comparison."""
+
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from bench.analyse.effort import MOST_PROCESSES
+from bench.analyse.verdicts import INCONCLUSIVE, VERDICTS, Limits
+from bench.plan.case import POINT_COLUMNS, Case, Point
+from bench.show import units
+from bench.show.point_text import differences, parts, varying
+from bench.show.rows import Row, plain, reason
+
+STAMP = "NOT COMPARABLE"
+"""In every line of a forced comparison, so that no line can be quoted without it."""
+
+
+UNKNOWN, TOO_MANY = "?", f">{MOST_PROCESSES}"
+"""The number of further processes that would decide a row, if it is unknown or too large."""
+
+ONE_SIDED = ("missing", "new")
+"""Verdicts of cases that are in one of the two runs alone."""
+
+RERUN = ", except in rows that a rerun measured alternately"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A comparison with the notes about it.
+
+    `anchor` is the implementation that replaced the baseline. `unlike` holds the conditions that differ if the
+    comparison was forced, `unlike_runs` lines about settings that differ, and `notes` lines about both runs.
+    """
+
+    comparison: pd.DataFrame
+    limits: Limits = field(default_factory=Limits)
+    anchor: str = ""
+    unlike: tuple[str, ...] = ()
+    unlike_runs: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows, worst first."""
+        return worst_first(plain(self.comparison))
+
+    @property
+    def judge(self) -> str:
+        """The implementation that all ratios refer to, empty if no row is of it."""
+        rows = self.comparison
+        names = rows.loc[rows["verdict"] == "baseline", "implementation"].unique()
+        return self.anchor or ", ".join(names)
+
+    @property
+    def stamp(self) -> str:
+        """The stamp with its reasons, empty if nothing was forced."""
+        return f"{STAMP}: {'; '.join(self.unlike)}" if self.unlike else ""
+
+
+def worst_first(rows: list[Row]) -> list[Row]:
+    """Return the rows by verdict, worst first, and within a verdict by their change, slowest first."""
+    rank = list(VERDICTS).index
+    return sorted(rows, key=lambda row: (rank(row["verdict"]), 1 if row["change"] is None else row["change"]))
+
+
+def counts(rows: list[Row]) -> str:
+    """Return how many rows have each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
+    number = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS}
+    return ", ".join(f"{count} {verdict}" for verdict, count in number.items() if count)
+
+
+def shares_few(rows: list[Row]) -> bool:
+    """Return whether most cases are in one of the two runs alone."""
+    return 2 * sum(row["verdict"] in ONE_SIDED for row in rows) > len(rows)
+
+
+def point(row: Row) -> Point:
+    """Return the point of a row."""
+    return Case.from_columns(row).point
+
+
+def varying_columns(rows: list[Row]) -> set[str]:
+    """Return the columns in which the points of the rows differ."""
+    return varying(map(point, rows))
+
+
+def shared(rows: list[Row]) -> str:
+    """Return in words the values that the points of all rows share."""
+    columns = varying_columns(rows)
+    return " · ".join(parts(point(rows[0]), [name for name in POINT_COLUMNS if name not in columns]))
+
+
+def point_words(row: Row, columns: set[str]) -> str:
+    """Return a row's values of these columns in words."""
+    return differences(point(row), columns)
+
+
+def change(row: Row) -> str:
+    """Return the change with the half-width of its interval, `-5.0% ±0.23%`, empty if there is nothing to judge."""
+    if row["base_status"] != "ok" or row["new_status"] != "ok" or row["verdict"] == "baseline":
+        return ""
+    if row["change"] is None:
+        return "no ratio"
+    half = units.half_width(row["change_low"], row["change_high"])
+    return f"{signed_percent(row['change'])} {'±?' if half is None else f'±{units.percent(half)}'}"
+
+
+def signed_percent(ratio: float) -> str:
+    """Return a ratio as a change, `-5.0%`."""
+    return f"{round(100 * (ratio - 1), 1) + 0:+.1f}%"  # + 0 makes -0.0 plain
+
+
+def more(row: Row) -> str:
+    """Return how many further processes would decide an inconclusive row: `+14`, `>50`, or `?` if nothing tells."""
+    if row["verdict"] != INCONCLUSIVE or row["change"] is None or row.get("rerun"):
+        return ""
+    if row["further_processes"] is not None:
+        return f"+{row['further_processes']}"
+    return UNKNOWN if row["change_low"] is None else TOO_MANY
+
+
+def more_and_how(row: Row) -> str:
+    """Return how many further processes would decide an inconclusive row, and how: `+14 → slower`."""
+    return f"{more(row)} → {row['further_verdict']}" if row["further_verdict"] else more(row)
+
+
+def side(row: Row, name: str) -> str:
+    """Return the latency of a side, or its status if it isn't ok; empty if the side has no such row."""
+    status = row[f"{name}_status"]
+    return units.seconds(row[f"{name}_latency_s"]) if status == "ok" else status or ""
+
+
+def failure(row: Row) -> str:
+    """Return how a row fails in NEW, on one line."""
+    detail = reason({"detail": row["new_detail"]})
+    return f"{row['new_status']}: {detail or 'no detail'}"
+
+
+def explanations(report: Report) -> list[str]:
+    """Return what the columns and verdicts of a report mean, line by line."""
+    limits, rows = report.limits, report.rows
+    over = f" over {report.judge}" if report.judge else ""
+    margin, bound, level = (units.percent(share, trim=True) for share in (limits.margin, limits.bound, limits.level))
+    lines = [
+        f"change: NEW's speed-up{over} by BASE's, each from its own run; minus is slower",
+        f"slower, faster: by more than {margin}, wrong about any of the rows with a chance of {level}; "
+        f"equivalent: within {bound}",
+        f"base, new: raw times, shown and never judged{RERUN if any(row.get('rerun') for row in rows) else ''}",
+    ]
+    if any(row["verdict"] == INCONCLUSIVE for row in rows):
+        lines.append("inconclusive: neither a change nor its absence is shown")
+    if any(map(more, rows)):
+        lines.append(
+            "more: about how many further processes on each side decide it, if change and scatter stay as they are"
+        )
+    if any(more(row) == TOO_MANY for row in rows):
+        lines.append(f"{TOO_MANY}: more processes are not worth their time; a quieter machine or --rerun is")
+    if any(more(row) == UNKNOWN for row in rows):
+        lines.append(f"{UNKNOWN}: fewer than 2 processes on a side, or none that differ, say nothing of the scatter")
+    return lines

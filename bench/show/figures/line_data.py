@@ -1,0 +1,176 @@
+"""The data of line pictures: one quantity along one axis, all other columns of the points fixed."""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, by, groups, moving, places, point_of
+from bench.plan.case import Point
+from bench.show.rows import Row, is_measured, plain
+from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Axis as VerticalAxis
+from bench.store.metrics import Metric
+from bench.store.table import baseline_of
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A metric on the vertical axis of pictures."""
+
+    metric: Metric
+    axis: VerticalAxis
+
+    @property
+    def name(self) -> str:
+        """The first word of its pictures' file names."""
+        return self.axis.name
+
+
+@dataclass(frozen=True)
+class Line:
+    """The values of one implementation, one for each x of its picture; NaN if it is missing.
+
+    `allocator` is set only if the picture shows several of them.
+    """
+
+    implementation: str
+    values: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    allocator: str = ""
+
+    @property
+    def label(self) -> str:
+        """The line's name, unique in its picture."""
+        return ", ".join(filter(None, (self.implementation, self.allocator)))
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The values of x at which an implementation ended with a status other than ok."""
+
+    implementation: str
+    status: str
+    xs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The data of a picture; `point` is one of its points and holds the fixed values."""
+
+    quantity: Quantity
+    axis: Axis
+    point: Point
+    xs: tuple[int, ...]
+    lines: tuple[Line, ...]
+    failures: tuple[Failure, ...]
+    baseline: str | None
+    rows: tuple[Row, ...]
+
+    @property
+    def by_allocator(self) -> bool:
+        """Whether implementations have a line for each allocator."""
+        return any(line.allocator for line in self.lines)
+
+    @property
+    def varying(self) -> set[str]:
+        """The columns of the points that are not fixed in the picture."""
+        return moving(self.axis, self.point) | ({ALLOCATOR} if self.by_allocator else set())
+
+    @property
+    def name(self) -> str:
+        """The picture in one word: a file name that stays the same whatever else was measured."""
+        by = "-allocator" if self.by_allocator else ""
+        return f"{self.quantity.name}-{self.axis.name}{by}-{self.point.short_name(self.varying)}"
+
+
+QUANTITIES = {metric.name: Quantity(metric, metric.axis) for metric in METRICS.values() if metric.axis}
+"""Every quantity that is drawn, by the name of its metric."""
+
+LATENCY = QUANTITIES["latency_s"]
+
+SHOWN = [
+    (quantity, axis)
+    for axis in (TOKENS, HEADS, CHANNELS)
+    for quantity in QUANTITIES.values()
+    if axis.name in quantity.axis.over
+]
+
+ALLOCATOR = "allocator"
+
+
+def pictures(table: pd.DataFrame) -> Iterator[Picture]:
+    """Yield every picture that the table has values for.
+
+    A picture shows a series along its axis.
+    Points that differ in the allocator alone are also drawn together, a line for each.
+    """
+    rows, baseline = plain(table), baseline_of(table)
+    for quantity, axis in SHOWN:
+        yield from filter(None, (picture(group, quantity, axis, baseline) for group in groups(rows, axis)))
+    for quantity in (quantity for quantity in QUANTITIES.values() if quantity.axis.by_allocator):
+        for group in groups(rows, TOKENS, {ALLOCATOR}):
+            parts = by(group, ALLOCATOR)
+            lines = tuple(line for part in parts.values() for line in _allocated(part, group, quantity, baseline))
+            if len(parts) > 1 and lines:
+                yield _picture(group, quantity, TOKENS, lines, baseline)
+
+
+def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None) -> Picture | None:
+    """Return the data of a series' picture, None if nothing of this quantity was measured."""
+    lines = tuple(_lines(group, quantity, axis, baseline))
+    return _picture(group, quantity, axis, lines, baseline) if lines else None
+
+
+def _picture(
+    group: Sequence[Row], quantity: Quantity, axis: Axis, lines: tuple[Line, ...], baseline: str | None
+) -> Picture:
+    return Picture(
+        quantity=quantity,
+        axis=axis,
+        point=point_of(group[0]),
+        xs=places(group, axis),
+        lines=lines,
+        failures=tuple(_failures(group, axis)),
+        baseline=baseline,
+        rows=tuple(group),
+    )
+
+
+def _allocated(part: Sequence[Row], group: Sequence[Row], quantity: Quantity, baseline: str | None) -> Iterator[Line]:
+    """Yield the lines of the rows under one allocator, over the places of the whole group."""
+    for line in _lines(part, quantity, TOKENS, baseline, places(group, TOKENS)):
+        yield dataclasses.replace(line, allocator=part[0][ALLOCATOR])
+
+
+def _lines(
+    group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None, over: Sequence[int] = ()
+) -> Iterator[Line]:
+    xs = over or places(group, axis)
+    for name, rows in by(group, "implementation").items():
+        at = {row[axis.column]: row for row in rows if is_measured(row)}
+        line = Line(
+            name,
+            tuple(_value(at.get(x), quantity.metric.name) for x in xs),
+            tuple(_value(at.get(x), quantity.axis.low) for x in xs),
+            tuple(_value(at.get(x), quantity.axis.high) for x in xs),
+        )
+        # a ratio of the baseline to itself is 1 by definition: a rule in the picture, not a line
+        is_rule = quantity.axis.relative and name == baseline
+        if any(math.isfinite(value) for value in line.values) and not is_rule:
+            yield line
+
+
+def _failures(group: Sequence[Row], axis: Axis) -> Iterator[Failure]:
+    for name, rows in by(group, "implementation").items():
+        for status in dict.fromkeys(row["status"] for row in rows if row["status"] != "ok"):
+            yield Failure(name, status, tuple(sorted(row[axis.column] for row in rows if row["status"] == status)))
+
+
+def _value(row: Row | None, column: str) -> float:
+    # a logarithmic axis can't show zero
+    value = row.get(column) if row else None
+    return float(value) if value is not None and value > 0 else math.nan

@@ -1,0 +1,217 @@
+"""The panels of the picture of a series."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.interpolate import make_interp_spline
+
+from bench.analyse.crossover import Crossover
+from bench.analyse.scaling import Exponent, Growth, Scaling
+from bench.analyse.statistics import Array
+from bench.show import intervals, units
+from bench.show.figures import log_axis
+from bench.show.figures.end_labels import draw_labels, height
+from bench.show.figures.line_axes import AXES_WIDTH, LABEL_START, Panels
+from bench.show.figures.line_data import Line, Picture
+from bench.show.figures.line_styles import LINE_WIDTH, LineStyle, line_styles
+from bench.show.figures.placement import Span, sideways_steps
+from bench.show.palette import ink, style
+from impls.catalogue import Style
+
+Curve = Callable[[Array], Array]
+"""A function from places to seconds."""
+
+LABEL_PLACE = -0.11
+"""The distance of the vertical axes' labels, as a share of the width, the same for all panels."""
+
+CURVE_POINTS = 200
+
+SIDE_STEP = 0.012
+"""The step between marks that would overlap, as a share of the width; smaller if the next place is near."""
+
+CURVE_WIDTH, BAR_WIDTH, MARKER_SIZE, CAP, ALPHA = 1.4, 1.0, 4.5, 1.6, 0.85
+
+MARK_HEIGHT = 0.08
+"""The height of a mark with its edge, in inches."""
+
+BAND = "#efefef"
+"""The colour behind marks that are drawn side by side."""
+
+REACH, MARGIN = 0.75, 0.15
+"""How far an interval may stretch an axis of exponents beyond their values; longer ones are cut off."""
+
+USUAL = (0.0, 1.0, 2.0)
+"""Exponents that the axis always holds: constant, linear, quadratic."""
+
+
+def set_horizontal_scale(axes: Axes, places: Sequence[int]) -> None:
+    """Give axes the horizontal scale that all panels share, without tick labels."""
+    axes.set_xscale("log")
+    axes.set_xlim(log_axis.padded(places[0], places[-1]))
+    axes.set_xticks(places, labels=[])
+    axes.set_xticks([], minor=True)
+    axes.tick_params(axis="x", length=0)
+
+
+def latency(axes: Axes, of: Scaling, picture: Picture) -> None:
+    """Draw each implementation's latencies with their intervals, and its curve, or straight lines without one."""
+    _vertical(axes, picture)
+    growths = {growth.implementation: growth for growth in of.growths}
+    curves = {line.label: _curve(growths[line.implementation], picture.xs, line.values) for line in picture.lines}
+    lines = {line.label: line for line in picture.lines}
+    smooth = replace(picture, lines=tuple(_on(curves[line.label], picture.xs, line) for line in picture.lines))
+    side_factors = _side_factors(axes, picture)
+    for line_style in line_styles(smooth, axes.get_ylim()):
+        label = line_style.line.label
+        _implementation(axes, picture.xs, line_style, lines[label], curves[label], side_factors[label])
+    for each in of.crossovers:
+        axes.axvline(each.tokens.value, color=style(each.after).colour, linewidth=0.8, linestyle=(0, (1, 2)), zorder=2)
+    figure = axes.get_figure(root=True)
+    assert isinstance(figure, Figure)
+    draw_labels(Panels(figure, axes, None), smooth)
+
+
+def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Exponent]]) -> None:
+    """Draw each exponent between its two places, all implementations side by side."""
+    slopes = [each.slope for of in exponents_of.values() for each in of]
+    low, high = min(*USUAL, *(slope.value for slope in slopes)), max(*USUAL, *(slope.value for slope in slopes))
+    known = [slope for slope in slopes if slope.is_known]
+    bottom = max(low - REACH, min([low, *(slope.low for slope in known)])) - MARGIN
+    top = min(high + REACH, max([high, *(slope.high for slope in known)])) + MARGIN
+    axes.set_ylim(bottom, top)
+    axes.set_yticks(range(math.ceil(bottom), math.floor(top) + 1))
+    _label(axes, label)
+    for number, (implementation, of) in enumerate(exponents_of.items(), start=1):
+        share = number / (len(exponents_of) + 1)
+        xs = [each.start ** (1 - share) * each.end**share for each in of]
+        values, lows, highs = np.array([(e.slope.value, e.slope.low, e.slope.high) for e in of]).reshape(-1, 3).T
+        gid = f"{' '.join(label.split())} {implementation}"
+        _marks(axes, np.array(xs), values, np.stack([values - lows, highs - values]), style(implementation), gid)
+
+
+def crossovers(axes: Axes, changes: Sequence[Crossover]) -> None:
+    """Draw a row for each crossover: its place, its interval within the axis, and its label."""
+    axes.set_ylim(len(changes) - 0.4, -0.6)
+    axes.set_yticks([])
+    axes.spines[:].set_visible(False)
+    low, high = axes.get_xlim()
+    for row, each in enumerate(changes):
+        colour, at = style(each.after).colour, each.tokens
+        gid = f"crossover {each.before} {each.after}"
+        if at.is_known:
+            ends = [max(at.low, low), min(at.high, high)]
+            axes.plot(ends, [row] * 2, color=colour, linewidth=2 * LINE_WIDTH, alpha=0.5, solid_capstyle="butt")
+        axes.plot([at.value], [row], color=colour, marker="|", markersize=10, markeredgewidth=LINE_WIDTH, gid=gid)
+        axes.text(
+            1 + LABEL_START / AXES_WIDTH,
+            row,
+            change(each),
+            transform=axes.get_yaxis_transform(),
+            color=ink(colour),
+            va="center_baseline",
+            gid=f"label {gid}",
+        )
+
+
+def change(of: Crossover) -> str:
+    """Return the label of a crossover: `eager → sdpa at 170 [140, 220]`."""
+    return f"{of.before} → {of.after} {intervals.place(of.tokens)}"
+
+
+def _vertical(axes: Axes, picture: Picture) -> None:
+    ends = log_axis.limits(
+        [value for line in picture.lines for value in line.values],
+        [low for line in picture.lines for low in line.lows],
+        [high for line in picture.lines for high in line.highs],
+    )
+    ticks = log_axis.decimal(*ends)
+    axes.set_yscale("log")
+    axes.set_ylim(ends)
+    axes.set_yticks(ticks, labels=[units.seconds(tick, trim=True) for tick in ticks])
+    axes.set_yticks([], minor=True)
+    _label(axes, "time per call")
+
+
+def _label(axes: Axes, text: str) -> None:
+    axes.set_ylabel(text)
+    axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
+
+
+def _implementation(
+    axes: Axes, places: Sequence[int], line_style: LineStyle, line: Line, curve: Curve, side_factors: Array
+) -> None:
+    """Draw a curve, and the marks of its line at their values, each moved sideways by its factor."""
+    known = np.isfinite(line.values)
+    rows = (places, line.values, line.lows, line.highs, side_factors)
+    xs, values, lows, highs, side_factor = (np.asarray(row)[known] for row in rows)
+    curve_xs = np.geomspace(xs[0], xs[-1], CURVE_POINTS)
+    options = {**line_style.on_axes, "marker": "none", "linewidth": CURVE_WIDTH}
+    axes.plot(curve_xs, curve(curve_xs), gid=f"curve {line.label}", **options)
+    reach = np.stack([values - lows, highs - values])
+    _marks(axes, xs * side_factor, values, reach, line_style.style, f"latency {line.label}")
+
+
+def _curve(growth: Growth, places: Sequence[int], values: Sequence[float]) -> Curve:
+    """Return the fitted curve, or straight lines from place to place if there is no fit."""
+    if growth.fit:
+        return growth.fit.seconds
+    known = np.isfinite(values)
+    xs, ys = np.asarray(places)[known], np.asarray(values)[known]
+    if len(xs) < 2:
+        return lambda at: np.full_like(at, ys[0], dtype=np.float64)
+    straight = make_interp_spline(np.log(xs), np.log(ys), k=1)
+    return lambda at: np.asarray(np.exp(straight(np.log(at))))
+
+
+def _on(curve: Curve, places: Sequence[int], line: Line) -> Line:
+    """Return the line with each known value replaced by the curve's."""
+    values = np.where(np.isfinite(line.values), curve(np.asarray(places, dtype=np.float64)), np.nan)
+    return replace(line, values=tuple(values.tolist()))
+
+
+def _side_factors(axes: Axes, picture: Picture) -> dict[str, Array]:
+    """Return the factors by which each line's marks move sideways, and shade the places if marks move.
+
+    Only marks that would overlap move, and only sideways: the height of a mark is its value.
+    """
+    steps = np.array(
+        [sideways_steps(_spans(axes, picture, place)) for place in range(len(picture.xs))]
+    )  # [places, lines]
+    low, high = axes.get_xlim()
+    nearest, most = float(np.min(np.diff(np.log(picture.xs)))), 2 * float(np.abs(steps).max()) + 1
+    step = min(SIDE_STEP * math.log(high / low), 0.8 * nearest / most)
+    if most > 1:
+        for x in picture.xs:
+            reach = math.exp(most / 2 * step)
+            axes.axvspan(x / reach, x * reach, color=BAND, linewidth=0, zorder=0.4, gid=f"place {x}")
+    return dict(zip((line.label for line in picture.lines), np.exp(step * steps).T, strict=True))
+
+
+def _spans(axes: Axes, picture: Picture, place: int) -> list[Span]:
+    """Return the vertical ends of all marks of a place with their intervals, in logarithms; NaN for a missing one."""
+    low, high = np.log(axes.get_ylim())
+    room = MARK_HEIGHT / height(axes) * float(high - low) / 2
+    marks = np.log([(line.values[place], line.lows[place], line.highs[place]) for line in picture.lines])
+    return [(float(np.fmin(value - room, bottom)), float(np.fmax(value + room, top))) for value, bottom, top in marks]
+
+
+def _marks(axes: Axes, xs: Array, values: Array, reach: Array, mark_style: Style, gid: str) -> None:
+    """Draw marks with bars to the ends of their intervals, without a bar if there is no interval."""
+    drawing: dict[str, Any] = {
+        "fmt": mark_style.marker,
+        "color": mark_style.colour,
+        "markersize": MARKER_SIZE,
+        "markerfacecolor": "white" if mark_style.hollow else mark_style.colour,
+        "markeredgewidth": 0.9,
+        "elinewidth": BAR_WIDTH,
+        "capsize": CAP,
+        "alpha": ALPHA,
+        "zorder": 4,
+    }
+    container = axes.errorbar(xs, values, yerr=reach if np.isfinite(reach).any() else None, **drawing)
+    container[0].set_gid(gid)

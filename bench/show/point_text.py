@@ -1,0 +1,52 @@
+"""Points as text."""
+
+import dataclasses
+from collections.abc import Collection, Iterable
+
+from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
+
+
+def varying(points: Iterable[Point]) -> set[str]:
+    """Return the columns in which the points differ."""
+    columns = zip(*(dataclasses.astuple(point) for point in points), strict=True)
+    return {name for name, values in zip(POINT_COLUMNS, columns, strict=False) if len(set(values)) > 1}
+
+
+def parts(point: Point, columns: Collection[str] = POINT_COLUMNS) -> list[str]:
+    """Return the words for each of these columns of the point, but none for a value that needs no mention.
+
+    All columns of a usual point give `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`.
+    """
+    return _words(point, [name for name in _merged(columns) if not COLUMNS[name].is_usual(point)])
+
+
+def differences(point: Point, columns: Collection[str]) -> str:
+    """Return the values of the columns in which this point differs from others, usual ones too."""
+    return " ".join(_words(point, _merged(columns)))
+
+
+def width(point: Point) -> str:
+    """Return the width of a token: `384`, or `49→64` if it changes on the way."""
+    return f"{point.channels}" if point.token_len == point.channels else f"{point.token_len}→{point.channels}"
+
+
+def counted(numbers: Collection[int], one: str, many: str) -> str:
+    """Return the range of some counts: `1 process`, `3 processes`, `2 to 3 processes`, empty without any."""
+    if not numbers:
+        return ""
+    low, high = min(numbers), max(numbers)
+    return f"{low} to {high} {many}" if low < high else f"{low} {one if low == 1 else many}"
+
+
+def _words(point: Point, columns: Collection[str]) -> list[str]:
+    words = [
+        column.described(width(point) if name == "channels" else getattr(point, name))
+        for name, column in COLUMNS.items()
+        if name in columns
+    ]
+    return [word for word in words if word]
+
+
+def _merged(columns: Collection[str]) -> set[str]:
+    """Return the columns; one that is told within the words of another is replaced by that other."""
+    return {COLUMNS[name].described_with or name for name in columns}

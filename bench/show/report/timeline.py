@@ -1,0 +1,140 @@
+"""The spans of one call as boxes on lanes, few enough for a screen: stages on top, operators below by depth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.show.operator_categories import CATEGORY_COLOURS, category
+from bench.show.palette import stage_colour
+from bench.store.profile import STAGE, Span
+
+NARROWEST = 1 / 1200
+"""The share of the call below which a span is narrower than a pixel and left out."""
+
+FILLS = 0.5
+"""A span with at least this share of its parent's time fills it."""
+
+STAGES = "stages"
+"""The name of the lane of the layer's stages."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A drawn span: `left` and `width` are shares of the call, `row` counts from the top.
+
+    `stage` is the stage that the span is or lies in; if there is none, `category` is that of its work.
+    """
+
+    name: str
+    left: float
+    width: float
+    row: int
+    colour: str
+    duration_s: float
+    stage: str
+    category: str
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The rows that belong to one thread or stream."""
+
+    name: str
+    row: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The boxes and lanes of a call; `left_out` counts the spans that are not drawn."""
+
+    whole_s: float
+    boxes: tuple[Box, ...]
+    lanes: tuple[Lane, ...]
+    left_out: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(lane.rows for lane in self.lanes)
+
+
+def timeline(spans: Sequence[Span], most: int) -> Timeline:
+    """Return the timeline of a call with its stages and at most `most` other spans, the longest."""
+    whole_s = max((span.start_s + span.duration_s for span in spans), default=0.0)
+    stages = [span for span in spans if span.kind == STAGE and whole_s]
+    others = [span for span in spans if span.kind != STAGE]
+    visible = _longest([span for span in others if span.duration_s > NARROWEST * whole_s], most)
+    positions = [
+        *((_stage_lane(span, stages), 0, span) for span in stages),
+        *((span.lane, _depth(span, stages), span) for span in visible),
+    ]
+    lanes = _lanes([(lane, depth) for lane, depth, _ in positions])
+    first = {lane.name: lane.row for lane in lanes}
+    boxes = [_box(span, first[lane] + depth, whole_s, stages, visible) for lane, depth, span in positions]
+    return Timeline(whole_s, tuple(boxes), tuple(lanes), len(others) - len(visible))
+
+
+def categories(boxes: Sequence[Box]) -> list[str]:
+    """Return the categories of the boxes outside all stages, which the legend explains."""
+    present = {box.category for box in boxes}
+    return [name for name in CATEGORY_COLOURS if name in present]
+
+
+def _stage_lane(span: Span, stages: Sequence[Span]) -> str:
+    return STAGES if len({stage.lane for stage in stages}) == 1 else f"{STAGES}, {span.lane}"
+
+
+def _longest(spans: Sequence[Span], most: int) -> list[Span]:
+    long = sorted(spans, key=lambda span: -span.duration_s)[:most]
+    return sorted(long, key=lambda span: (span.lane, span.depth, span.start_s))
+
+
+def _depth(span: Span, stages: Sequence[Span]) -> int:
+    """Return the depth of a span, not counting the stages it lies in, which have a lane of their own."""
+    return max(0, span.depth - sum(_holds(stage, span) for stage in stages))
+
+
+def _holds(stage: Span, span: Span) -> bool:
+    middle_s = span.start_s + span.duration_s / 2
+    return stage.lane == span.lane and stage.start_s <= middle_s <= stage.start_s + stage.duration_s
+
+
+def _lanes(places: Sequence[tuple[str, int]]) -> list[Lane]:
+    rows: dict[str, int] = {}
+    for lane, depth in places:
+        rows[lane] = max(rows.get(lane, 0), depth + 1)
+    lanes, row = [], 0
+    for lane, count in rows.items():
+        lanes.append(Lane(lane, row, count))
+        row += count
+    return lanes
+
+
+def _box(span: Span, row: int, whole_s: float, stages: Sequence[Span], visible: Sequence[Span]) -> Box:
+    around = span.name if span.kind == STAGE else next((each.name for each in stages if _holds(each, span)), "")
+    work = "" if around else category(dominant_child(span, visible).name)
+    return Box(
+        name=span.name,
+        left=span.start_s / whole_s,
+        width=span.duration_s / whole_s,
+        row=row,
+        colour=stage_colour(around) if around else CATEGORY_COLOURS[work],
+        duration_s=span.duration_s,
+        stage=around,
+        category=work,
+    )
+
+
+def dominant_child(span: Span, spans: Sequence[Span]) -> Span:
+    """Return the deepest of the spans that lie in this one and fill it, this one itself if none does."""
+    end_s = span.start_s + span.duration_s
+    inside = [
+        other
+        for other in spans
+        if other.lane == span.lane
+        and other.depth > span.depth
+        and other.start_s >= span.start_s
+        and other.start_s + other.duration_s <= end_s
+        and other.duration_s >= FILLS * span.duration_s
+    ]
+    return max([span, *inside], key=lambda other: other.depth)

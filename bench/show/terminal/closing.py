@@ -1,0 +1,26 @@
+"""The last lines of a run: its files, and the command that shows more."""
+
+import shlex
+from collections.abc import Collection
+from pathlib import Path
+
+import pandas as pd
+
+from bench.analyse.scaling import has_series
+from bench.show.point_text import counted
+from bench.show.rows import is_measured, plain
+
+
+def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path]) -> list[str]:
+    """Return the files of a run, and the command that fits its results if they hold a series.
+
+    A picture counts once, however many files it has.
+    """
+    path = shlex.quote(str(folder))
+    number = len({picture.stem for picture in pictures})
+    plots = [counted([number], "picture", "pictures")] if number else []
+    files = ", ".join(["results.csv", "journal.jsonl", "environment.json", *plots])
+    lines = [f"Everything is in {path}: {files}."]
+    if has_series(row for row in plain(table) if is_measured(row)):
+        lines.append(f"How it grows, and where the winner changes: python -m bench scaling {path}")
+    return lines

@@ -1,0 +1,112 @@
+"""The columns of the terminal's table, and which of them fit."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench.plan.case import Case
+from bench.plan.layers import peak_bytes
+from bench.show import units
+from bench.show.rows import Row
+from bench.show.terminal.flags import flags
+from bench.show.terminal.kernels import algorithm
+from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Metric
+
+GAP = "  "
+
+PAIRED = "paired"
+"""The remark of a row that ranks before one with better numbers."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading and the cell of a row; a narrow terminal drops columns of high `rank` first, those of rank 0 never."""
+
+    heading: str
+    cell: Callable[[Row], str]
+    rank: int = 0
+    is_text: bool = False
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A column and its width in characters."""
+
+    column: Column
+    width: int
+
+    def align(self, cell: str) -> str:
+        """Return the cell at the column's width: text to the left, numbers to the right."""
+        return cell.ljust(self.width) if self.column.is_text else cell.rjust(self.width)
+
+
+def columns(baseline: str | None, target: float) -> list[Column]:
+    """Return all columns from left to right: those of metrics and the others."""
+    by_place = {
+        0: Column("", lambda row: str(row["implementation"]), is_text=True),
+        10: Column("", lambda row: _remarks(row, target), is_text=True),
+        25: Column("", _latency_interval, rank=1, is_text=True),
+        35: Column("", _speedup_interval, is_text=True),
+        60: Column("predicted", _peak_of_prediction, rank=7),
+        110: Column("pays after", lambda row: _calls(row["calls_until_paid"]), rank=9),
+        **{metric.heading.place: _of_metric(metric, baseline) for metric in METRICS.values() if metric.heading},
+    }
+    return [by_place[place] for place in sorted(by_place)]
+
+
+def _of_metric(metric: Metric, baseline: str | None) -> Column:
+    def cell(row: Row) -> str:
+        if metric.name == "speedup" and row["implementation"] == baseline:
+            return "baseline"
+        if metric.name == "kernels":
+            return algorithm(row["kernels"])
+        return units.formatted(row[metric.name], metric.unit)
+
+    text, rank = (metric.heading.text, metric.heading.rank) if metric.heading else (metric.name, 0)
+    return Column(text, cell, rank, is_text=metric.kind in (str, tuple))
+
+
+def fit(candidates: Sequence[Column], rows: Sequence[Row], width: int, gap: str = GAP) -> list[Fitted]:
+    """Return the columns that aren't empty for these rows and fit side by side into `width` characters."""
+    fitting = [Fitted(column, _width(column, rows)) for column in candidates if any(column.cell(row) for row in rows)]
+    while _total(fitting, gap) > width and any(each.column.rank for each in fitting):
+        fitting.remove(max(fitting, key=lambda each: each.column.rank))
+    return fitting
+
+
+def _total(fitting: Sequence[Fitted], gap: str) -> int:
+    return sum(each.width for each in fitting) + len(gap) * (len(fitting) - 1)
+
+
+def _width(column: Column, rows: Sequence[Row]) -> int:
+    return max(len(column.heading), *(len(column.cell(row)) for row in rows))
+
+
+def _remarks(row: Row, target: float) -> str:
+    return f"{''.join(flag.letter for flag in flags(row, target))} {row['order']}".strip()
+
+
+def _latency_interval(row: Row) -> str:
+    half = units.half_width(row["latency_low_s"], row["latency_high_s"])
+    return f"±{units.percent(half)}" if half is not None else ""
+
+
+def _peak_of_prediction(row: Row) -> str:
+    predicted = peak_bytes(Case.from_columns(row))
+    if predicted is None or not row["peak_bytes"]:
+        return ""
+    return f"{units.size(predicted)} {row['peak_bytes'] / predicted - 1:+.1%}"
+
+
+def _calls(number: float | None) -> str:
+    if number is None:
+        return ""
+    return "never" if math.isinf(number) else f"{number:,.0f} calls"
+
+
+def _speedup_interval(row: Row) -> str:
+    low, high = row["speedup_low"], row["speedup_high"]
+    if low is None or high is None or low == high:
+        return ""
+    return f"[{units.ratio(low)[:-1]}, {units.ratio(high)[:-1]}]"

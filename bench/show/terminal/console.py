@@ -1,0 +1,60 @@
+"""Consoles for a terminal, a file or a string, and a stamp on every line."""
+
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.style import Style
+
+PLAIN_WIDTH = 180
+"""The width if no terminal sets one: every column of the results fits."""
+
+
+def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
+    """Return a console on a file, standard output by default; if it is no terminal, it is wide and without colour."""
+    target = Console(file=file, stderr=stderr, highlight=False)
+    if not target.is_terminal and "COLUMNS" not in os.environ:
+        target.width = PLAIN_WIDTH
+    return target
+
+
+def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
+    """Return what a console of this width would show, with ANSI codes only if `colour` is set."""
+    target = Console(
+        file=io.StringIO(),
+        width=width,
+        highlight=False,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        legacy_windows=False,
+    )
+    with target.capture() as capture:
+        target.print(renderable)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def on_one_line(renderable: RenderableType, *, colour: bool = False) -> str:
+    """Return what a console without an edge would show, without an end of line."""
+    return rendered(renderable, width=10_000, colour=colour).rstrip("\n")
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """A renderable with a stamp at the start of every line, also of the parts of a wrapped line."""
+
+    content: RenderableType
+    stamp: str
+    style: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        stamp = Segment(f"{self.stamp} ", Style.parse(self.style))
+        width = max(options.max_width - stamp.cell_length, 1)
+        for line in console.render_lines(self.content, options.update(width=width), pad=False):
+            yield stamp
+            yield from line
+            yield Segment.line()

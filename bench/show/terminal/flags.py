@@ -1,0 +1,92 @@
+"""Flags of rows that are less certain than they look: a letter for the table, and a line that explains it."""
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from bench.analyse.derived import launch_bound
+from bench.plan.sweep import Effort
+from bench.show import units
+from bench.show.rows import Row
+
+TARGET = Effort().target
+
+FAULT_S = 1e-6
+"""Approximate cost of a page fault: 34,000 of them took 35 ms of an eager layer at N = 577."""
+
+FAULT_SHARE = 0.01
+"""The share of a latency from which page faults matter: half of the interval that a quick sweep aims at."""
+
+MEMORY_BYTES, MEMORY_SHARE = 2 * 2**20, 0.05
+"""A row is flagged if the allocator's and the system's peak differ by more than both of these."""
+
+FLAGGED_SHARE = 0.25
+"""A median holds as long as half of its values are undisturbed; this leaves room."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A letter and what it means, with advice."""
+
+    letter: str
+    meaning: str
+
+
+UNSETTLED = Flag("U", "still drifting when warm-up ended: its first rounds may be slower than the rest")
+FAULTS = Flag("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
+MEMORY = Flag("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
+LAUNCH_BOUND = Flag("L", "launch-bound: the host takes as long to submit a call as the device to do it")
+THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle")
+ONE_PROCESS = Flag("1", "one process only, so no interval: measure with more --processes")
+
+
+def wide(target: float) -> Flag:
+    """Return the flag of an interval that is wider than its target."""
+    aim = units.percent(target, trim=True)
+    return Flag("W", f"the speed-up's interval is wider than ±{aim}: raise --budget-s or --processes to narrow it")
+
+
+def disturbed(threads: int) -> Flag:
+    """Return the flag of a row that other processes disturbed; it advises fewer threads if there are several."""
+    fewer = ", or use fewer threads" if threads > 1 else ""
+    return Flag("D", f"other processes were at work during a quarter of the samples or more: quiet the machine{fewer}")
+
+
+def flags(row: Row, target: float = TARGET) -> list[Flag]:
+    """Return the flags of a row that is ok; `target` is the widest half-width that isn't flagged."""
+    return list(_flags(row, target))
+
+
+def legend(raised: Collection[Flag]) -> list[Flag]:
+    """Return each letter once, in order, with its shortest meaning, which holds for all rows."""
+    by_letter = {flag.letter: flag for flag in sorted(raised, key=lambda flag: -len(flag.meaning))}
+    return sorted(by_letter.values(), key=lambda flag: flag.letter)
+
+
+def _flags(row: Row, target: float) -> Iterator[Flag]:
+    if row["latency_low_s"] is None:
+        yield ONE_PROCESS
+    if _log_half_width(row) > target:
+        yield wide(target)
+    if row["settled"] is False:
+        yield UNSETTLED
+    if (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]:
+        yield FAULTS
+    if (row["flagged_share"] or 0) >= FLAGGED_SHARE:
+        yield disturbed(row["threads"])
+    if row["system_peak_bytes"] is not None and _apart(row["system_peak_bytes"], row["peak_bytes"] or 0):
+        yield MEMORY
+    if launch_bound(row):
+        yield LAUNCH_BOUND
+    if row["throttle"]:
+        yield THROTTLED
+
+
+def _apart(system_bytes: int, allocator_bytes: int) -> bool:
+    difference = abs(system_bytes - allocator_bytes)
+    return difference > MEMORY_BYTES and difference > MEMORY_SHARE * allocator_bytes
+
+
+def _log_half_width(row: Row) -> float:
+    low, high = row["speedup_low"], row["speedup_high"]
+    return math.log(high / low) / 2 if low and high else 0.0

@@ -1,0 +1,55 @@
+"""The line that is printed when a point ends."""
+
+from collections.abc import Collection
+
+import pandas as pd
+from rich.text import Text
+
+from bench.analyse.fastest import fastest_first
+from bench.show import units
+from bench.show.fastest_text import outcome_of, short
+from bench.show.point_text import differences, parts
+from bench.show.rows import Row, by_point, measured, unmeasured
+from bench.show.terminal.console import on_one_line
+from bench.show.terminal.styles import QUIET, style_of_outcome, style_of_status
+
+
+def point_line(
+    position: int,
+    total: int,
+    remaining_s: float | None,
+    rows: pd.DataFrame,
+    baseline: str,
+    *,
+    varying: Collection[str] | None = None,
+    colour: bool = False,
+) -> str:
+    """Return one line on a point: position, time left, winner, and each implementation's time and ratio.
+
+    `rows` is the table of this point alone. `varying` names the columns in which the sweep's points differ; if it is
+    given, the line shows no others. It holds ANSI codes only if `colour` is set.
+    """
+    ((point, members),) = by_point(rows).items()
+    text = " ".join(parts(point)) if varying is None else differences(point, varying)
+    line = Text(f"[{position:>{len(str(total))}}/{total}]{_left(remaining_s)} ", QUIET)
+    line.append(f"{text or point.layer}", "not dim")
+    ordered = (*fastest_first(measured(members)), *unmeasured(members))
+    cells = [_verdict(members), *(_outcome(row, baseline) for row in ordered)]
+    return on_one_line(Text(" | ").join([line, *cells]), colour=colour)
+
+
+def _left(remaining_s: float | None) -> str:
+    return f" {f'~{units.duration(remaining_s)} left':>12}" if remaining_s is not None else ""
+
+
+def _verdict(members: list[Row]) -> Text:
+    outcome = outcome_of(members)
+    return Text(short(outcome), style_of_outcome(outcome))
+
+
+def _outcome(row: Row, baseline: str) -> Text:
+    name = str(row["implementation"])
+    if row["status"] != "ok":
+        return Text(f"{name} {row['status']}", style_of_status(row["status"]))
+    ratio = "baseline" if name == baseline else units.ratio(row["speedup"])
+    return Text(" ".join(word for word in (name, units.seconds(row["latency_s"]), ratio) if word))

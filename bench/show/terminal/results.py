@@ -1,0 +1,130 @@
+"""The results as a table in the terminal: by point, fastest first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from bench.analyse.derived import calls_until_paid
+from bench.analyse.fastest import Outcome, against_their_numbers, fastest_first
+from bench.plan.case import POINT_COLUMNS, Point
+from bench.show.fastest_text import outcome_of, words
+from bench.show.point_text import counted, differences, parts, varying
+from bench.show.rows import Row, by_point, measured, reason, unmeasured
+from bench.show.terminal.columns import GAP, PAIRED, Fitted, columns, fit
+from bench.show.terminal.flags import TARGET, flags, legend
+from bench.show.terminal.styles import QUIET, WARNING, style_of_outcome, style_of_status
+
+INDENT = 2
+
+PAIRED_MEANING = "faster in the rounds that both were in, so it stands above a row with a better time or ratio"
+
+
+UNKNOWN_BASELINE = (
+    "The baseline of these speed-ups is not known: an older results.csv alone doesn't name it, its run folder does."
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """A table of results that fits itself to the width of the console."""
+
+    points: dict[Point, list[Row]]
+    baseline: str | None
+    target: float
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield the table, line by line."""
+        everything = [row for rows in self.points.values() for row in rows]
+        times = measured(everything)
+        fitted = fit(columns(self.baseline, self.target), times, options.max_width - INDENT) if times else []
+        different = varying(self.points)
+        yield _common(next(iter(self.points)), different)
+        yield _origin(everything)
+        for point, rows in self.points.items():
+            yield Text()
+            yield from _point(differences(point, different), rows, fitted)
+        yield from _legend(times, self.target)
+        if self.baseline is None and any(row["speedup"] is not None for row in times):
+            yield Text()
+            yield Text(UNKNOWN_BASELINE, WARNING)
+
+
+def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -> RenderableType:
+    """Return the results by point: the winner, the implementations fastest first, and the reasons of failures.
+
+    `target` is the half-width of a speed-up's interval from which a row is marked as wide.
+    """
+    points = by_point(table)
+    for rows in points.values():
+        odd = against_their_numbers(measured(rows))
+        for row in rows:
+            row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
+            row["order"] = PAIRED if row["implementation"] in odd else ""
+    return Results(points, baseline, target) if len(table) else Text("no results")
+
+
+def _common(point: Point, different: set[str]) -> Text:
+    return Text(" · ".join(parts(point, [name for name in POINT_COLUMNS if name not in different])), "bold")
+
+
+def _origin(rows: Sequence[Row]) -> Text:
+    devices = dict.fromkeys(row["device_name"] for row in rows if row["device_name"])
+    versions = dict.fromkeys(f"torch {row['torch_version']}" for row in rows if row["torch_version"])
+    parts = [*devices, *versions, _processes(measured(rows))]
+    return Text(" · ".join(part for part in parts if part))
+
+
+def _processes(rows: Sequence[Row]) -> str:
+    number = counted([row["processes"] for row in rows if row["processes"]], "process", "processes")
+    intervals = any(row["latency_low_s"] is not None for row in rows)
+    return f"95 % intervals over {number}" if number and intervals else number
+
+
+def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[RenderableType]:
+    outcome = outcome_of(rows)
+    yield Text.assemble((f"{name}  " if name else "", "bold"), (words(outcome), style_of_outcome(outcome)))
+    if measured(rows):
+        yield _line([column.column.heading for column in fitted], fitted, QUIET)
+    for row in fastest_first(measured(rows)):
+        yield _line([column.column.cell(row) for column in fitted], fitted, _style(row, outcome))
+    if unmeasured(rows):
+        yield _reasons(unmeasured(rows), len(rows), fitted)
+
+
+def _line(cells: Sequence[str], fitted: Sequence[Fitted], style: str) -> Text:
+    aligned = (column.align(cell) for column, cell in zip(fitted, cells, strict=True))
+    return Text(" " * INDENT + GAP.join(aligned).rstrip(), style)
+
+
+def _style(row: Row, outcome: Outcome) -> str:
+    return style_of_outcome(outcome) if row["implementation"] in outcome.names else ""
+
+
+def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> RenderableType:
+    """Return why these rows hold no time, one line for each reason; `cases` is the number of rows of the point."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        reasons.setdefault(": ".join(filter(None, (row["status"], reason(row)))), []).append(row["implementation"])
+    grid = Table.grid(padding=(0, len(GAP)))
+    grid.add_column(min_width=fitted[0].width if fitted else None, no_wrap=True)
+    grid.add_column(overflow="fold")
+    for why, names in reasons.items():
+        who = f"all {cases}" if 1 < len(names) == cases else ", ".join(names)
+        grid.add_row(Text(who), Text(why), style=style_of_status(why.partition(":")[0]))
+    return Padding(grid, (0, 0, 0, INDENT), expand=False)
+
+
+def _legend(rows: Sequence[Row], target: float) -> Iterator[RenderableType]:
+    grid = Table.grid(padding=(0, len(GAP)))
+    for flag in legend([flag for row in rows for flag in flags(row, target)]):
+        grid.add_row(flag.letter, flag.meaning, style=WARNING)
+    if any(row["order"] for row in rows):
+        grid.add_row(PAIRED, PAIRED_MEANING, style=QUIET)
+    if grid.row_count:
+        yield Text()
+        yield grid

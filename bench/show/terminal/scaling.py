@@ -1,0 +1,211 @@
+"""How latency and memory grow, as tables for the terminal, one series after another."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import pandas as pd
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bench.analyse.crossover import Crossover
+from bench.analyse.fastest import ALONE, Outcome
+from bench.analyse.fit import COEFFICIENTS
+from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
+from bench.analyse.scaling import Exponent, Growth, Scaling, has_series, scalings
+from bench.analyse.series import TOKENS, moving, places, point_of
+from bench.plan.errors import WrongRequest
+from bench.show import intervals, units
+from bench.show.point_text import counted, parts
+from bench.show.rows import Row, is_measured, plain
+from bench.show.terminal.styles import QUIET
+
+ROUNDING = 1e-9
+"""The deviation that rounding leaves of a curve through as many places as it has coefficients."""
+
+WIDE = 130
+"""Exponents stand beside the fits if the console has this number of columns or more, else below them."""
+
+EXPONENTS = ("latency exponent", "memory exponent")
+
+NEEDED = (
+    "a fit takes times of one implementation at two values or more of num_tokens, num_heads or channels, "
+    "all other columns the same, for example --num-tokens 197,577,1024"
+)
+
+LEGEND = {
+    "a, b, c": "latency ≈ a + b·N + c·N²: what is fixed, what a token costs, what a pair of tokens costs; none below 0",
+    "off by": "how far the curve passes a measured latency at most",
+    "exponent": "slope of the logarithm against that of the axis, between the two places named: 1 linear, 2 quadratic",
+    "memory": "peak memory of a call, counted to the byte: its exponent has no interval",
+}
+
+
+def series(table: pd.DataFrame) -> list[Scaling]:
+    """Return every series of a table of results; raises WrongRequest if there is none."""
+    rows = [row for row in plain(table) if is_measured(row)]
+    if not has_series(rows):
+        raise WrongRequest(f"nothing can be fitted: {_lack(rows)}; {NEEDED}")
+    return scalings(rows)
+
+
+def _lack(rows: Sequence[Row]) -> str:
+    """Return why measured rows hold no series."""
+    if not rows:
+        return "no case of the run has a time"
+    if len({point_of(row) for row in rows}) == 1:
+        return "all cases that have a time are at one point"
+    return "no implementation has times at two points that differ in one of these columns alone"
+
+
+@dataclass(frozen=True)
+class SeriesTables:
+    """The series one after the other, fitted to the console on which they are printed."""
+
+    scalings: Sequence[Scaling]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield the report, block by block."""
+        rows = [row for scaling in self.scalings for row in scaling.rows]
+        yield _origin(rows)
+        for scaling in self.scalings:
+            yield Text()
+            yield from _series(scaling, narrow=options.max_width < WIDE)
+        yield Text()
+        yield _legend(rows)
+
+
+def render(scalings: Sequence[Scaling]) -> RenderableType:
+    """Return the series for rich: fits, exponents and crossovers of each, and a legend."""
+    return SeriesTables(scalings)
+
+
+def crossover(of: Crossover) -> str:
+    """Return a crossover in words, with what its interval leaves open."""
+    words = f"{of.before} → {of.after} {intervals.place(of.tokens)} tokens"
+    if not of.tokens.is_known:
+        return f"{words}, without an interval"
+    open_below = [f"that {of.before} leads below is not shown"] if not of.tokens.low else []
+    open_above = [f"that {of.after} leads above is not shown"] if math.isinf(of.tokens.high) else []
+    return "; ".join([words, *open_below, *open_above])
+
+
+def _origin(rows: Sequence[Row]) -> Text:
+    devices = [row["device_name"] for row in rows if row["device_name"]]
+    versions = [f"torch {row['torch_version']}" for row in rows if row["torch_version"]]
+    return Text(" · ".join(dict.fromkeys([*devices, *versions])))
+
+
+def _legend(rows: Sequence[Row]) -> Table:
+    legend = Table.grid(padding=(0, 2))
+    legend.add_column(no_wrap=True)
+    legend.add_column(overflow="fold")
+    for word, meaning in {**LEGEND, "[low, high]": _processes(rows)}.items():
+        legend.add_row(Text(word), Text(meaning), style=QUIET)
+    return legend
+
+
+def _series(of: Scaling, *, narrow: bool) -> Iterator[RenderableType]:
+    point, at = point_of(of.rows[0]), places(of.rows, of.axis)
+    fixed = parts(point, [name for name in vars(point) if name not in moving(of.axis, point)])
+    along = f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}"
+    yield Text(along, "bold")
+    yield Text(" · ".join(fixed))
+    yield from _tables(of, narrow=narrow)
+    if of.axis is TOKENS:
+        yield from _winners(of)
+
+
+def _tables(of: Scaling, *, narrow: bool) -> Iterator[Table]:
+    """Yield fits and exponents side by side, or one below the other if there is little room."""
+    last = _gap(_last(of))
+    fits = {growth.implementation: _fit(growth) for growth in of.growths}
+    slopes = {
+        growth.implementation: [_exponent(growth.latency, last), _exponent(growth.memory, last)]
+        for growth in of.growths
+    }
+    of_fits, of_slopes = ["a", "b per token", "c per pair", "off by"], [f"{what} {last}" for what in EXPONENTS]
+    if not any(growth.fit for growth in of.growths):
+        yield _table(of_slopes, slopes)
+    elif narrow:
+        yield _table(of_fits, {name: [cell.replace(" [", "\n[") for cell in cells] for name, cells in fits.items()})
+        yield _table(of_slopes, slopes)
+    else:
+        yield _table([*of_fits, *of_slopes], {name: [*fits[name], *slopes[name]] for name in fits})
+
+
+def _table(headings: Sequence[str], lines: Mapping[str, Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=True, padding=(0, 2, 0, 0), header_style=QUIET)
+    table.add_column("", no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for name, cells in lines.items():
+        table.add_row(name, *map(Text, cells))
+    return table
+
+
+def _last(of: Scaling) -> Exponent:
+    """Return the exponent at the largest places of any implementation."""
+    exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
+    return max(exponents, key=lambda each: (each.end, each.start))
+
+
+def _gap(of: Exponent) -> str:
+    return f"{of.start} to {of.end}"
+
+
+def _fit(growth: Growth) -> list[str]:
+    if growth.fit is None:
+        return [f"{COEFFICIENTS} places needed", "", "", ""]
+    coefficients = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)
+    return [*map(intervals.seconds, coefficients), _deviation(growth.fit.deviation)]
+
+
+def _exponent(exponents: Sequence[Exponent], last: str) -> str:
+    """Return the exponent at the largest places, and these places if they differ from the heading's."""
+    if not exponents:
+        return "2 places needed"
+    gap = _gap(exponents[-1])
+    return intervals.number(exponents[-1].slope) + (f" from {gap}" if gap != last else "")
+
+
+def _winners(of: Scaling) -> Iterator[Text]:
+    if not any(growth.fit for growth in of.growths):
+        yield Text(f"no fit: it needs {COEFFICIENTS} places")
+    yield Text(f"fastest at N: {_fastest(of)}")
+    for each in of.crossovers:
+        yield Text(f"crossover: {crossover(each)}")
+    if not of.crossovers:
+        yield Text("no crossover: no winner follows another")
+
+
+def _fastest(of: Scaling) -> str:
+    """Return who is fastest at which places, equal neighbours together: `50 tie of 2 · 197 to 1024 sdpa`."""
+    names = [(place, _named(outcome)) for place, outcome in of.outcomes.items()]
+    runs = [(name, [place for place, _ in run]) for name, run in groupby(names, key=lambda each: each[1])]
+    return " · ".join(f"{_range(at)} {name}" for name, at in runs)
+
+
+def _named(outcome: Outcome) -> str:
+    if outcome.says == TIE:
+        return f"tie of {len(outcome.names)}"
+    if outcome.says == NOT_DECIDED:
+        return f"not decided between {len(outcome.names)}"
+    return outcome.names[0] if outcome.says in (WINNER, ALONE) else f"{outcome.names[0]} ({outcome.says})"
+
+
+def _range(at: Sequence[int]) -> str:
+    return f"{at[0]}" if len(at) == 1 else f"{at[0]} to {at[-1]}"
+
+
+def _processes(rows: Sequence[Row]) -> str:
+    number = counted([row["processes"] for row in rows if row["processes"]], "process", "processes")
+    known = any(row["latency_low_s"] is not None for row in rows)
+    return f"95 % interval over {number}" if known else f"{number}, so no intervals: measure with more --processes"
+
+
+def _deviation(share: float) -> str:
+    """Return a share; what rounding leaves of a curve through every place is 0 %."""
+    return units.percent(share if share > ROUNDING else 0.0)

@@ -1,0 +1,93 @@
+"""A self-check in the terminal: the measured ratios, and in words what can be claimed on this machine."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bench.analyse.power import POWER, TABLE_ROWS
+from bench.analyse.selfcheck import CLAIM, Finding
+from bench.analyse.verdicts import EQUIVALENCE, LEVEL
+from bench.plan.case import POINT_COLUMNS
+from bench.show import units
+from bench.show.point_text import differences, parts, varying
+from bench.show.terminal.styles import BAD, WARNING
+
+COARSE = 0.05
+"""A machine that can't show a change of 5 % at the processes of a claim is unfit for most claims."""
+
+
+def render(findings: Sequence[Finding]) -> RenderableType:
+    """Return the ratio at each point, the smallest detectable changes, and what that means."""
+    verdicts = [line for finding in findings for line in _verdict(finding)]
+    return Group(_ratios(findings), Text(), _detectable(findings), Text(), *verdicts, *_caveats(findings))
+
+
+def progress_line(number: int, planned: int, elapsed_s: float) -> str:
+    """Return one line on the processes that are done."""
+    return f"{number:>2} of {planned} processes, {units.duration(elapsed_s)}"
+
+
+def _ratios(findings: Sequence[Finding]) -> Table:
+    points = [point for finding in findings for point in finding.ratios]
+    columns = varying(points) | {"threads"}
+    table = _table(" · ".join(parts(points[0], [name for name in POINT_COLUMNS if name not in columns])))
+    for title in ("copy as fast as eager", "scatter", "processes"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for finding in findings:
+        for point, ratio in finding.ratios.items():
+            interval = f"{ratio.value:.4f}x [{ratio.low:.4f}, {ratio.high:.4f}]"
+            table.add_row(differences(point, columns), interval, units.percent(ratio.sd), str(finding.processes))
+    return table
+
+
+def _detectable(findings: Sequence[Finding]) -> Table:
+    table = _table(f"smallest change findings in {POWER:.0%} of comparisons")
+    for count in findings[0].detectable:
+        table.add_column(f"{count} processes", justify="right", no_wrap=True)
+    table.add_column(f"false alarms ({CLAIM} processes)", justify="right", no_wrap=True)
+    for finding in findings:
+        claim = finding.redrawn[CLAIM]
+        cells = (units.percent(share) for share in finding.detectable.values())
+        table.add_row(_threads(finding), *cells, f"{claim.false_alarms} of {claim.rows} rows")
+    return table
+
+
+def _table(title: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column(title, overflow="fold")
+    return table
+
+
+def _verdict(finding: Finding) -> Iterator[Text]:
+    share, claim = finding.detectable[CLAIM], finding.redrawn[CLAIM]
+    least = f"a change of {units.percent(share)} or more"
+    style = WARNING if share > COARSE else ""
+    yield Text(f"{_threads(finding)}, {CLAIM} processes: {least} can be claimed, a smaller one mostly can't.", style)
+    equivalent = claim.equivalent / claim.rows
+    yield Text(
+        f"  An unchanged row is called equivalent (within {EQUIVALENCE:.0%}) in {equivalent:.0%} of comparisons."
+    )
+    if share > COARSE:
+        yield Text("  That is coarse: use fewer threads or a quieter machine, or claim large changes alone.", style)
+    if not finding.is_sound:
+        worst = max(finding.redrawn.values(), key=lambda redrawn: redrawn.tables_with_alarm / redrawn.tables)
+        yield Text(
+            f"  Tables without a change raised an alarm in {worst.tables_with_alarm / worst.tables:.1%} of cases with "
+            f"{worst.processes} processes, more than the {LEVEL:.0%} allowed: no claim holds here.",
+            BAD,
+        )
+
+
+def _caveats(findings: Sequence[Finding]) -> Iterator[Text]:
+    yield Text(
+        f"Counted for one row that changed in a table of {TABLE_ROWS}; in a smaller table a smaller change is findings."
+    )
+    yield Text("This holds for ratios to a baseline, as busy as the machine was these minutes; raw times drift more.")
+    if min(finding.processes for finding in findings) < CLAIM:
+        yield Text(f"Time allowed fewer than {CLAIM} processes, so the scatter itself is known less well.", WARNING)
+
+
+def _threads(finding: Finding) -> str:
+    return "1 thread" if finding.threads == 1 else f"{finding.threads} threads"

@@ -1,0 +1,109 @@
+"""Lines about two runs: each says its thing on one line."""
+
+import pytest
+
+from bench.analyse.together import Movement
+from bench.show.comparison import notes
+from bench.store.detectable import Detectable
+from bench.store.state import StateDifference
+from tests.analyse.tables import failed, row, table
+from tests.examples import case
+
+FOUND = Detectable({1: 0.012, 4: 0.05}, processes=10, false_alarms=0, rows=54)
+
+
+def test_commits_and_processes_of_both_runs_are_named() -> None:
+    """A reader of the comparison finds what was measured; failed rows have no processes that count."""
+    base = table(row(case("sdpa"), [0.0, 0.1], commit="abc"), row(case("eager"), [0.0, 0.0, 0.0], commit="abc+"))
+    new = table(row(case("sdpa"), [0.0], commit="def"), failed(case("eager")))
+    assert notes.origins(base, new) == ("BASE is commit abc, abc+ in 2 to 3 processes; NEW is commit def in 1 process")
+
+
+def test_a_run_that_knows_no_commit_says_so() -> None:
+    """Results from outside a checkout."""
+    run = table(failed(case("sdpa")))
+    assert notes.origins(run, run) == "BASE is commit unknown; NEW is commit unknown"
+
+
+@pytest.mark.parametrize(("verdict", "other"), [("slower", "faster"), ("faster", "slower")])
+def test_the_hint_names_who_may_have_changed_and_who_could_judge(verdict: str, other: str) -> None:
+    """Where all ratios fell, their common baseline may have risen."""
+    said = notes.hint(Movement(verdict, 9, 10, 3, "mha"), "eager")
+    assert f"9 of 10 judged rows, of 3 implementations, became {verdict} together" in said
+    assert f"eager, which they refer to, may be what became {other}; --anchor mha" in said
+
+
+def test_an_anchor_is_named_with_whom_it_stands_for() -> None:
+    """Nobody takes the ratios for those of the run."""
+    assert notes.judge("sdpa", "eager").startswith("anchor: sdpa judges in place of eager; ")
+    assert notes.judge("sdpa", "").startswith("anchor: sdpa judges in place of the baseline; ")
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "sides"), [(None, "eager", "BASE"), ("eager", None, "NEW"), (None, None, "BASE and NEW")]
+)
+def test_a_side_that_names_no_baseline_is_a_warning(base: str | None, new: str | None, sides: str) -> None:
+    """It says which side that is; nothing is said if both are known."""
+    assert f"of {sides} is" in notes.unknown_baseline(base, new)
+    assert notes.unknown_baseline("eager", "eager") == ""
+
+
+def test_another_state_is_a_warning_on_one_line() -> None:
+    """All that differed in words with both values, and what to do; no name of a key of environment.json."""
+    facts = {"load_1min": (0.4, 3.9), "preflight.spread": (0.28, 0.05), "preflight.others_cores": (1.04, 0.0)}
+    others = {"gpu.clock_hz": (2e9, 1e9)}
+    said = notes.state([StateDifference(name, *values) for name, values in {**facts, **others}.items()])
+    assert said.startswith("warning: ")
+    for words in ("load was 0.4 before BASE and 3.9 before NEW", "28%", "5%", "1.0 cores", "clock hz", "--rerun"):
+        assert words in said
+    assert not any(name in said for name in (*facts, *others))
+
+
+def test_runs_that_were_asked_for_differently_say_so() -> None:
+    """Sweep, baseline and effort are set side by side, as far as both runs know them."""
+    base = {"sweep": "quick", "baseline": "eager", "effort": {"processes": 3, "budget_s": 4, "timeout_s": 300}}
+    new = {"sweep": "full", "baseline": "eager", "effort": {"processes": 10, "budget_s": 4, "timeout_s": 60}}
+    said = notes.plans(base, new)
+    assert "quick against full" in said
+    assert "3 against 10" in said
+    assert all(word not in said for word in ("eager", "4 s", "300", "timeout"))
+    assert notes.plans(base, base) == notes.plans(base, {}) == notes.plans({}, new) == ""
+
+
+def test_another_speed_is_a_warning_with_its_factor() -> None:
+    """It says what shifted, and what helps."""
+    line = notes.speed(1.493)
+    assert line.startswith("warning: the median row takes 1.49 times as long in NEW as in BASE")
+    assert "--rerun" in line
+
+
+def test_other_company_is_a_warning_with_names() -> None:
+    """Who was measured on one side alone is said, side by side; where there is nobody, nothing is."""
+    line = notes.company(["mha", "online"], ["flex"])
+    assert line.startswith("warning: ")
+    assert "(mha, online in BASE alone; flex in NEW alone)" in line
+    assert "(flex in NEW alone)" in notes.company([], ["flex"])
+    assert notes.company([], []) == ""
+
+
+@pytest.mark.parametrize(
+    ("threads", "words"),
+    [
+        ({1}, "this machine detects changes of 1.2% at 10 processes, with 0 false alarms in 54 unchanged rows"),
+        ({4, 8}, "this machine detects changes of 5.0% at 10 processes, with 0 false alarms in 54 unchanged rows"),
+        ({1, 4}, "this machine detects changes of 1.2% with 1 thread and 5.0% with 4 threads at 10 processes"),
+    ],
+)
+def test_a_self_check_is_quoted_for_the_threads_that_were_measured(threads: set[int], words: str) -> None:
+    """What it says of other thread counts says nothing here."""
+    assert words in notes.detects(FOUND, threads)
+
+
+def test_a_self_check_of_other_threads_is_not_quoted() -> None:
+    """What one thread can detect, two may not."""
+    assert notes.detects(FOUND, {2}) == ""
+
+
+def test_a_self_check_that_tells_no_rows_tells_no_alarms() -> None:
+    """Nothing tried is not nothing found."""
+    assert notes.detects(Detectable({1: 0.01}, 5, 0, 0), {1}).endswith("at 5 processes")

@@ -1,0 +1,205 @@
+"""A comparison reads worst first, and nothing inconclusive reads as equal."""
+
+import re
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bench.analyse.compare import compare
+from bench.analyse.verdicts import VERDICTS, Limits
+from bench.show.comparison.report import STAMP, Report
+from bench.show.comparison.terminal import render
+from bench.show.terminal.console import rendered
+from tests.analyse.tables import failed, row, table
+from tests.examples import case
+from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
+
+LINES_OF_ANSI = re.compile(r"\x1b\[")
+
+
+def test_rows_stand_worst_first() -> None:
+    """Each verdict has its row, from slower down to what needs no attention."""
+    lines = shown(every_verdict()).splitlines()
+    found = [
+        next(name for name in VERDICTS if line.startswith(f"{name} "))
+        for line in lines
+        if re.search("^[a-z ]+ tokens_", line)
+    ]
+    assert found == [
+        "slower",
+        "newly failing",
+        "missing",
+        "inconclusive",
+        "failing",
+        "new",
+        "fixed",
+        "faster",
+        "equivalent",
+        "baseline",
+    ]
+
+
+def test_rows_of_one_verdict_stand_slowest_first() -> None:
+    """What lost most comes first, whatever its place in the files."""
+    changes = {"tokens_a": 0.9, "tokens_b": 0.7, "tokens_c": 0.8}
+    base = table(*(at(case(name), 1.0) for name in changes))
+    new = table(*(at(case(name), change) for name, change in changes.items()))
+    assert re.findall("^slower +(tokens_.)", shown(compare(base, new)), re.MULTILINE) == [
+        "tokens_b",
+        "tokens_c",
+        "tokens_a",
+    ]
+
+
+def test_a_row_says_change_interval_and_both_raw_times() -> None:
+    """5 % less speed-up with its half-width, beside times that weren't judged."""
+    base, new = at(case("tokens"), 2.0, latency_s=0.0181), at(case("tokens"), 1.9, latency_s=0.00042)
+    # sd 0.1 % on both sides of 3 processes: standard error 0.0816 %, times t(4) = 2.776
+    assert line_of(compare(table(base), table(new)), "tokens").split("tokens")[1].split() == [
+        *("-5.0%", "±0.23%"),
+        *("18.1", "ms"),
+        *("420", "µs"),
+    ]
+
+
+def test_a_row_without_an_interval_says_so() -> None:
+    """One process has a change and no interval, which is neither left out nor shown as 0."""
+    found = compare(table(row(case("tokens"), [0.0])), table(row(case("tokens"), [0.1])))
+    assert "+10.5% ±?" in line_of(found, "tokens")
+
+
+def test_a_row_without_a_ratio_says_so() -> None:
+    """Where the baseline failed there is no change to show."""
+    found = compare(table(row(case("tokens"), status="ok")), table(row(case("tokens"), status="ok")))
+    assert "no ratio" in line_of(found, "tokens")
+
+
+def test_a_change_that_rounds_to_nothing_has_no_minus() -> None:
+    """-0.0% would read as a loss."""
+    assert "+0.0%" in line_of(compare(table(at(case("tokens"), 1.0)), table(at(case("tokens"), 0.9999))), "tokens")
+
+
+def test_a_new_failure_is_explained() -> None:
+    """The status stands in the row, the detail under the table, brackets and all."""
+    new = failed(case("sdpa"), "crashed", "signal 11 [core dumped]")
+    said = shown(compare(table(at(case("sdpa"), 1.0)), table(new)))
+    assert re.search(r"^newly failing +sdpa .*20\.0 ms +crashed$", said, re.MULTILINE)
+    assert re.search(r"^newly failing: sdpa: crashed: signal 11 \[core dumped\]$", said, re.MULTILINE)
+
+
+def test_points_are_told_apart_and_what_they_share_is_said_once() -> None:
+    """The columns that vary stand in the rows, the others in the first line."""
+    rows = [at(case("sdpa", num_tokens=tokens), 1.0) for tokens in (50, 1024)]
+    first, *rest = shown(compare(table(*rows), table(*rows))).splitlines()[2:]
+    assert "vit" in first
+    assert "C=384" in first
+    assert "N=" not in first
+    assert sum("N=50 " in line for line in rest) == sum("N=1024 " in line for line in rest) == 1
+    assert not any("C=384" in line for line in rest)
+
+
+def test_last_line_counts_the_verdicts_worst_first() -> None:
+    """Every row is counted under its own name."""
+    assert shown(every_verdict(), width=200).splitlines()[-1] == ", ".join(f"1 {name}" for name in VERDICTS)
+
+
+def test_inconclusive_is_never_shown_as_the_same() -> None:
+    """Its row and its count say inconclusive, and how much more measuring it would take to say anything else."""
+    noisy = row(case("tokens"), NOISY)
+    said = shown(compare(table(noisy), table(noisy)))
+    found = line_of(compare(table(noisy), table(noisy)), "tokens")
+    assert re.match(r"inconclusive tokens .* \+\d+$", found)
+    assert said.splitlines()[-1] == "1 inconclusive"
+    assert not re.search(r"\b(same|equal|unchanged)\b", said)
+
+
+def test_what_would_decide_has_a_column_only_where_something_is_open() -> None:
+    """A table in which all is decided is not wider for it."""
+    rows = table(at(case("tokens"), 1.0))
+    assert "more" not in titles(shown(compare(rows, rows)))
+    assert titles(shown(every_verdict()))[-1] == "more"
+
+
+def test_limits_and_judge_are_said() -> None:
+    """By how much, how surely, and in ratios to what."""
+    comparison = every_verdict()
+    said = shown(Report(comparison, Limits(margin=0.005)))
+    assert "speed-up over tokens_baseline by BASE's" in said
+    assert "by more than 0.5%, wrong about any of the rows with a chance of 1%; equivalent: within 2%" in said
+    assert "speed-up over sdpa by BASE's" in shown(Report(comparison, anchor="sdpa"))
+
+
+def test_notes_stand_before_the_counts() -> None:
+    """What is said about the two runs is not lost above the table."""
+    lines = shown(Report(every_verdict(), notes=("one [note]", "another")), width=200).splitlines()
+    assert lines[-3:-1] == ["one [note]", "another"]
+
+
+@pytest.mark.parametrize("width", [200, 100, 60, 40])
+@pytest.mark.parametrize("colour", [False, True])
+def test_every_line_of_a_forced_comparison_is_stamped(width: int, colour: bool) -> None:
+    """Whatever line is quoted says that it compares what can't be compared; the first says why, none is too long."""
+    new = failed(case("sdpa"), "crashed", "signal 11\n[core dumped]")
+    comparison = compare(table(at(case("sdpa"), 1.0)), table(new))
+    report = Report(comparison, unlike=("cores: 2 against 8", "torch: '2.13.0' against '2.14.0'"), notes=("a note",))
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", rendered(render(report), width=width, colour=colour)).splitlines()
+    assert all(line.startswith(f"{STAMP} |") for line in lines)
+    assert max(map(len, lines)) <= width
+    said = "".join(lines).replace(f"{STAMP} |", "").replace(" ", "")
+    assert said.startswith("measuredunderdifferentconditions:cores:2against8;torch:")
+
+
+def test_what_was_not_forced_has_no_stamp() -> None:
+    """The word alone would frighten."""
+    assert STAMP not in shown(every_verdict())
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_no_line_is_wider_than_the_console(width: int) -> None:
+    """At 80 columns, and at 60, rows fold rather than run over, and no verdict is cut."""
+    long = case("a_package.of_somebody.kernels:the_function_that_adapts", token_len=49, channels=64, num_heads=4)
+    base = table(at(long, 1.0), at(case("sdpa", batch=13), 1.0))
+    said = shown(compare(base, table(at(long, 0.9), failed(case("sdpa", batch=13)))), width=width)
+    assert max(map(len, said.splitlines())) <= width
+    assert "…" not in said
+    assert re.search("^newly failing ", said, re.MULTILINE)
+    assert "adapts" in "".join(said.split())
+
+
+def test_rows_of_the_quick_sweep_take_one_line_at_80_columns() -> None:
+    """The longest point and implementation that we ship fit beside a change and two times."""
+    points: list[dict[str, Any]] = [
+        {},
+        {"batch": 13, "num_tokens": 100, "token_len": 49, "channels": 64, "num_heads": 4},
+        {"num_tokens": 1024, "num_heads": 12, "channels": 768, "token_len": 768},
+    ]
+    base = table(*(at(case("compiled_eager", **one), 1.0, latency_s=0.127) for one in points))
+    new = table(*(at(case("compiled_eager", **one), 0.9, latency_s=0.0181) for one in points))
+    said = shown(compare(base, new), width=80).splitlines()
+    assert sum(line.startswith("slower") and line.endswith("127 ms 18.1 ms") for line in said) == 3
+
+
+def test_colours_are_for_terminals_only() -> None:
+    """Plain output holds no ANSI codes and the same words."""
+    coloured = rendered(render(Report(every_verdict())), width=120, colour=True)
+    plain = rendered(render(Report(every_verdict())), width=120)
+    assert LINES_OF_ANSI.search(coloured)
+    assert not LINES_OF_ANSI.search(plain)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == plain.split()
+
+
+def shown(comparison: pd.DataFrame | Report, width: int = 120) -> str:
+    """Return what a console without colours shows."""
+    report = comparison if isinstance(comparison, Report) else Report(comparison)
+    return rendered(render(report), width=width)
+
+
+def line_of(comparison: pd.DataFrame, word: str) -> str:
+    """Return the first line of the table that holds the word."""
+    return next(line for line in shown(comparison).partition("\nverdict ")[2].splitlines() if word in line)
+
+
+def titles(text: str) -> list[str]:
+    """Return the headings of the table."""
+    return next(line.split() for line in text.splitlines() if line.startswith("verdict "))

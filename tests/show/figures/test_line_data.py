@@ -1,0 +1,138 @@
+"""From the table to what a picture shows."""
+
+import math
+
+from bench.analyse.series import CHANNELS, HEADS, TOKENS
+from bench.plan.case import Case
+from bench.plan.sweep import load_sweep
+from bench.show.figures.line_data import LATENCY, QUANTITIES, Failure, Picture, pictures
+from tests.examples import point
+from tests.show.example_results import Fate, quick, results
+
+FOUR = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
+OOM: dict[Case, Fate] = {Case(FOUR[2], "eager"): ("oom", ""), Case(FOUR[3], "eager"): ("oom", "")}
+
+
+def tokens(fates: dict[Case, Fate] | None = None) -> list[Picture]:
+    """Return the pictures of three implementations at four token counts."""
+    return list(pictures(results([Case(at, name) for at in FOUR for name in ("eager", "sdpa", "online")], fates)))
+
+
+def test_the_shipped_sweep_has_its_pictures() -> None:
+    """`quick` shows tokens, heads (also at the article's shape) and channels."""
+    shown = [(picture.quantity.name, picture.axis.name) for picture in pictures(quick())]
+    assert sorted(shown) == [
+        ("latency", "channels"),
+        ("latency", "heads"),
+        ("latency", "heads"),
+        ("latency", "tokens"),
+        ("memory", "tokens"),
+        ("speedup", "channels"),
+        ("speedup", "heads"),
+        ("speedup", "heads"),
+        ("speedup", "tokens"),
+    ]
+
+
+def test_names_are_stable_and_say_what_is_fixed() -> None:
+    """A picture's name doesn't depend on what else was measured."""
+    own, among = tokens()[0].name, [picture.name for picture in pictures(quick())]
+    assert own == "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1"
+    assert own in among
+    assert len(among) == len(set(among))
+
+
+def test_the_token_length_follows_the_channels() -> None:
+    """Along the channels of `quick` the token length changes too: it is one series all the same."""
+    (picture,) = [each for each in pictures(quick()) if (each.quantity, each.axis) == (LATENCY, CHANNELS)]
+    assert picture.xs == (96, 192, 384, 768)
+    assert "c" not in {word[0] for word in picture.name.split("-b8-")[1].split("-")}
+
+
+def test_a_fixed_token_length_makes_a_series_of_its_own() -> None:
+    """Points that keep their token length are not mixed with those where it follows."""
+    points = [point(token_len=width or channels, channels=channels) for width in (0, 49) for channels in (96, 192, 384)]
+    found = [each for each in pictures(results([Case(at, "eager") for at in points])) if each.axis is CHANNELS]
+    assert {each.point.token_len == 49 for each in found} == {True, False}
+
+
+def test_every_implementation_has_a_line() -> None:
+    """All that was measured is drawn, but the baseline's speed-up, which is 1."""
+    latency, speedup, memory = tokens()
+    assert [line.implementation for line in latency.lines] == ["eager", "sdpa", "online"]
+    assert [line.implementation for line in speedup.lines] == ["sdpa", "online"]
+    assert [line.implementation for line in memory.lines] == ["eager", "sdpa", "online"]
+    assert (latency.quantity, speedup.quantity, memory.quantity) == (
+        LATENCY,
+        QUANTITIES["speedup"],
+        QUANTITIES["peak_bytes"],
+    )
+
+
+def test_a_line_has_a_gap_where_its_row_failed() -> None:
+    """A failed row has no value, and stands among the failures with its status."""
+    latency = tokens(OOM)[0]
+    assert [math.isnan(value) for value in latency.lines[0].values] == [False, False, True, True]
+    assert latency.failures == (Failure("eager", "oom", (577, 1024)),)
+
+
+def test_what_never_succeeded_is_a_failure_and_no_line() -> None:
+    """An implementation without a single time is in the picture all the same."""
+    latency = tokens({Case(at, "sdpa"): ("unsupported", "") for at in FOUR})[0]
+    assert [line.implementation for line in latency.lines] == ["eager", "online"]
+    assert [failure.implementation for failure in latency.failures] == ["sdpa"]
+
+
+def test_without_the_baseline_there_are_no_speed_ups() -> None:
+    """Latency and memory are drawn where the baseline failed everywhere."""
+    shown = tokens({Case(at, "eager"): ("crashed", "") for at in FOUR})
+    assert [picture.quantity.name for picture in shown] == ["latency", "memory"]
+
+
+def test_one_place_is_no_series() -> None:
+    """A single point has no picture."""
+    assert list(pictures(results([Case(point(), "eager")]))) == []
+
+
+def test_nothing_measured_has_no_picture() -> None:
+    """A table in which all failed has none."""
+    assert tokens({Case(at, name): ("error", "") for at in FOUR for name in ("eager", "sdpa", "online")}) == []
+
+
+def test_pairs_are_drawn_where_nothing_longer_is() -> None:
+    """Two places are a picture of their own, but not beside a real series of the same setting."""
+    pair = [point(num_heads=number) for number in (1, 4)]
+    alone = pictures(results([Case(at, "eager") for at in pair]))
+    assert [picture.axis for picture in alone] == [HEADS]
+    grid = [point(num_tokens=n, num_heads=h) for n in (197, 577) for h in (1, 3, 6)]
+    beside = [*grid, *(point(num_tokens=n) for n in (50, 1024))]
+    drawn = {
+        picture.point.num_heads
+        for picture in pictures(results([Case(at, "eager") for at in beside]))
+        if picture.axis is TOKENS
+    }
+    assert drawn == {6}
+
+
+def test_two_allocators_are_drawn_together_and_each_alone() -> None:
+    """Where a sweep has both, latency and speed-up have a picture with a line for each allocator as well."""
+    points = [point(num_tokens=n, allocator=name) for name in ("retained", "system") for n in (50, 197, 577)]
+    found = list(pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")])))
+    together = [picture for picture in found if picture.by_allocator]
+    assert [[line.label for line in picture.lines] for picture in together] == [
+        ["eager, retained", "sdpa, retained", "eager, system", "sdpa, system"],
+        ["sdpa, retained", "sdpa, system"],
+    ]
+    assert together[0].name == "latency-tokens-allocator-vit-cpu-float32-inference-b8-c384-h6-t1"
+    assert len({picture.name for picture in found}) == len(found) == 3 * 2 + 2
+
+
+def test_one_allocator_has_no_picture_of_allocators() -> None:
+    """What most sweeps hold is drawn once."""
+    assert not any(picture.by_allocator for picture in tokens())
+
+
+def test_the_widest_sweep_has_a_number_of_pictures_that_one_can_look_at() -> None:
+    """`full` has series of tokens, heads and channels in three modes, and none of its accidental pairs."""
+    names = {picture.name for picture in pictures(results(load_sweep("full").cases(), processes=1))}
+    assert len(names) <= 50

@@ -1,0 +1,111 @@
+"""Where an axis ends and where its ticks stand."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bench.show.figures import log_axis
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (4e-3, 3.2e-1, [5e-3, 1e-2, 2e-2, 5e-2, 1e-1, 2e-1]),
+        (2.2e-2, 1.15e-1, [3e-2, 5e-2, 7e-2, 1e-1]),
+        (0.9, 1.45, [0.9, 1.0, 1.1, 1.2, 1.3, 1.4]),
+        (1e-3, 4.0, [1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0]),
+    ],
+)
+def test_decimal_ticks_are_round_numbers(low: float, high: float, ticks: list[float]) -> None:
+    """Four to eight round numbers mark an axis, however long or short it is."""
+    assert log_axis.decimal(low, high) == pytest.approx(ticks)
+
+
+@pytest.mark.parametrize("span", [1.1, 1.3, 1.5, 1.8, 2, 2.7, 4, 6, 9, 30, 300, 1e5])
+@pytest.mark.parametrize("low", [3.3e-7, 1.02, 1.5, 2.4e6, 7.9])
+def test_decimal_ticks_reach_the_ends(low: float, span: float) -> None:
+    """No third of an axis is without a tick at either end: what is drawn there can be read off."""
+    ticks = log_axis.decimal(low, low * span)
+    assert math.log(ticks[0] / low) < math.log(span) / 3
+    assert math.log(low * span / ticks[-1]) < math.log(span) / 3
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.56, 1.79, [0.6, 0.8, 1, 1.25, 1.5, 1.75]),
+        (0.95, 1.05, [0.96, 0.98, 1, 1.02, 1.04]),
+        (0.98, 1.6, [1, 1.2, 1.4, 1.6]),
+        (0.02, 1.02, [0.03, 0.1, 0.3, 1]),
+    ],
+)
+def test_ratios_are_marked_about_1(low: float, high: float, ticks: list[float]) -> None:
+    """Each side has round ratios of its own, however unlike the sides are."""
+    assert log_axis.ratios(low, high) == pytest.approx(ticks)
+
+
+@given(st.floats(0.01, 0.99), st.floats(1.01, 100))
+def test_each_side_of_1_that_has_room_has_two_ratios(low: float, high: float) -> None:
+    """A side of a quarter of the axis has two ticks, one of them in its outer half, and none touch."""
+    assume(high / low >= log_axis.LEAST_SPAN)
+    ticks, span = log_axis.ratios(low, high), math.log(high / low)
+    assert 1 in ticks
+    assert all(low <= tick <= high for tick in ticks)
+    assert all(math.log(b / a) > 0.049 * span for a, b in itertools.pairwise(ticks))
+    for end in (low, high):
+        logs = [abs(math.log(tick)) for tick in ticks if min(end, 1) <= tick <= max(end, 1) and tick != 1]
+        if abs(math.log(end)) > span / 4:
+            assert len(logs) >= 2
+            assert max(logs) > abs(math.log(end)) / 2
+
+
+def test_binary_ticks_are_powers_of_two() -> None:
+    """Memory is marked at powers of two, further apart on a longer axis."""
+    assert log_axis.binary(2.1e6, 5e8) == [2.0**power for power in range(22, 29)]
+    assert log_axis.binary(2**10, 2**30) == [2.0**power for power in range(12, 31, 3)]
+
+
+def test_a_short_axis_of_memory_is_marked_in_steps_of_its_unit() -> None:
+    """Between 11 and 12 MiB there is no power of two."""
+    ticks = log_axis.binary(11 * 2**20, 12 * 2**20)
+    assert len(ticks) >= 4
+    assert all(tick / 2**20 * 5 == pytest.approx(round(tick / 2**20 * 5)) for tick in ticks)
+
+
+@pytest.mark.parametrize("span", [1.1, 1.2, 1.5, 2, 4, 9, 30, 300, 1e5, 1e9])
+@pytest.mark.parametrize("low", [3.3e-7, 1.0, 777.0, 2.4e6])
+def test_every_axis_has_ticks_inside(low: float, span: float) -> None:
+    """No axis is without ticks, and none has so many that they can't be read."""
+    for find in (log_axis.decimal, log_axis.binary):
+        ticks = find(low, low * span)
+        assert 2 <= len(ticks) <= 12
+        assert all(low <= tick <= low * span for tick in ticks)
+        assert ticks == sorted(set(ticks))
+
+
+def test_limits_hold_values_and_their_intervals() -> None:
+    """The axis leaves room around all that is drawn, and passes over what is missing."""
+    low, high = log_axis.limits([1.0, 2.0, math.nan], [0.9, math.nan], [2.2, math.nan])
+    assert 0.8 < low < 0.9
+    assert 2.2 < high < 2.5
+
+
+def test_a_wild_interval_does_not_flatten_the_lines() -> None:
+    """An interval over three decades widens the axis by half at most, margins apart."""
+    low, high = log_axis.limits([1.0, 2.0], [1e-3], [1e3])
+    assert 0.5 < low < 1 / 1.5
+    assert 3 < high < 4
+
+
+def test_equal_values_stand_on_an_axis_that_magnifies_no_noise() -> None:
+    """The axis of a constant still spans ten per cent."""
+    low, high = log_axis.limits([1.0, 1.0], [], [])
+    assert high / low >= log_axis.LEAST_SPAN
+
+
+def test_labels_that_would_touch_are_left_out() -> None:
+    """The first in order are kept, and each of the rest only where there is room."""
+    assert log_axis.spaced([0, 1, 1.2, 3], [0.5] * 4, order=[3, 0, 2, 1]) == [0, 2, 3]

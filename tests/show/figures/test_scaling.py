@@ -1,0 +1,195 @@
+"""The picture of how a series grows."""
+
+import functools
+import itertools
+import math
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bench.analyse.scaling import Scaling
+from bench.analyse.summary import summarise
+from bench.plan.case import Case
+from bench.show.figures import catalogue, scaling_panels
+from bench.show.figures.line_axes import AXES_WIDTH, LEFT
+from bench.show.figures.scaling import figure, name
+from bench.show.terminal import scaling
+from bench.store.table import load
+from tests.examples import point
+from tests.show.example_results import quick, record, results
+from tests.show.figures.legible import assert_legible, texts
+
+PUBLISHED = Path(__file__).parents[3] / "results" / "published"
+TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
+SECONDS = {"eager": (1e-3, 1e-4, 4e-7), "sdpa": (9e-3, 1e-4, 2e-7), "online": (60e-3, 1e-4, 1e-7)}
+"""The coefficients of three that lead one after the other: at 200 and at 714 tokens their curves meet."""
+
+
+@functools.cache
+def changing(processes: int = 3) -> Scaling:
+    """Return a series of tokens along which the winner changes twice."""
+    return scaling.series(table(processes))[0]
+
+
+def table(processes: int = 3) -> pd.DataFrame:
+    """Return the results of that series."""
+    made = [
+        record(Case(at, which), process, None, a + b * at.num_tokens + c * at.num_tokens**2)
+        for at in TOKENS
+        for which, (a, b, c) in SECONDS.items()
+        for process in range(processes)
+    ]
+    return summarise(made, "eager")
+
+
+@functools.cache
+def sheets() -> list[Figure]:
+    """Return the pictures of `quick`, and those of a series with crossovers."""
+    return [figure(each) for each in (*scaling.series(quick()), changing(), changing(1))]
+
+
+def ids(made: Figure, kind: str) -> set[str]:
+    """Return what is drawn of a kind, by the name of what it shows."""
+    drawn = (str(line.get_gid()) for axes in made.axes for line in axes.lines)
+    return {gid.removeprefix(f"{kind} ") for gid in drawn if gid.startswith(f"{kind} ")}
+
+
+def test_latencies_curves_and_exponents_are_drawn_of_each() -> None:
+    """Every implementation has its marks, its curve, and marks of both exponents."""
+    made = figure(changing())
+    for kind in ("latency", "curve", "exponent of latency", "exponent of peak memory"):
+        assert ids(made, kind) == set(SECONDS)
+
+
+def times(made: Figure) -> Axes:
+    """Return the panel of latencies."""
+    return next(axes for axes in made.axes if axes.get_ylabel() == "time per call")
+
+
+def marks(made: Figure) -> dict[str, tuple[list[float], list[float]]]:
+    """Return where the marks of latencies stand, by implementation: their places and their values."""
+    found = {str(line.get_gid()): line for line in times(made).lines}
+    return {
+        name.removeprefix("latency "): (list(np.asarray(line.get_xdata())), list(np.asarray(line.get_ydata())))
+        for name, line in found.items()
+        if name.startswith("latency ")
+    }
+
+
+@pytest.mark.parametrize("run", ["quick-xeon-2core", "tokens-xeon-2core"])
+def test_the_height_of_a_mark_is_its_value(run: str) -> None:
+    """Read back from the picture, every mark of every series stands at the latency of its row in results.csv."""
+    for series in scaling.series(load(PUBLISHED / run)):
+        drawn = marks(figure(series))
+        rows = {(row["implementation"], row[series.axis.column]): row["latency_s"] for row in series.rows}
+        for implementation, (xs, ys) in drawn.items():
+            places = sorted(place for which, place in rows if which == implementation)
+            assert ys == [rows[implementation, place] for place in places]
+            nearest = [min(series.outcomes, key=lambda place: abs(math.log(place / x))) for x in xs]
+            assert nearest == places
+        assert sum(len(ys) for _, ys in drawn.values()) == len(rows)
+
+
+def test_bars_end_where_intervals_do() -> None:
+    """Read back from the picture, the bars are the intervals of the rows, no more and no fewer."""
+    series = scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0]
+    bars = [bar for found in times(figure(series)).collections for bar in found.get_segments()]  # type: ignore[attr-defined]
+    drawn = sorted((low, high) for (_, low), (_, high) in bars)
+    assert drawn == pytest.approx(
+        np.array(sorted((row["latency_low_s"], row["latency_high_s"]) for row in series.rows))
+    )
+
+
+def test_no_mark_hides_another() -> None:
+    """Marks of one place are apart on the page, by most of their size at least."""
+    made = figure(scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0])
+    axes = times(made)
+    found = [axes.transData.transform(at) for xs, ys in marks(made).values() for at in zip(xs, ys, strict=True)]
+    least = 0.8 * scaling_panels.MARKER_SIZE / 72 * made.dpi
+    assert all(math.dist(one, other) >= least for one, other in itertools.combinations(found, 2))
+
+
+def test_marks_that_overlap_none_stand_at_their_place() -> None:
+    """Three that lie far apart at a place are not moved, and nothing is shaded."""
+    far = [
+        record(Case(at, which), process, None, seconds * at.num_tokens)
+        for at in TOKENS
+        for which, seconds in (("eager", 1e-4), ("sdpa", 1e-5))
+        for process in range(3)
+    ]
+    made = figure(scaling.series(summarise(far, "eager"))[0])
+    assert all(xs == [at.num_tokens for at in TOKENS] for xs, _ in marks(made).values())
+    assert not times(made).patches
+
+
+def test_crossovers_are_marked_with_who_follows_whom() -> None:
+    """Each has a row above the latencies, and a rule through them."""
+    made = figure(changing())
+    assert ids(made, "crossover") == {"eager sdpa", "sdpa online"}
+    said = [text.get_text() for text in texts(made) if " → " in text.get_text()]
+    assert [text.split(" at ")[0] for text in said if " at " in text] == ["eager → sdpa", "sdpa → online"]
+
+
+def test_all_words_are_on_the_page_and_none_overlap() -> None:
+    """With crossovers and without, with one process and three, along tokens, heads and channels."""
+    for made in sheets():
+        assert_legible(made)
+
+
+def test_panels_share_their_horizontal_axis() -> None:
+    """Places stand below each other in every panel, and are named once."""
+    made = figure(changing())
+    width = made.get_size_inches()[0]
+    assert {round(axes.get_position().x0 * width, 6) for axes in made.axes} == {LEFT}
+    assert {round(axes.get_position().width * width, 6) for axes in made.axes} == {AXES_WIDTH}
+    assert len({axes.get_xlim() for axes in made.axes}) == 1
+    named = [axes for axes in made.axes if any(label.get_text() for label in axes.get_xticklabels())]
+    assert named == made.axes[-1:]
+
+
+def test_names_are_stable_and_say_what_is_fixed() -> None:
+    """A picture's name doesn't depend on what else was measured."""
+    own = name(changing())
+    assert own == "scaling-tokens-vit-cpu-float32-inference-b8-c384-h6-t1"
+    among = [name(each) for each in scaling.series(quick())]
+    assert own in among
+    assert len(among) == len(set(among)) == 4
+
+
+def test_a_png_and_an_svg_are_written_for_each_series(tmp_path: Path) -> None:
+    """The same table gives the same SVG, byte for byte, whatever the user's own style is."""
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "black"}):
+        one = catalogue.draw(tmp_path / "one", ["scaling"], results=table())
+    other = catalogue.draw(tmp_path / "other", ["scaling"], results=table())
+    assert [path.suffix for path in one] == [".png", ".svg"]
+    assert one[1].read_bytes() == other[1].read_bytes()
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize("places", [2, 3])
+def test_little_can_be_drawn_too(places: int, processes: int) -> None:
+    """Two places have no curve but lines, and one process has marks without bars."""
+    made = results([Case(at, name) for at in TOKENS[:places] for name in ("eager", "sdpa")], processes=processes)
+    (series,) = scaling.series(made)
+    assert ids(figure(series), "curve") == {"eager", "sdpa"}
+
+
+def test_what_was_measured_once_is_a_mark() -> None:
+    """Beside a series of its rivals, an implementation with a single place is in the picture."""
+    cases = [*(Case(at, "eager") for at in TOKENS), Case(TOKENS[1], "flex")]
+    (series,) = scaling.series(results(cases))
+    assert ids(figure(series), "latency") == {"eager", "flex"}
+
+
+def test_results_without_memory_have_no_panel_for_it() -> None:
+    """Where no peak was counted, there is no empty panel."""
+    table = results([Case(at, "eager") for at in TOKENS])
+    table["peak_bytes"] = table["peak_bytes"].where(table["peak_bytes"] < 0)
+    (series,) = scaling.series(table)
+    assert ids(figure(series), "exponent of latency") == {"eager"}
+    assert ids(figure(series), "exponent of peak memory") == set()

@@ -1,0 +1,273 @@
+"""The page of a run's profiles in a browser: no network, no mouse, two schemes of colours, a phone and paper."""
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from selenium.webdriver.common.keys import Keys
+
+from bench.show.report.page import write
+from tests.profiles import profile, stepwise
+from tests.show.report.browser import Browser, browser, missing
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
+
+READABLE = 4.5
+"""The contrast that WCAG asks of small text."""
+
+CONTRASTS = """
+const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const light = (colour) => {
+  const [r, g, b] = channels(colour).map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+};
+const ground = (element) => {
+  const own = getComputedStyle(element).backgroundColor;
+  return (channels(own)[3] ?? 1) ? own : element.parentElement ? ground(element.parentElement) : "rgb(255, 255, 255)";
+};
+const probe = document.body.appendChild(document.createElement("i"));
+const under = (element) => {
+  const box = element.parentElement.closest("svg.label, svg.letter");
+  if (!box) return ground(element.closest("div, section, details, body"));
+  probe.className = box.classList[1];
+  probe.style.background = "var(--c)";
+  return getComputedStyle(probe).backgroundColor;
+};
+return [...document.querySelectorAll("body *")]
+  .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) && e.checkVisibility())
+  .filter((e) => !e.closest(".hidden, script, style, title, desc"))
+  .map((e) => {
+    const { color, fill } = getComputedStyle(e);
+    const [a, b] = (e instanceof SVGElement ? [fill, under(e)] : [color, ground(e)]).map(light);
+    return [e.tagName + " " + e.textContent.trim().slice(0, 30), Math.max(a, b) / Math.min(a, b)];
+  });
+"""
+"""What can be read, and its contrast with what lies under it."""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a few cases of two points, one of them in stages and training."""
+    kernel = "void kernel<" + "float, " * 99 + ">"
+    profiles = [
+        stepwise(mode="train"),
+        profile("eager"),
+        profile(num_tokens=577),
+        profile(kernel, num_tokens=577),
+    ]
+    return write(profiles, tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Return a browser for all tests of this file."""
+    with browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_everything_is_there_and_nothing_complains(chromium: Browser, page: Path, dark: bool) -> None:
+    """Tables have rows, pictures have a size and boxes, and the console is silent."""
+    chromium.complaints()
+    chromium.open(page, dark=dark)
+    chromium.one("#open-all").click()
+
+    for table in chromium.all("table"):
+        assert len(table.find_elements("css selector", "tbody tr")) > 0
+    pictures = chromium.all("svg[role=img]")
+    assert len(pictures) == 9
+    for picture in pictures:
+        assert picture.is_displayed()
+        assert picture.size["width"] > 300
+        assert len(picture.find_elements("css selector", "rect, path")) > 1
+    assert chromium.complaints() == []
+
+
+def test_the_first_case_is_open_and_its_list_leads_to_the_others(chromium: Browser, page: Path) -> None:
+    """A link of the list opens its case, with the keyboard alone."""
+    chromium.open(page)
+    assert [case.get_attribute("open") is not None for case in chromium.all("details.case")] == [True, *[False] * 3]
+
+    link = chromium.tab_to("nav section:last-of-type a")
+    target = chromium.one(link.get_attribute("hash") or "")
+    assert target.get_attribute("open") is None
+    chromium.press(Keys.ENTER)
+    assert target.get_attribute("open") is not None
+
+
+def test_a_case_opens_and_closes_with_the_keyboard(chromium: Browser, page: Path) -> None:
+    """Tab reaches its heading, Enter opens and closes it."""
+    chromium.open(page)
+    assert chromium.press(Keys.TAB).text == "Skip to the cases"
+    summary = chromium.tab_to("details.case:not([open]) > summary")
+    case = summary.find_element("xpath", "..")
+    summary.send_keys(Keys.ENTER)
+    assert case.get_attribute("open") is not None
+    summary.send_keys(Keys.ENTER)
+    assert case.get_attribute("open") is None
+
+
+def test_a_heading_sorts_its_table_with_the_keyboard(chromium: Browser, page: Path) -> None:
+    """Enter on a heading's button sorts by that column, again the other way round, and says so."""
+    chromium.open(page)
+
+    def bytes_in_order() -> list[float]:
+        cells = chromium.all("details[open] .sortable tbody .allocated")
+        return [float(cell.get_attribute("data-v") or "") for cell in cells]
+
+    chromium.tab_to(".sortable th:nth-of-type(5) button")
+    before = bytes_in_order()
+    chromium.press(Keys.ENTER)
+    heading = chromium.one("details[open] .sortable th:nth-of-type(5)")
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert bytes_in_order() == sorted(before, reverse=True)
+    chromium.press(Keys.ENTER)
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert bytes_in_order() == sorted(before)
+    assert before != sorted(before)
+    assert (
+        len(chromium.all("details[open] .sortable [aria-sort=ascending], [open] .sortable [aria-sort=descending]")) == 1
+    )
+
+
+def test_shares_and_names_sort_by_what_they_mean(chromium: Browser, page: Path) -> None:
+    """Shares sort as numbers, names by the alphabet."""
+    chromium.open(page)
+    chromium.tab_to(".sortable th:nth-of-type(1) button")
+    chromium.press(Keys.ENTER)
+    names = [cell.text for cell in chromium.all("details[open] .sortable tbody th")]
+    assert names == sorted(names, key=str.lower)
+    chromium.tab_to(".sortable th:nth-of-type(3) button")
+    chromium.press(Keys.ENTER)
+    shares = [float(cell.text.rstrip("%")) for cell in chromium.all("details[open] .sortable tbody .share")]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_a_timeline_is_explored_with_the_keyboard(chromium: Browser, page: Path) -> None:
+    """With the focus on it, arrows move from span to span, and each is told with its time and share."""
+    chromium.open(page)
+    chromium.one("#open-all").click()
+    timeline = chromium.tab_to(".explore[aria-label]")
+    readout = chromium.one(f"#{timeline.get_attribute('aria-describedby')}")
+    first = readout.text
+    assert all(word in first for word in ("ms", "%"))
+    chromium.press(Keys.ARROW_RIGHT)
+    second = readout.text
+    assert second != first
+    chromium.press(Keys.ARROW_LEFT)
+    assert readout.text == first
+    chromium.press(Keys.END)
+    assert len(chromium.all(".explore .chosen")) == 1
+    assert readout.text not in (first, second)
+
+
+def test_a_step_down_leads_to_what_a_stage_called(chromium: Browser, page: Path) -> None:
+    """From the stage `scores` an arrow leads down to its product, and one up back to it."""
+    chromium.open(page)
+    chromium.one("#open-all").click()
+    staged = next(area for area in chromium.all(".explore") if "stages" in (area.get_attribute("textContent") or ""))
+    readout = chromium.one(f"#{staged.get_attribute('aria-describedby')}")
+    staged.send_keys(*[Keys.ARROW_RIGHT] * 3)
+    assert readout.text.startswith("scores · 2.00 ms")
+    staged.send_keys(Keys.ARROW_DOWN)
+    assert readout.text.startswith("aten::bmm · 1.96 ms")
+    assert readout.text.endswith("scores")
+    staged.send_keys(Keys.ARROW_UP)
+    assert readout.text.startswith("scores · 2.00 ms")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_blocks_are_seen_in_the_colour_of_their_stage(chromium: Browser, page: Path, dark: bool) -> None:
+    """Nothing is drawn over the bands of the largest blocks but the outline of them all."""
+    chromium.open(page, dark=dark)
+    chart = chromium.one("details[open] .memory svg[role=img]")
+    bands = chart.find_elements("css selector", ".band")
+    colours = {tuple(map(int, re.findall(r"\d+", band.value_of_css_property("fill"))[:3])) for band in bands}
+    assert len(colours) > 3
+    picture = Image.open(io.BytesIO(chart.screenshot_as_png)).convert("RGB")
+    counted = {colour: count for count, colour in picture.getcolors(1 << 24) or []}
+    assert all(counted.get(colour, 0) > 50 for colour in colours)
+
+
+def test_words_leave_only_the_cases_that_have_them(chromium: Browser, page: Path) -> None:
+    """The field hides what doesn't have all its words, in the list and beside it, and says how many are left."""
+    chromium.open(page)
+    field = chromium.one("#filter")
+    field.send_keys("SDPA n=577")
+    assert [item.text.split()[0] for item in chromium.all("nav li") if item.is_displayed()] == ["sdpa"]
+    assert len([case for case in chromium.all("details.case") if case.is_displayed()]) == 1
+    assert len([point for point in chromium.all(".point") if point.is_displayed()]) == 1
+    assert chromium.one("#found").text == "1 of 4 cases"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_words_can_be_read(chromium: Browser, page: Path, dark: bool) -> None:
+    """All words have a contrast of 4.5 with what lies under them, those in pictures too."""
+    chromium.open(page, dark=dark)
+    chromium.one("#open-all").click()
+    contrasts = chromium.run(CONTRASTS)
+    assert len(contrasts) > 200
+    assert [each for each in contrasts if each[1] < READABLE] == []
+
+
+def test_dark_is_dark(chromium: Browser, page: Path) -> None:
+    """The scheme that somebody prefers decides on ground and words."""
+    ground = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).reduce((a, b) => a + Number(b), 0)"
+    chromium.open(page)
+    light = chromium.run(ground)
+    chromium.open(page, dark=True)
+    assert light > 700
+    assert chromium.run(ground) < 100
+
+
+@pytest.mark.parametrize("width", [400, 700, 1040, 1120])
+def test_nothing_scrolls_sideways(chromium: Browser, page: Path, width: int) -> None:
+    """On a phone, a tablet and a screen everything fits, and labels stay within their boxes."""
+    chromium.open(page, width=width)
+    chromium.one("#open-all").click()
+    assert chromium.run("return document.documentElement.scrollWidth <= innerWidth")
+    tables = chromium.run(
+        "return [...document.querySelectorAll('table')].map((t) => t.getBoundingClientRect().right <= innerWidth)"
+    )
+    assert all(tables)
+
+
+def test_no_label_is_cut(chromium: Browser, page: Path) -> None:
+    """What is written in a box ends within it, on a phone too, and after the window has changed its size."""
+    chromium.open(page, width=400)
+    chromium.one("#open-all").click()
+    for _ in range(2):
+        chromium.run("dispatchEvent(new Event('resize'))")
+    places = chromium.run(
+        """return [...document.querySelectorAll("svg.label:not(.unfit)")].map((label) => {
+          const box = label.previousElementSibling.getBoundingClientRect();
+          const text = label.firstElementChild.getBoundingClientRect();
+          return [label.textContent, text.left - box.left, box.right - text.right];
+        })"""
+    )
+    assert len(places) > 2
+    assert [place for place in places if min(place[1:]) < 0] == []
+    assert len(chromium.all("svg.label.unfit")) > 3
+
+
+def test_paper_has_every_case_and_the_screen_keeps_its_state(chromium: Browser, page: Path) -> None:
+    """A PDF comes out that has as many pages whether or not the cases are open, and closed ones are closed again."""
+    chromium.open(page)
+    printed = chromium.printed()
+    assert printed.startswith(b"%PDF")
+    assert len([case for case in chromium.all("details.case") if case.get_attribute("open") is not None]) == 1
+
+    chromium.one("#open-all").click()
+    opened = chromium.printed()
+    assert printed.count(b"/Type /Page\n") == opened.count(b"/Type /Page\n") > 3
+
+
+def test_a_shortened_name_is_whole_when_pointed_at(chromium: Browser, page: Path) -> None:
+    """What a link shows shortened is its title in full, and it leads to where that stands."""
+    chromium.open(page)
+    for link in chromium.all("a.long"):
+        assert link.get_attribute("title") == chromium.one(link.get_attribute("hash") or "").text

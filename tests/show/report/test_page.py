@@ -1,0 +1,245 @@
+"""A run's profiles as one page."""
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from bench.plan.errors import WrongRequest
+from bench.show.report.page import MOST_SPANS, page, write
+from bench.store.profile import KERNEL, OPERATOR, Block, Operator, Profile, Span
+from tests.profiles import MIB, profile, stepwise
+
+TEMPLATED = "void at::native::elementwise_kernel<4, " + "at::native::Functor<float, " * 30 + ">>>(int, char*)"
+HOSTILE = "<script>alert('x')</script>\" onload=\"alert(1)"
+
+
+class Page(HTMLParser):
+    """The elements and words of a page; an element that is closed twice or never is a fault."""
+
+    VOID = frozenset({"meta", "link", "input", "wbr"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element without content."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note that an element ends, which must be the last that began."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Note what can be read."""
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """All that can be read, with single spaces."""
+        return " ".join(" ".join(self.words).split())
+
+    def every(self, tag: str) -> list[dict[str, str | None]]:
+        """Return the attributes of all elements of a kind."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def drawn(*profiles: Profile) -> Page:
+    """Return the page of these profiles."""
+    return Page(page(profiles, "a run"))
+
+
+def on_gpu(*, name: str = "aten::mul", kernel: str = "gemm", spans: int = 0) -> Profile:
+    """Return the profile of a case whose one operator launches one kernel."""
+    operators = (Operator(name, 2, 1e-3, 3 * MIB, device_s=4e-3, kernels=(kernel,)),)
+    found = tuple(Span(kernel, KERNEL, "stream 7", 0, i * 1e-5, 1e-5) for i in range(spans))
+    return dataclasses.replace(profile(operators=operators, device="cuda", timing="device-cold"), spans=found)
+
+
+def large(number: int) -> Profile:
+    """Return a training call as long as real ones get: hundreds of spans, blocks, and operators with long names."""
+    spans = tuple(
+        Span(f"aten::some_operator_with_a_name_{i % 60}", OPERATOR, "host", i % 7, i * 1e-5, 1e-4) for i in range(700)
+    )
+    blocks = tuple(
+        Block((i % 9 + 1) * MIB, f"aten::operator_{i % 30}", "scores", i * 1e-5, i * 1e-5 + 1e-3) for i in range(400)
+    )
+    operators = tuple(
+        Operator(f"aten::operator_{i}", 3.5, 1e-4, MIB, 2e-4, 1e9, (f"void kernel_{i}<{'float, ' * 80}>",))
+        for i in range(80)
+    )
+    made = stepwise(mode="train", num_tokens=100 + number)
+    return dataclasses.replace(made, spans=(*made.spans, *spans), blocks=blocks, operators=operators)
+
+
+def test_a_case_is_told_in_full() -> None:
+    """Point, latency, overhead, stages, residual, timeline, memory, peak and operators of a case are all there."""
+    text = drawn(stepwise()).text
+
+    assert "vit · float32 · inference · B=8 · N=197 · C=384 · H=6 · 1 thread" in text
+    assert "Latency 10.5 ms; under the profiler 11.0 ms (+5.0%)" in text
+    assert "The stages take 10.3 ms of the whole 10.5 ms; the residual is 200 µs (+1.9%)." in text
+    assert "The N² stages take 53% of the time of all stages." in text
+    for heading in ("Stages", "Timeline of one call", "Memory over the same call", "The peak explained", "Operators"):
+        assert heading in text
+
+
+def test_the_peak_is_explained_in_words() -> None:
+    """When it is, how much is alive, and where most of it was allocated."""
+    blocks = (
+        Block(6 * MIB, "aten::bmm", "scores", 1e-3, None),
+        Block(3 * MIB, "aten::_softmax", "softmax", 2e-3, 4e-3),
+        Block(1 * MIB, "aten::mm", "qkv projection", 0.0, None),
+        Block(9 * MIB, "aten::mm", "qkv projection", 5e-4, 8e-4),
+    )
+    text = drawn(dataclasses.replace(stepwise(), blocks=blocks)).text
+    assert "At its peak, 500 µs into the call, 10.0 MiB are alive in 2 blocks." in text
+
+    text = drawn(dataclasses.replace(stepwise(), blocks=blocks[:3])).text
+    assert "At its peak, 2.00 ms into the call, 10.0 MiB are alive in 3 blocks." in text
+    assert "allocated in scores (60%), softmax (30%) and qkv projection (10%), 90% of it in the N² stages." in text
+
+
+@pytest.mark.parametrize(("profiled", "warned"), [(1.19, False), (1.21, True)])
+def test_much_overhead_is_a_warning(profiled: float, warned: bool) -> None:
+    """Above a fifth, the page says that times aren't to be trusted."""
+    slow = dataclasses.replace(profile(), timed_s=1.0, profiled_s=profiled)
+    assert ("trust counts, bytes and the order of operators, not their times" in drawn(slow).text) == warned
+
+
+def test_a_residual_below_zero_is_explained() -> None:
+    """Stages are timed under the profiler, the whole is not, so their sum may be more."""
+    text = drawn(stepwise(residual_s=-0.5e-3)).text
+    assert "the residual is -500 µs" in text
+    assert "It is below zero because stages are timed under the profiler" in text
+
+
+def test_training_shows_both_directions() -> None:
+    """Forward and backward stages stand in groups of their own, each with its time."""
+    text = drawn(stepwise(mode="train")).text
+    assert text.index("forward, 10.3 ms") < text.index("backward, 10.3 ms")
+
+
+def test_a_case_without_stages_spans_or_blocks_says_so() -> None:
+    """What a profile doesn't have is not an empty picture."""
+    found = drawn(dataclasses.replace(profile(), spans=(), blocks=()))
+    assert "No call was kept whole." in found.text
+    assert "This call allocated nothing." in found.text
+    assert found.every("svg") == []
+
+
+def test_a_gpu_has_its_own_times_and_kernels() -> None:
+    """On a GPU the table is led by the device's time, and names what each operator launched."""
+    text = drawn(on_gpu(kernel="sgemm_128x64_tn")).text
+    assert "GPU time" in text
+    assert "host self time" in text
+    assert "sgemm_128x64_tn" in text
+    assert "GPU time" not in drawn(profile()).text
+
+
+def test_cases_are_grouped_by_point_fastest_first() -> None:
+    """The list has a heading for what differs between points, and under it the implementations by latency."""
+    slow, quick = stepwise(num_tokens=577), profile(num_tokens=577)
+    text = drawn(slow, profile("eager", num_tokens=50), quick).text
+    listed = text[: text.index("vit ·")]
+    places = [listed.index(word) for word in ("N=577", "sdpa", "stepwise", "N=50", "eager")]
+    assert places == sorted(places)
+
+
+def test_long_names_are_short_where_they_are_many_and_whole_once() -> None:
+    """A kernel of a thousand characters is a link to its full name, which stands once in the page."""
+    found = drawn(on_gpu(kernel=TEMPLATED, spans=50), on_gpu(kernel=TEMPLATED))
+    assert found.text.count(TEMPLATED) == 1
+    assert found.text.count("elementwise_kernel<…>") > 50
+    (target,) = {link["href"] for link in found.every("a") if link.get("class") == "long"}
+    assert target is not None
+    assert target.removeprefix("#") in [item.get("id") for item in found.every("li")]
+
+
+@pytest.mark.parametrize("where", ["operator", "kernel", "span", "block", "implementation", "title"])
+def test_a_hostile_name_is_only_text(where: str) -> None:
+    """Whatever somebody calls a kernel, a stage or a run, it is read and never executed."""
+    made = {
+        "operator": on_gpu(name=HOSTILE),
+        "kernel": on_gpu(kernel=HOSTILE),
+        "span": dataclasses.replace(profile(), spans=(Span(HOSTILE, OPERATOR, HOSTILE, 0, 0.0, 1.0),)),
+        "block": dataclasses.replace(profile(), blocks=(Block(MIB, HOSTILE, HOSTILE, 0.0, None),)),
+        "implementation": profile(HOSTILE),
+    }.get(where, profile())
+    found = Page(page([made], HOSTILE if where == "title" else "a run"))
+    assert "<script>alert('x')</script>" in found.text
+    assert len(found.every("script")) == 1
+    assert not any("onload" in attributes for _, attributes in found.elements)
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    """The page is one file: it refers to no other, and forbids the browser to load any."""
+    text = page([stepwise(), profile()], "a run")
+    assert not re.search(r"""(src|href)="(?!#|data:)|url\(|@import|https?:""", text)
+    policies = [meta.get("content") or "" for meta in Page(text).every("meta")]
+    assert any(policy.startswith("default-src 'none'") for policy in policies)
+
+
+def test_every_picture_has_a_name() -> None:
+    """A picture is an image to those who can't see it, and an element of the page names it."""
+    found = drawn(stepwise(mode="train"), profile())
+    names = {attributes.get("id") for tag, attributes in found.elements if tag in ("title", "desc")}
+    pictures = [picture for picture in found.every("svg") if picture.get("role")]
+    assert len(pictures) == 5
+    for picture in pictures:
+        assert picture["role"] == "img"
+        assert set((picture["aria-labelledby"] or "").split()) <= names
+
+
+def test_no_two_elements_share_an_identity() -> None:
+    """Links and labels reach what they mean."""
+    found = drawn(stepwise(), profile(), stepwise(num_tokens=577))
+    identities = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    assert len(identities) == len(set(identities))
+
+
+@pytest.mark.slow
+def test_a_page_of_36_training_cases_is_below_2_megabytes() -> None:
+    """Timelines of many cases are drawn in fewer spans, and the page says how many were left out."""
+    text = page([large(number) for number in range(36)], "a run")
+    assert len(text.encode()) < 2_000_000
+    assert re.search(r"\d+ spans are too short to be drawn", text)
+
+
+def test_a_single_case_is_drawn_in_more_detail() -> None:
+    """A timeline alone on its page has as many spans as can be told apart."""
+    assert len([box for box in drawn(large(0)).every("rect") if "width" in box]) > MOST_SPANS
+
+
+def test_the_page_lies_in_its_run(tmp_path: Path) -> None:
+    """It is a file of the run, called by its name."""
+    path = write([profile()], tmp_path)
+    assert path.parent == tmp_path
+    assert f"Profiles of {tmp_path.name}" in path.read_text(encoding="utf-8")
+
+
+def test_no_profiles_are_a_wrong_request(tmp_path: Path) -> None:
+    """Without profiles the error says how to make some."""
+    with pytest.raises(WrongRequest, match=r"has no profiles; python -m bench profile"):
+        write([], tmp_path)
+
+
+def test_a_page_that_cannot_be_written_is_a_wrong_request(tmp_path: Path) -> None:
+    """A folder that isn't there is named with the reason."""
+    with pytest.raises(WrongRequest, match=r"cannot write .*profile\.html \(No such file"):
+        write([profile()], tmp_path / "nowhere")

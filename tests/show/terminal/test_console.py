@@ -1,0 +1,22 @@
+"""A stamp stands on every line, also on those that the console's edge makes."""
+
+import pytest
+from rich.console import Group
+from rich.text import Text
+
+from bench.show.terminal.console import Stamped, rendered
+
+
+@pytest.mark.parametrize("width", [20, 40, 100])
+def test_every_line_begins_with_the_stamp(width: int) -> None:
+    """What is too long for the console is folded, and each of its lines is stamped."""
+    content = Group(Text("a line"), Text("a much longer line " * 4), Text("one\ntwo"), Text(""))
+    lines = rendered(Stamped(content, "STAMP", "red"), width=width).splitlines()
+    assert all(line.startswith("STAMP") for line in lines)
+    assert max(map(len, lines)) <= width
+    assert "".join(lines).replace("STAMP", "").replace(" ", "") == f"aline{'amuchlongerline' * 4}onetwo"
+
+
+def test_styles_of_the_content_stay() -> None:
+    """What is bold without a stamp is bold with it."""
+    assert "\x1b[1mbold\x1b[0m" in rendered(Stamped(Text("bold", "bold"), "STAMP", "red"), colour=True)

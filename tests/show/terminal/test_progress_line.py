@@ -1,0 +1,70 @@
+"""The line of a point."""
+
+import pandas as pd
+import pytest
+
+from bench.plan.case import Case
+from bench.show.terminal.progress_line import point_line
+from tests.examples import point
+from tests.show.example_results import Fate, results
+
+CASES = [Case(point(), name) for name in ("eager", "manual", "sdpa", "mha")]
+
+
+def rows(fates: dict[Case, Fate] | None = None) -> pd.DataFrame:
+    """Return the rows of one point."""
+    return results(CASES, fates)
+
+
+def test_a_point_ends_as_one_line_that_says_everything() -> None:
+    """Position, time left, the point, the winner, and each implementation's time and ratio, fastest first."""
+    line = point_line(3, 12, 130, rows(), "eager")
+    assert line.startswith("[ 3/12]  ~2m10s left vit float32 inference B=8 N=197 C=384 H=6 1 thread | winner: sdpa, ")
+    assert "x as fast as mha | sdpa " in line
+    times = line.split(" | ")[2:]
+    assert [time.split()[0] for time in times] == ["sdpa", "mha", "eager", "manual"]
+    assert times[0].endswith("x")
+    assert times[2].endswith("ms baseline")
+
+
+@pytest.mark.parametrize("colour", [False, True])
+def test_it_stays_one_line_however_long(colour: bool) -> None:
+    """Sixty implementations and a detail of several lines make no second line."""
+    cases = [Case(point(), f"package.module:kernel{number}") for number in range(60)]
+    table = results([CASES[0], *cases], {cases[0]: ("error", "first\nsecond")})
+    line = point_line(1, 1, None, table, "eager", colour=colour)
+    assert "\n" not in line
+    assert "kernel59" in line
+
+
+def test_a_failure_stands_in_the_line_with_its_status() -> None:
+    """What failed comes last, named with how it ended."""
+    line = point_line(1, 1, 0, rows({CASES[1]: ("oom", "")}), "eager")
+    assert line.endswith(" | manual oom")
+
+
+def test_a_point_whose_baseline_failed_has_times_without_ratios() -> None:
+    """Ratios that don't exist are left out."""
+    line = point_line(1, 1, 0, rows({CASES[0]: ("timeout", "")}), "eager")
+    assert "x |" not in line
+    assert "winner: sdpa" in line
+
+
+def test_a_point_where_all_failed_says_so() -> None:
+    """A line is said for a point without a single time."""
+    line = point_line(1, 1, 0, rows(dict.fromkeys(CASES, ("crashed", ""))), "eager")
+    assert "nothing was measured | eager crashed" in line
+
+
+def test_only_what_varies_is_said_where_that_is_known() -> None:
+    """What all points of a sweep share need not stand in every line."""
+    line = point_line(1, 2, None, rows(), "eager", varying={"num_tokens"})
+    assert line.startswith("[1/2] N=197 | ")
+
+
+def test_colour_is_there_only_where_it_is_wanted() -> None:
+    """A file gets no ANSI codes; a terminal gets the same words with them."""
+    fates: dict[Case, Fate] = {CASES[1]: ("oom", "")}
+    plain, coloured = (point_line(1, 1, 9, rows(fates), "eager", colour=colour) for colour in (False, True))
+    assert "\x1b" not in plain
+    assert "\x1b[31mmanual oom" in coloured

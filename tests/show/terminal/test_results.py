@@ -1,0 +1,278 @@
+"""What stands in the terminal."""
+
+import io
+import re
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from bench.analyse.summary import summarise
+from bench.plan.case import Case, Point
+from bench.show.terminal.console import console, rendered
+from bench.show.terminal.failures import failures
+from bench.show.terminal.listing import listing
+from bench.show.terminal.results import results as table_of
+from bench.store.record import Slots
+from tests.examples import point
+from tests.show.example_results import Fate, quick, record, results
+
+NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
+LONG = "RuntimeError: " + "the same reason at length, " * 8 + "end"
+
+
+def cases(at: Point) -> list[Case]:
+    """Return a few cases of a point."""
+    return [Case(at, name) for name in NAMES]
+
+
+def some(fates: dict[Case, Fate] | None = None) -> pd.DataFrame:
+    """Return results of two points."""
+    return results([*cases(point()), *cases(point(num_tokens=50))], fates)
+
+
+def shown(table: pd.DataFrame, width: int = 140) -> str:
+    """Return the results as a console of this width shows them, without colour."""
+    return rendered(table_of(table, "eager"), width=width)
+
+
+def test_the_winner_of_each_point_is_named() -> None:
+    """Each point's heading says what the point is, who won it, and by how much over the next."""
+    latencies = {"eager": 0.02, "sdpa": 0.01, "mha": 0.015}
+    made = [record(Case(point(), name), process, None, s) for name, s in latencies.items() for process in range(3)]
+    (heading,) = (line for line in shown(summarise(made, "eager")).splitlines() if "winner: " in line)
+    found = re.fullmatch(r"winner: sdpa, (\S+)x \[(\S+), (\S+)\] as fast as mha", heading.strip())
+    assert found is not None
+    value, low, high = map(float, found.groups())
+    assert value == pytest.approx(1.5, rel=0.01)
+    assert low < 1.5 < high
+
+
+def test_a_baseline_that_is_not_known_is_told() -> None:
+    """Ratios without what they refer to are shown, and said to be such; without ratios nothing is said."""
+    assert "baseline of these speed-ups is not known" in rendered(table_of(some(), None))
+    assert "not known" not in shown(some())
+    nothing = results(cases(point()), dict.fromkeys(cases(point()), ("oom", "")))
+    assert "not known" not in rendered(table_of(nothing, None))
+
+
+def test_a_tie_is_called_a_tie() -> None:
+    """All who are shown to be within 2 % of the fastest are named."""
+    text = shown(results(cases(point()), processes=10))
+    assert "tie (within 2 %): " in text
+    assert {"sdpa", "compiled_sdpa"} == {*line_with(text, "tie (").partition(": ")[2].split(", ")}
+
+
+def test_what_is_not_decided_names_all_it_may_be_and_what_would_decide_it() -> None:
+    """Sdpa takes 1, 4 and 7 % longer than eager in three processes: the table says how many more would tell."""
+    latencies = {"eager": (0.02, 0.02, 0.02), "sdpa": (0.0202, 0.0208, 0.0214), "mha": (0.1, 0.1, 0.1)}
+    made = [
+        record(Case(point(), name), number, None, s) for name, of in latencies.items() for number, s in enumerate(of)
+    ]
+    text = shown(summarise(made, "eager"))
+    assert re.search(r"not decided: eager or sdpa \(about \d+ more process(es)? would decide\)", text)
+
+
+def test_rows_that_rank_before_a_shorter_latency_say_why() -> None:
+    """The machine slowed after mha had left the rounds: sdpa was faster in those that both were in."""
+    made = []
+    for process, drift in enumerate((0.999, 1.0, 1.001)):
+        sdpa, mha = (record(Case(point(), name), process) for name in ("sdpa", "mha"))
+        none = (0,) * 9
+        slowing = Slots(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none, none)
+        leaving = Slots((0, 1, 2, 3), ((0.012,),) * 4, none[:4], none[:4])
+        made += [replace(sdpa, slots=slowing), replace(mha, slots=leaving)]
+    text = shown(summarise(made, "mha"))
+    assert "winner: sdpa, 1.200x" in text
+    assert "paired" in line_with(text, "  sdpa")
+    assert "paired" not in line_with(text, "  mha")
+    assert sum(line.startswith("paired  ") for line in text.splitlines()) == 1
+
+
+def line_with(text: str, words: str) -> str:
+    """Return the first line that holds these words."""
+    return next(line for line in text.splitlines() if words in line)
+
+
+def test_implementations_stand_fastest_first_with_their_numbers() -> None:
+    """A row has latency, its interval, the speed-up with its interval, and the peak memory."""
+    lines = shown(results([Case(point(), name) for name in ("eager", "sdpa")])).splitlines()
+    first, second = (line.split() for line in lines[5:7])
+    assert first[0] == "sdpa"
+    assert first[2] == "ms"
+    assert first[3].startswith("±")
+    assert first[4].endswith("x")
+    assert first[5].startswith("[")
+    assert first[7:9] == ["11.5", "MiB"]
+    assert second[0] == "eager"
+    assert "baseline" in second
+
+
+def test_what_all_points_share_is_said_once() -> None:
+    """The head holds layer, type, mode, machine and versions; headings name only what differs."""
+    text = shown(some())
+    head = " ".join(text.splitlines()[:2])
+    for word in (
+        "vit",
+        "float32",
+        "inference",
+        "B=8",
+        "AMD EPYC 7B13",
+        "torch 2.13.0",
+        "95 % intervals over 3 processes",
+    ):
+        assert word in head
+    assert text.count("float32") == 1
+
+
+def test_a_single_point_needs_no_heading_of_its_own() -> None:
+    """Where nothing differs the head describes the point, and the heading holds the verdict alone."""
+    lines = shown(results(cases(point()))).splitlines()
+    assert "N=197" in lines[0]
+    assert lines[3].startswith(("winner", "tie", "not decided"))
+
+
+def test_failures_stand_in_their_point_with_the_reason() -> None:
+    """A row that isn't ok says its status and detail in place of numbers."""
+    text = shown(
+        some({Case(point(), "mha"): ("unsupported", "token_len differs"), Case(point(), "eager"): ("oom", "")})
+    )
+    assert "  mha            unsupported: token_len differs\n" in text
+    assert "  eager          oom\n" in text
+
+
+def test_doubtful_rows_are_marked_and_explained() -> None:
+    """A letter in the row, and below the table what it means."""
+    table = some()
+    table.loc[1, "settled"] = False
+    text = shown(table)
+    marked = [line for line in text.splitlines() if line.split()[:2] == ["sdpa", "U"]]
+    assert len(marked) == 1
+    assert re.search(r"\nU +still drifting", text)
+
+
+def test_a_target_of_ones_own_decides_what_is_wide() -> None:
+    """The same table has no wide interval for a generous target, and one for a strict one."""
+    generous, strict = (rendered(table_of(some(), "eager", target)) for target in (0.5, 1e-6))
+    assert "the speed-up's interval is wider than" not in generous
+    assert re.search(r"\nW +the speed-up's interval is wider than", strict)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_it_fits_the_terminal(width: int) -> None:
+    """No line is wider than the terminal, and name, latency, speed-up and reasons are there at any width."""
+    text = shown(some({Case(point(), "mha"): ("error", LONG)}), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    for word in (*NAMES, "latency", "speed-up", "sdpa, compiled_sdpa", "end"):
+        assert word in text
+
+
+def test_a_wide_terminal_shows_more() -> None:
+    """Page faults and flagged slots leave first when room gets short."""
+    assert "faults/call" in shown(some(), 120)
+    assert "faults/call" not in shown(some(), 80)
+    assert "peak memory" in shown(some(), 80)
+
+
+def test_columns_without_a_single_value_are_left_out() -> None:
+    """Compilation and memory for the backward pass have no column where nothing has them."""
+    table = some()
+    assert "first compile" not in shown(table)
+    table.loc[2, "compile_cold_s"] = 3.2
+    assert "first compile" in shown(table)
+    assert "3.20 s" in shown(table)
+
+
+def test_no_ansi_codes_reach_a_file() -> None:
+    """Output that is no terminal has no colour and room for every column."""
+    file = io.StringIO()
+    console(file).print(table_of(some(), "eager"))
+    console(file).print(failures(some({Case(point(), "mha"): ("oom", "")})))
+    assert "\x1b" not in file.getvalue()
+    assert "faults/call" in file.getvalue()
+
+
+def test_a_terminal_gets_colour() -> None:
+    """The winner stands out in green, what failed in red, and the words stay the same."""
+    table = results(cases(point()), {Case(point(), "mha"): ("oom", "")}, processes=10)
+    coloured = rendered(table_of(table, "eager"), colour=True)
+    assert "\x1b[1;32m" in coloured
+    assert "\x1b[31m" in coloured
+
+
+@pytest.mark.parametrize("status", ["oom", "unsupported"])
+def test_a_table_in_which_all_failed_can_be_shown(status: str) -> None:
+    """Without a single time there is still a table, with the reasons."""
+    everything = {case: (status, "") for at in (point(), point(num_tokens=50)) for case in cases(at)}
+    text = shown(some(everything))
+    assert text.count("nothing was measured") == 2
+    assert [line.split() for line in text.splitlines() if status in line] == [["all", "4", status]] * 2
+
+
+def test_results_without_a_baseline_can_be_shown() -> None:
+    """Where the baseline failed everywhere, latencies stand alone."""
+    table = some({Case(at, "eager"): ("crashed", "signal 9") for at in (point(), point(num_tokens=50))})
+    text = rendered(table_of(table, None))
+    assert "speed-up" not in text
+    assert "latency" in text
+
+
+def test_no_rows_are_no_results() -> None:
+    """An empty table is said to be empty."""
+    assert shown(some().iloc[:0]) == "no results\n"
+
+
+def test_failures_are_gathered_by_their_reason() -> None:
+    """The same status, implementation and detail are one line with the number of points."""
+    fates: dict[Case, Fate] = {Case(at, "sdpa"): ("oom", "80 GiB") for at in (point(), point(num_tokens=50))}
+    fates[Case(point(), "compiled_sdpa")] = ("timeout", "after 300 s")
+    text = rendered(failures(some(fates)))
+    assert text.startswith("failed: 3 cases\n")
+    assert "sdpa           80 GiB; at 2 points, the first N=197\n" in text
+    assert "compiled_sdpa  after 300 s; at N=197\n" in text
+
+
+def test_implementations_that_failed_alike_are_one_line() -> None:
+    """The same reason at the same points is said once, in the table and below it; another reason has its own line."""
+    fates: dict[Case, Fate] = {Case(point(), name): ("oom", "80 GiB") for name in ("sdpa", "mha")}
+    fates[Case(point(), "compiled_sdpa")] = ("oom", "90 GiB")
+    below, table = rendered(failures(some(fates))), shown(some(fates))
+    assert [line for line in below.splitlines() if "80 GiB" in line] == ["  oom  sdpa, mha      80 GiB; at N=197"]
+    assert [line.split() for line in table.splitlines() if "80 GiB" in line] == [["sdpa,", "mha", "oom:", "80", "GiB"]]
+    assert [text.count("90 GiB") for text in (below, table)] == [1, 1]
+
+
+def test_what_was_never_tried_stands_apart() -> None:
+    """Unsupported is no failure."""
+    text = rendered(
+        failures(some({Case(point(), "mha"): ("unsupported", "no bias"), Case(point(), "sdpa"): ("oom", "")}))
+    )
+    failed, untried = text.split("not tried: 1 case\n")
+    assert "oom" in failed
+    assert "unsupported" not in failed
+    assert "mha" in untried
+
+
+def test_without_failures_that_is_said() -> None:
+    """A clean table is called clean."""
+    assert rendered(failures(some())) == "all 8 cases were measured\n"
+
+
+def test_square_brackets_in_names_and_reasons_are_shown_as_they_are() -> None:
+    """Text from outside is never taken for markup."""
+    odd = Case(point(), "mine:kernel")
+    table = results([*cases(point()), odd], {odd: ("error", "IndexError: [/red] x[0]")})
+    for text in (shown(table), rendered(failures(table))):
+        assert "[/red] x[0]" in text
+
+
+def test_the_shipped_sweep_can_be_shown() -> None:
+    """The whole of `quick` has a verdict for each of its twelve points."""
+    text = shown(quick())
+    assert sum(line.startswith("B=") for line in text.splitlines()) == 12
+
+
+def test_a_listing_says_what_names_stand_for() -> None:
+    """Names stand in a column under their title, meanings beside them."""
+    text = rendered(listing("modes", {"inference": "no graph", "train": "with [grad]"}))
+    assert text.splitlines() == ["modes", "  inference  no graph", "  train      with [grad]"]

@@ -1,0 +1,152 @@
+"""Fits, exponents and crossovers in the terminal."""
+
+import math
+import re
+
+import pandas as pd
+import pytest
+
+from bench.analyse.crossover import Crossover
+from bench.analyse.estimates import Interval
+from bench.plan.case import Case, Point
+from bench.plan.errors import WrongRequest
+from bench.show.terminal import scaling
+from bench.show.terminal.console import rendered
+from tests.examples import point
+from tests.show.example_results import Fate, quick, results
+
+TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
+NAMES = ("eager", "sdpa", "online")
+
+
+def table(fates: dict[Case, Fate] | None = None, processes: int = 3, places: int = 4) -> pd.DataFrame:
+    """Return results of three implementations along the tokens."""
+    return results([Case(at, name) for at in TOKENS[:places] for name in NAMES], fates, processes)
+
+
+def shown(of: pd.DataFrame, width: int = 180) -> str:
+    """Return what a console of this width shows of the series of a table."""
+    return rendered(scaling.render(scaling.series(of)), width=width)
+
+
+def line_of(text: str, start: str) -> str:
+    """Return the first line that starts so."""
+    return next(line for line in text.splitlines() if line.startswith(start))
+
+
+def test_coefficients_and_exponents_stand_by_implementation() -> None:
+    """A row has a, b and c with their intervals, the deviation, and both exponents at the largest places."""
+    text = shown(table())
+    heading = line_of(text, "        a")
+    for word in ("b per token", "c per pair", "off by", "latency exponent 577 to 1024", "memory exponent 577 to 1024"):
+        assert word in heading
+    row = line_of(text, "eager")
+    # the made-up peaks are 384 N² + 36,864 N bytes, 149.1 and 440.4 MB: ln(2.954) / ln(1.775) = 1.89
+    assert row.endswith(" 1.89")
+    assert row.count("[") == 4
+    assert " µs [" in row
+    assert " ns [" in row
+
+
+def test_each_series_has_its_heading() -> None:
+    """`quick` has one series of tokens, two of heads and one of channels, each with what is fixed in it."""
+    lines = shown(quick()).splitlines()
+    starts = ("tokens N = ", "heads H = ", "channels C = ")
+    headings = [(line, lines[number + 1]) for number, line in enumerate(lines) if line.startswith(starts)]
+    assert [heading for heading, _ in headings] == [
+        "tokens N = 50, 197, 577, 1024",
+        "heads H = 1, 3, 6, 12",
+        "heads H = 1, 4",
+        "channels C = 96, 192, 384, 768",
+    ]
+    assert "C=384 · H=6" in headings[0][1]
+    assert "N=" not in headings[0][1]
+    assert "C=49→64" in headings[2][1]
+
+
+def _counts(at: Point, name: str) -> bool:
+    """Return whether an implementation is measured there: compiled_sdpa, as fast as sdpa, at the first place alone."""
+    return name != "compiled_sdpa" or at == TOKENS[0]
+
+
+def test_the_winner_at_each_place_is_named() -> None:
+    """Places with the same winner stand together, and where nothing changes that is said."""
+    cases = [Case(at, name) for at in TOKENS for name in (*NAMES, "compiled_sdpa") if _counts(at, name)]
+    text = shown(results(cases, processes=10))
+    assert "fastest at N: 50 tie of 2 · 197 to 1024 sdpa" in text
+    assert "not decided between " in line_of(shown(results(cases, processes=2)), "fastest at N: ")
+    assert "no crossover: no winner follows another" in text
+
+
+def test_a_single_process_is_said_to_have_no_intervals() -> None:
+    """Values stand alone, and the legend advises more processes."""
+    text = shown(table(processes=1))
+    assert "[" not in line_of(text, "eager")
+    assert "fastest at N: 50 to 1024 sdpa (fastest, not decided)" in text
+    assert "1 process, so no intervals: measure with more --processes" in text
+
+
+def test_two_places_say_that_a_fit_needs_three() -> None:
+    """The exponents are there, the coefficients are not."""
+    text = shown(table(places=2))
+    assert "no fit: it needs 3 places" in text
+    assert "off by  " not in text.split("winner")[0]
+    assert "latency exponent 50 to 197" in text
+
+
+def test_an_implementation_that_failed_says_what_it_lacks() -> None:
+    """Without three places no fit, and an exponent from other places than the heading's names them."""
+    ooms: dict[Case, Fate] = {Case(at, "eager"): ("oom", "") for at in TOKENS[2:]}
+    row = line_of(shown(table(ooms)), "eager")
+    assert "3 places needed" in row
+    assert row.count("from 50 to 197") == 2
+    alone: dict[Case, Fate] = {Case(at, "eager"): ("oom", "") for at in TOKENS[1:]}
+    assert line_of(shown(table(alone)), "eager").count("2 places needed") == 2
+
+
+@pytest.mark.parametrize("width", [72, 80, 100, 140])
+def test_it_fits_the_terminal(width: int) -> None:
+    """No line is wider than the terminal, no word is cut, and no interval is torn."""
+    text = shown(quick(), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "…" not in text
+    assert text.count("[") == len(re.findall(r"\[[^][\n]*\]", text))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        results([Case(point(), name) for name in NAMES]),
+        table({Case(at, name): ("oom", "") for at in TOKENS for name in NAMES}),
+        table({Case(at, name): ("oom", "") for at in TOKENS[1:] for name in NAMES}),
+    ],
+    ids=["one point", "nothing measured", "one place measured"],
+)
+def test_a_table_without_a_series_is_a_wrong_request(of: pd.DataFrame) -> None:
+    """One clear line says what was expected."""
+    with pytest.raises(WrongRequest, match="two values or more of num_tokens, num_heads or channels") as caught:
+        scaling.series(of)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (Interval(169, 141, 223), "eager → sdpa at 170 [140, 220] tokens"),
+        (Interval(150, 0, 190), "eager → sdpa no later than 190 tokens; that eager leads below is not shown"),
+        (Interval(820, 620, math.inf), "eager → sdpa no earlier than 620 tokens; that sdpa leads above is not shown"),
+        (Interval(154, math.nan, math.nan), "eager → sdpa at 154 tokens, without an interval"),
+    ],
+)
+def test_a_crossover_says_what_is_not_shown(tokens: Interval, said: str) -> None:
+    """An open end is no claim about who leads beyond it."""
+    assert scaling.crossover(Crossover("eager", "sdpa", tokens)) == said
+
+
+def test_a_curve_through_every_place_is_off_by_nothing() -> None:
+    """Three places leave a parabola nothing to miss, and what rounding leaves isn't shown."""
+    lines = shown(table(places=3)).splitlines()
+    (eager,) = [line for line in lines if line.startswith("eager")]
+
+    assert " 0% " in eager
+    assert "0.0000" not in eager
