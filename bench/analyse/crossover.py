@@ -56,7 +56,7 @@ def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
     return [crossover for crossover in found if crossover]
 
 
-def lead(one: Row, other: Row) -> Interval:
+def times_as_fast(one: Row, other: Row) -> Interval:
     """Return how many times as fast as another row of its point a row is."""
     (of,) = intervals(combined(np.array([[-1.0, 1.0]]), _speeds([other], [one])))
     return Interval(math.exp(of.value), math.exp(of.low), math.exp(of.high))

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from bench.analyse.crossover import lead
+from bench.analyse.crossover import times_as_fast
 from bench.analyse.estimates import Interval
-from bench.analyse.fastest import lead_over
+from bench.analyse.fastest import relative_time
 from bench.analyse.series import Row
 
 LAUNCH_SHARE = 0.9
@@ -46,10 +46,10 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
 def _gain(row: Row, plain: Row) -> Interval:
     """Return how many times as fast as the plain row a row is: paired, if one of the two is the fastest."""
     if row.get("rank") == 1:
-        return lead_over(plain) or lead(row, plain)
-    if plain.get("rank") == 1 and (behind := lead_over(row)):
+        return relative_time(plain) or times_as_fast(row, plain)
+    if plain.get("rank") == 1 and (behind := relative_time(row)):
         return Interval(1 / behind.value, 1 / behind.high, 1 / behind.low)
-    return lead(row, plain)
+    return times_as_fast(row, plain)
 
 
 def _paired_s(row: Row, base: Row | None) -> float:

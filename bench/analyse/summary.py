@@ -87,12 +87,17 @@ def _ranked(rows: Mapping[str, Mapping[str, Any]], records: Mapping[str, Sequenc
 
 
 def _place(place: Place) -> dict[str, Any]:
-    lead = place.lead and {"lead": place.lead.value, "lead_low": place.lead.low, "lead_high": place.lead.high}
+    relative = place.relative
+    interval = relative and {
+        "relative": relative.value,
+        "relative_low": relative.low,
+        "relative_high": relative.high,
+    }
     return {
         "rank": place.rank,
         "standing": place.standing,
         "further_processes": place.further_processes,
-        **(lead or {}),
+        **(interval or {}),
     }
 
 

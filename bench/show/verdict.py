@@ -27,8 +27,8 @@ def verdict(rows: Sequence[Row]) -> Outcome:
 
 def words(of: Outcome) -> str:
     """Return it in words: `winner: sdpa, 1.04x [1.02, 1.06] as fast as mha`."""
-    if of.says == WINNER and of.lead is not None:
-        return f"{short(of).partition(',')[0]}, {ahead(of.lead)} as fast as {of.runner_up}"
+    if of.says == WINNER and of.relative is not None:
+        return f"{short(of).partition(',')[0]}, {ahead(of.relative)} as fast as {of.runner_up}"
     if of.says == NOT_DECIDED and of.further_processes:
         return f"{short(of)} ({further(of.further_processes)} would decide)"
     if of.says == WITHOUT_INTERVALS:
@@ -40,8 +40,8 @@ def short(of: Outcome) -> str:
     """Return it in few words: `winner: sdpa, 1.04x as fast as mha`, without interval and advice."""
     if of.says == NOTHING:
         return of.says
-    if of.says == WINNER and of.lead is not None:
-        return f"{of.says}: {of.names[0]}, {units.ratio(of.lead.value)} as fast as {of.runner_up}"
+    if of.says == WINNER and of.relative is not None:
+        return f"{of.says}: {of.names[0]}, {units.ratio(of.relative.value)} as fast as {of.runner_up}"
     if of.says == TIE:
         return f"{of.says} ({WITHIN}): {', '.join(of.names)}"
     return f"{of.says}: {any_of(of.names)}"

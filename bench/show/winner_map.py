@@ -50,8 +50,8 @@ def figure(of: WinnerMap) -> Figure:
 
 def words(cell: Outcome) -> list[str]:
     """Return what stands in a cell: who is fastest, and by how much, or who may be."""
-    if cell.says == WINNER and cell.lead:
-        return [cell.names[0], ahead(cell.lead), f"as fast as {cell.runner_up}"]
+    if cell.says == WINNER and cell.relative:
+        return [cell.names[0], ahead(cell.relative), f"as fast as {cell.runner_up}"]
     if cell.says == TIE:
         return [TIE, WITHIN, *_names(cell, "")]
     if cell.says == NOT_DECIDED:

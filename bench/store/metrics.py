@@ -324,13 +324,13 @@ _TABLE = (
         "it is decided, if nothing is known of the scatter, or if 1,000 would not do",
     ),
     Metric(
-        name="lead",
+        name="relative",
         unit=Unit.RATIO,
-        meaning="how many times as fast as this row the fastest of its point is, paired round by round; 1 for the "
-        "fastest; empty if both were never in the same round",
+        meaning="the time of this row relative to the fastest row of its point, paired round by round: 1 for the "
+        "fastest, above 1 for a slower one; empty if both were never in the same round",
     ),
-    Metric(name="lead_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `lead`"),
-    Metric(name="lead_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `lead`"),
+    Metric(name="relative_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `relative`"),
+    Metric(name="relative_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `relative`"),
     # memory
     Metric(
         name="peak_bytes",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bench.analyse.crossover import Leaders, crossovers, lead
+from bench.analyse.crossover import Leaders, crossovers, times_as_fast
 from bench.analyse.estimates import Interval
 from bench.analyse.series import Row, by
 from tests.analyse.planted import HELD, Law, drawn, draws, exact, row
@@ -170,10 +170,10 @@ def test_latencies_serve_where_the_baseline_failed() -> None:
 
 
 def test_a_lead_is_the_ratio_of_two_rows_with_its_interval() -> None:
-    """Sdpa at 1.2 times the baseline and eager at 1: the lead is 1.2, and its interval that of the speed-up."""
+    """Sdpa at 1.2 times the baseline and eager at 1: it is 1.2 times as fast, and its interval that of the speed-up."""
     eager, sdpa = rival(math.log(1.2), places=(100,))
-    found = lead(sdpa, eager)
+    found = times_as_fast(sdpa, eager)
     half = 4.303 * 0.01 / math.sqrt(3)
     assert found.value == pytest.approx(1.2)
     assert (found.low, found.high) == pytest.approx((1.2 * math.exp(-half), 1.2 * math.exp(half)), rel=1e-4)
-    assert lead(eager, sdpa).value == pytest.approx(1 / 1.2)
+    assert times_as_fast(eager, sdpa).value == pytest.approx(1 / 1.2)

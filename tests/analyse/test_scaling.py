@@ -16,7 +16,7 @@ PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192
 def found(rows: Sequence[Row]) -> list[Scaling]:
     """Return the series among rows, which are ranked by their latencies."""
     ranks = sorted(row["latency_s"] for row in rows)
-    return scalings([{**row, "rank": ranks.index(row["latency_s"]), "lead_low": None} for row in rows])
+    return scalings([{**row, "rank": ranks.index(row["latency_s"]), "relative_low": None} for row in rows])
 
 
 @pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.name)

@@ -27,15 +27,15 @@ def led(seconds: dict[str, float], at: list[Point] = GRID, processes: int = 3) -
     return summarise(made, "eager")
 
 
-def test_a_winner_is_named_with_its_lead_over_the_next() -> None:
+def test_a_winner_is_named_with_its_relative_time_the_next() -> None:
     """Twice as fast as sdpa, not as eager, with the interval of the ratio of both."""
     (found,) = maps(led({"eager": 0.04, "sdpa": 0.02, "online": 0.01}))
     assert len(found.cells) == 4
     cell = found.cells[50, 3]
     assert (cell.says, cell.names, cell.runner_up) == (WINNER, ("online",), "sdpa")
-    assert cell.lead is not None
-    assert cell.lead.low < 2 < cell.lead.high
-    assert cell.lead.high / cell.lead.low < 1.1
+    assert cell.relative is not None
+    assert cell.relative.low < 2 < cell.relative.high
+    assert cell.relative.high / cell.relative.low < 1.1
 
 
 def test_a_tie_names_all_who_tie() -> None:
@@ -46,12 +46,12 @@ def test_a_tie_names_all_who_tie() -> None:
 
 
 def test_one_process_leads_without_having_won() -> None:
-    """A lead without an interval is a value alone."""
+    """A time without an interval is a value alone."""
     (found,) = maps(led({"eager": 0.04, "sdpa": 0.02}, processes=1))
     cell = found.cells[50, 6]
     assert cell.says == WITHOUT_INTERVALS
-    assert cell.lead is not None
-    assert not cell.lead.is_known
+    assert cell.relative is not None
+    assert not cell.relative.is_known
 
 
 @pytest.mark.parametrize(("failing", "says"), [(("sdpa",), ALONE), (("sdpa", "eager"), NOTHING)])
@@ -60,7 +60,7 @@ def test_what_has_no_rival_has_no_lead(failing: tuple[str, ...], says: str) -> N
     fates: dict[Case, Fate] = {Case(GRID[0], name): ("oom", "") for name in failing}
     (found,) = maps(results([Case(at, name) for at in GRID for name in ("eager", "sdpa")], fates))
     cell = found.cells[50, 3]
-    assert (cell.says, cell.lead) == (says, None)
+    assert (cell.says, cell.relative) == (says, None)
 
 
 def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
