@@ -19,18 +19,27 @@ BELOW: dict[str, set[str]] = {
     "impls": {DECLARED},
     "bench.plan": {DECLARED},
     "bench.store": {"bench.plan", DECLARED},
-    "bench.analyse": {"bench.store", "bench.plan", DECLARED},
-    "bench.show": {"bench.analyse", "bench.store", "bench.plan", DECLARED},
-    "bench.measure": {"bench.show", "bench.analyse", "bench.store", "bench.plan", "impls", DECLARED},
-    "bench.engine": {"bench.show", "bench.analyse", "bench.store", "bench.plan", DECLARED},
+    "bench.stats": {"bench.plan", DECLARED},
+    "bench.sampling": {"bench.stats", "bench.store", "bench.plan", DECLARED},
+    "bench.analyse": {"bench.stats", "bench.store", "bench.plan", DECLARED},
+    "bench.show": {"bench.analyse", "bench.stats", "bench.store", "bench.plan", DECLARED},
+    "bench.measure": {
+        "bench.show", "bench.analyse", "bench.sampling", "bench.stats", "bench.store", "bench.plan", "impls", DECLARED,
+    },
+    "bench.engine": {
+        "bench.show", "bench.analyse", "bench.sampling", "bench.stats", "bench.store", "bench.plan", DECLARED,
+    },
     "bench.profiling": {
-        "bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.store", "bench.plan", "impls",
+        "bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.sampling", "bench.stats", "bench.store",
+        "bench.plan", "impls", DECLARED,
+    },
+    "bench.harness": {
+        "bench.engine", "bench.show", "bench.analyse", "bench.sampling", "bench.stats", "bench.store", "bench.plan",
         DECLARED,
     },
-    "bench.harness": {"bench.engine", "bench.show", "bench.analyse", "bench.store", "bench.plan", DECLARED},
     "bench.commands": {
         "bench.harness", "bench.profiling", "bench.engine", "bench.measure", "bench.show", "bench.analyse",
-        "bench.store", "bench.plan", "impls", DECLARED,
+        "bench.sampling", "bench.stats", "bench.store", "bench.plan", "impls", DECLARED,
     },
 }  # fmt: skip
 """The rooms, each with all that stands below it; an engine reaches a worker by a pipe."""

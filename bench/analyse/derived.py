@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 
-from bench.analyse.crossover import times_as_fast
-from bench.analyse.estimates import Interval
 from bench.analyse.fastest import relative_time
-from bench.analyse.series import Row
+from bench.analyse.scaling.crossover import times_as_fast
+from bench.analyse.scaling.series import Row
+from bench.stats.estimates import Interval
 
 LAUNCH_SHARE = 0.9
 """From this share of the device's time on, submitting calls is what a loop of them waits for."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.analyse.sequential import USUAL, Judgement, judge
 from bench.analyse.summary import log_ratios
-from bench.analyse.verdicts import Limits
 from bench.plan.case import Point
+from bench.stats.limits import Limits
+from bench.stats.sequential import USUAL, Judgement, judge
 from bench.store.record import STATUSES, Record
 
 Sides = tuple[Sequence[Record], Sequence[Record]]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bench.analyse.estimates import Interval
 from bench.analyse.ranking import SLOWER
-from bench.analyse.series import Row
+from bench.analyse.scaling.series import Row
+from bench.stats.estimates import Interval
 
 WITHOUT_INTERVALS: Final = "fastest, not decided"
 ALONE: Final = "only one measured"

@@ -17,11 +17,11 @@ from typing import Final
 
 import numpy as np
 
-from bench.analyse.effort import Counts, smallest
-from bench.analyse.estimates import Estimates, half_widths
-from bench.analyse.significance import holm, means, p_beyond
-from bench.analyse.statistics import Array, Estimate, ratio
-from bench.analyse.verdicts import EQUIVALENCE, LEVEL, MARGIN, Truths
+from bench.stats.estimates import Estimates, half_widths
+from bench.stats.limits import EQUIVALENCE, LEVEL, MARGIN, Truths
+from bench.stats.replicates import Array, Estimate, ratio
+from bench.stats.sample_size import Counts, smallest
+from bench.stats.significance import holm, means, p_beyond
 
 WINNER: Final = "winner"
 TIE: Final = "tie"

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.analyse.power import Redrawn, detectable, pooled_sd, redrawn
-from bench.analyse.statistics import Estimate, ratio
-from bench.analyse.verdicts import LEVEL
 from bench.plan.case import Point
+from bench.stats.limits import LEVEL
+from bench.stats.power import Redrawn, detectable, pooled_sd, redrawn
+from bench.stats.replicates import Estimate, ratio
 
 PROCESSES = (3, 5, 10, 20)
 """A quick look, a usual run, a claim, and twice that."""

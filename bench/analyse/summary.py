@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.ranking import Place, ranked
-from bench.analyse.statistics import latency, paired_log_ratio, ratio
 from bench.plan.case import Case, Point
+from bench.stats.replicates import latency, paired_log_ratio, ratio
 from bench.store.metrics import combine, derive
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
 from bench.store.table import COLUMNS, typed

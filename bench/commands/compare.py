@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.anchor import anchored, anchors
-from bench.analyse.company import strangers
-from bench.analyse.compare import compare, is_compared, regressed
-from bench.analyse.together import moved_together, other_speed
-from bench.analyse.verdicts import MARGIN, REGRESSIONS, VERDICTS, Limits, hyphened, named
+from bench.analyse.comparison.common_shift import moved_together, other_speed
+from bench.analyse.comparison.company import strangers
+from bench.analyse.comparison.compare import compare, is_compared, regressed
+from bench.analyse.comparison.rebase import anchored, anchors
 from bench.commands import BAD, FINE, compare_rerun
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show import catalogue, page
@@ -23,6 +22,7 @@ from bench.show.comparison_markdown import markdown
 from bench.show.comparison_top import top
 from bench.show.console import console, rendered
 from bench.show.words import counted
+from bench.stats.limits import MARGIN, REGRESSIONS, VERDICTS, Limits, hyphened, named
 from bench.store import journal
 from bench.store.comparable import unlike_conditions
 from bench.store.detectable import detectable

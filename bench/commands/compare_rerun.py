@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bench.analyse.comparison.common_shift import other_speed
 from bench.analyse.duel import Row
-from bench.analyse.together import other_speed
-from bench.analyse.verdicts import CHANGED, INCONCLUSIVE, Limits
 from bench.commands.duel import TARGET, add_looks, fought, interpreter, planned
 from bench.engine.pair import Pair
 from bench.harness import options
@@ -24,6 +23,7 @@ from bench.plan.sweep import Effort, Sweep
 from bench.show import comparison_notes as notes
 from bench.show.compared import Report
 from bench.show.duel import UNMEASURED
+from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits
 from bench.store.comparable import unlike_conditions
 from bench.store.environment import differences
 from bench.store.saved_run import SavedRun

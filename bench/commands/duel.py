@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from rich.live import Live
 
 from bench.analyse.duel import Row
-from bench.analyse.sequential import LOOKS, USUAL, check_looks
-from bench.analyse.verdicts import Limits
 from bench.commands import BAD, FINE
 from bench.engine.duel import Look, Together, fight
 from bench.engine.pair import SIDES, Pair
@@ -20,6 +18,8 @@ from bench.plan.sweep import Sweep, load_sweep
 from bench.show import duel as show
 from bench.show.console import console
 from bench.show.words import counted
+from bench.stats.limits import Limits
+from bench.stats.sequential import LOOKS, USUAL, check_looks
 from bench.store.environment import differences
 from bench.store.machine import default_threads
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bench.analyse.duel import Row, Sides, rows
-from bench.analyse.sequential import USUAL
-from bench.analyse.verdicts import Limits
 from bench.engine.run import Run
 from bench.plan.case import Point
+from bench.stats.limits import Limits
+from bench.stats.sequential import USUAL
 
 Begun = Callable[[int, int, int], None]
 """`begun(process, look, points)` is told before each process which look it is for, and how many points are open."""

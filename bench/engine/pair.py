@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Self
 
 from bench.analyse.duel import Sides
-from bench.analyse.rounds import Limits, sample
 from bench.engine import admission, preflight
 from bench.engine.corner import Corner, Ended, Side
 from bench.engine.run import now, warnings
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep
+from bench.sampling.rounds import Limits, sample
 from bench.store.environment import Environment
 
 SIDES = ("a", "b")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from bench.analyse.rounds import Limits
 from bench.plan.case import Point
+from bench.sampling.rounds import Limits
 from bench.store.roofline import Roof
 
 Announce = Callable[[str, str], None]

@@ -7,9 +7,9 @@ from time import perf_counter
 
 import numpy as np
 
-from bench.analyse.rounds import Reading
 from bench.measure.clock import Call, Timer
 from bench.measure.neighbours import Neighbours
+from bench.sampling.rounds import Reading
 
 LEAST_TIMING_S = 1e-3
 LEAST_TIMING_CLOCKS = 1000

@@ -6,10 +6,10 @@ The other one sits in a process of another environment; who is asked when is the
 import math
 from contextlib import ExitStack
 
-from bench.analyse.rounds import Reading
 from bench.measure import visit
 from bench.measure.cores import bound_to
 from bench.measure.visit import Announce, Outcome, Request, Standing, Visit
+from bench.sampling.rounds import Reading
 
 
 class Seat:

@@ -15,7 +15,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from bench.analyse.rounds import Reading
 from bench.measure import (
     ceiling,
     clock,
@@ -30,6 +29,7 @@ from bench.measure import (
 )
 from bench.measure.neighbours import Neighbours
 from bench.measure.outcome import Announce, Request, Visit
+from bench.sampling.rounds import Reading
 from bench.store import roofline
 
 AUDITED_BEFORE = 100

@@ -6,12 +6,12 @@ import gc
 from typing import Any
 
 import impls
-from bench.analyse.rounds import Limits, Reading
 from bench.measure import adapters, compilation, facts, heap, system_memory, visit
 from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
+from bench.sampling.rounds import Limits, Reading
 from bench.store.roofline import Roof
 
 _SEAT = Seat()

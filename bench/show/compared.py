@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from bench.analyse.effort import MOST_PROCESSES
-from bench.analyse.verdicts import INCONCLUSIVE, VERDICTS, Limits
 from bench.plan.case import POINT_COLUMNS, Case, Point
 from bench.show import units
 from bench.show.rows import Row, plain, reason
 from bench.show.words import differences, parts, varying
+from bench.stats.limits import INCONCLUSIVE, VERDICTS, Limits
+from bench.stats.sample_size import MOST_PROCESSES
 
 STAMP = "NOT COMPARABLE"
 """Stands in every line of a comparison that was forced, so that none can be quoted without it."""

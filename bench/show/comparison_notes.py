@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.together import Movement
+from bench.analyse.comparison.common_shift import Movement
 from bench.show import units
 from bench.show.words import counted
 from bench.store.detectable import Detectable

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from bench.analyse.verdicts import INCONCLUSIVE
 from bench.show import scales, units
 from bench.show.compared import STAMP, Report, change, counts, moving, shared, where
 from bench.show.frame import ROW_HEIGHT
@@ -18,6 +17,7 @@ from bench.show.lettering import SMALL_SIZE, TITLE_SIZE, text_width, wrapped
 from bench.show.page import EDGE, GREY, INK, NOTE_LINE, TITLE_LINE, Drawing, head_height, styled, write
 from bench.show.palette import ink
 from bench.show.rows import Row
+from bench.stats.limits import INCONCLUSIVE
 
 
 @dataclass(frozen=True)

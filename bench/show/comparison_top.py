@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from bench.analyse.power import detectable_in
-from bench.analyse.verdicts import CHANGED, INCONCLUSIVE, JUDGED
 from bench.show import units
 from bench.show.compared import Report, counts, moving, shares_few, signed_percent, where
 from bench.show.rows import Row
 from bench.show.words import counted
+from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED
+from bench.stats.power import detectable_in
 
 CLAIM = 10
 """The processes of a run that is to show small changes; if both runs have as many, twice theirs."""

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.analyse.scaling import Scaling, scalings
+from bench.analyse.scaling.growth import Scaling, scalings
 from bench.show import page, panels
 from bench.show.captions import facts, notes, x_label
 from bench.show.frame import (

@@ -2,8 +2,8 @@
 
 import math
 
-from bench.analyse.estimates import Interval
 from bench.show import units
+from bench.stats.estimates import Interval
 
 COARSE = 3
 """A half-width that starts with less than this shows two digits, as 1 and 2 alone are coarse."""

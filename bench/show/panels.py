@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.interpolate import make_interp_spline
 
-from bench.analyse.crossover import Crossover
-from bench.analyse.scaling import Exponent, Growth, Scaling
-from bench.analyse.statistics import Array
+from bench.analyse.scaling.crossover import Crossover
+from bench.analyse.scaling.growth import Exponent, Growth, Scaling
 from bench.show import intervals, scales, units
 from bench.show.asides import Span, asides
 from bench.show.edges import draw_labels, height
@@ -20,6 +19,7 @@ from bench.show.frame import AXES_WIDTH, LABEL_START, Sheet
 from bench.show.palette import ink, style
 from bench.show.pictures import Line, Picture
 from bench.show.strokes import LINE_WIDTH, Stroke, strokes
+from bench.stats.replicates import Array
 from impls.catalogue import Style
 
 Curve = Callable[[Array], Array]

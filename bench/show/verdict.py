@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from bench.analyse.estimates import Interval
 from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome, outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
-from bench.analyse.verdicts import EQUIVALENCE
 from bench.show import intervals, units
 from bench.show.rows import Row, measured
 from bench.show.styles import BAD, GOOD
+from bench.stats.estimates import Interval
+from bench.stats.limits import EQUIVALENCE
 
 LEAD_DECIMALS = 3
 """A winner may be ahead by little more than a hundredth, and that should not read 1.01."""

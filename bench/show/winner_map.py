@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from bench.analyse.fastest import NOTHING, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
-from bench.analyse.series import CHANNELS, TOKENS, places
+from bench.analyse.scaling.series import CHANNELS, TOKENS, places
 from bench.plan.case import POINT_COLUMNS
 from bench.show import page
 from bench.show.frame import FOOT, LEFT

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bench.analyse.fastest import Outcome
-from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
+from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
 from bench.plan.case import Point
 from bench.show.rows import measured, plain
 from bench.show.verdict import verdict

@@ -14,7 +14,7 @@ from bench.analyse.fastest import (
     outcome,
 )
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER
-from bench.analyse.series import Row
+from bench.analyse.scaling.series import Row
 
 
 def row(name: str, rank: int | None = None, standing: str | None = None, **columns: Any) -> Row:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.analyse.estimates import Estimates
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER, Pairs, Place, judged, ranked
+from bench.stats.estimates import Estimates
 
 POINTS = 4000
 """Simulated points of each kind: a rate of 1 % then scatters by 0.16 %."""

@@ -15,9 +15,9 @@ from contextlib import ExitStack
 
 import torch
 
-from bench.analyse.rounds import Limits
 from bench.measure import ceiling, visit
 from bench.measure.turns import Standing
+from bench.sampling.rounds import Limits
 from tests.points import point
 
 LOADS = (0, 4, 13)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from bench.analyse.rounds import Limits, Reading
 from bench.measure import ceiling
 from bench.measure.seat import Seat
 from bench.measure.visit import Outcome, Request
+from bench.sampling.rounds import Limits, Reading
 from bench.store.roofline import Roof
 from tests.points import point
 

@@ -8,9 +8,9 @@ import torch
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.analyse.rounds import LEAST_ROUNDS, Limits
 from bench.measure import failure, gate, visit
 from bench.measure.process_state import State
+from bench.sampling.rounds import LEAST_ROUNDS, Limits
 from impls.attend import sdpa
 from tests import meddlers, mutants
 from tests.points import OF_LAYER, of_layer, point

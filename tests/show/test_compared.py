@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from bench.analyse.compare import compare
-from bench.analyse.effort import MOST_PROCESSES
-from bench.analyse.verdicts import VERDICTS
+from bench.analyse.comparison.compare import compare
 from bench.show import compared
 from bench.show.compared import STAMP, Report
 from bench.show.rows import Row
+from bench.stats.limits import VERDICTS
+from bench.stats.sample_size import MOST_PROCESSES
 from tests.analyse.tables import Row as Values
 from tests.analyse.tables import baseline, failed, row, table
 from tests.examples import case

@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.compare import compare
-from bench.analyse.verdicts import VERDICTS, Limits
+from bench.analyse.comparison.compare import compare
 from bench.show.compared import STAMP, Report
 from bench.show.comparison import render
 from bench.show.console import rendered
+from bench.stats.limits import VERDICTS, Limits
 from tests.analyse.tables import failed, row, table
 from tests.examples import case
 from tests.show.changed import NOISY, at, every_verdict

@@ -6,11 +6,11 @@ import json
 import pandas as pd
 import pytest
 
-from bench.analyse.compare import compare
-from bench.analyse.verdicts import VERDICTS, Limits
+from bench.analyse.comparison.compare import compare
 from bench.plan.case import CASE_COLUMNS
 from bench.show.compared import STAMP, Report
 from bench.show.comparison_data import as_csv, as_json
+from bench.stats.limits import VERDICTS, Limits
 from tests.analyse.tables import baseline, failed, of_layers, row, table
 from tests.examples import case
 from tests.show.changed import at, every_verdict

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.analyse.together import Movement
+from bench.analyse.comparison.common_shift import Movement
 from bench.show import comparison_notes as notes
 from bench.store.detectable import Detectable
 from bench.store.state import StateDifference

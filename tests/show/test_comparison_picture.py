@@ -12,13 +12,13 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bench.analyse.compare import compare
-from bench.analyse.verdicts import Limits
+from bench.analyse.comparison.compare import compare
 from bench.plan.errors import WrongRequest
 from bench.show import page
 from bench.show.catalogue import draw_comparison as draw
 from bench.show.compared import STAMP, Report
 from bench.show.comparison_picture import LOOKS, figure
+from bench.stats.limits import Limits
 from tests.analyse.tables import drawn, failed, row, table
 from tests.examples import case
 from tests.show.changed import NOISY, at, every_verdict

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bench.analyse.compare import compare
+from bench.analyse.comparison.compare import compare
 from bench.show.compared import Report
 from bench.show.comparison_top import top
 from tests.analyse.tables import Row, baseline, cases, failed, row, table

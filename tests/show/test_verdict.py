@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.analyse.estimates import Interval
 from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.rows import plain
 from bench.show.verdict import any_of, short, verdict, words
+from bench.stats.estimates import Interval
 from tests.examples import point
 from tests.show.made import record
 

@@ -9,7 +9,6 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.analyse.estimates import Interval
 from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.plan.case import Case
@@ -18,6 +17,7 @@ from bench.show import catalogue
 from bench.show.palette import style
 from bench.show.winner_map import OPEN, TIED, figure, words
 from bench.show.winners import maps
+from bench.stats.estimates import Interval
 from tests.examples import point
 from tests.show.figures import assert_legible
 from tests.show.made import Fate, quick, results

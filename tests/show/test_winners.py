@@ -5,7 +5,7 @@ import pytest
 
 from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS
 from bench.analyse.ranking import TIE, WINNER
-from bench.analyse.series import CHANNELS, HEADS
+from bench.analyse.scaling.series import CHANNELS, HEADS
 from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
 from bench.plan.sweep import load_sweep

@@ -1,0 +1,65 @@
+"""Whether the rows of a comparison moved together, as they do where the baseline or the machine is what changed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bench.stats.limits import CHANGED
+
+MOST = 0.5
+"""More than this share of the judged rows moved: a change of the baseline moves all of them."""
+
+FEWEST = 2
+"""Implementations that moved: a single one is likelier to have changed itself, and no other could judge it."""
+
+
+STEADY = 0.15
+"""Raw times that moved by more than this share are of a machine at another speed: some 12 % are everyday drift."""
+
+
+@dataclass(frozen=True)
+class Movement:
+    """So many of the judged rows moved in one direction; `anchor` names an implementation that could judge instead."""
+
+    verdict: str
+    moved: int
+    judged: int
+    implementations: int
+    anchor: str
+
+
+def moved_together(comparison: pd.DataFrame) -> Movement | None:
+    """Return how most judged rows, of several implementations, became slower or became faster; None where they didn't.
+
+    The anchor is the implementation with the most judged rows, of several the one that moved most like all others: one
+    that changed by itself as well would judge wrongly.
+    """
+    rows = comparison[comparison["p"].notna() & comparison["verdict"].ne("baseline")]
+    for verdict in CHANGED:
+        moved = rows[rows["verdict"] == verdict]
+        names = moved["implementation"].nunique()
+        if len(moved) > MOST * len(rows) and names >= FEWEST:
+            return Movement(verdict, len(moved), len(rows), names, _typical(rows))
+    return None
+
+
+def other_speed(comparison: pd.DataFrame) -> float | None:
+    """Return how many times as long the median row takes in NEW, None where that is within STEADY or not known.
+
+    Ratios between dissimilar kernels shift with the machine's speed: where eager took 1.4 to 1.5 times as long, manual
+    and stepwise seemed 6 to 12 % slower beside it, with not a line of them changed.
+    """
+    times = comparison["new_latency_s"].astype("Float64") / comparison["base_latency_s"].astype("Float64")
+    known = times.dropna()
+    if known.empty:
+        return None
+    factor = float(known.median())
+    return factor if abs(np.log(factor)) > np.log1p(STEADY) else None
+
+
+def _typical(rows: pd.DataFrame) -> str:
+    logs = pd.Series(np.log(rows["change"].to_numpy(dtype=np.float64)), index=rows.index)
+    by_name = (logs - logs.median()).groupby(rows["implementation"], sort=False)
+    order = pd.DataFrame({"rows": -by_name.size(), "away": by_name.median().abs()})
+    return str(order.sort_values(["rows", "away"], kind="stable").index[0])

@@ -1,0 +1,54 @@
+"""How much more measuring would decide what a comparison leaves open."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from bench.stats.estimates import Estimates
+from bench.stats.limits import INCONCLUSIVE, Limits, Truths, Verdicts, judged
+from bench.stats.significance import Sample, difference
+
+MOST_PROCESSES = 50
+"""More further processes than this are not worth their time: 50 of the default sweep take more than an hour."""
+
+Counts = npt.NDArray[np.int64]
+
+
+def further_processes(base: Sample, new: Sample, limits: Limits, undecided: int) -> tuple[Counts, Verdicts]:
+    """Return how many further processes on each side would decide each row, and the verdict that it would get.
+
+    Change and scatter are taken to stay as they are, so the number is what it takes about as often as not.
+    `undecided` is the number of rows that aren't shown to have changed: by Holm's correction the next of them is, where
+    its p-value is below the table's level over their number.
+    If MOST_PROCESSES don't suffice, or nothing tells the scatter, the number is 0 and the verdict inconclusive.
+    """
+
+    def verdicts(further: Counts) -> Verdicts:
+        changes = _with(base, new, further)
+        return judged(changes, limits.p_changed(changes) < limits.level / max(undecided, 1), limits)
+
+    found = smallest(lambda further: verdicts(further) != INCONCLUSIVE, len(base.mean))
+    return found, np.where(found > 0, verdicts(found), INCONCLUSIVE)
+
+
+def _with(base: Sample, new: Sample, further: Counts) -> Estimates:
+    # a side of one process has no scatter to plan by: its standard deviation is missing and stays so
+    return difference(
+        Sample(base.mean, base.sd, base.count + further),
+        Sample(new.mean, new.sd, new.count + further),
+    )
+
+
+def smallest(decides: Callable[[Counts], Truths], rows: int) -> Counts:
+    """Return the smallest number from 1 to MOST_PROCESSES that decides each row, 0 where none does.
+
+    More processes narrow the interval, so what decides goes on to: the number is found by halving.
+    """
+    low, high = np.zeros(rows, dtype=np.int64), np.full(rows, MOST_PROCESSES, dtype=np.int64)
+    possible = decides(high)
+    while bool((high - low > 1).any()):
+        middle = (low + high) // 2
+        enough = decides(middle)
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.where(possible, high, 0)

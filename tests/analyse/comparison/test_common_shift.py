@@ -1,0 +1,103 @@
+"""Rows that move together point at what they all refer to."""
+
+import pandas as pd
+import pytest
+
+from bench.analyse.comparison.common_shift import Movement, moved_together, other_speed
+from bench.analyse.comparison.compare import compare
+from tests.analyse.tables import Row, baseline, failed, row, table
+from tests.examples import case
+
+TOKENS = (50, 197, 577)
+
+
+@pytest.mark.parametrize(("change", "verdict"), [(0.9, "slower"), (1.1, "faster")])
+def test_most_rows_in_one_direction_are_noticed(change: float, verdict: str) -> None:
+    """Three implementations that all lost a tenth at all points, against eager: eager may be what changed."""
+    found = moved_together(compared({"sdpa": change, "mha": change * 0.99, "flex": change * 1.03}))
+    assert found == Movement(verdict, 9, 9, 3, "sdpa")
+
+
+def test_the_anchor_moved_like_the_others() -> None:
+    """An implementation that changed by itself as well would judge wrongly: sdpa is the one in the middle."""
+    found = moved_together(compared({"mha": 0.5, "sdpa": 0.9, "flex": 0.93}))
+    assert found
+    assert found.anchor == "sdpa"
+
+
+def test_the_anchor_has_the_most_rows() -> None:
+    """One that failed at a point judges nothing there."""
+    changes = {"sdpa": 0.9, "mha": 0.88, "flex": 0.93}
+    found = moved_together(compared(changes, failing=("sdpa", 50)))
+    assert found
+    assert found.anchor != "sdpa"
+    assert found.judged == 8
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sdpa": 1.0, "mha": 1.0, "flex": 1.0},
+        {"sdpa": 0.9, "mha": 1.0, "flex": 1.0},
+        {"sdpa": 0.9, "mha": 1.1},
+        {"sdpa": 0.9, "mha": 0.9, "flex": 1.1, "online": 1.0},
+    ],
+)
+def test_rows_that_went_their_own_ways_point_nowhere(changes: dict[str, float]) -> None:
+    """Where no more than half of the rows moved in one direction, they changed themselves."""
+    assert moved_together(compared(changes)) is None
+
+
+def test_a_single_implementation_points_at_itself() -> None:
+    """Of sdpa and eager no third tells which changed, and sdpa is what was asked about."""
+    assert moved_together(compared({"sdpa": 0.9})) is None
+
+
+def test_nothing_judged_is_no_movement() -> None:
+    """A comparison of one process a side judges no row."""
+    rows = [row(case(name), [0.0]) for name in ("sdpa", "mha")]
+    assert moved_together(compare(table(*rows), table(*rows))) is None
+
+
+@pytest.mark.parametrize(("factor", "said"), [(1.5, 1.5), (0.6, 0.6), (1.1, None), (0.95, None)])
+def test_where_all_took_longer_the_machine_may_have_changed(factor: float, said: float | None) -> None:
+    """What most rows did counts, as far as it is more than everyday drift."""
+    found = other_speed(timed({"eager": 1.0, "sdpa": 0.5, "mha": 0.8}, factor, {"mha": 2.0}))
+    assert found == (said if said is None else pytest.approx(said))
+
+
+def test_one_row_that_took_longer_is_no_other_speed() -> None:
+    """A baseline that became slower by itself leaves the other times as they were."""
+    assert other_speed(timed({"eager": 1.0, "sdpa": 0.5, "mha": 0.8}, 1.0, {"eager": 2.0})) is None
+
+
+def test_without_times_on_both_sides_no_speed_is_known() -> None:
+    """A case that failed has none."""
+    base = table(baseline(), row(case("sdpa"), [0.1, 0.2], latency_s=None))
+    assert other_speed(compare(base, table(failed(case("eager")), failed(case("sdpa"))))) is None
+
+
+def timed(times: dict[str, float], factor: float, own: dict[str, float]) -> pd.DataFrame:
+    """Return a comparison in which all raw times changed by a factor, and some by another of their own."""
+    base, new = (
+        table(*(row(case(name), [0.0, 0.001], latency_s=time_s * by.get(name, 1.0)) for name, time_s in times.items()))
+        for by in ({}, {name: factor * own.get(name, 1.0) for name in times})
+    )
+    return compare(base, new)
+
+
+def compared(changes: dict[str, float], failing: tuple[str, int] | None = None) -> pd.DataFrame:
+    """Return a comparison in which each implementation changed by a factor at all points."""
+    points = [(name, tokens) for name in changes for tokens in TOKENS]
+    base = [at(name, tokens, 1.5) for name, tokens in points]
+    new = [
+        failed(case(name, num_tokens=tokens)) if (name, tokens) == failing else at(name, tokens, 1.5 * changes[name])
+        for name, tokens in points
+    ]
+    eager = [baseline(num_tokens=tokens) for tokens in TOKENS]
+    return compare(table(*eager, *base), table(*eager, *new))
+
+
+def at(name: str, tokens: int, speedup: float) -> Row:
+    """Return a row of three processes that agree about a speed-up within a tenth of a percent."""
+    return {**row(case(name, num_tokens=tokens), (-0.001, 0.0, 0.001)), "speedup": speedup}
