@@ -2,11 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.analyse.callers import Chain, chains, partly_kept
-from bench.store.profile import KERNEL, OPERATOR, Operator, Profile
+from bench.store.profile import KERNEL, OPERATOR, Operator, Profile, Span
 
 APPEARED, VANISHED, GREW, SHRANK, UNCHANGED = "appeared", "vanished", "grew", "shrank", "unchanged"
 
@@ -18,6 +17,10 @@ TIME_MARGIN = 0.2
 
 TIME_WORTH = 0.01
 """And only beyond this share of all operators' time: what is less decides nothing."""
+
+
+Chain = tuple[str, ...]
+"""The spans that something was called in, from the outside in: a stage, and operators in it."""
 
 
 @dataclass(frozen=True)
@@ -144,3 +147,25 @@ def _sum(costs: Sequence[Cost]) -> Cost:
         sum(cost.time_s for cost in costs),
         sum(cost.allocated_bytes for cost in costs),
     )
+
+
+def chains(spans: Sequence[Span], without: Collection[str] = ()) -> Mapping[str, Counter[Chain]]:
+    """Return how often each name was called in which chain; what was called by nothing has an empty one.
+
+    Names that chains are to do `without` are in none.
+    """
+    found: dict[str, Counter[Chain]] = {}
+    lanes: dict[str, list[Span]] = {}
+    for span in sorted(spans, key=lambda span: (span.start_s, span.depth)):
+        around = lanes.setdefault(span.lane, [])
+        while around and around[-1].depth >= span.depth:
+            around.pop()
+        found.setdefault(span.name, Counter())[tuple(outer.name for outer in around if outer.name not in without)] += 1
+        around.append(span)
+    return found
+
+
+def partly_kept(profile: Profile) -> set[str]:
+    """Return the operators of which not every call has a span: whether a short one has depends on its time."""
+    kept = Counter(span.name for span in profile.spans)
+    return {operator.name for operator in profile.operators if kept[operator.name] != operator.calls}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.comparison.common_shift import moved_together, other_speed
-from bench.analyse.comparison.company import strangers
 from bench.analyse.comparison.compare import compare, is_compared, regressed
+from bench.analyse.comparison.confounders import moved_together, other_speed, strangers
 from bench.analyse.comparison.rebase import anchored, anchors
+from bench.analyse.comparison.verdicts import REGRESSIONS, VERDICTS, hyphened, named
 from bench.commands import BAD, FINE, compare_rerun
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show import catalogue, page
@@ -22,13 +22,12 @@ from bench.show.comparison_markdown import markdown
 from bench.show.comparison_top import top
 from bench.show.console import console, rendered
 from bench.show.words import counted
-from bench.stats.limits import MARGIN, REGRESSIONS, VERDICTS, Limits, hyphened, named
+from bench.stats.limits import MARGIN, Limits
 from bench.store import journal
-from bench.store.comparable import unlike_conditions
-from bench.store.detectable import detectable
+from bench.store.comparable import state_differences, unlike_conditions
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
-from bench.store.state import state_differences
+from bench.store.selfcheck import detectable
 
 Results = tuple[pd.DataFrame, pd.DataFrame]
 """The tables of BASE and NEW."""

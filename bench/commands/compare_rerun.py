@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bench.analyse.comparison.common_shift import other_speed
+from bench.analyse.comparison.confounders import other_speed
 from bench.analyse.duel import Row
 from bench.commands.duel import TARGET, add_looks, fought, interpreter, planned
 from bench.engine.pair import Pair

@@ -4,11 +4,12 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.plan.case import POINT_COLUMNS, Case, Point
 from bench.show import units
 from bench.show.rows import Row, plain, reason
 from bench.show.words import differences, parts, varying
-from bench.stats.limits import INCONCLUSIVE, VERDICTS, Limits
+from bench.stats.limits import INCONCLUSIVE, Limits
 from bench.stats.sample_size import MOST_PROCESSES
 
 STAMP = "NOT COMPARABLE"

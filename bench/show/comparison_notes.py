@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.comparison.common_shift import Movement
+from bench.analyse.comparison.confounders import Movement
 from bench.show import units
 from bench.show.words import counted
-from bench.store.detectable import Detectable
-from bench.store.state import StateDifference
+from bench.store.comparable import StateDifference
+from bench.store.selfcheck import Detectable
 
 NOTHING_IN_DISPUTE = "rerun: no row is in dispute, so nothing was measured again"
 

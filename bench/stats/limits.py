@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bench.plan.errors import WrongRequest, unknown
+from bench.plan.errors import WrongRequest
 from bench.stats.estimates import Estimates
 from bench.stats.significance import p_beyond, p_within
 
@@ -26,22 +26,6 @@ It holds for a row, not for the table, because a wrong "equivalent" hides one ch
 """
 
 INCONCLUSIVE = "inconclusive"
-
-VERDICTS = {
-    "slower": "slower by more than the margin",
-    "newly failing": "ok in BASE, not in NEW",
-    "missing": "only in BASE",
-    INCONCLUSIVE: "nothing is shown, neither a change nor its absence",
-    "failing": "ok in neither",
-    "new": "only in NEW",
-    "fixed": "ok in NEW, not in BASE",
-    "faster": "faster by more than the margin",
-    "equivalent": "any change is within the bounds of equivalence",
-    "baseline": "1 by construction, not judged",
-}
-"""Every verdict with its meaning, worst first."""
-
-REGRESSIONS = ("slower",)
 
 CHANGED = ("slower", "faster")
 
@@ -104,18 +88,3 @@ def judged(changes: Estimates, changed: Truths, limits: Limits) -> Verdicts:
 def first_that_holds(conditions: dict[str, Truths], default: str) -> Verdicts:
     """Return for each row the name of the first condition that holds."""
     return np.select(list(conditions.values()), [np.array(name) for name in conditions], default=np.array(default))
-
-
-def hyphened(verdict: str) -> str:
-    """Return a verdict as one word of a command line."""
-    return verdict.replace(" ", "-")
-
-
-def named(words: str) -> tuple[str, ...]:
-    """Return the verdicts of a comma list with hyphens, `slower,newly-failing`; raises WrongRequest for another."""
-    known = {hyphened(verdict): verdict for verdict in VERDICTS}
-    names = [word.strip() for word in words.split(",") if word.strip()]
-    for name in names:
-        if name not in known:
-            raise unknown("verdict", name, known)
-    return tuple(known[name] for name in names)

@@ -1,16 +1,34 @@
-"""What self-checks found on this machine, by the name of its environment: later runs carry it in their state."""
+"""What self-checks saw on this machine, by the name of its environment: later runs carry it in their state."""
 
 import json
+import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.store import atomic
+from bench.store.environment import Environment
 
 PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
 """Beside the runs of this machine, and like them not part of the project."""
 
+SELFCHECK = "selfcheck"
+
 Found = dict[str, Any]
 """`detectable` (the smallest change, as a share, by the number of threads), `false_alarms`, `rows`, `processes`."""
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """The smallest change that a machine detects with so many threads, as a share, over so many processes.
+
+    So many `false_alarms` were raised over so many `rows` that hadn't changed; 0 rows where that isn't known.
+    """
+
+    share: dict[int, float]
+    processes: int
+    false_alarms: int
+    rows: int
 
 
 def remember(env_id: str, found: Found) -> Path:
@@ -34,3 +52,19 @@ def _known() -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def detectable(environment: Environment | None) -> Detectable | None:
+    """Return what the self-check of an environment says, None where there is none or it can't be understood."""
+    try:
+        return _read(environment.state[SELFCHECK]) if environment else None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        # a line that is only quoted must not keep anybody from comparing
+        return None
+
+
+def _read(found: Any) -> Detectable | None:
+    shares = {int(threads): float(share) for threads, share in found["detectable"].items() if share is not None}
+    known = {threads: share for threads, share in shares.items() if math.isfinite(share) and share > 0}
+    alarms, rows = (int(found.get(name) or 0) for name in ("false_alarms", "rows"))
+    return Detectable(known, int(found["processes"]), alarms, rows) if known else None

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from bench.analyse.comparison.verdicts import VERDICTS, hyphened
 from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.plan.case import Case
 from bench.show.compared import STAMP
-from bench.stats.limits import VERDICTS, hyphened
 from bench.store import environment, journal, table
 from bench.store.environment import Environment
 from bench.store.record import Origin, Record, Slots

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from bench.analyse.comparison.compare import compare
-from bench.stats.limits import VERDICTS
+from bench.analyse.comparison.verdicts import VERDICTS
 from tests.analyse.tables import baseline, failed, row, table
 from tests.examples import case
 

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.show import compared
 from bench.show.compared import STAMP, Report
 from bench.show.rows import Row
-from bench.stats.limits import VERDICTS
 from bench.stats.sample_size import MOST_PROCESSES
 from tests.analyse.tables import Row as Values
 from tests.analyse.tables import baseline, failed, row, table

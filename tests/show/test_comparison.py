@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.show.compared import STAMP, Report
 from bench.show.comparison import render
 from bench.show.console import rendered
-from bench.stats.limits import VERDICTS, Limits
+from bench.stats.limits import Limits
 from tests.analyse.tables import failed, row, table
 from tests.examples import case
 from tests.show.changed import NOISY, at, every_verdict

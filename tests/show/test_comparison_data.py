@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.plan.case import CASE_COLUMNS
 from bench.show.compared import STAMP, Report
 from bench.show.comparison_data import as_csv, as_json
-from bench.stats.limits import VERDICTS, Limits
+from bench.stats.limits import Limits
 from tests.analyse.tables import baseline, failed, of_layers, row, table
 from tests.examples import case
 from tests.show.changed import at, every_verdict

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.show.compared import STAMP, Report
 from bench.show.comparison_markdown import MATTER, MOST_CHARACTERS, markdown
-from bench.stats.limits import VERDICTS
 from tests.analyse.tables import baseline, cases, failed, row, table
 from tests.examples import case
 from tests.show.changed import NOISY, at, every_verdict

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bench.analyse.comparison.common_shift import Movement
+from bench.analyse.comparison.confounders import Movement
 from bench.show import comparison_notes as notes
-from bench.store.detectable import Detectable
-from bench.store.state import StateDifference
+from bench.store.comparable import StateDifference
+from bench.store.selfcheck import Detectable
 from tests.analyse.tables import failed, row, table
 from tests.examples import case
 

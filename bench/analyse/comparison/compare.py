@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.comparison.matching import COLUMNS, SIDES, is_ok, match, numbers, present, shared_baseline
+from bench.analyse.comparison.verdicts import REGRESSIONS
 from bench.stats.estimates import Estimates, half_widths
 from bench.stats.limits import (
     EQUIVALENCE,
@@ -13,7 +14,6 @@ from bench.stats.limits import (
     JUDGED,
     LEVEL,
     MARGIN,
-    REGRESSIONS,
     Limits,
     Verdicts,
     first_that_holds,

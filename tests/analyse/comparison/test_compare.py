@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.analyse.comparison.compare import compare, regressed
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.plan.case import CASE_COLUMNS
 from bench.plan.errors import WrongRequest
 from bench.show.rows import plain
-from bench.stats.limits import VERDICTS
 from bench.store import table as store
 from tests.analyse.tables import Row, baseline, cases, drawn, failed, of_layers, row, table
 from tests.examples import case
