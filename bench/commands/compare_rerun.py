@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bench.analyse.comparison.confounders import other_speed
+from bench.analyse.comparison.confounders import speed_change
 from bench.analyse.duel import Row
 from bench.commands.duel import TARGET, add_looks, fought, interpreter, planned
 from bench.engine.pair import Pair
@@ -79,13 +79,13 @@ def settled(report: Report, arguments: argparse.Namespace) -> Report:
     folder = options.new_folder(arguments, options.ROOT, "rerun")
     # one chance of a false alarm for all that is measured again, shared by the implementations
     limits = dataclasses.replace(report.limits, level=report.limits.level / len(disputed))
-    found: dict[Case, Row] = {}
+    rows_by_case: dict[Case, Row] = {}
     for implementation, points in disputed.items():
         rows = _measured(arguments, implementation, points, folder / implementation.replace(":", "."), limits)
-        found |= {Case(row.point, implementation): row for row in rows}
-    became = [row.judgement.verdict if row.is_measured else UNMEASURED for row in found.values()]
+        rows_by_case |= {Case(row.point, implementation): row for row in rows}
+    became = [row.judgement.verdict if row.is_measured else UNMEASURED for row in rows_by_case.values()]
     about = notes.rerun(became, folder)
-    return dataclasses.replace(report, comparison=_with(report.comparison, found), notes=(*report.notes, about))
+    return dataclasses.replace(report, comparison=_with(report.comparison, rows_by_case), notes=(*report.notes, about))
 
 
 def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
@@ -93,11 +93,11 @@ def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
 
     Those are the inconclusive rows, and the changed ones too where the machine may have run at another speed.
     """
-    verdicts = (INCONCLUSIVE, *CHANGED) if other_speed(comparison) else (INCONCLUSIVE,)
-    found: dict[str, list[Point]] = {}
+    verdicts = (INCONCLUSIVE, *CHANGED) if speed_change(comparison) else (INCONCLUSIVE,)
+    points: dict[str, list[Point]] = {}
     for case in _cases(comparison[comparison["verdict"].isin(verdicts)]):
-        found.setdefault(case.implementation, []).append(case.point)
-    return found
+        points.setdefault(case.implementation, []).append(case.point)
+    return points
 
 
 def _measured(
@@ -130,14 +130,14 @@ def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
             )
 
 
-def _with(comparison: pd.DataFrame, found: Mapping[Case, Row]) -> pd.DataFrame:
+def _with(comparison: pd.DataFrame, rows_by_case: Mapping[Case, Row]) -> pd.DataFrame:
     """Return the comparison with what was measured again in the place of what was in dispute.
 
     The column `rerun` says which rows those are; a row that could not be measured again stays as it was.
     """
     merged = comparison.assign(rerun=False)
     for place, case in zip(comparison.index, _cases(comparison), strict=True):
-        row = found.get(case)
+        row = rows_by_case.get(case)
         if row is not None and row.is_measured:
             values = _columns(row)
             merged.loc[place, list(values)] = pd.Series(values, dtype=object)

@@ -29,14 +29,14 @@ RERUN = ", but where a rerun took them alternately"
 class Report:
     """A comparison with all that is said about it.
 
-    `anchor` is the implementation that judged in the baseline's place, `unlike` how the conditions differ that were
-    compared all the same, `unlike_runs` lines about how the runs were asked for differently, and `notes` are lines
-    about both runs.
+    `rebased_to` is the implementation that replaces the runs' own baseline, if one does, `unlike` how the conditions
+    differ that were compared all the same, `unlike_runs` lines about how the runs were asked for differently, and
+    `notes` are lines about both runs.
     """
 
     comparison: pd.DataFrame
     limits: Limits = field(default_factory=Limits)
-    anchor: str = ""
+    rebased_to: str = ""
     unlike: tuple[str, ...] = ()
     unlike_runs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -47,11 +47,11 @@ class Report:
         return worst_first(plain(self.comparison))
 
     @property
-    def judge(self) -> str:
-        """The implementation that all ratios refer to, empty where no row is of it."""
+    def baseline(self) -> str:
+        """The implementation that all ratios refer to, empty if no row is of it."""
         rows = self.comparison
         names = rows.loc[rows["verdict"] == "baseline", "implementation"].unique()
-        return self.anchor or ", ".join(names)
+        return self.rebased_to or ", ".join(names)
 
     @property
     def stamp(self) -> str:
@@ -141,7 +141,7 @@ def failure(row: Row) -> str:
 def explanations(report: Report) -> list[str]:
     """Return what the columns and verdicts of a report mean, line by line."""
     limits, rows = report.limits, report.rows
-    over = f" over {report.judge}" if report.judge else ""
+    over = f" over {report.baseline}" if report.baseline else ""
     margin, bound, level = (units.percent(share, trim=True) for share in (limits.margin, limits.bound, limits.level))
     lines = [
         f"change: NEW's speed-up{over} by BASE's, each from its own run; minus is slower",

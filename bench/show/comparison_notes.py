@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.comparison.confounders import Movement
+from bench.analyse.comparison.confounders import CommonShift
 from bench.show import units
 from bench.show.words import counted
 from bench.store.comparable import StateDifference
@@ -46,10 +46,10 @@ def _origin(table: pd.DataFrame) -> str:
     return f"commit {commits}" + (f" in {processes}" if processes else "")
 
 
-def judge(anchor: str, baseline: str) -> str:
-    """Return that an anchor judged in the baseline's place."""
+def rebased(to: str, baseline: str) -> str:
+    """Return that ratios refer to another implementation than the runs' own baseline."""
     return (
-        f"anchor: {anchor} judges in place of {baseline or 'the baseline'}; "
+        f"baseline: {to} in place of {baseline or 'that of the runs'}; "
         "ratios to it are paired anew from the journals of both runs"
     )
 
@@ -75,12 +75,12 @@ def rerun(verdicts: Sequence[str], folder: Path) -> str:
     )
 
 
-def hint(movement: Movement, judging: str) -> str:
-    """Return that the baseline may be what changed, and who could judge instead."""
-    rows = f"{movement.moved} of {movement.judged} judged rows, of {movement.implementations} implementations"
+def hint(shift: CommonShift, judging: str) -> str:
+    """Return that the baseline may be what changed, and which other one to take."""
+    rows = f"{shift.moved} of {shift.judged} judged rows, of {shift.implementations} implementations"
     return (
-        f"hint: {rows}, became {movement.verdict} together: {judging or 'the baseline'}, which they refer to, "
-        f"may be what became {OTHER_WAY[movement.verdict]}; --anchor {movement.anchor} lets another judge"
+        f"hint: {rows}, became {shift.verdict} together: {judging or 'the baseline'}, which they refer to, "
+        f"may be what became {OTHER_WAY[shift.verdict]}; --baseline {shift.baseline} takes another one"
     )
 
 

@@ -120,7 +120,7 @@ def _sheet(report: Report, rows: Sequence[Row]) -> Sheet:
     rows = sorted(rows, key=lambda row: float(row["change"]))
     columns = moving(report.rows)
     labels = tuple(_label(row, columns) for row in rows)
-    title = f"NEW against BASE: change of the speed-up over {report.judge or 'the baseline'}"
+    title = f"NEW against BASE: change of the speed-up over {report.baseline or 'the baseline'}"
     left = EDGE + _widest(label.implementation for label in labels) + PAD
     left += _widest(label.point for label in labels) + (GAP if any(label.point for label in labels) else 0)
     beside = left + AXES_WIDTH + PAD + _widest(label.verdict for label in labels)

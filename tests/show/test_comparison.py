@@ -122,13 +122,13 @@ def test_what_would_decide_has_a_column_only_where_something_is_open() -> None:
     assert titles(shown(every_verdict()))[-1] == "more"
 
 
-def test_limits_and_judge_are_said() -> None:
+def test_limits_and_baseline_are_said() -> None:
     """By how much, how surely, and in ratios to what."""
     comparison = every_verdict()
     said = shown(Report(comparison, Limits(margin=0.005)))
     assert "speed-up over tokens_baseline by BASE's" in said
     assert "by more than 0.5%, wrong about any of the rows with a chance of 1%; equivalent: within 2%" in said
-    assert "speed-up over sdpa by BASE's" in shown(Report(comparison, anchor="sdpa"))
+    assert "speed-up over sdpa by BASE's" in shown(Report(comparison, rebased_to="sdpa"))
 
 
 def test_notes_stand_before_the_counts() -> None:

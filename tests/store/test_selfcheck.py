@@ -53,12 +53,12 @@ def test_a_run_carries_it_in_its_state() -> None:
     assert "selfcheck" not in machine.observe({**TORCH_FACTS, "torch": "2.14.0"}, {}, {}).state
 
 
-FOUND: dict[str, Any] = {"detectable": {"1": 0.012, "4": 0.05}, "false_alarms": 0, "rows": 54, "processes": 10}
+SEVERAL: dict[str, Any] = {"detectable": {"1": 0.012, "4": 0.05}, "false_alarms": 0, "rows": 54, "processes": 10}
 
 
 def test_a_self_check_is_read() -> None:
     """The detectable change by threads, with the processes and what was tried."""
-    assert detectable(of(FOUND)) == Detectable({1: 0.012, 4: 0.05}, processes=10, false_alarms=0, rows=54)
+    assert detectable(of(SEVERAL)) == Detectable({1: 0.012, 4: 0.05}, processes=10, false_alarms=0, rows=54)
 
 
 def test_what_was_tried_may_be_missing() -> None:
@@ -68,7 +68,7 @@ def test_what_was_tried_may_be_missing() -> None:
 
 def test_threads_without_an_answer_are_left_out() -> None:
     """A count of threads at which nothing could be detected has no change to quote."""
-    found = detectable(of({**FOUND, "detectable": {"1": 0.012, "2": None, "3": float("nan"), "4": 0}}))
+    found = detectable(of({**SEVERAL, "detectable": {"1": 0.012, "2": None, "3": float("nan"), "4": 0}}))
     assert found
     assert found.share == {1: 0.012}
 
@@ -80,11 +80,11 @@ def test_threads_without_an_answer_are_left_out() -> None:
         "all is well",
         [],
         {},
-        {**FOUND, "detectable": 0.012},
-        {**FOUND, "detectable": {}},
-        {**FOUND, "detectable": {"one": 0.012}},
-        {**FOUND, "detectable": {"1": "a lot"}},
-        {**FOUND, "processes": None},
+        {**SEVERAL, "detectable": 0.012},
+        {**SEVERAL, "detectable": {}},
+        {**SEVERAL, "detectable": {"one": 0.012}},
+        {**SEVERAL, "detectable": {"1": "a lot"}},
+        {**SEVERAL, "processes": None},
         {"detectable": {"1": 0.012}},
     ],
 )

@@ -12,42 +12,42 @@ MOST = 0.5
 """More than this share of the judged rows moved: a change of the baseline moves all of them."""
 
 FEWEST = 2
-"""Implementations that moved: a single one is likelier to have changed itself, and no other could judge it."""
+"""Implementations that moved: a single one is likelier to have changed itself, and no other could tell."""
 
 STEADY = 0.15
 """Raw times that moved by more than this share are of a machine at another speed: some 12 % are everyday drift."""
 
 
 @dataclass(frozen=True)
-class Movement:
-    """So many of the judged rows moved in one direction; `anchor` names an implementation that could judge instead."""
+class CommonShift:
+    """`moved` of the `judged` rows moved in one direction; `baseline` names an implementation to refer to instead."""
 
     verdict: str
     moved: int
     judged: int
     implementations: int
-    anchor: str
+    baseline: str
 
 
-def moved_together(comparison: pd.DataFrame) -> Movement | None:
-    """Return how most judged rows, of several implementations, became slower or became faster; None where they didn't.
+def common_shift(comparison: pd.DataFrame) -> CommonShift | None:
+    """Return the shift if most judged rows, of several implementations, became slower, or became faster; else None.
 
-    The anchor is the implementation with the most judged rows, of several the one that moved most like all others: one
-    that changed by itself as well would judge wrongly.
+    As another baseline it names the implementation with the most judged rows, of several the one that moved most like
+    all others: one that changed by itself as well would mislead.
     """
     rows = comparison[comparison["p"].notna() & comparison["verdict"].ne("baseline")]
     for verdict in CHANGED:
         moved = rows[rows["verdict"] == verdict]
         names = moved["implementation"].nunique()
         if len(moved) > MOST * len(rows) and names >= FEWEST:
-            return Movement(verdict, len(moved), len(rows), names, _typical(rows))
+            return CommonShift(verdict, len(moved), len(rows), names, _typical(rows))
     return None
 
 
-def other_speed(comparison: pd.DataFrame) -> float | None:
-    """Return how many times as long the median row takes in NEW, None where that is within STEADY or not known.
+def speed_change(comparison: pd.DataFrame) -> float | None:
+    """Return how many times as long the median row takes in NEW, None if that is within STEADY or not known.
 
-    Ratios between dissimilar kernels shift with the machine's speed: where eager took 1.4 to 1.5 times as long, manual
+    Ratios between dissimilar kernels shift with the machine's speed: when eager took 1.4 to 1.5 times as long, manual
     and stepwise seemed 6 to 12 % slower beside it, with not a line of them changed.
     """
     times = comparison["new_latency_s"].astype("Float64") / comparison["base_latency_s"].astype("Float64")
@@ -65,7 +65,7 @@ def _typical(rows: pd.DataFrame) -> str:
     return str(order.sort_values(["rows", "away"], kind="stable").index[0])
 
 
-def strangers(base: pd.DataFrame, new: pd.DataFrame) -> tuple[list[str], list[str]]:
+def unmatched(base: pd.DataFrame, new: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Return the implementations that only BASE, and those that only NEW, measured at a point that both measured.
 
     The speed-up of sdpa was seen to be 1.15 in two runs beside manual, stepwise and online, and 1.20 and 1.21 in two

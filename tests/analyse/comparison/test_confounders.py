@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.comparison.compare import compare
-from bench.analyse.comparison.confounders import Movement, moved_together, other_speed, strangers
+from bench.analyse.comparison.confounders import CommonShift, common_shift, speed_change, unmatched
 from tests.analyse.tables import Row, baseline, cases, failed, of_layers, row, table
 from tests.examples import case
 
@@ -14,23 +14,23 @@ TOKENS = (50, 197, 577)
 @pytest.mark.parametrize(("change", "verdict"), [(0.9, "slower"), (1.1, "faster")])
 def test_most_rows_in_one_direction_are_noticed(change: float, verdict: str) -> None:
     """Three implementations that all lost a tenth at all points, against eager: eager may be what changed."""
-    found = moved_together(compared({"sdpa": change, "mha": change * 0.99, "flex": change * 1.03}))
-    assert found == Movement(verdict, 9, 9, 3, "sdpa")
+    found = common_shift(compared({"sdpa": change, "mha": change * 0.99, "flex": change * 1.03}))
+    assert found == CommonShift(verdict, 9, 9, 3, "sdpa")
 
 
-def test_the_anchor_moved_like_the_others() -> None:
-    """An implementation that changed by itself as well would judge wrongly: sdpa is the one in the middle."""
-    found = moved_together(compared({"mha": 0.5, "sdpa": 0.9, "flex": 0.93}))
+def test_the_other_baseline_moved_like_the_others() -> None:
+    """An implementation that changed by itself as well would mislead: sdpa is the one in the middle."""
+    found = common_shift(compared({"mha": 0.5, "sdpa": 0.9, "flex": 0.93}))
     assert found
-    assert found.anchor == "sdpa"
+    assert found.baseline == "sdpa"
 
 
-def test_the_anchor_has_the_most_rows() -> None:
+def test_the_other_baseline_has_the_most_rows() -> None:
     """One that failed at a point judges nothing there."""
     changes = {"sdpa": 0.9, "mha": 0.88, "flex": 0.93}
-    found = moved_together(compared(changes, failing=("sdpa", 50)))
+    found = common_shift(compared(changes, failing=("sdpa", 50)))
     assert found
-    assert found.anchor != "sdpa"
+    assert found.baseline != "sdpa"
     assert found.judged == 8
 
 
@@ -45,36 +45,36 @@ def test_the_anchor_has_the_most_rows() -> None:
 )
 def test_rows_that_went_their_own_ways_point_nowhere(changes: dict[str, float]) -> None:
     """Where no more than half of the rows moved in one direction, they changed themselves."""
-    assert moved_together(compared(changes)) is None
+    assert common_shift(compared(changes)) is None
 
 
 def test_a_single_implementation_points_at_itself() -> None:
     """Of sdpa and eager no third tells which changed, and sdpa is what was asked about."""
-    assert moved_together(compared({"sdpa": 0.9})) is None
+    assert common_shift(compared({"sdpa": 0.9})) is None
 
 
 def test_nothing_judged_is_no_movement() -> None:
     """A comparison of one process a side judges no row."""
     rows = [row(case(name), [0.0]) for name in ("sdpa", "mha")]
-    assert moved_together(compare(table(*rows), table(*rows))) is None
+    assert common_shift(compare(table(*rows), table(*rows))) is None
 
 
 @pytest.mark.parametrize(("factor", "said"), [(1.5, 1.5), (0.6, 0.6), (1.1, None), (0.95, None)])
 def test_where_all_took_longer_the_machine_may_have_changed(factor: float, said: float | None) -> None:
     """What most rows did counts, as far as it is more than everyday drift."""
-    found = other_speed(timed({"eager": 1.0, "sdpa": 0.5, "mha": 0.8}, factor, {"mha": 2.0}))
+    found = speed_change(timed({"eager": 1.0, "sdpa": 0.5, "mha": 0.8}, factor, {"mha": 2.0}))
     assert found == (said if said is None else pytest.approx(said))
 
 
 def test_one_row_that_took_longer_is_no_other_speed() -> None:
     """A baseline that became slower by itself leaves the other times as they were."""
-    assert other_speed(timed({"eager": 1.0, "sdpa": 0.5, "mha": 0.8}, 1.0, {"eager": 2.0})) is None
+    assert speed_change(timed({"eager": 1.0, "sdpa": 0.5, "mha": 0.8}, 1.0, {"eager": 2.0})) is None
 
 
 def test_without_times_on_both_sides_no_speed_is_known() -> None:
     """A case that failed has none."""
     base = table(baseline(), row(case("sdpa"), [0.1, 0.2], latency_s=None))
-    assert other_speed(compare(base, table(failed(case("eager")), failed(case("sdpa"))))) is None
+    assert speed_change(compare(base, table(failed(case("eager")), failed(case("sdpa"))))) is None
 
 
 def timed(times: dict[str, float], factor: float, own: dict[str, float]) -> pd.DataFrame:
@@ -106,7 +106,7 @@ def at(name: str, tokens: int, speedup: float) -> Row:
 def test_the_same_implementations_are_no_strangers() -> None:
     """Neither the order of rows nor columns that are empty for some layers matter."""
     rows = [row(of, [0.1, 0.1]) for of in of_layers()]
-    assert strangers(table(*rows), table(*reversed(rows))) == ([], [])
+    assert unmatched(table(*rows), table(*reversed(rows))) == ([], [])
 
 
 def test_who_stands_on_one_side_alone_is_named_once() -> None:
@@ -114,7 +114,7 @@ def test_who_stands_on_one_side_alone_is_named_once() -> None:
     shared = [row(of, [0.1, 0.2]) for of in cases(2)]
     base = table(*shared, *(row(of, [0.3, 0.3]) for of in cases(2, "online")))
     new = table(*shared, *(row(of, [0.3, 0.3]) for of in cases(2, "manual")))
-    assert strangers(base, new) == (["online"], ["manual"])
+    assert unmatched(base, new) == (["online"], ["manual"])
 
 
 def test_who_failed_was_no_company() -> None:
@@ -122,11 +122,11 @@ def test_who_failed_was_no_company() -> None:
     beside = [baseline(), row(case("sdpa"), [0.1, 0.2])]
     base = table(*beside, row(case("online"), [0.3, 0.4]))
     new = table(*beside, failed(case("online")), failed(case("mha")))
-    assert strangers(base, new) == (["online"], [])
+    assert unmatched(base, new) == (["online"], [])
 
 
 def test_points_of_one_side_alone_have_no_say() -> None:
     """A longer sweep with other implementations elsewhere leaves the shared points as they were."""
     shared = [row(of, [0.1, 0.2]) for of in cases(1)]
     elsewhere = row(case("online", num_tokens=577), [0.3, 0.3])
-    assert strangers(table(*shared, elsewhere), table(*shared)) == ([], [])
+    assert unmatched(table(*shared, elsewhere), table(*shared)) == ([], [])

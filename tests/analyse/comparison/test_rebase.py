@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.comparison.compare import compare
-from bench.analyse.comparison.rebase import anchored, anchors
+from bench.analyse.comparison.rebase import common_implementations, rebased
 from bench.analyse.summary import summarise
 from bench.show.rows import Row, plain
 from bench.store.record import Record
@@ -17,65 +17,65 @@ from tests.examples import record, timed
 TIMES = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8}
 
 
-def test_ratios_refer_to_the_anchor() -> None:
+def test_ratios_refer_to_the_new_baseline() -> None:
     """With sdpa twice as fast as eager, eager is half as fast as sdpa, and sdpa itself is 1."""
-    found = speedups(anchored(run(), "sdpa"))
+    found = speedups(rebased(run(), "sdpa"))
     assert found == pytest.approx({"eager": 0.5, "sdpa": 1.0, "mha": 0.625}, rel=1e-3)
 
 
-def test_the_runs_own_baseline_as_anchor_changes_nothing() -> None:
+def test_the_runs_own_baseline_as_baseline_changes_nothing() -> None:
     """What was summarised when it was measured is found again."""
-    pd.testing.assert_frame_equal(anchored(run(), "eager"), summarise(run(), "eager"))
+    pd.testing.assert_frame_equal(rebased(run(), "eager"), summarise(run(), "eager"))
 
 
 def test_ratios_are_paired_within_processes() -> None:
     """A process in which everything takes twice as long moves no ratio, and adds no scatter."""
     records = run(disturbed={1: 2.0})
-    found = by_name(anchored(records, "sdpa"))
+    found = by_name(rebased(records, "sdpa"))
     assert found["mha"]["speedup"] == pytest.approx(0.625, rel=1e-3)
     assert found["mha"]["log_ratio_sd"] < 1e-3
 
 
-def test_a_change_of_the_baseline_is_told_by_the_anchor() -> None:
+def test_a_change_of_the_baseline_is_told_by_the_new_baseline() -> None:
     """Eager became a fifth faster: by eager all others got slower, by sdpa eager got faster and nothing else."""
     base, new = run(), run({**TIMES, "eager": 0.8})
     by_eager = verdicts(compare(summarise(base, "eager"), summarise(new, "eager")))
-    by_sdpa = verdicts(compare(anchored(base, "sdpa"), anchored(new, "sdpa")))
+    by_sdpa = verdicts(compare(rebased(base, "sdpa"), rebased(new, "sdpa")))
     assert by_eager == {"eager": "baseline", "sdpa": "slower", "mha": "slower"}
     assert by_sdpa == {"eager": "faster", "sdpa": "baseline", "mha": "equivalent"}
 
 
-def test_only_processes_beside_the_anchor_count() -> None:
+def test_only_processes_beside_the_new_baseline_count() -> None:
     """An implementation that was added later met eager again, and sdpa in two of its five processes only."""
     first = run({"eager": 1.0, "sdpa": 0.5}, processes=range(5))
     added = run({"eager": 1.0, "mha": 0.8}, processes=range(3, 8))
     records = [*first, *(one for one in added if one.case.implementation == "mha" or one.process > 4)]
-    found = by_name(anchored(records, "sdpa"))
+    found = by_name(rebased(records, "sdpa"))
     assert found["mha"]["processes"] == 2
     assert found["eager"]["processes"] == 5
     assert by_name(summarise(records, "sdpa"))["eager"]["processes"] == 8
 
 
-def test_a_case_that_never_met_the_anchor_has_no_ratio() -> None:
+def test_a_case_that_never_met_the_new_baseline_has_no_ratio() -> None:
     """It stays a row, because it was measured, and is judged by nothing."""
     records = [*run({"eager": 1.0, "sdpa": 0.5}), *run({"mha": 0.8}, processes=range(10, 13))]
-    found = by_name(anchored(records, "sdpa"))
+    found = by_name(rebased(records, "sdpa"))
     assert found["mha"]["status"] == "ok"
     assert found["mha"]["speedup"] is None
 
 
-def test_a_failure_apart_from_the_anchor_is_a_failure() -> None:
-    """What crashed in one process is not ok, wherever the anchor was."""
+def test_a_failure_apart_from_the_new_baseline_is_a_failure() -> None:
+    """What crashed in one process is not ok, wherever the new baseline was."""
     crash = record("mha", process=7, status="crashed")
-    found = by_name(anchored([*run(), crash], "sdpa"))
+    found = by_name(rebased([*run(), crash], "sdpa"))
     assert found["mha"]["status"] == "crashed"
 
 
-def test_anchors_are_what_both_runs_measured() -> None:
-    """In the order of BASE; what failed everywhere on a side can't judge."""
+def test_common_implementations_are_what_both_runs_measured() -> None:
+    """In the order of BASE; what failed everywhere on a side is no baseline."""
     base = [*run(), *run({"flex": 1.0, "online": 1.0})]
     new = [*run(), record("flex", status="oom")]
-    assert anchors(base, new) == ["eager", "sdpa", "mha"]
+    assert common_implementations(base, new) == ["eager", "sdpa", "mha"]
 
 
 def run(
