@@ -43,10 +43,10 @@ def test_sweep(
     progress.finished(rows)
     hand_over(benchmark, samples(records, rows))
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
-    found = plain(rows)
-    bad = failing.reasons(found, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
+    values = plain(rows)
+    bad = failing.reasons(values, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
     if bad:
         record_property("why", ", ".join(reason.brief for reason in bad))
         pytest.fail("; ".join(map(str, bad)), pytrace=False)
     if not (rows["status"] == "ok").any():
-        pytest.skip("; ".join(dict.fromkeys(row["detail"] or row["status"] for row in found)))
+        pytest.skip("; ".join(dict.fromkeys(row["detail"] or row["status"] for row in values)))

@@ -49,12 +49,12 @@ def rows(sides: Mapping[Point, Sides], looks: Sequence[int], limits: Limits = US
 
 def _detail(sides: Sides) -> str:
     """Return why a side could not be measured, empty where both could; that the other was skipped then says no more."""
-    said = {}
+    reasons = {}
     for name, records in zip("AB", sides, strict=True):
         worst = max(records, key=lambda record: STATUSES.index(record.status), default=None)
         if worst is not None and worst.status != "ok":
-            said[f"{name} {worst.status}: {worst.detail}"] = worst.status != "skipped"
-    return "; ".join(reason for reason, is_own in said.items() if is_own or not any(said.values()))
+            reasons[f"{name} {worst.status}: {worst.detail}"] = worst.status != "skipped"
+    return "; ".join(reason for reason, is_own in reasons.items() if is_own or not any(reasons.values()))
 
 
 def _latency_s(records: Sequence[Record]) -> float:

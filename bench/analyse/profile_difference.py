@@ -78,12 +78,12 @@ def difference(a: Profile, b: Profile) -> Sequence[Change]:
     """
     unsure = partly_kept(a) | partly_kept(b)
     called = chains(a.spans, unsure), chains(b.spans, unsure)
-    found = [
+    changes = [
         change
         for kind, old, new in ((OPERATOR, _operators(a), _operators(b)), (KERNEL, _kernels(a), _kernels(b)))
         for change in _changes(kind, old, new, called)
     ]
-    return sorted(found, key=lambda change: (-abs(change.time_s), -abs(change.allocated_bytes), change.name))
+    return sorted(changes, key=lambda change: (-abs(change.time_s), -abs(change.allocated_bytes), change.name))
 
 
 def together(changes: Sequence[Change]) -> Change:
@@ -133,12 +133,12 @@ def _time_s(operator: Operator) -> float:
 def _kernels(profile: Profile) -> dict[str, Cost]:
     """Return the kernels that ran on a GPU; those that Inductor made for a CPU stand among the operators."""
     known = {operator.name for operator in profile.operators}
-    found: dict[str, Cost] = {}
+    kernels: dict[str, Cost] = {}
     for span in profile.spans:
         if span.kind == KERNEL and span.name not in known:
-            sofar = found.get(span.name, Cost())
-            found[span.name] = Cost(sofar.calls + 1, sofar.time_s + span.duration_s)
-    return found
+            cost = kernels.get(span.name, Cost())
+            kernels[span.name] = Cost(cost.calls + 1, cost.time_s + span.duration_s)
+    return kernels
 
 
 def _sum(costs: Sequence[Cost]) -> Cost:
@@ -154,18 +154,18 @@ def chains(spans: Sequence[Span], without: Collection[str] = ()) -> Mapping[str,
 
     Names that chains are to do `without` are in none.
     """
-    found: dict[str, Counter[Chain]] = {}
+    counts: dict[str, Counter[Chain]] = {}
     lanes: dict[str, list[Span]] = {}
     for span in sorted(spans, key=lambda span: (span.start_s, span.depth)):
         around = lanes.setdefault(span.lane, [])
         while around and around[-1].depth >= span.depth:
             around.pop()
-        found.setdefault(span.name, Counter())[tuple(outer.name for outer in around if outer.name not in without)] += 1
+        counts.setdefault(span.name, Counter())[tuple(outer.name for outer in around if outer.name not in without)] += 1
         around.append(span)
-    return found
+    return counts
 
 
 def partly_kept(profile: Profile) -> set[str]:
     """Return the operators of which not every call has a span: whether a short one has depends on its time."""
-    kept = Counter(span.name for span in profile.spans)
-    return {operator.name for operator in profile.operators if kept[operator.name] != operator.calls}
+    spans = Counter(span.name for span in profile.spans)
+    return {operator.name for operator in profile.operators if spans[operator.name] != operator.calls}

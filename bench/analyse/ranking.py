@@ -147,5 +147,5 @@ def _further(now: Estimates) -> int | None:
         after = counts + further
         return np.array([NOT_DECIDED not in judged(Estimates(now.value, sds / np.sqrt(after), after - 1))])
 
-    (found,) = smallest(decides, 1).tolist()
-    return found or None
+    (count,) = smallest(decides, 1).tolist()
+    return count or None

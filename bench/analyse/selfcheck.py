@@ -37,7 +37,7 @@ class Finding:
     @property
     def is_sound(self) -> bool:
         """Whether tables without a change raise no more alarms than their level allows, but for chance."""
-        return all(seen.tables_with_alarm <= _most_alarms(seen.tables) for seen in self.redrawn.values())
+        return all(each.tables_with_alarm <= _most_alarms(each.tables) for each in self.redrawn.values())
 
 
 def findings(logs: Mapping[Point, Sequence[float]]) -> list[Finding]:
@@ -50,13 +50,13 @@ def findings(logs: Mapping[Point, Sequence[float]]) -> list[Finding]:
     return [_finding(count, {p: values for p, values in known.items() if p.threads == count}) for count in threads]
 
 
-def as_state(found: Sequence[Finding]) -> dict[str, Any]:
+def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
     """Return what environment.json keeps of a self-check."""
-    claims = [finding.redrawn[CLAIM] for finding in found]
+    claims = [finding.redrawn[CLAIM] for finding in all_findings]
     return {
-        "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in found},
-        "false_alarms": sum(seen.false_alarms for seen in claims),
-        "rows": sum(seen.rows for seen in claims),
+        "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in all_findings},
+        "false_alarms": sum(claim.false_alarms for claim in claims),
+        "rows": sum(claim.rows for claim in claims),
         "processes": CLAIM,
     }
 

@@ -81,9 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
 def fought(contest: Pair | Together, looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
     """Measure an open contest until all is decided, say how it goes, and print its table."""
     _open(contest, looks)
-    found = _fight(contest, looks, limits)
-    console().print(show.render(found, looks, limits))
-    return found
+    rows = _fight(contest, looks, limits)
+    console().print(show.render(rows, looks, limits))
+    return rows
 
 
 def planned(text: str) -> list[int]:
@@ -114,10 +114,10 @@ def _sides(arguments: argparse.Namespace) -> tuple[list[str], tuple[str, str] | 
 
 def interpreter(path: str) -> str:
     """Return the program behind --python; raises WrongRequest where there is none."""
-    found = shutil.which(path)
-    if found is None:
+    program = shutil.which(path)
+    if program is None:
         raise WrongRequest(f"--python {path} must be a Python interpreter, and there is no such program")
-    return found
+    return program
 
 
 def _sweep(arguments: argparse.Namespace, names: Sequence[str], looks: Sequence[int]) -> Sweep:

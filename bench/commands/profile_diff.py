@@ -46,13 +46,13 @@ def pairs(run_a: SavedRun, run_b: SavedRun, selectors: Sequence[str]) -> list[Pa
     if len(selectors) > MOST_SELECTORS:
         raise WrongRequest(f"--diff takes one --case for both runs, or one for each, got {len(selectors)}")
     a, b = _profiles(run_a, selectors[:1]), _profiles(run_b, selectors[-1:])
-    found = _same_point(a, b) if len(selectors) == MOST_SELECTORS else _same_case(a, b)
-    if not found:
+    matching = _same_point(a, b) if len(selectors) == MOST_SELECTORS else _same_case(a, b)
+    if not matching:
         of = f" that {' and '.join(selectors)} names" if selectors else ""
         raise WrongRequest(
             f"{run_a} and {run_b} share no profile{of}; python -m bench profile RUN --case … makes those of a run"
         )
-    return found
+    return matching
 
 
 def _profiles(run: SavedRun, selectors: Sequence[str]) -> Profiles:
@@ -62,13 +62,13 @@ def _profiles(run: SavedRun, selectors: Sequence[str]) -> Profiles:
     if not selectors:
         return profiles
     cases = select.chosen(table, selectors, "")
-    found = {case: profiles[case] for case in cases if case in profiles}
-    if not found:
+    chosen = {case: profiles[case] for case in cases if case in profiles}
+    if not chosen:
         raise WrongRequest(
             f"{run} holds no profile of {', '.join(case.name for case in cases)}; "
             f"python -m bench profile {run} --case {selectors[0]} makes it"
         )
-    return found
+    return chosen
 
 
 def _same_case(a: Profiles, b: Profiles) -> list[Pair]:

@@ -40,19 +40,19 @@ def run(arguments: argparse.Namespace) -> int:
             _say(f"warning: {warning}")
         for number in engine.measure(opened, arguments.limit_s - (time.monotonic() - began)):
             _say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
-        found = findings(engine.ratios(opened))
-        sound = bool(found) and all(finding.is_sound for finding in found)
-        _tell(found, opened)
+        checked = findings(engine.ratios(opened))
+        sound = bool(checked) and all(finding.is_sound for finding in checked)
+        _tell(checked, opened)
     _say(f"It took {units.duration(time.monotonic() - began)}.")
     return FINE if sound else BAD
 
 
-def _tell(found: list[Finding], opened: Run) -> None:
-    if not found:
+def _tell(checked: list[Finding], opened: Run) -> None:
+    if not checked:
         _say("eager or its copy could not be measured: see results.csv")
         return
-    console().print(show.render(found))
-    path = store.remember(opened.environment.env_id, as_state(found))
+    console().print(show.render(checked))
+    path = store.remember(opened.environment.env_id, as_state(checked))
     _say(f"Remembered in {path}: later runs here carry it in their environment.json.")
 
 

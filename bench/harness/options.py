@@ -137,14 +137,14 @@ def sweep(option: argparse.Namespace) -> Sweep:
     Raises WrongRequest with all mistakes if the options can't be met, or if they ask for another sweep than the
     folder's without `--extend`.
     """
-    found: Sweep
-    found, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
+    wanted: Sweep
+    wanted, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
     all_of(
-        lambda: own.check(found.implementations),
-        lambda: own.check_layers(dict.fromkeys(point.layer for point in found.points)),
-        lambda: admission.check_threads(found),
+        lambda: own.check(wanted.implementations),
+        lambda: own.check_layers(dict.fromkeys(point.layer for point in wanted.points)),
+        lambda: admission.check_threads(wanted),
     )
-    return found
+    return wanted
 
 
 def _wanted(option: argparse.Namespace) -> Sweep:

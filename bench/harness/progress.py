@@ -102,7 +102,7 @@ class Progress:
         count = sum(map(len, reasons.values()))
         if not count:
             return
-        first = next(point for point, found in reasons.items() if found)
+        first = next(point for point, reason in reasons.items() if reason)
         self._screen.say(
             f"{count} of {len(reasons) * len(names)} cases can't fit into memory and will be skipped. "
             f"At {differences(first, self._varying) or 'the only point'}, {', '.join(reasons[first])}: "

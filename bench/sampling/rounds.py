@@ -33,7 +33,7 @@ class Reading(NamedTuple):
     others: float = 0.0
 
 
-Taken = dict[str, dict[int, Reading]]
+Readings = dict[str, dict[int, Reading]]
 """The readings of each implementation by the number of the round."""
 
 
@@ -59,21 +59,21 @@ def sample(
     one whose turn raises leaves them too, and `failed` is told.
     Returns the slots of those that did not fail.
     """
-    taken: Taken = {name: {} for name in turns}
+    readings: Readings = {name: {} for name in turns}
     active = list(turns)
     end = perf_counter() + limits.budget_s
     number = 0
     while active and (number < LEAST_ROUNDS or perf_counter() < end):
         for name in rng.sample(active, len(active)):
             try:
-                taken[name][number] = turns[name]()
+                readings[name][number] = turns[name]()
             except Exception as error:
                 failed(name, error)
                 active.remove(name)
-                del taken[name]
+                del readings[name]
         number += 1
-        active = _still_active(active, taken, baseline, limits)
-    return {name: _slots(readings) for name, readings in taken.items()}
+        active = _still_active(active, readings, baseline, limits)
+    return {name: _slots(by_round) for name, by_round in readings.items()}
 
 
 def _slots(readings: Mapping[int, Reading]) -> Slots:
@@ -86,14 +86,14 @@ def _slots(readings: Mapping[int, Reading]) -> Slots:
     )
 
 
-def _still_active(active: list[str], taken: Taken, baseline: str, limits: Limits) -> list[str]:
+def _still_active(active: list[str], readings: Readings, baseline: str, limits: Limits) -> list[str]:
     """Return who goes on: those whose ratio is not known to the target yet, and the baseline beside them."""
-    if baseline not in taken:
+    if baseline not in readings:
         return active
-    base = _slots(taken[baseline])
-    if len(taken) == 1:
+    base = _slots(readings[baseline])
+    if len(readings) == 1:
         return active if _half_width([math.log(value) for value in base.values_s], limits) > limits.target else []
-    left = [name for name in active if name != baseline and _undone(_slots(taken[name]), base, limits)]
+    left = [name for name in active if name != baseline and _undone(_slots(readings[name]), base, limits)]
     return [*left, baseline] if left else []
 
 

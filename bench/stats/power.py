@@ -116,11 +116,11 @@ def _asked(margin_errors: float, processes: int, level: float) -> Array:
     variances = stats.chi2.ppf((np.arange(GRID) + 0.5) / GRID, processes - 1) / (processes - 1)
     base, new = (np.sqrt(side) for side in np.meshgrid(variances, variances))
     ones = np.ones_like(base)
-    seen = difference(Sample(0 * ones, base, processes * ones), Sample(0 * ones, new, processes * ones))
-    errors = seen.error / math.sqrt(2 / processes)
-    near = stats.t.isf(level, seen.freedom)
-    far_share = stats.t.sf(near + 2 * margin_errors / errors, seen.freedom) / level  # p_beyond counts both tails
-    return np.asarray(stats.t.isf(level / (1 + far_share), seen.freedom) * errors)
+    estimates = difference(Sample(0 * ones, base, processes * ones), Sample(0 * ones, new, processes * ones))
+    errors = estimates.error / math.sqrt(2 / processes)
+    near = stats.t.isf(level, estimates.freedom)
+    far_share = stats.t.sf(near + 2 * margin_errors / errors, estimates.freedom) / level  # p_beyond counts both tails
+    return np.asarray(stats.t.isf(level / (1 + far_share), estimates.freedom) * errors)
 
 
 def _drawn(logs: Sequence[Sequence[float]], processes: int, tables: int, rng: np.random.Generator) -> Sample:

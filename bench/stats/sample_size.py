@@ -28,8 +28,8 @@ def further_processes(base: Sample, new: Sample, limits: Limits, undecided: int)
         changes = _with(base, new, further)
         return judged(changes, limits.p_changed(changes) < limits.level / max(undecided, 1), limits)
 
-    found = smallest(lambda further: verdicts(further) != INCONCLUSIVE, len(base.mean))
-    return found, np.where(found > 0, verdicts(found), INCONCLUSIVE)
+    counts = smallest(lambda further: verdicts(further) != INCONCLUSIVE, len(base.mean))
+    return counts, np.where(counts > 0, verdicts(counts), INCONCLUSIVE)
 
 
 def _with(base: Sample, new: Sample, further: Counts) -> Estimates:

@@ -50,8 +50,8 @@ class Judgement:
 def check_looks(looks: Sequence[int]) -> None:
     """Raise WrongRequest for looks that can't be taken one after the other, or can't tell a scatter."""
     if not looks or looks[0] < 2 or any(later <= sooner for sooner, later in itertools.pairwise(looks)):
-        said = ",".join(map(str, looks))
-        raise WrongRequest(f"looks {said} must be whole numbers of at least 2, each larger than the one before")
+        text = ",".join(map(str, looks))
+        raise WrongRequest(f"looks {text} must be whole numbers of at least 2, each larger than the one before")
 
 
 def judge(logs: Sequence[Sequence[float]], looks: Sequence[int] = LOOKS, limits: Limits = USUAL) -> list[Judgement]:
@@ -60,23 +60,27 @@ def judge(logs: Sequence[Sequence[float]], looks: Sequence[int] = LOOKS, limits:
     A row without values takes no part. A look is taken when every row that is open has its processes,
     and sees no more than those; what was decided at one look stays so.
     """
-    found = [Judgement() for _ in logs]
+    judgements = [Judgement() for _ in logs]
     for look in looks:
-        rows = [row for row, values in enumerate(logs) if values and not found[row].is_decided]
+        rows = [row for row, values in enumerate(logs) if values and not judgements[row].is_decided]
         if any(len(logs[row]) < look for row in rows):
             break
-        seen = [values[:look] if row in rows else () for row, values in enumerate(logs)]
-        found = _look(found, seen, look, looks, limits)
-    return found
+        values_by_row = [values[:look] if row in rows else () for row, values in enumerate(logs)]
+        judgements = _look(judgements, values_by_row, look, looks, limits)
+    return judgements
 
 
 def _look(
-    found: Sequence[Judgement], seen: Sequence[Sequence[float]], look: int, looks: Sequence[int], limits: Limits
+    judgements: Sequence[Judgement],
+    values_by_row: Sequence[Sequence[float]],
+    look: int,
+    looks: Sequence[int],
+    limits: Limits,
 ) -> list[Judgement]:
     """Return the judgements after one look at the values of the rows that are still open."""
-    change = means(seen)
+    change = means(values_by_row)
     # equivalent rows stay among the tests: which those are is chance, and chance must free no level for the others
-    p_changed = np.where([was.verdict == "equivalent" for was in found], 1.0, limits.p_changed(change))
+    p_changed = np.where([earlier.verdict == "equivalent" for earlier in judgements], 1.0, limits.p_changed(change))
     changed = holm(p_changed) < limits.level / len(looks)
     verdicts = first_that_holds(
         {
@@ -90,6 +94,8 @@ def _look(
     with np.errstate(over="ignore"):  # two processes that disagree wildly bound nothing
         ratios, lows, highs = (np.exp(change.value + shift).tolist() for shift in (np.zeros_like(half), -half, half))
     return [
-        Judgement(str(verdict), len(values), ratio, low, high) if values else was
-        for was, values, verdict, ratio, low, high in zip(found, seen, verdicts, ratios, lows, highs, strict=True)
+        Judgement(str(verdict), len(values), ratio, low, high) if values else earlier
+        for earlier, values, verdict, ratio, low, high in zip(
+            judgements, values_by_row, verdicts, ratios, lows, highs, strict=True
+        )
     ]

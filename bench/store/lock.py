@@ -144,11 +144,11 @@ class Lock:
         holder = Holder.read(path)
         if holder is None or holder.is_gone(self._me):
             return holder
-        told = f"{self.path.parent} is being written by process {holder.pid} on {holder.host}"
+        fact = f"{self.path.parent} is being written by process {holder.pid} on {holder.host}"
         if holder.host == self._me.host and holder.pids == self._me.pids and holder.boot == self._me.boot:
-            raise WrongRequest(f"{told}; wait for its end, or use another folder")
+            raise WrongRequest(f"{fact}; wait for its end, or use another folder")
         raise WrongRequest(
-            f"{told}, which can't be seen from here; if that process has ended: {_removal(path)}; "
+            f"{fact}, which can't be seen from here; if that process has ended: {_removal(path)}; "
             "otherwise wait for its end, or use another folder"
         )
 

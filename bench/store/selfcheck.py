@@ -14,7 +14,7 @@ PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
 
 SELFCHECK = "selfcheck"
 
-Found = dict[str, Any]
+Result = dict[str, Any]
 """`detectable` (the smallest change, as a share, by the number of threads), `false_alarms`, `rows`, `processes`."""
 
 
@@ -31,18 +31,18 @@ class Detectable:
     rows: int
 
 
-def remember(env_id: str, found: Found) -> Path:
-    """Keep what a self-check found, in place of what an earlier one found in the same environment."""
-    content = {**_known(), env_id: found}
+def remember(env_id: str, result: Result) -> Path:
+    """Keep what a self-check saw, in place of what an earlier one saw in the same environment."""
+    content = {**_known(), env_id: result}
     PATH.parent.mkdir(parents=True, exist_ok=True)
     atomic.replace(PATH, json.dumps(content, indent=2) + "\n")
     return PATH
 
 
-def recall(env_id: str) -> Found | None:
+def recall(env_id: str) -> Result | None:
     """Return what the last self-check in this environment found, None where there was none."""
-    found = _known().get(env_id)
-    return found if isinstance(found, dict) else None
+    result = _known().get(env_id)
+    return result if isinstance(result, dict) else None
 
 
 def _known() -> dict[str, Any]:
@@ -63,8 +63,8 @@ def detectable(environment: Environment | None) -> Detectable | None:
         return None
 
 
-def _read(found: Any) -> Detectable | None:
-    shares = {int(threads): float(share) for threads, share in found["detectable"].items() if share is not None}
+def _read(result: Any) -> Detectable | None:
+    shares = {int(threads): float(share) for threads, share in result["detectable"].items() if share is not None}
     known = {threads: share for threads, share in shares.items() if math.isfinite(share) and share > 0}
-    alarms, rows = (int(found.get(name) or 0) for name in ("false_alarms", "rows"))
-    return Detectable(known, int(found["processes"]), alarms, rows) if known else None
+    alarms, rows = (int(result.get(name) or 0) for name in ("false_alarms", "rows"))
+    return Detectable(known, int(result["processes"]), alarms, rows) if known else None

@@ -53,8 +53,8 @@ def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
 
     A change needs one of the two to beat the other on one side at least: from tie to tie nothing changes.
     """
-    found = (_crossover(rows, *change) for change in _changes(leaders)) if rows else ()
-    return [crossover for crossover in found if crossover]
+    candidates = (_crossover(rows, *change) for change in _changes(leaders)) if rows else ()
+    return [crossover for crossover in candidates if crossover]
 
 
 def times_as_fast(one: Row, other: Row) -> Interval:

@@ -65,13 +65,15 @@ def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
 def _series(rows: Iterable[Row]) -> list[tuple[Axis, list[Row]]]:
     """Return the groups of rows along each axis in which one implementation at least has two places."""
     known = list(rows)
-    found = [(axis, group) for axis in AXES for group in groups(known, axis)]
-    return [(axis, group) for axis, group in found if any(len(own) > 1 for own in by(group, "implementation").values())]
+    series = [(axis, group) for axis in AXES for group in groups(known, axis)]
+    return [
+        (axis, group) for axis, group in series if any(len(own) > 1 for own in by(group, "implementation").values())
+    ]
 
 
 def _scaling(group: Sequence[Row], axis: Axis) -> Scaling:
     outcomes = {place: outcome(rows) for place, rows in sorted(by(group, axis.column).items())}
-    leaders = {place: found.names for place, found in outcomes.items()}
+    leaders = {place: known.names for place, known in outcomes.items()}
     changes = crossovers(group, leaders) if axis is TOKENS else []
     growths = tuple(_growth(name, rows, axis) for name, rows in by(group, "implementation").items())
     return Scaling(axis, tuple(group), growths, outcomes, tuple(changes))

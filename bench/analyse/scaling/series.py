@@ -37,19 +37,19 @@ def groups(rows: Iterable[Row], axis: Axis, together: Set[str] = frozenset()) ->
     Where the same layer, device, mode and so on has a longer one along that axis, pairs are left out: a sweep of heads
     at two token counts is no sweep of tokens.
     """
-    found = [group for group in gathered(rows, [axis], together) if len(places(group, axis)) > 1]
-    long = {_setting(group) for group in found if len(places(group, axis)) >= SERIES}
-    return [group for group in found if len(places(group, axis)) >= SERIES or _setting(group) not in long]
+    series = [group for group in gathered(rows, [axis], together) if len(places(group, axis)) > 1]
+    long = {_setting(group) for group in series if len(places(group, axis)) >= SERIES}
+    return [group for group in series if len(places(group, axis)) >= SERIES or _setting(group) not in long]
 
 
 def gathered(rows: Iterable[Row], axes: Collection[Axis], together: Set[str] = frozenset()) -> list[list[Row]]:
     """Return the rows whose points differ along these axes and in the columns `together` alone, side by side."""
-    found: dict[tuple[object, ...], list[Row]] = {}
+    rows_by_setting: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         point = point_of(row)
         without = together | {column for axis in axes for column in moving(axis, point)}
-        found.setdefault(_fixed(point, without), []).append(row)
-    return list(found.values())
+        rows_by_setting.setdefault(_fixed(point, without), []).append(row)
+    return list(rows_by_setting.values())
 
 
 def moving(axis: Axis, point: Point) -> set[str]:
@@ -71,10 +71,10 @@ def places(rows: Iterable[Row], axis: Axis) -> tuple[int, ...]:
 
 def by(rows: Iterable[Row], column: str) -> dict[Any, list[Row]]:
     """Return the rows by their value in a column, in the order in which the values come."""
-    found: dict[Any, list[Row]] = {}
+    rows_by_value: dict[Any, list[Row]] = {}
     for row in rows:
-        found.setdefault(row[column], []).append(row)
-    return found
+        rows_by_value.setdefault(row[column], []).append(row)
+    return rows_by_value
 
 
 def point_of(row: Row) -> Point:

@@ -47,7 +47,7 @@ def stage_growths(profiles: Iterable[Profile]) -> Iterator[StageGrowth]:
 def shares_by_stage(profile: Profile) -> Shares:
     """Return the share of each stage, forward and backward together, in the time of all stages."""
     whole_s = sum(stage.time_s for stage in profile.stages)
-    found = dict.fromkeys((stage.name for stage in profile.stages), 0.0)
+    shares = dict.fromkeys((stage.name for stage in profile.stages), 0.0)
     for stage in profile.stages:
-        found[stage.name] += stage.time_s / whole_s
-    return found
+        shares[stage.name] += stage.time_s / whole_s
+    return shares
