@@ -1,4 +1,4 @@
-"""The rows of a duel: what two sides measured at each point, and what is known of their ratio."""
+"""The rows of a duel: the times of two sides at each point, and the verdict on their ratio."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class Row:
 
 
 def rows(sides: Mapping[Point, Sides], looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
-    """Return the rows as the looks taken so far judge them, together."""
+    """Return the rows, judged together by the looks taken so far."""
     details = {point: _detail(of) for point, of in sides.items()}
     logs = [[] if details[point] else log_ratios(b, a) for point, (a, b) in sides.items()]
     judgements = judge(logs, looks, limits)
@@ -48,7 +48,10 @@ def rows(sides: Mapping[Point, Sides], looks: Sequence[int], limits: Limits = US
 
 
 def _detail(sides: Sides) -> str:
-    """Return why a side could not be measured, empty where both could; that the other was skipped then says no more."""
+    """Return why a side could not be measured, empty if both could.
+
+    A side that was only skipped, because the other failed, is left out.
+    """
     reasons = {}
     for name, records in zip("AB", sides, strict=True):
         worst = max(records, key=lambda record: STATUSES.index(record.status), default=None)
@@ -58,6 +61,6 @@ def _detail(sides: Sides) -> str:
 
 
 def _latency_s(records: Sequence[Record]) -> float:
-    """Return the median of the processes' medians, NaN where a side has no time."""
+    """Return the median of the processes' medians, NaN if a side has no time."""
     medians = [float(np.median(record.slots.values_s)) for record in records if record.slots.rounds]
     return float(np.median(medians)) if medians else math.nan

@@ -13,19 +13,19 @@ CALLS, BYTES, TIME = "calls", "bytes", "time"
 """What something grew or shrank by."""
 
 TIME_MARGIN = 0.2
-"""A time counts as another only beyond this share of the longer one: few calls leave times of operators uncertain."""
+"""Times count as different only beyond this share of the longer one: with few calls they are uncertain."""
 
 TIME_WORTH = 0.01
-"""And only beyond this share of all operators' time: what is less decides nothing."""
+"""And only beyond this share of the time of all operators: less is of no importance."""
 
 
 Chain = tuple[str, ...]
-"""The spans that something was called in, from the outside in: a stage, and operators in it."""
+"""The spans that something was called in, outermost first: a stage, and operators in it."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What something did in a call: how often it ran, for how long without what it called, and what it allocated."""
+    """What something cost in a call: how often it ran, its time without what it called, and what it allocated."""
 
     calls: float = 0.0
     time_s: float = 0.0
@@ -37,8 +37,8 @@ class Change:
     """What became of an operator, or of a kernel on a GPU, from one profile to the other.
 
     `by` says what it grew or shrank by, empty otherwise. A side on which it doesn't occur costs nothing.
-    `callers` are the chains of what it was called in, those that are new where it appeared or grew, those that are gone
-    where it vanished or shrank.
+    `callers` are the chains that it was called in: the new ones if it appeared or grew, those that are gone if it
+    vanished or shrank.
     """
 
     name: str
@@ -65,16 +65,16 @@ class Change:
 
     @property
     def is_certain(self) -> bool:
-        """Whether calls or bytes say that it changed: those are exact, a time is one profile's and has no interval."""
+        """Whether calls or bytes show that it changed: these are exact; the time of one profile has no interval."""
         return self.became != UNCHANGED and self.by != TIME
 
 
 def difference(a: Profile, b: Profile) -> Sequence[Change]:
     """Return what became of every operator and kernel of either profile, the largest change of time first.
 
-    Calls decide, then bytes, and only where both are the same the time, where it differs by more than TIME_MARGIN of
-    the longer one and TIME_WORTH of all. Times of operators are the GPU's where the case ran on one, the host's
-    elsewhere; those of kernels are of one call.
+    Calls decide, then bytes. If both are the same, the time decides, if it differs by more than TIME_MARGIN of the
+    longer one and TIME_WORTH of all. Times of operators are the GPU's if the case ran on one, else the host's; those
+    of kernels are of one call.
     """
     unsure = partly_kept(a) | partly_kept(b)
     called = chains(a.spans, unsure), chains(b.spans, unsure)
@@ -87,7 +87,7 @@ def difference(a: Profile, b: Profile) -> Sequence[Change]:
 
 
 def together(changes: Sequence[Change]) -> Change:
-    """Return what several changes cost together, as one that has no name."""
+    """Return the sum of several changes, as one without a name."""
     before, after = _sum([each.before for each in changes]), _sum([each.after for each in changes])
     return Change("", "", UNCHANGED, "", before, after)
 
@@ -150,9 +150,9 @@ def _sum(costs: Sequence[Cost]) -> Cost:
 
 
 def chains(spans: Sequence[Span], without: Collection[str] = ()) -> Mapping[str, Counter[Chain]]:
-    """Return how often each name was called in which chain; what was called by nothing has an empty one.
+    """Return how often each name was called in which chain; a call from outside all spans has an empty one.
 
-    Names that chains are to do `without` are in none.
+    Names in `without` are left out of all chains.
     """
     counts: dict[str, Counter[Chain]] = {}
     lanes: dict[str, list[Span]] = {}
@@ -166,6 +166,6 @@ def chains(spans: Sequence[Span], without: Collection[str] = ()) -> Mapping[str,
 
 
 def partly_kept(profile: Profile) -> set[str]:
-    """Return the operators of which not every call has a span: whether a short one has depends on its time."""
+    """Return the operators of which not every call has a span: short ones may be left out of a profile."""
     spans = Counter(span.name for span in profile.spans)
     return {operator.name for operator in profile.operators if spans[operator.name] != operator.calls}

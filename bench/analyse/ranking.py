@@ -4,8 +4,8 @@ Every pair of implementations is compared by one value per process: the median o
 the logarithm of their ratio. The fastest is the one that beats every other by the mean of these values.
 
 Each rival is tested against the fastest by a t test over processes, with Holm's correction (1979) for their number.
-The data that choose the fastest test it too. But a wrong winner has to beat the true fastest, and of two that tie
-either may do so: the test counts two tails. That is enough for values with equal scatter (Gutmann and Maymin 1987,
+The same data choose the fastest and test it. But a wrong winner has to beat the true fastest, and if two tie, either
+may do so: that is why the test counts two tails. That is enough for values with equal scatter (Gutmann and Maymin 1987,
 Hung and Fithian 2019); for unequal scatter `tests/analyse/test_ranking.py` holds the rate by simulation.
 """
 
@@ -29,7 +29,7 @@ SLOWER: Final = "slower"
 NOT_DECIDED: Final = "not decided"
 
 Pairs = Mapping[tuple[str, str], Sequence[float]]
-"""By two names, log(time of the second) - log(time of the first) in each process that measured both: positive where
+"""By two names, log(time of the second) - log(time of the first) in each process that measured both: positive if
 the first is faster. Each pair stands in it once, and each name with itself too."""
 
 
@@ -83,8 +83,8 @@ def _advantages(
 ) -> Array:
     """Return by how much each row is faster than each column, as logarithms.
 
-    The fastest has no negative value in its row. Medians can go round in a circle, so that there is no such row:
-    then its worst value is the least bad, by which `ranked` chooses.
+    The fastest has no negative value in its row. Medians can go round in a circle, so that no row is like that:
+    then `ranked` chooses the row whose smallest value is the largest.
     """
     return np.array(
         [

@@ -16,13 +16,13 @@ from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
 from bench.store.table import COLUMNS, typed
 
 FLAGGED_PER_S = 20
-"""A slot is flagged where it was switched out involuntarily more often than this: each may cost a millisecond, and
+"""A slot is flagged if it was switched out involuntarily more often than this. A switch may cost a millisecond, so
 20 a second are the 2 % that a quick sweep aims at. A quiet machine was seen to do 3 a second.
 
-Fewer than the slot has timings leave one of them alone, and the slot's value is the least of them."""
+It isn't flagged if it has fewer switches than timings: one timing is undisturbed, and the slot's value is the least."""
 
 BUSY_SHARE = 0.25
-"""A slot is flagged too where others kept more than this of the cores that we leave free busy."""
+"""A slot is flagged too if other processes kept more than this share of the cores that we leave free busy."""
 
 
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
@@ -40,7 +40,7 @@ def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
 
 
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
-    """Return the row of one case: what its processes say together, and the ratio to the baseline's processes."""
+    """Return the row of one case: statistics over its processes, and the ratio to the baseline's processes."""
     worst = max(records, key=lambda record: STATUSES.index(record.status))
     first = records[0]
     values = {
@@ -144,7 +144,7 @@ def _flagged(record: Record) -> Iterator[bool]:
 def log_ratios(records: Sequence[Record], baseline: Sequence[Record]) -> list[float]:
     """Return the logarithm of the ratio to the baseline in each process that measured both, in the records' order.
 
-    None where a record of the baseline is not ok.
+    There are none if a record of the baseline is not ok.
     """
     if any(record.status != "ok" for record in baseline):
         return []

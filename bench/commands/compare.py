@@ -57,21 +57,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         metavar="VERDICT,…",
         default=",".join(map(hyphened, REGRESSIONS)),
-        help=f"end with status 1 when a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: slower)",
+        help=f"end with status 1 if a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: slower)",
     )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="compare what was measured under different conditions, every line stamped as such",
+        help="compare runs of different conditions all the same; every line is stamped",
     )
     parser.add_argument("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
-    parser.add_argument("--to", metavar="FILE", type=Path, help="where to (default: standard output)")
+    parser.add_argument("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
     parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
     compare_rerun.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare two results as the arguments say; BAD if a row has a verdict to fail on.
+    """Compare two runs as the arguments say; BAD if a row has a verdict of `--fail-on`.
 
     Raises WrongRequest, or NotComparable, if that can't be done.
     """
@@ -134,14 +134,14 @@ def _records(saved: SavedRun) -> list[Record]:
 
 
 def _unlike_runs(base: SavedRun, new: SavedRun) -> Iterator[str]:
-    """Yield how the two runs were asked for differently, an empty line if they were not."""
+    """Yield how the requests for the two runs differ, an empty line if they don't."""
     if base.environment and new.environment:
         yield notes.plans(base.environment.context, new.environment.context)
     yield notes.company(*unmatched(base.table, new.table))
 
 
 def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame) -> Iterator[str]:
-    """Yield what is to be said about the two runs, an empty line if there is nothing to say."""
+    """Yield notes about the two runs, an empty line for each that doesn't apply."""
     before, after = base.environment, new.environment
     yield notes.origins(base.table, new.table)
     if baseline:
@@ -179,7 +179,7 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
 
 
 def _say_aside(report: Report, line: str) -> None:
-    """Print a line that the output has no place for to standard error."""
+    """Print a line to standard error, because the output has no place for it."""
     console(stderr=True).print(f"{_prefix(report)}{line}", soft_wrap=True, markup=False)
 
 

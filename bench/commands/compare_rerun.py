@@ -1,7 +1,7 @@
 """`compare --rerun`: the rows that a comparison leaves in dispute, measured again with both sides in one run.
 
 Each side is an interpreter, the one that its run was measured with. The fresh times of a row are taken alternately, so
-they are judged as they are, without the detour over a baseline.
+they are compared directly, without a baseline.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Raise WrongRequest where a rerun can't be what it is asked to be."""
+    """Raise WrongRequest if a rerun is not possible as asked for."""
     if not arguments.rerun:
         if arguments.python:
             raise WrongRequest("--python goes with --rerun: it names what measures the rows in dispute again")
@@ -55,7 +55,7 @@ def check(arguments: argparse.Namespace) -> None:
     planned(arguments.looks)
     if len(arguments.python) != len(SIDES):
         raise WrongRequest(
-            f"--rerun takes --python twice, for BASE and for NEW (twice the same where both were measured with it), "
+            f"--rerun takes --python twice, for BASE and for NEW (twice the same if both were measured with it), "
             f"got {len(arguments.python)}"
         )
     first, second = map(interpreter, arguments.python)
@@ -71,7 +71,7 @@ def check(arguments: argparse.Namespace) -> None:
 def settled(report: Report, arguments: argparse.Namespace) -> Report:
     """Measure the rows in dispute again, and return the report with what they became.
 
-    Raises NotComparable where an interpreter is not what its run was measured with, and nothing was forced.
+    Raises NotComparable if an interpreter is not the one of its run, unless `--force` is given.
     """
     disputed = _disputed(report.comparison)
     if not disputed:
@@ -91,7 +91,7 @@ def settled(report: Report, arguments: argparse.Namespace) -> Report:
 def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
     """Return the points of the rows in dispute by implementation.
 
-    Those are the inconclusive rows, and the changed ones too where the machine may have run at another speed.
+    Those are the inconclusive rows, and also the changed ones if the machine ran at another speed.
     """
     verdicts = (INCONCLUSIVE, *CHANGED) if speed_change(comparison) else (INCONCLUSIVE,)
     points: dict[str, list[Point]] = {}
@@ -114,7 +114,7 @@ def _measured(
 
 
 def _effort(new: SavedRun, processes: int) -> Effort:
-    """Return the effort of a rerun: in each process what NEW's run spent there, to its end."""
+    """Return the effort of a rerun: each process has the budget that it had in NEW's run."""
     before = new.effort or Effort()
     budget_s = before.budget_s / before.processes * processes
     return dataclasses.replace(before, processes=processes, target=TARGET, budget_s=budget_s, check_memory=False)
@@ -131,7 +131,7 @@ def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
 
 
 def _with(comparison: pd.DataFrame, rows_by_case: Mapping[Case, Row]) -> pd.DataFrame:
-    """Return the comparison with what was measured again in the place of what was in dispute.
+    """Return the comparison with the fresh rows in place of those in dispute.
 
     The column `rerun` says which rows those are; a row that could not be measured again stays as it was.
     """

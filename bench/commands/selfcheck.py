@@ -1,4 +1,4 @@
-"""Measure what can be claimed on this machine, and remember it."""
+"""Measure which changes this machine can detect, and keep the result for later runs."""
 
 import argparse
 import time
@@ -17,7 +17,7 @@ from bench.store.machine import default_threads, physical_cores
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what a self-check can be asked for."""
+    """Add the arguments of the command."""
     add_option = parser.add_argument
     options.add_run(add_option, "<UTC time>-selfcheck")
     add_option("--threads", metavar="N,N,…", help="threads (default: 1, physical cores - 1, and all physical cores)")
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=engine.LIMIT_S,
         metavar="S",
-        help=f"begin no further process that would end later (default: {engine.LIMIT_S:g})",
+        help=f"seconds; no process is begun that would end later (default: {engine.LIMIT_S:g})",
     )
 
 

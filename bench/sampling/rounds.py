@@ -1,6 +1,6 @@
-"""Rounds: everyone takes a turn once a round, each round in a fresh random order, until the ratios are known.
+"""Rounds: each implementation is measured once in a round, in a new random order, until the ratios are known.
 
-Who takes the turns, an implementation in this process or a worker far away, is the caller's.
+The caller says how a turn is taken: by an implementation in this process, or by another worker.
 """
 
 import math
@@ -14,10 +14,10 @@ from bench.stats.replicates import expected_half_width, round_differences
 from bench.store.record import Slots
 
 LEAST_ROUNDS = 2
-"""So many rounds are taken whatever the budget says. Long calls are measured in more processes rather than rounds."""
+"""The fewest rounds, whatever the budget says. Long calls are measured in more processes rather than rounds."""
 
 SURE_ROUNDS = 20
-"""So many are taken before their scatter is believed: a look after every round finds the few that agree by luck.
+"""The fewest rounds before their scatter can end them: a check after every round stops at those that agree by chance.
 
 From 5 on, rows of eight cases stopped at a scatter of 2.4 to 3.2 % between rounds, where 20 show 3.2 to 4.6 %;
 over 40 runs of each kind the rows' means then scattered by 0.8 to 1.9 %, and by 0.5 to 1.5 % from 20 on.
@@ -87,7 +87,7 @@ def _slots(readings: Mapping[int, Reading]) -> Slots:
 
 
 def _still_active(active: list[str], readings: Readings, baseline: str, limits: Limits) -> list[str]:
-    """Return who goes on: those whose ratio is not known to the target yet, and the baseline beside them."""
+    """Return the implementations that go on: those whose ratio is not known to the target, and the baseline."""
     if baseline not in readings:
         return active
     base = _slots(readings[baseline])

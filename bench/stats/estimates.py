@@ -11,7 +11,7 @@ from bench.stats.replicates import CONFIDENCE, Array, t_quantile
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the ends of its 95 % interval, NaN where there is none."""
+    """A value and the ends of its 95 % interval, NaN if it has none."""
 
     value: float
     low: float
@@ -33,7 +33,7 @@ class Estimates:
 
 
 def exact(values: Sequence[float]) -> Estimates:
-    """Return numbers that are counted, not measured: nothing is known of their scatter, for they have none."""
+    """Return numbers that are counted, not measured, as estimates without errors."""
     nothing = np.full(len(values), np.nan)
     return Estimates(np.asarray(values, dtype=np.float64), nothing, nothing)
 
@@ -42,7 +42,7 @@ def combined(weights: Array, of: Estimates) -> Estimates:
     """Return weighted sums of independent estimates, with Satterthwaite's degrees of freedom (1946).
 
     Weights have the shape [sums, estimates], estimates [estimates], or [sums, estimates] if each sum has its own.
-    Estimates without any scatter tell none: there the clock was too coarse.
+    If no estimate scatters, the error is unknown (NaN): the clock was too coarse.
     """
     parts = np.where(weights == 0, 0.0, weights**2 * of.error**2)  # [sums, estimates]
     variance = np.sum(parts, axis=-1)

@@ -1,4 +1,4 @@
-"""What can be said of a row of a comparison, and how sure one has to be to say it."""
+"""The limits of a verdict: which change counts, which rows are equivalent, and at which level."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ LEVEL = 0.01
 EQUIVALENCE_LEVEL = 0.05
 """The level of each of the two one-sided tests, that is a 90 % interval inside the bounds: the test's usual level.
 
-It holds for a row, not for the table, because a wrong "equivalent" hides one change and raises no alarm.
+It holds for a row, not for the table: a wrong "equivalent" hides one change and raises no alarm.
 """
 
 INCONCLUSIVE = "inconclusive"
@@ -40,7 +40,7 @@ Verdicts = npt.NDArray[np.str_]
 
 @dataclass(frozen=True)
 class Limits:
-    """From where a change counts, up to where rows are equivalent, and the level that holds for the whole table.
+    """The margin above which a change counts, the bounds of equivalence, and the level of the whole table.
 
     Raises WrongRequest for impossible values.
     """
@@ -61,7 +61,7 @@ class Limits:
 
     @property
     def bound(self) -> float:
-        """Up to where rows are equivalent: never less than the margin, or what lies between could not be told."""
+        """The largest change of equivalent rows: at least the margin, or changes between both would have no verdict."""
         return max(self.equivalence, self.margin)
 
     def p_changed(self, changes: Estimates) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What a comparison can see: the smallest change that it is likely to find, and what it says where nothing changed."""
+"""The power of a comparison: the smallest change that it is likely to find, and its verdicts if nothing changed."""
 
 import math
 from collections.abc import Sequence
@@ -19,24 +19,24 @@ TABLE_ROWS = 50
 """The rows of the table in which the change stands: a sweep of some ten points; Holm's correction starts from them."""
 
 TABLES = 2000
-"""So many tables are drawn again; a gate that errs in 1 of 100 shows some 20 times."""
+"""The tables that are drawn: a gate that errs in 1 of 100 raises some 20 false alarms in them."""
 
 MOST_ERRORS = 1e6
-"""A change of so many standard errors is found by any test."""
+"""Any test finds a change of this many standard errors."""
 
 MOST_CHANGE = 700.0
-"""The logarithm of the largest change that a float holds, near enough."""
+"""About the logarithm of the largest change that a float holds."""
 
 SMOOTHING = 1.06
-"""The width of the kernel, over the standard deviation, is so much times n to the power of -1/5 (Silverman 1986)."""
+"""The width of the kernel over the standard deviation is this times n to the power of -1/5 (Silverman 1986)."""
 
 GRID = 100
-"""Quantiles of a standard deviation that are taken for all of them: twice as many move the answer by 0.1 %."""
+"""The quantiles that stand for the distribution of a standard deviation: twice as many move the result by 0.1 %."""
 
 
 @dataclass(frozen=True)
 class Redrawn:
-    """What the rules of compare say of rows where nothing changed, drawn again from measured processes."""
+    """The verdicts of compare on rows without a change, drawn by bootstrap from measured processes."""
 
     processes: int
     rows: int
@@ -47,7 +47,7 @@ class Redrawn:
 
 
 def pooled_sd(logs: Sequence[Sequence[float]]) -> float:
-    """Return the standard deviation within rows, all rows taken together; NaN where no row has two values."""
+    """Return the standard deviation within rows, pooled over all rows; NaN if no row has two values."""
     known = [values for values in logs if len(values) > 1]
     freedom = sum(len(values) - 1 for values in known)
     squares = sum(float(np.var(values)) * len(values) for values in known)
@@ -57,9 +57,9 @@ def pooled_sd(logs: Sequence[Sequence[float]]) -> float:
 def detectable(sd: float, processes: int, rows: int = TABLE_ROWS) -> float:
     """Return the smallest change, as a share, that compare is likely to call faster or slower: with POWER.
 
-    Two runs of so many processes each, whose log ratios scatter by `sd`, are compared in a table of so many rows of
-    which this one changed. A noncentral t would be the answer with a pooled standard deviation; Welch's has fewer
-    degrees of freedom, so that with 3 processes half the changes of that size would be missed.
+    Two runs with this number of processes each, whose log ratios scatter by `sd`, are compared in a table with this
+    number of rows, of which one changed. A noncentral t would hold for a pooled standard deviation; Welch's test has
+    fewer degrees of freedom, so that with 3 processes it would miss half the changes of that size.
     """
     if sd == 0:
         return MARGIN
@@ -74,7 +74,7 @@ def detectable(sd: float, processes: int, rows: int = TABLE_ROWS) -> float:
 
 
 def detectable_in(comparison: pd.DataFrame, processes: int) -> float:
-    """Return the smallest change, as a share, that so many processes on each side are likely to find.
+    """Return the smallest change, as a share, that compare is likely to find with these processes on each side.
 
     It is that of a typical row: the scatter is the median over the judged rows, NaN if no scatter is known.
     """
@@ -86,11 +86,11 @@ def detectable_in(comparison: pd.DataFrame, processes: int) -> float:
 
 
 def redrawn(logs: Sequence[Sequence[float]], processes: int, seed: int, tables: int = TABLES) -> Redrawn:
-    """Return what the rules of compare say of two runs of so many processes, both drawn from the same rows.
+    """Return the verdicts of compare on pairs of runs that are both drawn from the same rows.
 
-    A smoothed bootstrap (Silverman & Young 1987): without smoothing, few processes are drawn so often with equal
-    values that scatter is missed. Deviations are stretched by sqrt(n / (n - 1)), because those of n values from their
-    own mean are that much too small.
+    A smoothed bootstrap (Silverman & Young 1987): without smoothing, few processes are often drawn with equal values,
+    and the scatter is underestimated. Deviations are stretched by sqrt(n / (n - 1)), because deviations of n values
+    from their own mean are too small by that factor.
     """
     rng = np.random.default_rng(seed)
     base, new = (_drawn(logs, processes, tables, rng) for _ in range(2))
@@ -108,10 +108,10 @@ def redrawn(logs: Sequence[Sequence[float]], processes: int, seed: int, tables: 
 
 
 def _asked(margin_errors: float, processes: int, level: float) -> Array:
-    """Return how many true standard errors beyond the margin a change must be seen to be called one.
+    """Return how many true standard errors beyond the margin an observed change must lie to be called one.
 
-    That hangs on the two standard deviations that are seen: the values are for a grid of their quantiles, each as
-    likely as the others.
+    That depends on the two observed standard deviations: the values are for a grid of their quantiles, all equally
+    likely.
     """
     variances = stats.chi2.ppf((np.arange(GRID) + 0.5) / GRID, processes - 1) / (processes - 1)
     base, new = (np.sqrt(side) for side in np.meshgrid(variances, variances))

@@ -1,4 +1,4 @@
-"""Statistics over rounds and processes."""
+"""Estimates from rounds and processes: the processes are the replicates."""
 
 import math
 from collections.abc import Sequence
@@ -55,9 +55,9 @@ def latency(medians_s: Sequence[float]) -> Estimate:
 def paired_log_ratio(
     values_s: Sequence[float], rounds: Sequence[int], base_s: Sequence[float], base_rounds: Sequence[int]
 ) -> float:
-    """Return the median over shared rounds of log(baseline) - log(value): positive where the value is faster.
+    """Return the median over shared rounds of log(baseline) - log(value): positive if the value is faster.
 
-    NaN when no round is shared.
+    NaN if no round is shared.
     """
     differences = round_differences(values_s, rounds, base_s, base_rounds)
     return float(np.median(differences)) if differences else math.nan

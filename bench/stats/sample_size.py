@@ -1,4 +1,4 @@
-"""How much more measuring would decide what a comparison leaves open."""
+"""Sample size: how many further processes would decide what a comparison leaves open."""
 
 from collections.abc import Callable
 
@@ -18,9 +18,9 @@ Counts = npt.NDArray[np.int64]
 def further_processes(base: Sample, new: Sample, limits: Limits, undecided: int) -> tuple[Counts, Verdicts]:
     """Return how many further processes on each side would decide each row, and the verdict that it would get.
 
-    Change and scatter are taken to stay as they are, so the number is what it takes about as often as not.
-    `undecided` is the number of rows that aren't shown to have changed: by Holm's correction the next of them is, where
-    its p-value is below the table's level over their number.
+    Change and scatter are taken to stay as they are, so the number suffices in about half of all cases.
+    `undecided` is the number of rows that aren't shown to have changed: Holm's correction shows the next of them if its
+    p-value is below the table's level over their number.
     If MOST_PROCESSES don't suffice, or nothing tells the scatter, the number is 0 and the verdict inconclusive.
     """
 
@@ -41,9 +41,9 @@ def _with(base: Sample, new: Sample, further: Counts) -> Estimates:
 
 
 def smallest(decides: Callable[[Counts], Truths], rows: int) -> Counts:
-    """Return the smallest number from 1 to MOST_PROCESSES that decides each row, 0 where none does.
+    """Return the smallest number from 1 to MOST_PROCESSES that decides each row, 0 if none does.
 
-    More processes narrow the interval, so what decides goes on to: the number is found by halving.
+    More processes narrow the interval, so every larger number decides too, and bisection finds the smallest.
     """
     low, high = np.zeros(rows, dtype=np.int64), np.full(rows, MOST_PROCESSES, dtype=np.int64)
     possible = decides(high)

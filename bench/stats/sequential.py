@@ -1,4 +1,4 @@
-"""Looks: rows judged at planned numbers of processes, until nothing is left to decide.
+"""Interim analyses (looks): rows are judged at planned numbers of processes, until all are decided.
 
 A test that is repeated while values come in errs more often than its level says (Armitage, McPherson & Rowe 1969).
 So the looks are planned, and each spends an equal part of the level (Bonferroni's inequality, which needs no joint
@@ -20,19 +20,19 @@ from bench.stats.replicates import CONFIDENCE
 from bench.stats.significance import holm, means
 
 LOOKS = (5, 10, 20)
-"""Processes at which a look is taken: 5 show what is plain, 10 are what a claim takes, 20 halve the interval of 5."""
+"""Processes at which a look is taken: 5 show large changes, a claim takes 10, and 20 halve the interval of 5."""
 
 OPEN = "open"
 
 USUAL = Limits()
-"""What holds where a duel asks for nothing else."""
+"""The limits of a duel that asks for no others."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is known of a row: the ratio with its interval, and the verdict, at so many processes.
+    """What is known of a row: the ratio with its interval, and the verdict, after this number of processes.
 
-    The numbers are NaN where nothing is known.
+    The numbers are NaN if nothing is known.
     """
 
     verdict: str = OPEN
@@ -48,7 +48,7 @@ class Judgement:
 
 
 def check_looks(looks: Sequence[int]) -> None:
-    """Raise WrongRequest for looks that can't be taken one after the other, or can't tell a scatter."""
+    """Raise WrongRequest unless looks are in ascending order and each has at least two processes."""
     if not looks or looks[0] < 2 or any(later <= sooner for sooner, later in itertools.pairwise(looks)):
         text = ",".join(map(str, looks))
         raise WrongRequest(f"looks {text} must be whole numbers of at least 2, each larger than the one before")
@@ -57,8 +57,8 @@ def check_looks(looks: Sequence[int]) -> None:
 def judge(logs: Sequence[Sequence[float]], looks: Sequence[int] = LOOKS, limits: Limits = USUAL) -> list[Judgement]:
     """Return what the looks taken so far say of each row, given the logarithms of its ratio, one per process.
 
-    A row without values takes no part. A look is taken when every row that is open has its processes,
-    and sees no more than those; what was decided at one look stays so.
+    A row without values takes no part. A look is taken once every open row has its number of processes, and uses no
+    more than these; a verdict of one look is final.
     """
     judgements = [Judgement() for _ in logs]
     for look in looks:

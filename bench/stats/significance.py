@@ -11,12 +11,12 @@ from bench.stats.estimates import Estimates, combined
 from bench.stats.replicates import Array
 
 SMALLEST_SCATTER = 1e-9
-"""Processes that agree better are taken to show no scatter: a slot of 1 ms on a clock of 1 ns can't resolve it."""
+"""A smaller standard deviation counts as unknown: a slot of 1 ms on a clock of 1 ns can't resolve it."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The mean, standard deviation and number of some values, per row; NaN where a row has none."""
+    """The mean, standard deviation and number of some values, per row; NaN if a row has none."""
 
     mean: Array
     sd: Array
@@ -26,8 +26,8 @@ class Sample:
 def difference(base: Sample, new: Sample) -> Estimates:
     """Return new - base with Welch's standard error and degrees of freedom (Welch 1947).
 
-    Fewer than two values on a side tell no scatter. Nor do two sides without any: real measurements always
-    scatter, so there the clock is too coarse or the numbers are no measurements.
+    The error is NaN if a side has fewer than two values, or if neither side scatters: real measurements always
+    scatter, so then the clock was too coarse or the numbers are no measurements.
     """
     mean, sd, count = (
         np.stack(np.broadcast_arrays(*sides), axis=-1)  # [..., 2]

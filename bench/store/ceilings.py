@@ -43,7 +43,7 @@ def _setting(point: Point) -> str:
 
 
 def _known() -> dict[str, Any]:
-    """Return what is remembered; a file that can't be read is as good as none, because rates can be taken again."""
+    """Return what the file holds; nothing if it can't be read, because rates can be measured again."""
     try:
         content = json.loads(PATH.read_text(encoding="utf-8"))
     except (OSError, ValueError):

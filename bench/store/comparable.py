@@ -9,14 +9,14 @@ from bench.store.environment import Environment, differences
 from bench.store.saved_run import SavedRun
 
 TOLERATED = {"load_1min": 1.0, "preflight.others_cores": 0.25, "preflight.spread": 0.1}
-"""Differences up to these are not told: less than a busy process, than a neighbour, and than an unsteady clock."""
+"""Differences up to these are no differences: less than a busy process, a neighbour, or an unsteady clock makes."""
 
 SHARE = 0.05
 """Other numbers, such as clocks, may differ by this share of the larger one: boosting alone moves a clock by less."""
 
 
 PASSED_OVER = ("available_bytes", "preflight.switches", "selfcheck")
-"""What differs between any two runs, and what is no state of theirs."""
+"""Facts that differ between any two runs, or that are no state of the machine."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class StateDifference:
 def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
     """Return how the machines or the software differ that two runs were measured with.
 
-    Their environments say what differs; if one isn't known, the rows' env_id must do.
+    Their environments say what differs; if one isn't known, the rows' env_id decides.
     Raises WrongRequest for a path that holds no results.
     """
     before, after = base.environment, new.environment
@@ -46,7 +46,7 @@ def _env_ids(base: SavedRun, new: SavedRun) -> list[str]:
 
 
 def state_differences(base: Environment, new: Environment) -> list[StateDifference]:
-    """Return what was notably different before two runs; what only one of them recorded is no difference."""
+    """Return the notable differences of state before two runs; a fact that only one recorded is none."""
     before, after = dict(_flat(base.state)), dict(_flat(new.state))
     return [
         StateDifference(name, before[name], after[name])

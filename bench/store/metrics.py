@@ -138,7 +138,7 @@ def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
 
 
 def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
-    """Return the processes that found the compiled graph, or those that did not.
+    """Return the processes that read the compiled graph from the cache, or those that did not.
 
     Before schema 2 the journal doesn't say which: then all but the first did.
     """
@@ -321,7 +321,7 @@ _TABLE = (
         kind=int,
         unit=Unit.COUNT,
         meaning="about how many more processes would decide the point, if means and scatter stay as they are; empty if "
-        "it is decided, if nothing is known of the scatter, or if 1,000 would not do",
+        "it is decided, if nothing is known of the scatter, or if 50 would not do",
     ),
     Metric(
         name="relative",

@@ -172,7 +172,7 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 
 def check_schema(version: int) -> None:
-    """Raise WrongRequest when results were written by a newer suite than this one."""
+    """Raise WrongRequest if results were written by a newer suite than this one."""
     if version > SCHEMA_VERSION:
         raise WrongRequest(
             f"results have schema_version {version}; this suite reads up to {SCHEMA_VERSION}, so update the suite"

@@ -1,4 +1,4 @@
-"""What self-checks saw on this machine, by the name of its environment: later runs carry it in their state."""
+"""The results of self-checks on this machine, by the name of its environment: later runs carry them in their state."""
 
 import json
 import math
@@ -20,9 +20,9 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Detectable:
-    """The smallest change that a machine detects with so many threads, as a share, over so many processes.
+    """The smallest change that a machine detects, as a share, by the number of threads, with `processes` on each side.
 
-    So many `false_alarms` were raised over so many `rows` that hadn't changed; 0 rows where that isn't known.
+    `false_alarms` were raised over `rows` that hadn't changed; `rows` is 0 if that isn't known.
     """
 
     share: dict[int, float]
@@ -32,7 +32,7 @@ class Detectable:
 
 
 def remember(env_id: str, result: Result) -> Path:
-    """Keep what a self-check saw, in place of what an earlier one saw in the same environment."""
+    """Keep the result of a self-check in place of an earlier one of the same environment."""
     content = {**_known(), env_id: result}
     PATH.parent.mkdir(parents=True, exist_ok=True)
     atomic.replace(PATH, json.dumps(content, indent=2) + "\n")
@@ -40,13 +40,13 @@ def remember(env_id: str, result: Result) -> Path:
 
 
 def recall(env_id: str) -> Result | None:
-    """Return what the last self-check in this environment found, None where there was none."""
+    """Return the result of the last self-check in this environment, None if there was none."""
     result = _known().get(env_id)
     return result if isinstance(result, dict) else None
 
 
 def _known() -> dict[str, Any]:
-    """Return what is remembered; a file that can't be read is as good as none, because a check can be repeated."""
+    """Return what the file holds; nothing if it can't be read, because a check can be repeated."""
     try:
         content = json.loads(PATH.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -55,11 +55,11 @@ def _known() -> dict[str, Any]:
 
 
 def detectable(environment: Environment | None) -> Detectable | None:
-    """Return what the self-check of an environment says, None where there is none or it can't be understood."""
+    """Return what the self-check of an environment says, None if there is none or it can't be understood."""
     try:
         return _read(environment.state[SELFCHECK]) if environment else None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        # a line that is only quoted must not keep anybody from comparing
+        # runs can be compared without it
         return None
 
 

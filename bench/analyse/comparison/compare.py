@@ -1,4 +1,4 @@
-"""Two tables of results against each other: what became faster, slower or neither, and how sure that is."""
+"""Compare two tables of results: what became faster, slower or neither, and how sure that is."""
 
 from collections.abc import Collection
 
@@ -34,11 +34,11 @@ def compare(
 ) -> pd.DataFrame:
     """Return one row per case of either table: the change of its speed-up, the interval and the verdict.
 
-    `change` is NEW's speed-up over BASE's, above 1 where NEW is faster relative to its own run's baseline;
+    `change` is NEW's speed-up over BASE's, above 1 if NEW is faster relative to its own run's baseline;
     `change_low` and `change_high` are its 95 % interval over processes.
     `p` tests whether the change exceeds the margin, `p_holm` is adjusted for all rows that are judged.
-    Of an inconclusive row `further_processes` is the number of processes that would decide it if each side had so many
-    more, and `further_verdict` how; both are missing where no reasonable number would.
+    `further_processes` is the number of further processes on each side that would decide an inconclusive row, and
+    `further_verdict` the verdict that it would get; both are missing if no reasonable number would decide it.
     Rows stand in the order of BASE, then of NEW.
     Speed-ups must refer to one baseline, as the tables name it in their column `baseline`. If a table names none, the
     baseline's own rows are judged as any other: their ratios are 1 without scatter, so they are inconclusive.
@@ -66,7 +66,7 @@ def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS)
 
 
 def is_compared(comparison: pd.DataFrame) -> bool:
-    """Return whether any row of a comparison says something of both runs: a change, or a status that changed."""
+    """Return whether any row compares both runs: by a ratio, or by a status that changed."""
     judged_rows = comparison["verdict"].isin(JUDGED) & comparison["change"].notna()
     return bool((judged_rows | comparison["verdict"].isin(["newly failing", "fixed"])).any())
 

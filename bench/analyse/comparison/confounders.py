@@ -9,13 +9,13 @@ from bench.plan.case import POINT_COLUMNS
 from bench.stats.limits import CHANGED
 
 MOST = 0.5
-"""More than this share of the judged rows moved: a change of the baseline moves all of them."""
+"""A shift moves more than this share of the judged rows: a change of the baseline moves all of them."""
 
 FEWEST = 2
-"""Implementations that moved: a single one is likelier to have changed itself, and no other could tell."""
+"""The fewest implementations of a shift: if only one moved, it is likelier to have changed itself."""
 
 STEADY = 0.15
-"""Raw times that moved by more than this share are of a machine at another speed: some 12 % are everyday drift."""
+"""If raw times moved by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def speed_change(comparison: pd.DataFrame) -> float | None:
     """Return how many times as long the median row takes in NEW, None if that is within STEADY or not known.
 
     Ratios between dissimilar kernels shift with the machine's speed: when eager took 1.4 to 1.5 times as long, manual
-    and stepwise seemed 6 to 12 % slower beside it, with not a line of them changed.
+    and stepwise seemed 6 to 12 % slower beside it, though their code had not changed.
     """
     times = comparison["new_latency_s"].astype("Float64") / comparison["base_latency_s"].astype("Float64")
     known = times.dropna()
@@ -68,8 +68,9 @@ def _typical(rows: pd.DataFrame) -> str:
 def unmatched(base: pd.DataFrame, new: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Return the implementations that only BASE, and those that only NEW, measured at a point that both measured.
 
-    The speed-up of sdpa was seen to be 1.15 in two runs beside manual, stepwise and online, and 1.20 and 1.21 in two
-    beside manual, online and two compiled layers: three processes each, all in the same ten minutes.
+    They share memory, caches and clock with the others, and can move ratios. Seen: a speed-up of sdpa of 1.15 in two
+    runs beside manual, stepwise and online, and of 1.20 and 1.21 in two beside manual, online and two compiled layers,
+    with three processes each, all in the same ten minutes.
     """
     point = list(POINT_COLUMNS)
     in_base, in_new = (table.loc[table["status"] == "ok", [*point, "implementation"]] for table in (base, new))

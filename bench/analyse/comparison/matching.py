@@ -17,7 +17,7 @@ SHOWN = ("status", "detail", "speedup", "processes", "latency_s", "log_ratio_sd"
 """Columns of both sides that a comparison keeps."""
 
 NAMED = 4
-"""Values of a column that an error names, so that it stays one line."""
+"""The most values of a column that an error names, so that it stays one line."""
 
 COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
 
@@ -26,7 +26,7 @@ def match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """Return every case of either table once, with the columns of both sides under the prefixes base_ and new_.
 
     A column of the case that is empty on both sides is the same on both.
-    Raises NotComparable where no case is shared, WrongRequest for a case that stands twice on a side.
+    Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
     """
     keys = list(CASE_COLUMNS)
     matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
@@ -62,7 +62,7 @@ def shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
 
 
 def numbers(matched: pd.DataFrame, column: str) -> Array:
-    """Return a column of numbers, NaN where one is missing."""
+    """Return a column of numbers, NaN if one is missing."""
     return matched[column].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
@@ -75,7 +75,7 @@ def _check_unique(side: str, table: pd.DataFrame) -> None:
 
 
 def _apart(base: pd.DataFrame, new: pd.DataFrame) -> str:
-    """Return the columns that no value of is in both tables, with the values."""
+    """Return the columns of which the tables share no value, with the values."""
     columns = [name for name in CASE_COLUMNS if not set(base[name]) & set(new[name])]
     parts = [f"{name} is {_values(base[name])} in BASE and {_values(new[name])} in NEW" for name in columns]
     return f": {'; '.join(parts)}" if parts else ""

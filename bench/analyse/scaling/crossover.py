@@ -13,7 +13,7 @@ from bench.stats.estimates import Estimates, Interval, combined, half_widths, in
 from bench.stats.replicates import Array
 
 STEPS = 200
-"""Places looked at between two that were measured: those of a sweep lie less than tenfold apart, so 1 % a step."""
+"""Steps between two measured places: neighbours of a sweep lie less than tenfold apart, so a step is about 1 %."""
 
 Leaders = Mapping[int, Sequence[str]]
 """Who may be the fastest at each number of tokens, by rank: one name, or several that tie or are not decided."""
@@ -23,7 +23,7 @@ Leaders = Mapping[int, Sequence[str]]
 class Crossover:
     """The number of tokens from which `after` is faster than `before`, which led until then.
 
-    The interval ends at 0 or infinity where nothing measured bounds it.
+    The interval ends at 0 or infinity if no measurement bounds it.
     """
 
     before: str
@@ -33,7 +33,7 @@ class Crossover:
 
 @dataclass(frozen=True)
 class _Race:
-    """How much faster one is than another, as logarithms of ratios: straight between neighbouring places.
+    """How much faster one is than another: logarithms of ratios, interpolated linearly between places.
 
     Places are logarithms too; `speeds` holds those of the one at all places, then those of the other.
     """
@@ -49,9 +49,9 @@ class _Race:
 
 
 def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
-    """Return where the winner changes along the measured rows of a series of tokens.
+    """Return the numbers of tokens at which the winner changes, along the measured rows of a series.
 
-    A change needs one of the two to beat the other on one side at least: from tie to tie nothing changes.
+    A change needs one of both to beat the other on at least one side: from tie to tie nothing changes.
     """
     candidates = (_crossover(rows, *change) for change in _changes(leaders)) if rows else ()
     return [crossover for crossover in candidates if crossover]
@@ -64,9 +64,9 @@ def times_as_fast(one: Row, other: Row) -> Interval:
 
 
 def _changes(leaders: Leaders) -> Iterator[tuple[str, str, int, int]]:
-    """Yield who leads before and after each change, where the one led last, and where the other leads.
+    """Yield for each change the leader before it and after it, the last place of the one and the first of the other.
 
-    A leader stays one until it is beaten: while it ties with the fastest, nothing has changed.
+    A leader stays the leader until it is beaten: while it ties with the fastest, nothing has changed.
     At the last place it may tie with one that it beat before, which is a change that only begins.
     """
     places = sorted(place for place, names in leaders.items() if names)
@@ -85,9 +85,9 @@ def _changes(leaders: Leaders) -> Iterator[tuple[str, str, int, int]]:
 
 
 def _crossover(rows: Sequence[Row], before: str, after: str, start: int, end: int) -> Crossover | None:
-    """Return the last place between start and end at which the ratio of both passes 1, None where it never does.
+    """Return the last place between start and end at which the ratio of both passes 1, None if it never does.
 
-    It never does where one of them wasn't measured, and the other led for want of it.
+    It never does if one of them wasn't measured there, and the other led only for that reason.
     """
     at = [{row[TOKENS.column]: row for row in by(rows, "implementation")[name]} for name in (before, after)]
     shared = sorted(at[0].keys() & at[1].keys())

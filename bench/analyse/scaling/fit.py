@@ -14,10 +14,10 @@ from bench.stats.estimates import Estimates, Interval, combined, half_widths
 from bench.stats.replicates import CONFIDENCE, Array, t_quantile
 
 COEFFICIENTS = 3
-"""A parabola goes through so many places; fewer fit any."""
+"""The fewest places for a fit: through fewer, many parabolas pass exactly."""
 
 PRIOR = 4
-"""What all places say of the scatter counts as so many degrees of freedom at each.
+"""The mean variance of all places counts as this many degrees of freedom at each.
 
 Weights from the scatter of three processes alone put all trust in the place that happened to scatter least: simulated
 with six places, intervals of 95 % then held the truth in 82 to 94 %.
@@ -25,12 +25,12 @@ with six places, intervals of 95 % then held the truth in 82 to 94 %.
 
 
 PRECISION = 1e-6
-"""Of the ends of an interval, as a share of them: far more than is ever shown."""
+"""Relative precision of the ends of an interval: far finer than what is printed."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The coefficients of a + b·N + c·N², and how far the curve passes a measured latency at most, as a share."""
+    """The coefficients of a + b·N + c·N², and the largest deviation of a latency from the curve, as a share."""
 
     fixed_s: Interval
     per_token_s: Interval
@@ -44,21 +44,21 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Squares:
-    """Places and latencies over their errors, so that squares of what is left of them can be added up."""
+    """Powers of the places and latencies, both over the errors of the latencies: a weighted least-squares problem."""
 
     powers: Array  # [places, coefficients], each column of length 1
     latencies: Array  # [places]
 
     def best(self) -> Array:
-        """Return the coefficients, none negative, that leave least."""
+        """Return the coefficients, none negative, with the smallest sum of squares."""
         return np.asarray(nnls(self.powers, self.latencies)[0])
 
     def left(self, coefficients: Array) -> float:
-        """Return the sum of squares that these coefficients leave."""
+        """Return the sum of squared residuals of these coefficients."""
         return float(np.sum((self.powers @ coefficients - self.latencies) ** 2))
 
     def without(self, index: int, value: float) -> "_Squares":
-        """Return what the other coefficients have to explain where one of them has this value."""
+        """Return the problem for the other coefficients if one of them is fixed at this value."""
         return _Squares(np.delete(self.powers, index, axis=1), self.latencies - self.powers[:, index] * value)
 
 
@@ -66,7 +66,7 @@ def fit(rows: Sequence[Row]) -> Fit | None:
     """Return the curve through the latencies of one implementation, None for fewer than three places.
 
     No coefficient is negative. Latencies weigh by their relative errors; intervals follow from the scatter of the
-    processes at each place, and from how far the latencies pass the curve where that is more (Birge 1932).
+    processes at each place, or from the deviations of the latencies from the curve if these are larger (Birge 1932).
     Without an interval at every place the coefficients have none, and latencies weigh alike.
     """
     if len(rows) < COEFFICIENTS:

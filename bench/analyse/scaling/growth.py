@@ -1,4 +1,4 @@
-"""How latency and memory grow along an axis: local exponents, and all that is known of a series."""
+"""Growth of latency and memory along an axis: local exponents, fits, and the fastest at each place."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from bench.stats.replicates import Array
 
 @dataclass(frozen=True)
 class Exponent:
-    """The slope of the logarithm of a quantity between two neighbouring places: 2 where twice as many cost fourfold."""
+    """The slope of the logarithm of a quantity between neighbouring places: 2 if twice as many cost four times as much."""
 
     start: int
     end: int
@@ -35,7 +35,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Scaling:
-    """All implementations along one axis: their rows, their growth, who is fastest where, and where that changes."""
+    """A series of all implementations along one axis: rows, growth, the fastest at each place, and crossovers."""
 
     axis: Axis
     rows: tuple[Row, ...]
@@ -45,17 +45,17 @@ class Scaling:
 
 
 def scalings(rows: Iterable[Row]) -> list[Scaling]:
-    """Return every series among rows that were measured, by axis; one implementation was measured twice in each."""
+    """Return every series among measured rows, by axis; in each, some implementation has at least two places."""
     return [_scaling(group, axis) for axis, group in _series(rows)]
 
 
 def has_series(rows: Iterable[Row]) -> bool:
-    """Return whether rows that were measured hold a series, so that something can be fitted."""
+    """Return whether measured rows hold a series, so that something can be fitted."""
     return bool(_series(rows))
 
 
 def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
-    """Return the slopes between neighbouring places of what has these logarithms; exact numbers have no intervals."""
+    """Return the slopes between neighbouring places, given logarithms of a quantity; exact ones have no intervals."""
     if len(places) < 2:
         return ()
     slopes = intervals(combined(_differences(np.log(np.asarray(places, dtype=np.float64))), logs))

@@ -27,15 +27,15 @@ CHANNELS = Axis("channels", "channels", "C")
 AXES = (TOKENS, HEADS, CHANNELS)
 
 SERIES = 3
-"""Places that make a series: two are one only where nothing longer shows the same setting along this axis."""
+"""The places of a series. Two are enough only if no longer series shows the same setting along this axis."""
 
 
 def groups(rows: Iterable[Row], axis: Axis, together: Set[str] = frozenset()) -> list[list[Row]]:
-    """Return the rows of each series along an axis, points that differ in the columns `together` as well in one.
+    """Return the rows of each series along an axis; points that differ in the columns `together` share a series.
 
     A series has two places or more.
-    Where the same layer, device, mode and so on has a longer one along that axis, pairs are left out: a sweep of heads
-    at two token counts is no sweep of tokens.
+    Series of two are left out if the same layer, device, mode and so on has a longer one along that axis: a sweep of
+    heads at two token counts is no sweep of tokens.
     """
     series = [group for group in gathered(rows, [axis], together) if len(places(group, axis)) > 1]
     long = {_setting(group) for group in series if len(places(group, axis)) >= SERIES}
@@ -43,7 +43,7 @@ def groups(rows: Iterable[Row], axis: Axis, together: Set[str] = frozenset()) ->
 
 
 def gathered(rows: Iterable[Row], axes: Collection[Axis], together: Set[str] = frozenset()) -> list[list[Row]]:
-    """Return the rows whose points differ along these axes and in the columns `together` alone, side by side."""
+    """Return groups of rows: in a group, points differ only along these axes and in the columns `together`."""
     rows_by_setting: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         point = point_of(row)
@@ -55,7 +55,7 @@ def gathered(rows: Iterable[Row], axes: Collection[Axis], together: Set[str] = f
 def moving(axis: Axis, point: Point) -> set[str]:
     """Return the columns that change along an axis.
 
-    The token length follows the channels where it equals them, and the tokens of an image follow its size.
+    The token length follows the channels if it equals them, and the tokens of an image follow its size.
     """
     if axis is CHANNELS and point.token_len == point.channels:
         return {axis.column, "token_len"}
@@ -65,12 +65,12 @@ def moving(axis: Axis, point: Point) -> set[str]:
 
 
 def places(rows: Iterable[Row], axis: Axis) -> tuple[int, ...]:
-    """Return where the rows stand on an axis, from the smallest on."""
+    """Return the values of the rows on an axis, smallest first."""
     return tuple(sorted({row[axis.column] for row in rows}))
 
 
 def by(rows: Iterable[Row], column: str) -> dict[Any, list[Row]]:
-    """Return the rows by their value in a column, in the order in which the values come."""
+    """Return the rows by their value in a column, in the order of first appearance."""
     rows_by_value: dict[Any, list[Row]] = {}
     for row in rows:
         rows_by_value.setdefault(row[column], []).append(row)
