@@ -16,7 +16,7 @@ from bench.stats.replicates import Array
 
 @dataclass(frozen=True)
 class Exponent:
-    """The slope of the logarithm of a quantity between neighbouring places: 2 if twice as many cost four times as much."""
+    """The slope of log quantity over log place between two neighbours: 2 if twice as many cost four times as much."""
 
     start: int
     end: int
