@@ -91,7 +91,10 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
         _interrupt(config)
         return True
     except pytest.exit.Exception as stop:  # pytest would put the name of its class before our line
-        _screen(config).say(stop.msg)
+        screen = _screen(config)
+        reason, _, command = str(stop.msg).partition("\n")
+        screen.say(reason)
+        screen.line(command)
         config.stash[STOPPED] = int(stop.returncode or 0)
         return True
 

@@ -38,7 +38,7 @@ def test_sweep(
         records = run.measure(point)
     except CannotWrite as error:
         goes_on = f"python -m pytest bench --run {shlex.quote(str(run.folder))}"
-        pytest.exit(f"{error}. Mend that, then go on with: {goes_on}", returncode=CANNOT_GO_ON)
+        pytest.exit(f"{error}. Mend that, then go on:\n{goes_on}", returncode=CANNOT_GO_ON)
     rows = run.rows(point)
     progress.finished(rows)
     hand_over(benchmark, samples(records, rows))

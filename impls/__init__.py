@@ -1,7 +1,7 @@
-"""The attention layers and the ways to compute them; knows nothing of how they are measured.
+"""The attention layers and their implementations; nothing here knows how they are measured.
 
-`impls.catalogue` and `impls.name` import no torch; the names below are imported when they are asked for, so that
-planning and reading results can use those two without torch.
+`impls.catalogue` and `impls.name` import no torch, so planning and reading results can use them without torch.
+The names below are imported at their first use.
 """
 
 from importlib import import_module

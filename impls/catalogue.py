@@ -1,7 +1,7 @@
 """Every implementation that the suite ships, declared once.
 
-Whoever needs a fact about an implementation reads it here: its name, where its adapter is, what it supports, how it
-is drawn, which kernel it must run.
+An entry holds all facts about an implementation: its name, its adapter, what it supports, how it is drawn, which
+kernel it must run.
 This module imports no torch, so planning and reading results may import it.
 """
 
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 Dash = tuple[float, ...]
-"""Lengths of ink and gap in turn, in line widths; empty for a solid line."""
+"""The lengths of dashes and gaps, alternating, in line widths; empty for a solid line."""
 
 SOLID: Dash = ()
 DASHED: Dash = (4, 1.6)
@@ -39,8 +39,8 @@ class Entry:
     `refuses` maps the class name of a layer that it can never compute to the reason.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
-    `kernel` must be part of the name of a kernel that ran; empty if any kernel will do.
-    `allocator` says whose memory the peak is: torch's own allocator sees all of it, or a runtime has one of its own.
+    `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
+    `allocator` is "torch" if torch's allocator sees all memory of the call, "own" if a runtime has its own allocator.
     """
 
     adapter: str
@@ -65,7 +65,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType(
     {
         "eager": Entry(
             "impls.attend.eager:adapt",
-            "the origin's spelling: two matrix products with a softmax between them",
+            "as the source writes it: two matrix products with a softmax between them",
             Style("#1a1a1a", SOLID, "o"),
         ),
         "manual": Entry(
@@ -150,14 +150,14 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType(
         ),
         "mha_weights": Entry(
             "impls.whole.mha:adapt_weights",
-            "the same, asked for the attention weights too",
+            "the same, with the attention weights computed too",
             Style("#8c6100", DOTTED, "X"),
             supports="if token_len = channels and qk_scale is the layer's own",
             refuses=_NO_MHA,
         ),
     }
 )
-"""The implementations that go by a name, in the order in which they are listed."""
+"""The implementations that have a name, in the order in which they are listed."""
 
 ENTRY_POINT_GROUP = "attention_bench.implementations"
-"""Installed packages give names to adapters of their own in this group."""
+"""The entry point group in which installed packages name their own adapters."""

@@ -1,4 +1,4 @@
-"""The contract between a layer and the ways to compute it."""
+"""The contract between a layer and its implementations."""
 
 import copy
 import importlib
@@ -12,28 +12,28 @@ from torch import Tensor, nn
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
 
-It may declare keywords: `mask` if it can compute a masked core (the value is "causal"), and options of its own,
-which a name gives as in `mykernel:adapt[block_tokens=64]`.
+It may declare keywords: `mask` if it can compute a masked core (the value is "causal"), and its own options, which a
+name gives in brackets, as in `mykernel:adapt[block_tokens=64]`.
 """
 
 Implementation = Callable[[Tensor], Tensor]
-"""What an adapter returns: the layer's function, computed in its own way with the layer's parameters."""
+"""What an adapter returns: a callable that computes the layer's function with the layer's parameters."""
 
 Adapt = Callable[..., Implementation]
-"""An implementation: `adapt(layer)` returns a callable of the same function and parameters.
+"""An adapter: `adapt(layer)` returns a callable that computes the same function with the same parameters.
 
-It may declare keyword-only parameters, which are the options that its name can carry.
+Its keyword-only parameters are the options that its name can carry.
 """
 
 NO_MASK = "none"
 
 
 class Unsupported(Exception):  # noqa: N818 - a status, not an error
-    """Raised by an adapter that can't express the layer it was given; the message is the reason."""
+    """The adapter can't express the layer; the message is the reason."""
 
 
 class Unresolved(LookupError):  # noqa: N818 - a name that can't be used
-    """Raised for a name that gives no adapter or no layer; the message says why."""
+    """The name leads to no adapter or no layer; the message is the reason."""
 
 
 def imported(path: str, what: str) -> Callable[..., Any]:
@@ -50,16 +50,16 @@ def imported(path: str, what: str) -> Callable[..., Any]:
 
 
 def compiling(adapt: Adapt) -> Adapt:
-    """Return the adapter with the mark that its layer is meant to be compiled: a silent eager run is a fallback."""
+    """Mark an adapter as one that compiles, so that a case without a compiled graph ends as `fallback`."""
     adapt.compiles = True  # type: ignore[attr-defined]  # functions take attributes
     return adapt
 
 
 def with_attend(attend: Attend) -> Adapt:
-    """Return the adapter that computes a layer's core with `attend` and leaves the rest as it is.
+    """Return the adapter that replaces a layer's core by `attend`.
 
-    The adapted layer shares its parameters with the layer it came from, which is not changed.
-    The keywords that `attend` declares, other than `mask`, are the options of the adapter.
+    The adapted layer shares its parameters with the original layer, which is not changed.
+    The keywords that `attend` declares, except `mask`, are the options of the adapter.
     The adapter raises `Unsupported` for a layer whose core can't be replaced, and for a layer with a mask if
     `attend` does not declare the keyword `mask`.
     """
@@ -79,7 +79,7 @@ def with_attend(attend: Attend) -> Adapt:
 
 
 def masked(attend: Attend, mask: str, **options: Any) -> Attend:
-    """Return `attend` with a mask and options as its keywords; without any it is `attend` itself.
+    """Return `attend` with a mask and options bound as keywords; `attend` itself if there are none.
 
     Raises `Unsupported` if there is a mask and `attend` does not declare the keyword `mask`.
     """
@@ -92,15 +92,15 @@ def masked(attend: Attend, mask: str, **options: Any) -> Attend:
 
 
 def mask_of(layer: nn.Module) -> str:
-    """Return the mask of a layer, by name; a layer without such an attribute has the mask `none`."""
+    """Return the name of a layer's mask: its attribute `mask` if that is text, otherwise "none"."""
     mask = getattr(layer, "mask", NO_MASK)
     return mask if isinstance(mask, str) else NO_MASK
 
 
 def declared_options(function: Callable[..., object]) -> frozenset[str]:
-    """Return the keywords that a function declares as options: its keyword-only parameters.
+    """Return the names of a function's options: its keyword-only parameters.
 
-    An adapter made by `with_attend` has those of its `attend`.
+    An adapter made by `with_attend` has the options of its `attend`.
     """
     stated = getattr(function, "options", None)
     if isinstance(stated, frozenset):

@@ -1,4 +1,4 @@
-"""From the name of an implementation to its adapter, and from a layer and a name to an implementation."""
+"""Find an adapter by its name, and build an implementation from a layer and a name."""
 
 from importlib.metadata import entry_points
 
@@ -10,10 +10,10 @@ from impls.name import parse
 
 
 def build(layer: nn.Module, name: str) -> Implementation:
-    """Return the implementation `name` of a layer, sharing the layer's parameters.
+    """Return the implementation `name` of a layer; both share the layer's parameters.
 
     `name` is a key of `impls.catalogue.IMPLEMENTATIONS`, an entry point of the group
-    `attention_bench.implementations`, or `module:attribute` of an adapter of your own.
+    `attention_bench.implementations`, or `module:attribute` of your own adapter.
     Options that the adapter declares may follow in brackets: `online[block_tokens=64]`.
     Raises `Unsupported` if the implementation can't express the layer, Unresolved for an unknown name or option,
     ValueError for a name that breaks the grammar.
@@ -41,7 +41,7 @@ def compiles(name: str) -> bool:
 def resolve(name: str) -> Adapt:
     """Return the adapter of a name without options: a shipped one, an installed entry point, or `module:attribute`.
 
-    Raises Unresolved with the rule, what came and what could have come.
+    Raises Unresolved for an unknown name, a module that can't be imported, and an attribute that isn't callable.
     """
     what = f"implementation {name!r}"
     if name in IMPLEMENTATIONS:

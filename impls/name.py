@@ -25,9 +25,9 @@ class Name:
 
 
 def parse(name: str) -> Name:
-    """Return an implementation's name in its parts; raises ValueError with the rule if it breaks the grammar.
+    """Return the base and the options of an implementation's name; raises ValueError if it breaks the grammar.
 
-    The value of an option is a Python number or string literal, `true` or `false`, or else the text itself.
+    The value of an option is a Python number or string literal, `true` or `false`; any other text is itself the value.
     """
     match = NAME.fullmatch(name)
     if match is None:
@@ -46,7 +46,7 @@ def parse(name: str) -> Name:
 
 
 def split(names: str) -> list[str]:
-    """Return the names of a comma list; a comma inside brackets divides options, not names."""
+    """Return the names of a comma-separated list; commas inside brackets separate options."""
     return [name.strip() for name in COMMA_OUTSIDE_BRACKETS.split(names)]
 
 

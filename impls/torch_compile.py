@@ -11,9 +11,9 @@ from impls.contract import Adapt, Implementation, compiling
 
 
 def compiled(adapt: Adapt, **options: Any) -> Adapt:
-    """Return the adapter that compiles what `adapt` returns, with static shapes.
+    """Return the adapter that compiles the implementation that `adapt` returns, with static shapes.
 
-    `options` go to `torch.compile` as they are.
+    `options` are passed to `torch.compile`.
     A module is compiled in place, because `torch.compile(module)` renames its parameters.
     """
 
@@ -31,11 +31,11 @@ def compiled(adapt: Adapt, **options: Any) -> Adapt:
 
 @compiling
 def adapt_eager(layer: nn.Module, *, mode: str | None = None) -> Implementation:
-    """Return the layer with the core of `eager`, compiled; `mode` goes to `torch.compile`."""
+    """Return the layer with the core of `eager`, compiled; `mode` is passed to `torch.compile`."""
     return compiled(eager.adapt, mode=mode)(layer)
 
 
 @compiling
 def adapt_sdpa(layer: nn.Module, *, mode: str | None = None) -> Implementation:
-    """Return the layer with the core of `sdpa`, compiled; `mode` goes to `torch.compile`."""
+    """Return the layer with the core of `sdpa`, compiled; `mode` is passed to `torch.compile`."""
     return compiled(sdpa.adapt, mode=mode)(layer)

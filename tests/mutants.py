@@ -1,4 +1,4 @@
-"""Implementations that are wrong in ways that were seen in kernels: the gate must reject every one of them."""
+"""Implementations that are wrong in ways that were seen in kernels: the check must reject every one of them."""
 
 import sys
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from bench.measure import correctness
 from impls import Adapt, Implementation, with_attend
 from impls.layers.heads import merge_heads
 
@@ -121,14 +122,14 @@ def answers_by_address(layer: nn.Module) -> Implementation:
 
 
 def works_no_more(layer: nn.Module) -> Implementation:
-    """Return the right output as long as the gate looks, then the last one again and again, without work.
+    """Return the right output during the correctness check, then the last one again and again, without work.
 
     Right answers of its own can't give it away: only its time can, or the values of its inputs.
     """
     calls: list[Tensor] = []
 
     def call(x: Tensor) -> Tensor:
-        if len(calls) < GATE_CALLS:
+        if len(calls) < CHECK_CALLS:
             calls.append(layer(x))
         return calls[-1]
 
@@ -136,19 +137,19 @@ def works_no_more(layer: nn.Module) -> Implementation:
 
 
 def works_if_looked_at(layer: nn.Module) -> Implementation:
-    """Return the right output if the caller is one who judges it, and the last one without work if it is timed."""
+    """Return the right output if the correctness check calls, and the last one without work if a timing does."""
     answers: list[Tensor] = []
 
     def call(x: Tensor) -> Tensor:
-        if not answers or sys._getframe(1).f_code.co_name == "ask":
+        if not answers or sys._getframe(1).f_code.co_name == correctness.compute.__name__:
             answers[:] = [layer(x)]
         return answers[0]
 
     return call
 
 
-GATE_CALLS = 4
-"""More than the gate makes, and fewer than a warm-up."""
+CHECK_CALLS = 4
+"""More than the correctness check makes, and fewer than a warm-up."""
 
 
 def _later(change: Callable[[nn.Module, Tensor], Tensor]) -> Adapt:
@@ -160,7 +161,7 @@ def _later(change: Callable[[nn.Module, Tensor], Tensor]) -> Adapt:
         def call(x: Tensor) -> Tensor:
             nonlocal calls
             calls += 1
-            y: Tensor = layer(x) if calls <= GATE_CALLS else change(layer, x)
+            y: Tensor = layer(x) if calls <= CHECK_CALLS else change(layer, x)
             return y
 
         return call

@@ -4,4 +4,4 @@ from bench.engine import pool, preflight
 from bench.engine.preflight import Preflight
 
 pool.MODULE = "tests.engine.scripted_worker"
-preflight.look = lambda *_: Preflight(0.0, 0, 0.0)
+preflight.watch = lambda *_: Preflight(0.0, 0, 0.0)

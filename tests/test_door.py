@@ -96,8 +96,8 @@ Bench = Callable[..., Done]
 def scripted(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     """Return `pytest bench` with workers that make their times up, and that has any implementation called `test:…`."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
-    monkeypatch.setattr(own, "objection", lambda _name, _path: "")
+    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(own, "mistake", lambda _name, _path: "")
     sweep, folder = tmp_path / "steady.toml", tmp_path / "a run"
     sweep.write_text(STEADY)
 

@@ -70,7 +70,7 @@ def _print_each(cases: list[Case], saved: SavedRun, top: int) -> int:
     """Return how many cases could not be profiled."""
     failures = 0
     for traced in traces.write(cases, saved.folder):
-        line = f"{traced.case.name}: {traced.objection or traced.trace}"
+        line = f"{traced.case.name}: {traced.reason or traced.trace}"
         console().print(line, soft_wrap=True, markup=False)
         if traced.profile is None:
             failures += 1

@@ -1,1 +1,1 @@
-"""Many points: worker processes, faults, resume, progress."""
+"""Runs over many points: worker processes, their failures, and resuming."""

@@ -1,4 +1,4 @@
-"""What this machine can be asked for at all: said before anything is measured, never by making anything smaller."""
+"""Checks before a measurement that this machine can do it; a sweep is refused or cases are skipped, never reduced."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ from bench.store import machine
 
 
 def check_threads(sweep: Sweep) -> None:
-    """Raise WrongRequest if a sweep asks for more threads than this process may use cores, and doesn't insist."""
+    """Raise WrongRequest if a sweep has more threads than this process may use cores, unless it oversubscribes."""
     cores, threads = machine.visible_cores(), max(point.threads for point in sweep.points)
     if threads > cores and not sweep.effort.oversubscribe:
         raise WrongRequest(
@@ -21,16 +21,16 @@ def check_threads(sweep: Sweep) -> None:
 
 
 def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> dict[str, str]:
-    """Return the implementations whose case can't fit into the memory that is free, each with both figures.
+    """Return the implementations whose case can't fit into the free memory, each with a text of both figures.
 
-    The figures are lower bounds, so that what might fit is tried.
-    If the reference alone doesn't fit, nothing can be checked, and all implementations are named.
+    The figures are lower bounds, so a case that might fit is tried.
+    If the reference alone doesn't fit, no implementation can be checked, and all are returned.
     """
     free = f"and {units.size(free_bytes)} is free"
-    needed = reference_bytes(point)
-    if needed > free_bytes:
+    minimum = reference_bytes(point)
+    if minimum > free_bytes:
         reason = (
-            f"the reference, eager in float64 on one item, needs at least {units.size(needed)} of memory, {free}: "
+            f"the reference, eager in float64 on one item, needs at least {units.size(minimum)} of memory, {free}: "
             "no implementation can be checked here"
         )
         return dict.fromkeys(implementations, reason)
@@ -43,13 +43,13 @@ def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> 
 
 
 def nothing_fits(sweep: Sweep, free_bytes: int) -> bool:
-    """Return whether no case of a sweep can fit into the memory that is free, so that no worker will be asked."""
+    """Return whether no case of a sweep can fit into the free memory, so that no worker will measure."""
     names = sweep.implementations
     return all(len(too_large(point, names, free_bytes)) == len(names) for point in sweep.points)
 
 
 def missing_devices(points: Iterable[Point], known: Iterable[str]) -> list[str]:
-    """Return the devices that points ask for and that are not among the known GPUs."""
+    """Return the devices of points that are not among the known GPUs."""
     gpus = {*known}
-    asked = dict.fromkeys(point.device for point in points if point.device != "cpu")
-    return [device for device in asked if ("cuda:0" if device == "cuda" else device) not in gpus]
+    devices = dict.fromkeys(point.device for point in points if point.device != "cpu")
+    return [device for device in devices if ("cuda:0" if device == "cuda" else device) not in gpus]

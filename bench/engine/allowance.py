@@ -1,4 +1,4 @@
-"""How long the rounds of each point may take, so that a sweep uses the time that it may take and no more."""
+"""The time budget for the rounds of each point, so that a sweep uses its `within_s` and not more."""
 
 import statistics
 import time
@@ -6,14 +6,14 @@ import time
 from bench.plan.sweep import Effort
 
 MOST_TIMES = 5
-"""A point gets no more than so many times its budget: one point alone is no reason to measure it for minutes."""
+"""The largest multiple of its budget that a point gets, so that a sweep with one point doesn't take minutes."""
 
 
 class Allowance:
-    """The seconds of rounds for one point after the other.
+    """The seconds for the rounds of one point after the other.
 
-    A sweep that may take `within_s` and would be done early spends what is left on rounds; what a point takes beside
-    its rounds is expected to be what those before it took. Without a limit every point gets its budget.
+    A sweep that would end before `within_s` spends the remaining time on rounds. A point's time besides its rounds is
+    predicted as the median of the earlier points'. If there is no `within_s`, every point gets its budget.
     """
 
     def __init__(self, effort: Effort, points: int) -> None:
@@ -34,5 +34,5 @@ class Allowance:
         self.budget_s = min(max(share_s, least_s), MOST_TIMES * least_s)
 
     def end(self) -> None:
-        """Learn from a point that was measured."""
+        """Record the time that the measured point took besides its rounds."""
         self._beside_s.append(max(0.0, time.monotonic() - self._point_s - self.budget_s))

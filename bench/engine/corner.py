@@ -1,4 +1,4 @@
-"""A side of a duel between two environments: its interpreter, its run folder, and its case in one process."""
+"""One side of an A/B run of two environments: its interpreter, its run folder, and its case in one process."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
-from bench.sampling.rounds import Reading
+from bench.sampling.rounds import Sample
 from bench.store import ceilings, machine
 from bench.store.record import Slots
 
 
 class Side:
-    """An environment of the two: its workers, one at a time for each setting, and its run folder."""
+    """One of the two environments: its workers, one at a time for each process setting, and its run folder."""
 
     def __init__(self, sweep: Sweep, folder: Path, python: str) -> None:
         devices = tuple(dict.fromkeys(point.device for point in sweep.points))
@@ -31,20 +31,20 @@ class Side:
         self.ledger = Ledger(sweep, folder)
 
     def start(self) -> None:
-        """Take the folder, and have the first worker start; raises WrongRequest if one of the two can't be."""
+        """Lock the folder and start the first worker; raises WrongRequest if either is not possible."""
         self.ledger.prepare()
         try:
             self.pool.start(self.sweep.points[0])
         except OSError as error:
             raise WrongRequest(f"--python {self.python} can't be started: {error.strerror}") from None
 
-    def open(self, seen: preflight.Preflight) -> None:
-        """Check what the environment has, and open its folder; raises WrongRequest where that can't be."""
+    def open(self, state: preflight.Preflight) -> None:
+        """Check the environment and open its folder; raises WrongRequest if either is not possible."""
         try:
             facts = self.pool.check(self.sweep.points[0], self.sweep.implementations)
         except WrongRequest as error:
             raise WrongRequest(f"--python {self.python}: {error}") from None
-        self.ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))
+        self.ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(state)))
 
     def ended(self, point: Point) -> set[int]:
         """Return the processes in which a point was measured without a failure."""
@@ -52,7 +52,7 @@ class Side:
 
 
 class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
-    """A case ended in its turn, by itself or with its worker; says how."""
+    """A case ended during a sample, with an error or with the death of its worker."""
 
     def __init__(self, status: str, detail: str, death: Died | None = None) -> None:
         super().__init__(detail)
@@ -62,9 +62,9 @@ class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
 
 
 class Corner:
-    """A side at one point in one process: the worker there, and what is found out.
+    """One side of an A/B run, for one point and one process: its worker and its outcome.
 
-    What goes wrong in a step ends the case; in a turn it is raised, because rounds are taken together.
+    An error in a step ends the case. An error in a sample is raised, so that both sides stop.
     """
 
     def __init__(self, side: Side, point: Point) -> None:
@@ -74,7 +74,7 @@ class Corner:
         names = [self.case.implementation]
         is_new, budget_s = side.ledger.is_new(point, names), side.sweep.effort.budget_s
         self.request = visit_request(side.sweep, point, names, budget_s, thorough=is_new)
-        self._outcome: dict[str, Any] = {"status": "ok", "detail": "", "found": {}}
+        self._outcome: dict[str, Any] = {"status": "ok", "detail": "", "metrics": {}}
         self._worker: Worker | None = None
         self.death: Died | None = None
         """How the worker died, None if it lives."""
@@ -86,7 +86,7 @@ class Corner:
 
     @property
     def pid(self) -> int | None:
-        """The process of the worker, None where there is none."""
+        """The process id of the worker, None if there is no worker."""
         return self._worker.pid if self._worker else None
 
     def come(self) -> None:
@@ -98,50 +98,50 @@ class Corner:
                 raise Ended(death.status, death.detail, death) from None
 
     def prepare(self, beside: int | None, core: int | None) -> None:
-        """Have the case brought through the gate and warmed up, in its half of the budget."""
+        """Let the worker check the case and warm it up, with half of the budget."""
         limits = {**self.request["limits"], "budget_s": self.request["limits"]["budget_s"] / 2}
         ceiling = ceilings.recall(self.side.ledger.here.env_id, self.case.point)
         shared = {"beside": beside, "core": core, "ceiling": ceiling}
         with self._ending():
             self._take(self._ask({**self.request, "request": "prepare", "limits": limits, **shared}))
 
-    def turn(self) -> Reading:
-        """Return one slot; raises Ended."""
-        answer = self._ask({"request": "slot"})
-        if answer["status"] != "ok":
-            raise Ended(answer["status"], answer["detail"])
-        reading = answer["reading"]
-        return Reading(**{**reading, "timings_s": tuple(reading["timings_s"])})
+    def take_sample(self) -> Sample:
+        """Return one sample; raises Ended."""
+        reply = self._ask({"request": "sample"})
+        if reply["status"] != "ok":
+            raise Ended(reply["status"], reply["detail"])
+        sample = reply["sample"]
+        return Sample(**{**sample, "timings_s": tuple(sample["timings_s"])})
 
     def finish(self, slots: Slots) -> None:
-        """End the rounds, in which these slots were taken."""
+        """End the rounds, in which these samples were taken."""
         with self._ending():
-            answer = self._ask({"request": "finish"})
-            ceilings.remember(self.side.ledger.here.env_id, self.case.point, answer.get("ceiling"))
-            self._take(answer["outcomes"][self.case.implementation])
+            reply = self._ask({"request": "finish"})
+            ceilings.remember(self.side.ledger.here.env_id, self.case.point, reply.get("ceiling"))
+            self._take(reply["outcomes"][self.case.implementation])
             self.slots = slots
 
     def end(self, end: Ended) -> None:
-        """End the case: it has no time."""
+        """End the case without a time."""
         self._outcome |= {"status": end.status, "detail": end.detail}
         self.death = end.death
 
     def skip(self) -> None:
         """End the case because the other side could not be measured."""
         self.end(Ended("skipped", "the other side could not be measured"))
-        self._outcome["found"] |= {"own_cause": False}
+        self._outcome["metrics"] |= {"own_cause": False}
 
     def blame(self, deaths: int) -> None:
-        """Say, if the worker died, whether that shows that the case is at fault: not before its second death."""
+        """Record, if the worker died, whether the case is the cause: it is at the second death at the earliest."""
         if self.death is None:
             return
         own_cause = deaths > 1 and is_own(self.death)
-        self._outcome["found"] |= {"own_cause": own_cause}
+        self._outcome["metrics"] |= {"own_cause": own_cause}
         if deaths > 1:
             self._outcome["detail"] = detail(self.case.implementation, self.death, own_cause=own_cause)
 
     def keep(self, number: int, started: str) -> None:
-        """Keep the record of the case in this process."""
+        """Write the record of the case in this process."""
         record = self.side.ledger.record(self.case, number, started, **self._outcome)
         self.side.ledger.keep(self.case.point, [dataclasses.replace(record, slots=self.slots)])
 
@@ -153,7 +153,7 @@ class Corner:
             self.end(end)
 
     def _take(self, outcome: dict[str, Any]) -> None:
-        self._outcome["found"] |= outcome["found"]
+        self._outcome["metrics"] |= outcome["metrics"]
         if outcome["status"] != "ok":
             raise Ended(outcome["status"], outcome["detail"])
 

@@ -1,4 +1,7 @@
-"""A duel: two sides measured in ever more processes, until every row is decided or the last look is over."""
+"""A sequential A/B test: both sides are measured in more and more processes until every row is decided.
+
+A look is an interim analysis. After the last one, rows may be left undecided.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,41 +14,42 @@ from bench.stats.limits import Limits
 from bench.stats.sequential import USUAL
 
 Begun = Callable[[int, int, int], None]
-"""`begun(process, look, points)` is told before each process which look it is for, and how many points are open."""
+"""`begun(process, look, points)` is called before each process; `look` is the number of processes at the next look,
+`points` that of undecided points."""
 
 
 def _unheard(_process: int, _look: int, _points: int) -> None: ...
 
 
 class Contest(Protocol):
-    """Where two sides are measured: in one run's processes, or in pairs of processes."""
+    """A measurement of two sides, in the processes of one run or in pairs of processes."""
 
     def measure(self, point: Point, processes: int) -> object:
-        """Measure a point until there are so many processes."""
+        """Measure a point until it has this many processes."""
 
     def renew(self) -> None:
-        """See to it that the next process of a point is a fresh one."""
+        """Make the next process of a point a fresh one."""
 
     def sides(self, point: Point) -> Sides:
         """Return the records of a point, side A's and side B's."""
 
 
 class Together(Run):
-    """An ordinary run of two implementations, the first of them the baseline; it needs both."""
+    """An ordinary run of two implementations, the first of which is the baseline; it needs both."""
 
     @property
     def _needed(self) -> Sequence[str]:
         return self.sweep.implementations
 
     def sides(self, point: Point) -> Sides:
-        """Return the records of a point, those of the baseline and those of the other implementation."""
+        """Return the baseline's records of a point, and the other implementation's."""
         a, b = (self.records(point, name) for name in self.sweep.implementations)
         return a, b
 
 
 @dataclass(frozen=True)
 class Look:
-    """What is known after so many processes."""
+    """An interim analysis after a number of processes."""
 
     processes: int
     rows: list[Row]
@@ -63,24 +67,24 @@ def fight(
     limits: Limits = USUAL,
     begun: Begun = _unheard,
 ) -> Iterator[Look]:
-    """Measure the points until all are decided, yielding each look; a point that is decided is measured no more.
+    """Measure the points until all are decided, yielding each look; a decided point is not measured again.
 
-    Every process measures all points that are open, and is then replaced by a fresh one.
+    Every process measures all undecided points, and is then replaced by a fresh one.
     """
 
-    def seen() -> list[Row]:
+    def current_rows() -> list[Row]:
         return rows({point: contest.sides(point) for point in points}, looks, limits)
 
     done = 0
     for processes in looks:
         for number in range(done + 1, processes + 1):
-            undecided = [row.point for row in seen() if not row.is_decided]
+            undecided = [row.point for row in current_rows() if not row.is_decided]
             begun(number, processes, len(undecided))
             for point in undecided:
                 contest.measure(point, number)
             contest.renew()
         done = processes
-        look = Look(processes, seen())
+        look = Look(processes, current_rows())
         yield look
         if look.is_last:
             return

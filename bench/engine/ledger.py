@@ -1,4 +1,4 @@
-"""A run folder that is being filled: what it holds so far, and what is added to it."""
+"""A run folder during a measurement: its records so far, and the new ones."""
 
 import dataclasses
 import os
@@ -22,10 +22,10 @@ FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
 
 
 class Ledger:
-    """The records of a sweep by point, as the folder's journal has them, and the tables that follow from them.
+    """The records in a run folder's journal by point, and the tables that follow from them.
 
-    The folder is this process's alone from `prepare` to `close`. `notices` says what was mended in it.
-    With `extend` the sweep may add to the one that the folder holds.
+    From `prepare` to `close` only this process may write into the folder. `notices` lists repairs of the folder.
+    With `extend` the sweep may add to the folder's own.
     """
 
     def __init__(self, sweep: Sweep, folder: Path, *, extend: bool = False) -> None:
@@ -40,7 +40,7 @@ class Ledger:
         self._fresh: set[tuple[Case, int]] = set()
 
     def prepare(self) -> None:
-        """Make the folder, or read what it holds; it needs no worker.
+        """Make the folder, or read its content; this needs no worker.
 
         Raises WrongRequest if it can't be made or written, if another process writes into it, or if it holds another
         sweep or the results of a newer suite.
@@ -71,7 +71,7 @@ class Ledger:
             raise WrongRequest(f"the run folder {self.folder} can't be made: {error.strerror}") from None
 
     def _take(self) -> None:
-        """Take the folder's lock, which is written; see that an old journal can be written too."""
+        """Lock the folder, and check that an existing journal can be written."""
         lock = Lock(self.folder)
         lock.acquire()
         self._lock = lock
@@ -82,7 +82,7 @@ class Ledger:
             os.close(os.open(self.folder / journal.JOURNAL, os.O_RDWR | os.O_APPEND))
 
     def _plan(self) -> None:
-        """See that the sweep goes with the folder's own."""
+        """Check that the sweep is compatible with the folder's own."""
         stored = plan.load(self.folder)
         self._planned = plan.continued(self.sweep, stored, self.folder, extend=self._extend)
         if stored and not stored.is_whole:
@@ -92,7 +92,7 @@ class Ledger:
             )
 
     def close(self) -> None:
-        """Leave the folder to others; one that was made here and holds nothing goes."""
+        """Unlock the folder; if it was made here and is empty, it is removed."""
         if self._lock:
             self._lock.release()
             self._lock = None
@@ -100,13 +100,13 @@ class Ledger:
             try:
                 path.rmdir()
             except OSError:
-                break  # it holds something
+                break  # it isn't empty
         self._made = []
 
     def open(self, here: Environment) -> None:
-        """Go on with the folder in this environment, after `prepare`.
+        """Open the folder for new records from this environment, after `prepare`.
 
-        Raises WrongRequest if it holds results that were measured under other conditions, or can't be written.
+        Raises WrongRequest if it has results that were measured under other conditions, or can't be written.
         """
         if self._lock is None:
             self.prepare()
@@ -118,7 +118,7 @@ class Ledger:
             raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
 
     def _admit(self, known: Environment | None) -> None:
-        """See that all records come from this environment, and write environment.json if there is none."""
+        """Check that all records come from this environment, and write environment.json."""
         here, records = self.here, [record for records in self._records.values() for record in records]
         if known and known.env_id != here.env_id:
             differing = "; ".join(environment.differences(known, here))
@@ -128,19 +128,19 @@ class Ledger:
         if not known:
             foreign = [origin for origin in origins if not self._is_from_here(origin)]
         if foreign:
-            told = ", ".join(f"{origins[origin]} of {_told(origin)}" for origin in foreign)
-            lacking = "" if known else f" and has no {environment.ENVIRONMENT}"
+            counts = ", ".join(f"{origins[origin]} of {_description(origin)}" for origin in foreign)
+            missing = "" if known else f" and has no {environment.ENVIRONMENT}"
             raise WrongRequest(
-                f"{self.folder} holds records of another environment{lacking}: {told}; "
+                f"{self.folder} holds records of another environment{missing}: {counts}; "
                 f"this is {here.env_id} (torch {here.identity['torch']}); use another folder"
             )
         if known or not records:
             environment.save(here, self.folder)
             return
-        rebuilt = Environment(here.identity, {}, {**here.context, "rebuilt": True})  # its state then isn't known
+        rebuilt = Environment(here.identity, {}, {**here.context, "rebuilt": True})  # the former state is unknown
         environment.save(rebuilt, self.folder)
         self.notices.append(
-            f"{self.folder} had no {environment.ENVIRONMENT}: written anew, because all its records come from here"
+            f"{self.folder} had no {environment.ENVIRONMENT}: written again, because all its records come from here"
         )
 
     def _is_from_here(self, origin: Origin) -> bool:
@@ -149,7 +149,7 @@ class Ledger:
         return (origin.env_id, origin.torch_version) == identity and origin.device_name in names
 
     def of(self, point: Point) -> list[Record]:
-        """Return the records of a point that count, in the order in which they were measured."""
+        """Return the valid records of a point, in the order in which they were measured."""
         return latest(self._records.get(point, []))
 
     def next_process(self, point: Point) -> int:
@@ -157,9 +157,9 @@ class Ledger:
         return 1 + max((record.process for record in self._records.get(point, [])), default=-1)
 
     def failed(self, point: Point, *, retry_failed: bool = False) -> set[str]:
-        """Return the implementations that failed at a point and are not to be tried again.
+        """Return the implementations that failed at a point and are not tried again.
 
-        A failure that an earlier session kept is tried again if it has no cause of its own, or with `retry_failed`.
+        A failure from an earlier session is tried again with `retry_failed`, or if the case was not its cause.
         """
         return {
             record.case.implementation
@@ -169,9 +169,9 @@ class Ledger:
         }
 
     def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
-        """Return the implementations that lack a process, without those that failed and are not to be tried again.
+        """Return the implementations that need more processes, without those that failed and are not tried again.
 
-        A process in which the baseline is to be measured, and was not, gives no ratio: it counts for none.
+        A process without a result of the baseline gives no ratio, so it doesn't count, unless the baseline failed.
         """
         good: dict[str, set[int]] = {}
         for record in self.of(point):
@@ -185,14 +185,17 @@ class Ledger:
         ]
 
     def is_new(self, point: Point, implementations: Sequence[str]) -> bool:
-        """Return whether one of the implementations has no good record at the point yet."""
+        """Return whether one of the implementations has no successful record at the point yet."""
         good = {record.case.implementation for record in self.of(point) if record.status == "ok"}
         return not good.issuperset(implementations)
 
     def record(
-        self, case: Case, number: int, started: str, status: str, detail: str, found: dict[str, Any] | None = None
+        self, case: Case, number: int, started: str, status: str, detail: str, metrics: dict[str, Any] | None = None
     ) -> Record:
-        """Return the record of a case in one process, from what its worker found out."""
+        """Return the record of a case in one process, from its worker's outcome.
+
+        If a metric is invalid, the record has the status `error` and keeps the valid metrics.
+        """
         here = self.here
         origin = Origin(
             env_id=here.env_id,
@@ -201,20 +204,20 @@ class Ledger:
             commit=here.context["commit"],
             started_at=started,
         )
-        values, slots = dict(found or {}), Slots()
+        values, slots = dict(metrics or {}), Slots()
         try:
             slots = Slots.from_json(values.pop("slots")) if "slots" in values else slots
-            about = {name: values.pop(name) for name in SESSION if name in values}
-            return Record(case, number, status, origin, detail, slots, reported(values), **about)
+            session = {name: values.pop(name) for name in SESSION if name in values}
+            return Record(case, number, status, origin, detail, slots, reported(values), **session)
         except (ValueError, KeyError, TypeError) as error:
-            metrics = {name: value for name, value in reported(values).items() if _is_metric(name, value)}
-            what = f"the worker reported what can't be: {error}"
-            return Record(case, number, "error", origin, what, slots, metrics)
+            valid = {name: value for name, value in reported(values).items() if _is_metric(name, value)}
+            reason = f"the worker reported an invalid value: {error}"
+            return Record(case, number, "error", origin, reason, slots, valid)
 
     def keep(self, point: Point, records: list[Record]) -> None:
         """Add the records of one visit, in the order of the sweep; they are in the journal when this returns.
 
-        Raises CannotWrite if they can't be written: then they are in the tables of this process alone.
+        Raises CannotWrite if they can't be written; then they are only in this process's tables.
         """
         records = self._in_order(records)
         records = [dataclasses.replace(record, visit_size=len(records)) for record in records]
@@ -225,17 +228,17 @@ class Ledger:
             journal.append(self.folder, records)
         except CannotWrite as error:
             self._tables[point] = self._summary(point)
-            lost = f"{error}; process {records[0].process} of {point.name} is lost"
-            is_there = (self.folder / journal.JOURNAL).exists()
-            raise CannotWrite(f"{lost}, what was measured before it is kept" if is_there else lost) from None
+            message = f"{error}; process {records[0].process} of {point.name} is lost"
+            has_journal = (self.folder / journal.JOURNAL).exists()
+            raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
 
     def _check(self) -> None:
-        """Raise CannotWrite if the folder isn't ours any more."""
+        """Raise CannotWrite if this process no longer has the folder's lock."""
         if self._lock:
             self._lock.check()
 
     def tabulate(self, point: Point) -> None:
-        """Bring the point's rows in results.csv up to date; raises CannotWrite if it can't be written."""
+        """Update the point's rows in results.csv; raises CannotWrite if it can't be written."""
         self._tables[point] = self._summary(point)
         self.save()
 
@@ -253,26 +256,26 @@ class Ledger:
         return summarise(self._in_order(self.of(point)), self.sweep.baseline)
 
     def _in_order(self, records: Sequence[Record]) -> list[Record]:
-        """Return records in the order of the sweep's implementations, those of others at the end."""
-        order = {name: place for place, name in enumerate(self.sweep.implementations)}
+        """Return records in the order of the sweep's implementations; those of other implementations come last."""
+        order = {name: index for index, name in enumerate(self.sweep.implementations)}
         return sorted(records, key=lambda record: order.get(record.case.implementation, len(order)))
 
     def results(self) -> pd.DataFrame:
-        """Return the table of what the folder holds so far."""
+        """Return the table of all results in the folder."""
         return pd.concat(self._tables.values(), ignore_index=True)
 
     def rows(self, point: Point) -> pd.DataFrame:
-        """Return the table of a point that was measured."""
+        """Return the table of a measured point."""
         return self._tables[point]
 
     @property
     def has_results(self) -> bool:
-        """Whether there is anything to show."""
+        """Whether there are results."""
         return bool(self._tables)
 
 
 def _is_metric(name: str, value: Any) -> bool:
-    """Return whether a worker may report this value under this name."""
+    """Return whether the name is a metric's and the value is valid for it."""
     try:
         check_metric(name, value)
     except ValueError:
@@ -281,9 +284,9 @@ def _is_metric(name: str, value: Any) -> bool:
 
 
 def _origin(record: Record) -> Origin:
-    """Return where a record comes from, without what differs from one record to the next."""
+    """Return a record's origin without the commit and the time, which differ between records of one folder."""
     return dataclasses.replace(record.origin, commit="", started_at="")
 
 
-def _told(origin: Origin) -> str:
+def _description(origin: Origin) -> str:
     return f"{origin.env_id} (torch {origin.torch_version} on {origin.device_name or 'an unnamed device'})"

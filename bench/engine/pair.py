@@ -1,7 +1,7 @@
-"""One implementation in two environments: a worker of each beside the other, asked for their slots in turns.
+"""One implementation in two environments: a worker of each, which alternate in taking samples.
 
-Both are prepared, then asked for one slot at a time in rounds, never both at once. So the rounds of two processes
-pair as those of one process do, and a pair of processes is what an interval counts.
+Both workers prepare, then take one sample at a time in rounds, never at the same time. So the rounds of two processes
+are paired like those of one process, and an interval counts pairs of processes.
 """
 
 import os
@@ -20,14 +20,14 @@ from bench.sampling.rounds import Limits, sample
 from bench.store.environment import Environment
 
 SIDES = ("a", "b")
-"""The folders of the two sides: each is a run folder of its own, because each side is an environment of its own."""
+"""The folders of the two sides; each is a separate run folder, because each side is a separate environment."""
 
 
 class Pair:
-    """Two run folders that are filled side by side, `a` and `b`: use it as a context.
+    """A measurement of two environments into two run folders, `a` and `b`; it is a context manager.
 
-    Entering it raises WrongRequest when an interpreter, its torch or the implementation can't be found,
-    or when a folder holds results that were measured under other conditions.
+    Entering it raises WrongRequest if an interpreter, its torch or the implementation can't be found, or if a folder
+    has results that were measured under other conditions.
     """
 
     def __init__(self, sweep: Sweep, folder: Path, pythons: tuple[str, str]) -> None:
@@ -39,13 +39,13 @@ class Pair:
     def __enter__(self) -> Self:
         try:
             admission.check_threads(self.sweep)
-            seen = preflight.look()
+            state = preflight.watch()
             for side in self._sides:
                 side.start()
             for side in self._sides:
-                side.open(seen)
+                side.open(state)
             notices = [notice for side in self._sides for notice in side.ledger.notices]
-            self.warnings = [*notices, *warnings(seen, self.sweep)]
+            self.warnings = [*notices, *warnings(state, self.sweep)]
         except BaseException:
             self.close()
             raise
@@ -55,19 +55,19 @@ class Pair:
         self.close()
 
     def close(self) -> None:
-        """End all workers, and leave the folders to others."""
+        """End all workers and unlock the folders."""
         for side in reversed(self._sides):
             side.pool.close()
             side.ledger.close()
 
     def renew(self) -> None:
-        """End all workers, so that the next pair of a point is one that has measured nothing yet."""
+        """End all workers, so that the next pair of a point consists of fresh processes."""
         for side in self._sides:
             side.pool.renew()
 
     @property
     def environments(self) -> tuple[Environment, Environment]:
-        """Where each side measures."""
+        """The environments of both sides."""
         a, b = (side.ledger.here for side in self._sides)
         return a, b
 
@@ -77,7 +77,7 @@ class Pair:
         return a, b
 
     def measure(self, point: Point, processes: int) -> None:
-        """Measure a point in pairs until there are so many, or one side has failed."""
+        """Measure a point until it has this many pairs of processes, or one side has failed."""
         while not self._failed(point) and len(self._pairs(point)) < processes:
             self._visit(point)
         for side in self._sides:
@@ -91,15 +91,15 @@ class Pair:
         return a & b
 
     def _visit(self, point: Point) -> None:
-        """Measure a point in one more pair, and keep a record of each side.
+        """Measure a point in one more pair, and write a record for each side.
 
         If a worker dies, both are replaced and the pair is measured again, until one side has died twice.
         """
         number, started = max(side.ledger.next_process(point) for side in self._sides), now()
         deaths: Counter[str] = Counter()
         corners = self._corners(point)
-        while died := {name for name, corner in corners.items() if corner.death}:
-            deaths.update(died)
+        while dead_sides := {name for name, corner in corners.items() if corner.death}:
+            deaths.update(dead_sides)
             if max(deaths.values()) > 1:
                 break
             self.renew()
@@ -109,7 +109,7 @@ class Pair:
             corner.keep(number, started)
 
     def _corners(self, point: Point) -> dict[str, Corner]:
-        """Return both sides after one try at measuring a point in a pair."""
+        """Return both sides after one attempt to measure a point in a pair."""
         for side in self._sides:
             side.pool.start(point)
         corners = dict(zip(SIDES, (Corner(side, point) for side in self._sides), strict=True))
@@ -122,10 +122,10 @@ class Pair:
 
 
 def _core(point: Point, rng: random.Random) -> int | None:
-    """Return the core on which both sides take their turns, another one for each pair; None where they may choose.
+    """Return the core on which both sides take their samples, random for each pair; None if they may use any core.
 
-    A neighbour on one of two cores would slow the side that is beside it and not the other: an A/A was seen to be off
-    by a third. With several threads both sides use most cores anyway.
+    A busy process on one of two cores would slow only one of the sides: an A/A ratio was seen to be wrong by a third.
+    With several threads both sides use most cores anyway.
     """
     if point.device != "cpu" or point.threads > 1 or not hasattr(os, "sched_getaffinity"):
         return None
@@ -133,7 +133,7 @@ def _core(point: Point, rng: random.Random) -> int | None:
 
 
 def _prepare(first: Corner, second: Corner, core: int | None) -> None:
-    """Have both sides come and prepare, one after the other; where one can't, the other is skipped."""
+    """Start and prepare both sides, one after the other; if one fails, the other is skipped."""
     steps = (
         first.come,
         second.come,
@@ -150,7 +150,7 @@ def _prepare(first: Corner, second: Corner, core: int | None) -> None:
 
 
 def _take_rounds(corners: dict[str, Corner], rng: random.Random) -> None:
-    """Take turns until the ratio is known or the budget spent; one that ends in its turn leaves them to the other."""
+    """Take samples until the ratio is known or the budget is spent; if one side fails, the other continues alone."""
 
     def failed(name: str, error: Exception) -> None:
         if not isinstance(error, Ended):
@@ -158,6 +158,6 @@ def _take_rounds(corners: dict[str, Corner], rng: random.Random) -> None:
         corners[name].end(error)
 
     limits = Limits(**corners[SIDES[0]].request["limits"])
-    taken = sample({name: corner.turn for name, corner in corners.items()}, SIDES[0], limits, rng, failed)
-    for name, slots in taken.items():
-        corners[name].finish(slots)
+    samples = sample({name: corner.take_sample for name, corner in corners.items()}, SIDES[0], limits, rng, failed)
+    for name, own in samples.items():
+        corners[name].finish(own)

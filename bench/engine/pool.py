@@ -1,4 +1,4 @@
-"""The worker processes of a run: each imports torch once, stays, and takes its turn."""
+"""The worker processes of a run: each imports torch once and then measures whenever it is its turn."""
 
 import time
 from collections.abc import Sequence
@@ -10,26 +10,26 @@ from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 
 MODULE = "bench.measure.worker"
-"""What a worker process runs; it is named, not imported, because it imports torch."""
+"""The module of a worker process; it is not imported here, because it imports torch."""
 
 COMPILED = "compiled"
-"""The folder in which what a worker compiled is found by the others."""
+"""The folder of the compiler's cache, which all workers share."""
 
 WARM_S = 300.0
-"""The longest that the first use of the compiler may take."""
+"""The most seconds for the first use of the compiler."""
 
 CHECK_S = 120.0
-"""The longest that importing the implementations may take."""
+"""The most seconds for importing the implementations."""
 
 Key = tuple[str, int, int]
 """Allocator, threads, and the number of the process."""
 
 
 class Pool:
-    """Workers by the settings that a process must be started with, `size` of each.
+    """The workers of a run: `size` processes for each combination of settings that hold from the start of a process.
 
-    They are started side by side; those that will compile then use the toolchain, one of them before the rest.
-    `python` is the interpreter of another environment, None this one.
+    They start in parallel. Then they use the toolchain if something compiles, the first one before the others.
+    `python` is the interpreter of another environment, None means this one.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Pool:
         self._scratch = Scratch()
 
     def start(self, point: Point) -> None:
-        """Start all of the point's workers that aren't there, and wait for none of them."""
+        """Start all workers of the point that don't exist yet, without waiting for them."""
         for index in range(self.size):
             key = (point.allocator, point.threads, index)
             if key not in self._workers:
@@ -53,20 +53,20 @@ class Pool:
                 self._starting.append(key)
 
     def worker(self, point: Point, number: int, heard: Heard = unheard) -> Worker:
-        """Return the worker whose turn it is, all of the point's workers started together at first need.
+        """Return the worker for a process of the point; at the first call all of the point's workers start together.
 
-        Raises Died when one doesn't come up.
+        Raises Died if one doesn't start.
         """
         begin = time.monotonic()
         self.start(point)
         fresh, self._starting = self._starting, []
         try:
-            for group in (fresh[:1], fresh[1:]):  # what the first compiles, the others find in the cache
+            for group in (fresh[:1], fresh[1:]):  # the others find in the cache what the first has compiled
                 for key in group:
                     self._workers[key].ready(heard)
                     self._workers[key].post(self._warming)
                 for key in group:
-                    self._workers[key].answer(WARM_S, heard)
+                    self._workers[key].receive(WARM_S, heard)
         except Died:
             for key in fresh:
                 self._workers.pop(key).close()
@@ -75,31 +75,31 @@ class Pool:
         return self._workers[self._key(point, number)]
 
     def check(self, point: Point, implementations: Sequence[str] = ()) -> dict[str, Any]:
-        """Return what a worker's torch says of the machine.
+        """Return the facts about the machine that a worker's torch knows.
 
         If a worker is killed from outside meanwhile, all are started once more.
-        Raises WrongRequest if no worker comes up, or if one can't import an implementation that is asked for.
+        Raises WrongRequest if no worker starts, or if one can't import one of the given implementations.
         """
         request = {"request": "check", "implementations": implementations}
         try:
-            answer = self.worker(point, 0).ask(request, CHECK_S)
+            reply = self.worker(point, 0).ask(request, CHECK_S)
         except Died as first:
             if not first.is_outside:
                 raise _not_started(first) from None
             self.renew()
             try:
-                answer = self.worker(point, 0).ask(request, CHECK_S)
+                reply = self.worker(point, 0).ask(request, CHECK_S)
             except Died as second:
                 raise _not_started(second) from None
-        if answer["objections"]:
-            raise WrongRequest("; ".join(answer["objections"]))
-        facts: dict[str, Any] = answer["facts"]
+        if reply["mistakes"]:
+            raise WrongRequest("; ".join(reply["mistakes"]))
+        facts: dict[str, Any] = reply["facts"]
         return facts
 
     def memory_worker(self, threads: int) -> Worker:
-        """Return the worker that gives freed memory back at once, started at first need.
+        """Return the worker that returns freed memory at once, started at its first use.
 
-        Raises Died when it doesn't come up.
+        Raises Died if it doesn't start.
         """
         key = ("returned", threads, 0)
         if key not in self._workers:
@@ -112,23 +112,23 @@ class Pool:
         return self._workers[key]
 
     def retire(self, point: Point, number: int) -> None:
-        """Close the worker whose turn it is, so that the next one who has this turn is a fresh one."""
+        """Close the worker for a process of the point, so that its next process is a fresh one."""
         self.replace(self._workers[self._key(point, number)])
 
     def replace(self, worker: Worker) -> None:
-        """Close a worker that died; the next one who needs it starts another."""
+        """Close a worker; another one starts when it is needed."""
         worker.close()
         self._workers = {key: other for key, other in self._workers.items() if other is not worker}
 
     def renew(self) -> None:
-        """End all workers, so that fresh ones come next; what was compiled stays in the cache."""
+        """End all workers, so that fresh ones start next; the compiler's cache stays."""
         for worker in self._workers.values():
             worker.close()
         self._workers.clear()
         self._starting.clear()
 
     def close(self) -> None:
-        """End all workers, and remove what they left in temporary files."""
+        """End all workers, and remove their temporary files."""
         self.renew()
         self._scratch.close()
 

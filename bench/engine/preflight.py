@@ -1,4 +1,4 @@
-"""A look at the machine before a run, whether it is quiet enough for the threads that are asked for."""
+"""A check before a run that the machine is quiet enough for the sweep's threads."""
 
 import resource
 import time
@@ -8,24 +8,24 @@ import numpy as np
 
 from bench.store import machine
 
-LOOK_S = 1.0
+WATCH_S = 1.0
 
 PRODUCT = 64
 """The side of the matrices that are multiplied meanwhile: small enough for one thread and the first cache."""
 
 BUSY_CORES = 0.25
-"""So much of a core in use by others counts as a neighbour: an idle desktop stays below."""
+"""The load of other processes, in cores, above which there is a warning: an idle desktop stays below."""
 
 WIDE_SPREAD = 0.10
-"""A fixed product whose quartiles lie further apart than this runs at a clock, or beside someone, that changes."""
+"""The relative interquartile range of a fixed product's times above which the clock or the load varies."""
 
 
 @dataclass(frozen=True)
 class Preflight:
-    """What a second of watching showed.
+    """The state of the machine during one second.
 
     `others_cores` is the number of cores that other processes used, `switches` the involuntary context switches of
-    our own, `spread` the interquartile range over the median of a small fixed product's times.
+    this process, `spread` the interquartile range divided by the median of a small fixed product's times.
     """
 
     others_cores: float
@@ -33,8 +33,8 @@ class Preflight:
     spread: float
 
 
-def look(seconds: float = LOOK_S) -> Preflight:
-    """Return what the machine is doing, watched while a small product is repeated on one core."""
+def watch(seconds: float = WATCH_S) -> Preflight:
+    """Return the state of the machine while a small product is repeated on one core."""
     matrix = np.ones((PRODUCT, PRODUCT))
     busy_s, own_s = machine.busy_s(), time.process_time()
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
@@ -54,23 +54,23 @@ def look(seconds: float = LOOK_S) -> Preflight:
     )
 
 
-def warnings(seen: Preflight, threads: int, cores: int) -> list[str]:
-    """Return what to say before a run with so many threads on so many physical cores, nothing if all is well."""
-    said = []
+def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
+    """Return the warnings for a run with `threads` threads on `cores` physical cores, empty if the machine is quiet."""
+    lines = []
     fewer = f", or use --threads {max(1, cores - 1)}" if threads > 1 else ""
-    if seen.others_cores > BUSY_CORES and threads >= cores:
-        said.append(
-            f"other processes use {seen.others_cores:.1f} cores and the sweep asks for all {cores}: "
+    if state.others_cores > BUSY_CORES and threads >= cores:
+        lines.append(
+            f"other processes use {state.others_cores:.1f} cores and the sweep asks for all {cores}: "
             f"OpenMP waits for its slowest thread, so times can be many times too long; "
             f"quiet the machine{fewer}"
         )
-    elif seen.others_cores > BUSY_CORES * max(1, cores - threads):
-        said.append(
-            f"other processes use {seen.others_cores:.1f} of {cores} cores: "
-            "slots that they interrupt are flagged; quiet the machine for a claim"
+    elif state.others_cores > BUSY_CORES * max(1, cores - threads):
+        lines.append(
+            f"other processes use {state.others_cores:.1f} of {cores} cores: "
+            "samples that they interrupt are flagged; quiet the machine for a claim"
         )
-    if seen.spread > WIDE_SPREAD:
-        said.append(
-            f"a fixed product's time varies by {seen.spread:.0%}: the clock or a neighbour changes while we measure"
+    if state.spread > WIDE_SPREAD:
+        lines.append(
+            f"a fixed product's time varies by {state.spread:.0%}: the clock or the load changes while we measure"
         )
-    return said
+    return lines

@@ -1,4 +1,4 @@
-"""A process that is ended together with everything that it started."""
+"""A process that is ended together with all processes that it started."""
 
 import contextlib
 import os
@@ -14,10 +14,10 @@ from typing import IO
 import psutil
 
 MARK = "ATTENTION_BENCH_PROCESS"
-"""The variable that a process hands on to those it starts: they are found by it in whatever session they are."""
+"""The environment variable that a process passes to those it starts, so that they are found in any session."""
 
 STRAYS_S = 5.0
-"""The longest that is spent on ending what left the group: a process that hangs in the system can't be ended."""
+"""The most seconds for ending processes that left the group: one that hangs in the system can't be ended."""
 
 
 class Process:
@@ -38,23 +38,22 @@ class Process:
             stderr=log,
             env={**variables, MARK: self._mark},
             pass_fds=inherited,
-            start_new_session=True,  # Ctrl-C is for the parent, which then ends its processes
+            start_new_session=True,  # Ctrl-C reaches only the parent, which then ends its processes
         )
         self.descriptor = _pidfd(self._process.pid)
         """A pidfd, readable once the process has ended; None if the system has none."""
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     def has_ended(self, within_s: float = 0.0) -> bool:
-        """Wait for the end of the process for so long, and return whether it has ended."""
+        """Wait at most `within_s` for the end of the process, and return whether it has ended."""
         if self._is_ended:
             return True
-        if (
-            self.descriptor is not None
-        ):  # without reaping it: its number must not be used anew before the group is ended
+        if self.descriptor is not None:
+            # without reaping it: its id must not be reused before the group is ended
             poll = select.poll()
             poll.register(self.descriptor, select.POLLIN)
             return bool(poll.poll(within_s * 1000))
@@ -63,10 +62,10 @@ class Process:
         return self._process.returncode is not None
 
     def end(self) -> int:
-        """End the process, its group and all others that it started; return its exit status as subprocess has it."""
+        """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
         if not self._is_ended:
             self._is_ended = True
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # none left, or none but the dead
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or only dead ones
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             _end_marked(self._mark)
@@ -83,7 +82,7 @@ def _pidfd(pid: int) -> int | None:
 
 
 def _end_marked(mark: str) -> None:
-    """Kill all processes with a mark, again and again because one may start another meanwhile, but not for ever."""
+    """Kill all processes with a mark, repeatedly because one may start another meanwhile, for at most STRAYS_S."""
     deadline = time.monotonic() + STRAYS_S
     while strays := list(_marked(mark)):
         for stray in strays:

@@ -1,4 +1,4 @@
-"""A run: every point of a sweep measured by worker processes that take turns, each result kept as it comes."""
+"""A run: worker processes measure every point of a sweep, one at a time, and each result is stored at once."""
 
 import dataclasses
 import random
@@ -26,24 +26,23 @@ from bench.store.environment import Environment
 from bench.store.record import Record
 
 Heard = Callable[[Point, int, str, str], None]
-"""`heard(point, process, implementation, stage)` is called at every sign of life of a worker."""
+"""`heard(point, process, implementation, stage)` is called for every event from a worker."""
 
 
 def _unheard(_point: Point, _process: int, _implementation: str, _stage: str) -> None: ...
 
 
 class Run:
-    """A run folder that is being filled: use it as a context, and ask it for one point after the other.
+    """A measurement of a sweep into a run folder; it is a context manager, inside which points are measured.
 
-    Entering it raises WrongRequest if the sweep asks for more threads than there are cores, if the folder can't be
-    written or somebody else writes into it, or if it holds another sweep or results that were measured under other
-    conditions.
+    Entering it raises WrongRequest if the sweep has more threads than there are cores, if the folder can't be written
+    or another process writes into it, or if it has another sweep or results that were measured under other conditions.
+    Then `warnings` lists problems of the machine and repairs of the folder.
     With `extend` the sweep may add to the folder's own.
-    `warnings` then says what is amiss with the machine and the folder.
-    `workers` is the number of processes that stand by together, as many as measure a point where nothing is said.
+    `workers` is the number of processes that exist at the same time; by default, the sweep's number per point.
     With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
     known to be the cause of their failure.
-    `heard` is called at every sign of life of a worker; its implementation is "" if none is at work.
+    `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
 
     def __init__(
@@ -60,9 +59,9 @@ class Run:
         self.retry_failed = retry_failed
         self.heard: Heard = _unheard
         devices = tuple(dict.fromkeys(point.device for point in sweep.points))
-        idle = admission.nothing_fits(sweep, machine.available_bytes())  # one worker says what the machine is
+        is_idle = admission.nothing_fits(sweep, machine.available_bytes())  # then one worker identifies the machine
         self._pool = (
-            Pool(1, (), ()) if idle else Pool(workers or sweep.effort.processes, sweep.implementations, devices)
+            Pool(1, (), ()) if is_idle else Pool(workers or sweep.effort.processes, sweep.implementations, devices)
         )
         self._ledger = Ledger(sweep, folder, extend=extend)
         self._allowance = Allowance(sweep.effort, len(sweep.points))
@@ -75,10 +74,10 @@ class Run:
         try:
             admission.check_threads(self.sweep)
             self._ledger.prepare()
-            seen = preflight.look()
+            state = preflight.watch()
             facts = self._pool.check(self.sweep.points[0], self._needed)
-            self._ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(seen)))
-            self.warnings = [*self._ledger.notices, *warnings(seen, self.sweep)]
+            self._ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(state)))
+            self.warnings = [*self._ledger.notices, *warnings(state, self.sweep)]
         except BaseException:
             self.close()
             raise
@@ -88,32 +87,32 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """End all workers, and leave the folder to others."""
+        """End all workers and unlock the folder."""
         self._pool.close()
         self._ledger.close()
 
     def renew(self) -> None:
-        """End all workers, so that the next process of a point is one that has measured nothing yet."""
+        """End all workers, so that the next process of a point is a fresh one."""
         self._pool.renew()
 
     def finished(self) -> list[Point]:
-        """Return the points at which nothing is missing."""
+        """Return the points that are completely measured."""
         processes = self.sweep.effort.processes
         return [point for point in self.sweep.points if not self._missing(point, processes)]
 
     def measured_cases(self) -> int:
-        """Return the number of cases that have a record, of however many processes."""
+        """Return the number of cases that have a record of at least one process."""
         return sum(
             bool(self.records(point, name)) for point in self.sweep.points for name in self.sweep.implementations
         )
 
     @property
     def _needed(self) -> Sequence[str]:
-        """The implementations that end the run if they can't be imported; the others end their own cases."""
+        """The implementations whose failed import ends the run; that of others ends only their cases."""
         return ()
 
     def _skip_too_large(self, point: Point, missing: Sequence[str]) -> None:
-        """Give each case that wasn't begun and can't fit into the free memory a row that says so."""
+        """Write a record with the status `skipped` for each new case that can't fit into the free memory."""
         new = [name for name in missing if self._ledger.is_new(point, [name])]
         reasons = admission.too_large(point, new, machine.available_bytes())
         number, started = self._ledger.next_process(point), now()
@@ -126,19 +125,19 @@ class Run:
 
     @property
     def environment(self) -> Environment:
-        """Where the run measures."""
+        """The environment in which the run measures."""
         return self._ledger.here
 
     @property
     def busy_share(self) -> float:
-        """The share of the time since start-up that was spent in calls that measure, warm up or compile."""
+        """The share of the time since start-up that was spent in calls of implementations."""
         return self._busy_s / max(self._measured_s - self._opened_s - self._pool.start_up_s, 1e-9)
 
     def measure(self, point: Point, processes: int | None = None) -> list[Record]:
-        """Measure what is missing of a point, and return its records that count, earlier ones too.
+        """Measure the missing processes of a point, and return all of its valid records.
 
         Each process's records are in the journal, and the point's rows in results.csv, before this returns.
-        `processes` asks for fewer than the sweep does, for now.
+        `processes` is the number to reach now, if not the sweep's.
         """
         processes = processes or self.sweep.effort.processes
         self._skip_too_large(point, self._missing(point, processes))
@@ -156,16 +155,16 @@ class Run:
         return [record for record in self._ledger.of(point) if record.case.implementation == implementation]
 
     def results(self) -> pd.DataFrame:
-        """Return the table of what the run holds so far."""
+        """Return the table of all results so far."""
         return self._ledger.results()
 
     def rows(self, point: Point) -> pd.DataFrame:
-        """Return the table of a point that was measured."""
+        """Return the table of a measured point."""
         return self._ledger.rows(point)
 
     @property
     def has_results(self) -> bool:
-        """Whether there is anything to show."""
+        """Whether there are results."""
         return self._ledger.has_results
 
     def _missing(self, point: Point, processes: int) -> list[str]:
@@ -179,29 +178,29 @@ class Run:
         self._visits[point] += 1
         while group := trials.group:
             number, started = self._ledger.next_process(point), now()
-            answer = self._ask(point, turn, number, group)
-            if isinstance(answer, Died):
+            reply = self._ask(point, turn, number, group)
+            if isinstance(reply, Died):
                 records = [
                     self._ledger.record(
                         Case(point, end.implementation), number, started, end.status, end.detail,
                         {"own_cause": end.own_cause},
                     )
-                    for end in trials.died(answer)
+                    for end in trials.died(reply)
                 ]  # fmt: skip
             else:
                 trials.came_through()
-                records = self._records(point, number, started, group, answer)
-                if trials.group:  # under suspicion, so they get a fresh process
+                records = self._records(point, number, started, group, reply)
+                if trials.group:  # one of them may have killed a process, so they get a fresh one
                     self._pool.retire(point, turn)
             if records:
                 self._ledger.keep(point, records)
 
     def _records(
-        self, point: Point, number: int, started: str, group: Sequence[str], answer: dict[str, Any]
+        self, point: Point, number: int, started: str, group: Sequence[str], reply: dict[str, Any]
     ) -> list[Record]:
-        self._busy_s += answer["busy_s"]
-        ceilings.remember(self.environment.env_id, point, answer.get("ceiling"))
-        outcomes = {name: answer["outcomes"][name] for name in group}
+        self._busy_s += reply["busy_s"]
+        ceilings.remember(self.environment.env_id, point, reply.get("ceiling"))
+        outcomes = {name: reply["outcomes"][name] for name in group}
         if self._ledger.is_new(point, group) and self.sweep.effort.check_memory:
             self._check_memory(point, number, outcomes)
         return [
@@ -221,7 +220,7 @@ class Run:
             return death
 
     def _check_memory(self, point: Point, number: int, outcomes: dict[str, dict[str, Any]]) -> None:
-        """Add what the operating system sees of the memory of each case that is ok, where it can be seen."""
+        """Add the operating system's peak memory to the metrics of each successful case on a CPU."""
         if point.device != "cpu":
             return
         for name, outcome in outcomes.items():
@@ -231,8 +230,8 @@ class Run:
             worker: Worker | None = None
             try:
                 worker = self._pool.memory_worker(point.threads)
-                seen = worker.ask(request, self.sweep.effort.timeout_s, partial(self.heard, point, number))
-                outcome["found"]["system_peak_bytes"] = seen["peak_bytes"]
+                reply = worker.ask(request, self.sweep.effort.timeout_s, partial(self.heard, point, number))
+                outcome["metrics"]["system_peak_bytes"] = reply["peak_bytes"]
             except Died:
                 if worker is not None:
                     self._pool.replace(worker)
@@ -246,7 +245,7 @@ class Run:
 def visit_request(
     sweep: Sweep, point: Point, implementations: Sequence[str], budget_s: float, *, thorough: bool
 ) -> dict[str, Any]:
-    """Return the request for a visit of a point, one process's share of the point's budget."""
+    """Return the request for a visit of a point, with one process's share of the point's budget."""
     effort = sweep.effort
     limits = {"target": effort.target, "budget_s": budget_s / effort.processes, "processes": effort.processes}
     return {
@@ -261,27 +260,27 @@ def visit_request(
 
 
 def plan(sweep: Sweep) -> dict[str, Any]:
-    """Return what environment.json keeps of a sweep; plan.json keeps all of it."""
+    """Return the part of a sweep that environment.json has; plan.json has all of it."""
     return {"sweep": sweep.name}
 
 
-def warnings(seen: preflight.Preflight, sweep: Sweep) -> list[str]:
-    """Return what to say of this machine before a sweep is measured on it."""
-    return preflight.warnings(seen, max(point.threads for point in sweep.points), machine.physical_cores())
+def warnings(state: preflight.Preflight, sweep: Sweep) -> list[str]:
+    """Return the warnings about this machine for a sweep."""
+    return preflight.warnings(state, max(point.threads for point in sweep.points), machine.physical_cores())
 
 
 def now() -> str:
-    """Return the time as records have it."""
+    """Return the current time (UTC) in the format of records."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def run(
     sweep: Sweep | str, folder: str | Path, *, extend: bool = False, retry_failed: bool = False
 ) -> Iterator[list[Record]]:
-    """Measure a sweep into a run folder, yielding the records of each point as it is finished.
+    """Measure a sweep into a run folder, yielding the records of each point when it is finished.
 
     `sweep` is a shipped name, a TOML file, or a Sweep.
-    An existing folder is resumed: what it holds is not measured again. It must hold the same sweep; with `extend` the
+    An existing folder is resumed: its results are not measured again. It must have the same sweep; with `extend` the
     union of both is measured. With `retry_failed` cases that failed before are tried again.
     """
     folder = Path(folder)

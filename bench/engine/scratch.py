@@ -1,4 +1,4 @@
-"""A temporary folder that doesn't outlive its process: what a kill leaves behind is removed at a later start."""
+"""A temporary folder that is removed with its process; one that a killed process left is removed at a later start."""
 
 import fcntl
 import os
@@ -10,13 +10,13 @@ from typing import IO, Self
 PREFIX = "attention-bench-"
 
 LOCK = "owner.lock"
-"""The file in the folder that the owner holds locked for as long as it lives."""
+"""The file in the folder that the owner keeps locked while it lives."""
 
 
 class Scratch:
-    """A new temporary folder; making one removes those of owners that are gone. Use it as a context, or close it.
+    """A new temporary folder, a context manager; making one also removes folders whose owner is dead.
 
-    Only folders of this user that have the prefix and the lock file are touched.
+    Only folders of this user with the prefix and the lock file are removed.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Scratch:
             self._lock = (self.folder / LOCK).open("xb")
             if _locked(self._lock) and (self.folder / LOCK).exists():
                 return
-            self.close()  # another start took it for abandoned in the moment before it was locked
+            self.close()  # another process removed it before it was locked
 
     def close(self) -> None:
         """Remove the folder, if it is still there."""
@@ -63,6 +63,6 @@ def _remove_if_abandoned(lock: Path) -> None:
 
 def _remove(folder: Path) -> None:
     for path in folder.iterdir():
-        if path.name != LOCK:  # last, because without it what another kill leaves would stay
+        if path.name != LOCK:  # the lock goes last: a folder without it would never be removed
             shutil.rmtree(path, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A self-check: eager against a copy of itself, in as many processes as a few minutes hold."""
+"""A self-check: eager against a copy of itself, in as many processes as fit into a few minutes."""
 
 import dataclasses
 import time
@@ -9,39 +9,39 @@ from bench.engine.run import Run
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
 
-TWIN = "impls.twin:adapt"
+TWIN = "impls.control:adapt"
 
 SWEEP = "article"
-"""Two small points: what disturbs a machine shows there as it does on large ones, and sooner."""
+"""Two small points, which show the same disturbances as large ones in less time."""
 
 LIMIT_S = 270.0
-"""The seconds that a self-check takes at most: with the time to begin and to end, under five minutes."""
+"""The most seconds of a self-check; with its start and end it stays under five minutes."""
 
 PROCESSES, LEAST = 10, 3
-"""Worker processes that measure each point, and the fewest that tell a scatter."""
+"""The worker processes that measure each point, and the fewest that allow an estimate of their scatter."""
 
 ROUNDS_S = 2.0
-"""Seconds for the rounds of a point in one process: a few hundred slots."""
+"""The seconds for the rounds of a point in one process: a few hundred samples."""
 
 TARGET = 0.0001
-"""The half-width that rounds aim at: so fine that they take their budget."""
+"""The half-width at which rounds end: so small that they always use their budget."""
 
 
 def sweep(threads: Sequence[int]) -> Sweep:
-    """Return what a self-check measures, at so many threads each."""
-    asked = load_sweep(
+    """Return the sweep of a self-check, with each of these numbers of threads."""
+    article = load_sweep(
         SWEEP,
         implementations=("eager", TWIN),
         overrides={"threads": [*threads]},
         effort={"processes": PROCESSES, "target": TARGET, "budget_s": ROUNDS_S * PROCESSES},
     )
-    return dataclasses.replace(asked, name="selfcheck")
+    return dataclasses.replace(article, name="selfcheck")
 
 
 def measure(run: Run, limit_s: float = LIMIT_S, clock: Callable[[], float] = time.monotonic) -> Iterator[int]:
-    """Measure every point in one process after the other, yielding their number, while the next one fits the time.
+    """Measure every point in one process after the other, yielding their number, while the next one fits into the time.
 
-    LEAST are measured in any case.
+    LEAST processes are measured in any case.
     """
     began = clock()
     longest_s = 0.0

@@ -1,9 +1,9 @@
-"""Which implementations are measured together in the next process, if a process died while it measured several.
+"""The choice of implementations that the next process measures together, after a process died with several.
 
-A process that dies says which implementation was at work, but not whether that one is at fault: another one's timer
-may have gone off, or somebody may have killed the process. So nothing is decided by one death. Every death is followed
-by another try in a fresh process, in which those under suspicion are set apart, until each implementation has come
-through or has died twice.
+A dead process tells which implementation was running, but not whether that one is the cause: another one's timer may
+have fired, or the process may have been killed from outside. So one death decides nothing. After every death there is
+another attempt in a fresh process, which separates the suspects, until each implementation has a result or has died
+twice.
 
 A visit of k implementations of which m die takes 2 m + 1 processes as a rule, and never more than MOST * k.
 """
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from bench.engine.worker import Died
 
 MOST = 5
-"""The most processes that a visit takes for each of its implementations, however they end."""
+"""The most processes that a visit takes for each of its implementations."""
 
 
 @dataclass(frozen=True)
 class End:
-    """How an implementation ended that died twice; `own_cause` says whether it is known to be the cause itself."""
+    """The end of an implementation that died twice; `own_cause` is true if it is known to be the cause."""
 
     implementation: str
     status: str
@@ -29,9 +29,10 @@ class End:
 
 
 class Trials:
-    """The processes of one visit: `group` says what the next one measures, and is told how that went.
+    """The processes of one visit: `group` is what the next one measures; then `came_through` or `died` is called.
 
-    `missing` is what the visit is for; `baseline` is measured beside them even if it isn't missing; None if it failed.
+    `missing` are the implementations to measure; `baseline` is measured with them even if it isn't missing; it is None
+    if the baseline failed.
     """
 
     def __init__(self, missing: Sequence[str], baseline: str | None) -> None:
@@ -45,7 +46,7 @@ class Trials:
 
     @property
     def group(self) -> list[str]:
-        """What the next process measures; empty if the visit is over."""
+        """The implementations that the next process measures; empty if the visit is finished."""
         while self._queue and not self._suspects:
             del self._queue[0]
         if not self._queue:
@@ -54,11 +55,11 @@ class Trials:
         return [*filter(None, beside), *self._suspects]
 
     def came_through(self) -> None:
-        """Clear those that were measured: they have a result."""
+        """Record that the group was measured: none of it is a suspect any more."""
         self._cleared.update(self._queue.pop(0))
 
     def died(self, death: Died) -> list[End]:
-        """Return those that end with this death; the others are tried again."""
+        """Return the implementations that end with this death; the others are tried again."""
         suspects, named = self._suspects, death.implementation
         key = frozenset(suspects)
         is_nameless = named not in self.group
@@ -81,9 +82,9 @@ class Trials:
 
     def _set_apart(self, named: str, suspects: list[str]) -> None:
         others = [name for name in suspects if name != named]
-        if named not in suspects:  # the baseline, which is known to come through: one of those beside it did it
+        if named not in suspects:  # the baseline, which has a result: one of the others is the cause
             self._queue[:1] = [[name] for name in suspects]
-        elif named == self._baseline:  # first, because the others need it beside them
+        elif named == self._baseline:  # first, because the others are measured with it
             self._queue.insert(0, [named])
         else:
             self._queue[:1] = [others]
@@ -97,15 +98,15 @@ class Trials:
 
 
 def is_own(death: Died) -> bool:
-    """Return whether a death, if one implementation alone is under suspicion, shows that it is the cause."""
+    """Return whether a death with only one suspect shows that it is the cause."""
     return bool(death.implementation) and not death.is_outside
 
 
 def detail(implementation: str, death: Died, *, own_cause: bool) -> str:
-    """Return what is said of an implementation that ends with its second death."""
+    """Return the detail of an implementation that ends with its second death."""
     remarks = ["second death, in a fresh process"]
     if death.implementation not in ("", implementation):
-        remarks.append(f"while {death.implementation} was at work")
+        remarks.append(f"while {death.implementation} was running")
     if not own_cause:
         remarks.append("not known to be its own fault, so a resumed run tries it again")
     return f"{death.detail} ({', '.join(remarks)})"

@@ -1,4 +1,4 @@
-"""A worker process seen from its parent: started, asked, waited for, replaced."""
+"""The parent's side of a worker process: start, requests, replies, end."""
 
 import json
 import os
@@ -17,52 +17,53 @@ from typing import Any, Self
 from bench.engine.process import Process
 
 ROOT = Path(__file__).parents[2]
-"""The checkout: what a worker of another environment imports of ours."""
+"""The checkout, from which a worker of another environment imports this suite."""
 
 START_S = 120.0
-"""The longest that importing torch may take."""
+"""The most seconds for importing torch."""
 
 END_S = 5.0
-"""The longest that a worker may take to end after it closed its end of the pipe."""
+"""The most seconds for a worker to exit after it closed its end of the pipe."""
 
 SELECT_S = 3600.0
-"""The longest that the system may be asked to wait at once; the wait goes on after it."""
+"""The most seconds of one wait in the system; a longer wait is repeated."""
 
-LOOK_S = 1.0
-"""How often the parent looks whether a worker still lives if the system doesn't tell it the moment of its end."""
+POLL_S = 1.0
+"""The seconds between two checks that a worker lives, if the system has no pidfd to report its end."""
 
 LONGEST_BYTES = 1 << 26
-"""A line on the pipe that is longer is no event."""
+"""The most bytes of an event on the pipe."""
 
 EXCERPT_BYTES = 60
 LOG_END_BYTES = 1 << 14
-"""How much of the end of a log is read for its last line."""
+"""The bytes at the end of a log that are read for its last line."""
 
 OUTSIDE_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
-"""Signals that another process sends, or the system when memory runs out: they don't show that a case is at fault."""
+"""Signals that other processes send, or the system when memory runs out: they don't show that a case is the cause."""
 
 ALLOCATOR_VARIABLES = {
     "retained": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)},
     "system": {},
     "returned": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
 }
-"""What glibc reads at the start of a process; `retained` never gives freed memory back, so no page faults twice,
-and `returned` gives it back at once, so that the system sees what is held: for looking at memory, not for timing.
+"""The environment variables that glibc reads at the start of a process. `retained` never returns freed memory, so no
+page faults twice. `returned` returns it at once, so that the system sees the memory in use: not for timing.
 """
 
 Heard = Callable[[str, str], None]
-"""`heard(implementation, stage)` is called at every sign of life; the implementation is "" if none is at work."""
+"""`heard(implementation, stage)` is called for every event from a worker; the implementation is "" if none is
+running."""
 
 
 def unheard(_implementation: str, _stage: str) -> None:
-    """Take no notice of a sign of life."""
+    """Ignore an event."""
 
 
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
-    """A worker ended, fell silent, or sent what is no event.
+    """A worker ended, was silent for too long, or sent a line that is no event.
 
-    `implementation` says which one was at work, "" if none was.
-    `is_outside` says that it was ended by a signal that other processes send.
+    `implementation` is the one that was running, "" if none was.
+    `is_outside` is true if a signal ended it that other processes send.
     """
 
     def __init__(self, status: str, implementation: str, detail: str, *, is_outside: bool = False) -> None:
@@ -76,17 +77,17 @@ class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a r
 class Worker:
     """A process that imports torch once and serves requests until it is closed.
 
-    `python` is the interpreter of another environment, which has packages of its own; None is this one.
+    `python` is the interpreter of another environment with its own packages; None means this one.
     Raises OSError if the interpreter can't be started.
     """
 
     def __init__(self, allocator: str, threads: int, cache: Path, module: str, python: str | None = None) -> None:
-        self._id = self._asked = ""
+        self._id = self._request = ""
         self._heard = ("", "start")
         self._buffer = b""
         self._log_start = 0
         with ExitStack() as files:
-            # files without a name, of which a kill leaves nothing
+            # files without a name, so that a kill leaves none behind
             self._log = files.enter_context(tempfile.TemporaryFile())
             self._breadcrumb = files.enter_context(tempfile.TemporaryFile())
             self._pipe, theirs = socket.socketpair()
@@ -103,32 +104,32 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     def ready(self, heard: Heard = unheard) -> None:
-        """Wait until the worker has imported torch; raises Died if it doesn't come up."""
+        """Wait until the worker has imported torch; raises Died if it doesn't start."""
         self.ask({"request": "start"}, START_S, heard)
 
     def ask(self, request: dict[str, Any], timeout_s: float, heard: Heard = unheard) -> dict[str, Any]:
-        """Send a request and return the answer; raises what `post` and `answer` raise."""
+        """Send a request and return the reply; raises the errors of `post` and `receive`."""
         self.post(request)
-        return self.answer(timeout_s, heard)
+        return self.receive(timeout_s, heard)
 
     def post(self, request: dict[str, Any]) -> None:
-        """Send a request whose answer is waited for later; raises Died if there is nobody to read it."""
+        """Send a request without waiting for the reply; raises Died if the worker has closed the pipe."""
         os.pwrite(self._breadcrumb.fileno(), b" " * 512, 0)
         self._heard = ("", "start")
-        self._id, self._asked = secrets.token_hex(8), request["request"]
+        self._id, self._request = secrets.token_hex(8), request["request"]
         try:
             self._pipe.sendall(json.dumps({**request, "id": self._id}).encode() + b"\n")
         except (BrokenPipeError, ConnectionResetError):
             raise self._ended() from None
 
-    def answer(self, timeout_s: float, heard: Heard = unheard) -> dict[str, Any]:
-        """Return the answer to what was posted; each sign of life starts the clock anew.
+    def receive(self, timeout_s: float, heard: Heard = unheard) -> dict[str, Any]:
+        """Return the reply to the posted request; each event from the worker restarts the timeout.
 
-        Raises Died if the worker ends, is silent for `timeout_s`, or sends what is no event of this request.
+        Raises Died if the worker ends, is silent for `timeout_s`, or sends a line that is no event of this request.
         """
         while True:
             line = self._line(timeout_s)
@@ -139,14 +140,14 @@ class Worker:
                 case {"event": "working", "implementation": str(implementation), "stage": str(stage)}:
                     self._heard = (implementation, stage)
                     heard(implementation, stage)
-                case {"event": str(name)} if name == self._asked:
+                case {"event": str(name)} if name == self._request:
                     self._log_start = os.fstat(self._log.fileno()).st_size
                     return event
                 case _:
                     raise self._foreign(line)
 
     def close(self) -> None:
-        """End the process and everything it started."""
+        """End the process and all processes that it started."""
         self._process.end()
         self._files.close()
 
@@ -171,15 +172,15 @@ class Worker:
         return line
 
     def _chunk(self, deadline: float) -> bytes | None:
-        """Return what the worker sent next: nothing if it has ended or closed the pipe, None if it fell silent.
+        """Return the worker's next bytes: empty if it has ended or closed the pipe, None if the deadline has passed.
 
-        A child of the worker may hold the pipe open, so the end of the pipe alone doesn't tell the end of the worker.
+        A child of the worker may keep the pipe open, so the end of the process is watched too.
         """
-        longest_s = LOOK_S if self._process.descriptor is None else SELECT_S
+        longest_s = POLL_S if self._process.descriptor is None else SELECT_S
         while True:
             left_s = deadline - time.monotonic()
             ready = [key.fileobj for key, _ in self._selector.select(min(max(0.0, left_s), longest_s))]
-            if self._pipe in ready:  # before the end of the process, because its last answer may be there
+            if self._pipe in ready:  # before the check for its end, because the last reply may be in the pipe
                 try:
                     return self._pipe.recv(1 << 20)
                 except ConnectionResetError:
@@ -199,7 +200,7 @@ class Worker:
         self._process.end()
         excerpt = line[:EXCERPT_BYTES].decode(errors="backslashreplace")
         more = " …" if len(line) > EXCERPT_BYTES else ""
-        return Died("crashed", implementation, f"sent what is no reply during {stage}: {excerpt!r}{more}")
+        return Died("crashed", implementation, f"sent a line that is no reply during {stage}: {excerpt!r}{more}")
 
     def _ended(self) -> Died:
         by_itself = self._process.has_ended(END_S)
@@ -209,30 +210,30 @@ class Worker:
             return Died("crashed", implementation, f"closed the pipe to its parent during {stage}")
         how = f"killed by {_signal(-code)}" if code < 0 else f"ended with exit status {code}"
         hint = ", as the kernel does when memory runs out" if code == -signal.SIGKILL else ""
-        detail = f"{how}{hint} during {stage}{self._last_words()}"
+        detail = f"{how}{hint} during {stage}{self._last_log_line()}"
         return Died("crashed", implementation, detail, is_outside=-code in OUTSIDE_SIGNALS)
 
     def _crumb(self) -> tuple[str, str]:
-        """Return the implementation and the stage that the worker left word of, or else those last heard of."""
+        """Return the implementation and the stage from the worker's file, or else from its last event."""
         content = os.pread(self._breadcrumb.fileno(), 512, 0).strip()
         try:
             implementation, stage = json.loads(content)
-        except (ValueError, TypeError):  # nothing was left yet, or the worker's code wrote over it
+        except (ValueError, TypeError):  # it is empty, or the worker's code wrote over it
             return self._heard
         return str(implementation), str(stage)
 
-    def _last_words(self) -> str:
-        """Return the last line that was written to the log since the last answer, with a colon before it."""
+    def _last_log_line(self) -> str:
+        """Return the last line of the log since the last reply, with a colon before it; empty if there is none."""
         end = os.fstat(self._log.fileno()).st_size
         start = max(self._log_start, end - LOG_END_BYTES)
         lines = os.pread(self._log.fileno(), end - start, start).decode(errors="replace").splitlines()
-        # the profiler of some builds of torch writes lines of its own that begin so
-        spoken = [line.strip() for line in lines if line.strip() and not line.startswith("USDT")]
-        return f": {spoken[-1]}" if spoken else ""
+        # the profiler of some builds of torch writes lines that begin with USDT
+        messages = [line.strip() for line in lines if line.strip() and not line.startswith("USDT")]
+        return f": {messages[-1]}" if messages else ""
 
 
 def environment(allocator: str, threads: int, cache: Path, python: str | None = None) -> dict[str, str]:
-    """Return the variables that a worker starts with; an allocator setting of the user's own is taken out."""
+    """Return the environment variables of a worker; the user's own allocator settings are removed."""
     malloc = [name for variables in ALLOCATOR_VARIABLES.values() for name in variables]
     inherited = {name: value for name, value in os.environ.items() if name not in malloc}
     return {
@@ -251,13 +252,13 @@ def _path() -> list[str]:
 
 
 def _path_elsewhere() -> list[str]:
-    """Return where another environment looks before its own packages: our packages must not get in there."""
-    asked = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    return list(dict.fromkeys([str(Path.cwd()), str(ROOT), *asked]))
+    """Return the folders that another environment searches before its own packages; ours must not be among them."""
+    entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    return list(dict.fromkeys([str(Path.cwd()), str(ROOT), *entries]))
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line, an empty one if it is none."""
+    """Return the JSON object of a line, an empty one if the line is no JSON object."""
     try:
         content = json.loads(line)
     except (ValueError, RecursionError):

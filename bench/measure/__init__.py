@@ -1,1 +1,1 @@
-"""One point inside a worker process: its workload, the gate, the clock, the rounds, memory and dispatch."""
+"""One point inside a worker process: its workload, the correctness check, the clock, the rounds, memory, dispatch."""

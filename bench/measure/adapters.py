@@ -1,17 +1,17 @@
-"""The adapters of implementations, whose modules are imported with the state of the process kept."""
+"""Import of implementations' adapters; changes of the process's state by an import are undone."""
 
 import impls
 from bench.measure.process_state import ANY, LeftChanged, State
 from impls.name import parse
 
 _changed: dict[str, str] = {}
-"""What each module changed when it was imported, as far as it changed anything."""
+"""The changes of the process's state by each module's import, as a text; modules without changes are left out."""
 
 
 def resolve(name: str) -> impls.Adapt:
-    """Return the adapter of that name; what its module leaves changed is put back, and told by `check`.
+    """Return the adapter of an implementation; changes by its module's import are undone, and `check` reports them.
 
-    A module may set environment variables that nobody has set. Raises LookupError if there is no such adapter.
+    A module may set environment variables that were not set. Raises LookupError if there is no such adapter.
     """
     state = State()
     try:

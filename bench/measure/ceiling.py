@@ -21,7 +21,7 @@ from time import perf_counter
 import torch
 
 from bench.measure.clock import Call, timer
-from bench.measure.neighbours import Neighbours
+from bench.measure.interference import Interference
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.show import units
@@ -79,9 +79,9 @@ def judge(
     if best.least_s(work) <= MARGIN * call_s:
         judgement = Judgement(best)
     else:
-        neighbours = Neighbours(point.threads, beside)
+        interference = Interference(point.threads, beside)
         now, again_s = _confronted(point, again)
-        judgement = _judged(work, again_s, best, now, neighbours.share())
+        judgement = _judged(work, again_s, best, now, interference.share())
     _seen[setting] = judgement.best
     return judgement
 

@@ -1,7 +1,7 @@
 """The worker's end of the pipe to its parent: requests come in and events go out, each as one line of JSON.
 
 Every event carries the id of the request that it belongs to.
-This file imports no torch, so that it can be tested without.
+This file imports no torch, so it can be tested without torch.
 """
 
 import ctypes
@@ -17,19 +17,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 HEARTBEAT_S = 0.5
-"""In its rounds a worker sends no more than one event in this time: waking the parent would disturb the measurement."""
+"""During rounds a worker sends at most one event in this time: waking the parent would disturb the measurement."""
 
 HIGH = 512
-"""The pipe gets a descriptor of at least this number if the system allows it: code that closes, or writes to, the
-descriptors that it believes to be its own uses low numbers."""
+"""The pipe gets a descriptor of at least this number if the system allows it: code that closes or writes to
+descriptors by mistake uses low numbers."""
 
 PR_SET_PDEATHSIG = 1
 
 
 class Channel:
-    """The pipe to the parent, and a file that holds what the worker is about to run, in case it dies there.
+    """The pipe to the parent, and a file that says what the worker is about to run, in case it dies there.
 
-    Only the process that made the channel can use it: a fork closes its copies, and ends if it goes on all the same.
+    Only the process that made the channel can use it: a fork closes its copies, and exits if it uses them.
     """
 
     def __init__(self, pipe: int, breadcrumb: int) -> None:
@@ -42,18 +42,18 @@ class Channel:
         os.register_at_fork(after_in_child=self._let_go)
 
     def requests(self) -> Iterator[dict[str, Any]]:
-        """Yield the parent's requests, until it closes the pipe."""
+        """Yield the parent's requests until it closes the pipe."""
         while line := self._next_line():
             request: dict[str, Any] = json.loads(line)
             self._id = request["id"]
             yield request
 
-    def reply(self, request: str, answer: dict[str, Any]) -> None:
-        """Send the answer to the request of this name."""
-        self._send({**answer, "event": request})
+    def reply(self, request: str, content: dict[str, Any]) -> None:
+        """Send the reply to the request of this name."""
+        self._send({**content, "event": request})
 
     def announce(self, implementation: str, stage: str) -> None:
-        """Leave word of what is about to run, and tell the parent, in `rounds` at most once in HEARTBEAT_S."""
+        """Write to the file what is about to run, and tell the parent, in `rounds` at most once in HEARTBEAT_S."""
         self._end_a_fork()
         crumb = json.dumps([implementation, stage]).encode()
         os.pwrite(self._breadcrumb, crumb.ljust(512), 0)
@@ -71,7 +71,7 @@ class Channel:
         self._sent_s = time.monotonic()
 
     def _end_a_fork(self) -> None:
-        # a fork made by C code runs none of Python's hooks, so the process is asked for each time
+        # a fork made by C code runs none of Python's hooks, so the process id is compared each time
         if os.getpid() != self._pid:
             os._exit(0)
 
@@ -82,11 +82,11 @@ class Channel:
 
 
 Serve = Callable[[dict[str, Any], Channel], dict[str, Any]]
-"""What answers a request: it returns the content of the answer."""
+"""A function that serves a request and returns the content of the reply."""
 
 
 def serve(requests_served: dict[str, Serve]) -> None:
-    """Answer requests by their name until the parent closes the pipe; `start` is answered at once."""
+    """Serve requests by their name until the parent closes the pipe; `start` gets an empty reply at once."""
     _die_with_parent()
     channel = Channel(int(sys.argv[1]), int(sys.argv[2]))
     for request in channel.requests():
@@ -95,7 +95,7 @@ def serve(requests_served: dict[str, Serve]) -> None:
 
 
 def _moved_up(descriptor: int) -> int:
-    """Return a copy of a descriptor with a high number, which no program that is started inherits."""
+    """Return a copy of a descriptor with a high number, which child programs don't inherit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     least = HIGH if limit == resource.RLIM_INFINITY else min(HIGH, limit // 2)
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)

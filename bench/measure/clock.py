@@ -1,6 +1,6 @@
-"""The clock: seconds per call of one timing, by wall or by CUDA events.
+"""The clock: seconds per call of one timing, by wall time or by CUDA events.
 
-What reads the time is bound here, before any implementation is imported, so that a patched clock changes nothing.
+The functions that read the time are bound here before any implementation is imported, so a patched clock has no effect.
 """
 
 from collections.abc import Callable
@@ -13,20 +13,17 @@ from torch.cuda import synchronize
 
 Call = Callable[[], object]
 Timer = Callable[[Call, int], float]
-"""`timer(call, calls)` returns the seconds per call of so many calls in a row."""
+"""`timer(call, calls)` returns the seconds per call of `calls` consecutive calls."""
 
 SUBMISSIONS = 15
-"""So many calls are submitted one by one to learn what the median of them costs the host."""
+"""The number of calls that are submitted one by one for the median of the host's time."""
 
 L2_FACTOR = 2
-"""A buffer of so many times the size of L2 leaves nothing of the last call in it."""
+"""The size of the buffer in units of L2; writing it removes all data of the last call from L2."""
 
 
 def timer(device: str, timing: str) -> Timer:
-    """Return the timer of a device and a timing mode.
-
-    Raises ValueError for a mode that the device doesn't have.
-    """
+    """Return the timer for a device and a timing mode; raises ValueError for a mode that the device doesn't have."""
     if timing == "host":
         return _host if device == "cpu" else _host_synchronised
     if device == "cpu":
@@ -36,7 +33,7 @@ def timer(device: str, timing: str) -> Timer:
 
 @cache
 def overhead_s() -> float:
-    """Return what reading the clock twice costs, in seconds."""
+    """Return the seconds that two readings of the clock take."""
     readings = []
     for _ in range(1000):
         start = perf_counter()
@@ -45,7 +42,7 @@ def overhead_s() -> float:
 
 
 def host_s(call: Call) -> float:
-    """Return what one call costs the host that submits it to an idle CUDA device, in seconds."""
+    """Return the host's seconds for submitting one call to an idle CUDA device."""
     times = []
     for _ in range(SUBMISSIONS):
         synchronize()
@@ -84,7 +81,7 @@ def _device_hot(call: Call, calls: int) -> float:
 
 
 def _device_cold(call: Call, calls: int) -> float:
-    """Average over calls of which each starts with L2 overwritten, outside the timed span."""
+    """Return the mean seconds of calls that each start with L2 overwritten, which is not part of the time."""
     buffer = _l2_buffer(torch.cuda.current_device())
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(calls)]
     synchronize()

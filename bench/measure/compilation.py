@@ -1,6 +1,6 @@
-"""What torch.compile did: graphs, recompilations, and the toolchain's first use.
+"""The effects of torch.compile: graphs, recompilations, and the toolchain's first use.
 
-Importing the compiler takes longer than importing torch, so only those who compile have it imported.
+Importing the compiler takes longer than importing torch, so it is imported only if an implementation compiles.
 """
 
 import functools
@@ -16,13 +16,13 @@ NO_COMPILER = (
     "Cannot find a working triton installation",
     "too old to be supported by the triton GPU compiler",
 )
-"""How Inductor and Triton say that the machine has none."""
+"""The texts in which Inductor and Triton say that the machine has no compiler."""
 
 
 def name_kernels() -> None:
-    """Have Inductor announce its CPU kernels to the profiler by name, as it does on a GPU.
+    """Make Inductor report its CPU kernels to the profiler by name, as it does on a GPU.
 
-    For profiles alone: it makes kernels slower to compile (2.4 s instead of 0.7 s for one was seen) and adds to them.
+    Only for profiles: compilation of a kernel was seen to take 2.4 s instead of 0.7 s, and the kernel gets slower.
     """
     import torch._inductor.config
 
@@ -30,12 +30,12 @@ def name_kernels() -> None:
 
 
 def is_used() -> bool:
-    """Return whether anything in this process has had to do with the compiler."""
+    """Return whether this process has imported the compiler."""
     return "torch._dynamo" in sys.modules
 
 
 def reset() -> None:
-    """Forget what was compiled, so that the limit of recompilations, which is per code object, starts anew."""
+    """Drop all compiled code, so that the limit of recompilations, which is per code object, starts again."""
     if is_used():
         torch.compiler.reset()
 
@@ -50,7 +50,7 @@ def graphs() -> int:
 
 
 def cached_graphs() -> int:
-    """Return the number of graphs that this process found in the cache of compiled ones."""
+    """Return the number of graphs that this process took from the compiler's cache."""
     if not is_used():
         return 0
     from torch._dynamo.utils import counters
@@ -59,10 +59,10 @@ def cached_graphs() -> int:
 
 
 @contextmanager
-def insisted() -> Iterator[None]:
-    """Make it an error inside that torch.compile gives up after too many recompilations and goes on eagerly.
+def no_eager_fallback() -> Iterator[None]:
+    """Raise an error if torch.compile reaches its limit of recompilations inside, instead of running eagerly.
 
-    Nothing holds where nobody has had to do with the compiler before.
+    This has no effect if the compiler was not imported before.
     """
     if not is_used():
         yield
@@ -74,7 +74,7 @@ def insisted() -> Iterator[None]:
 
 
 def gave_up(error: Exception) -> bool:
-    """Return whether an exception says that torch.compile reached its limit of recompilations."""
+    """Return whether an exception means that torch.compile reached its limit of recompilations."""
     if not is_used():
         return False
     from torch._dynamo.exc import FailOnRecompileLimitHit
@@ -82,28 +82,28 @@ def gave_up(error: Exception) -> bool:
     return isinstance(error, FailOnRecompileLimitHit)
 
 
-def is_missing(said: str) -> bool:
-    """Return whether an error's text says that there is no compiler."""
-    return any(words in said for words in NO_COMPILER)
+def is_missing(message: str) -> bool:
+    """Return whether an error's message says that there is no compiler."""
+    return any(text in message for text in NO_COMPILER)
 
 
 @functools.cache
 def warm_toolchain(device: str) -> None:
-    """Compile a trifle, so that the first use of the toolchain is charged to no case.
+    """Compile a small function, so that no case pays for the first use of the toolchain.
 
-    Raises what torch.compile raises where it can't work.
+    Raises the errors of torch.compile.
     """
 
-    def trifle(x: torch.Tensor) -> torch.Tensor:
+    def small(x: torch.Tensor) -> torch.Tensor:
         return (x + 1).softmax(dim=-1)
 
-    compiled: Callable[[torch.Tensor], torch.Tensor] = torch.compile(trifle, dynamic=False)
+    compiled: Callable[[torch.Tensor], torch.Tensor] = torch.compile(small, dynamic=False)
     with torch.inference_mode():
         compiled(torch.zeros(8, 8, device=device))
 
 
 @contextmanager
 def frozen() -> Iterator[None]:
-    """Make any recompilation inside an error, so that no timing holds one."""
+    """Raise an error at any recompilation inside, so that no timing includes one."""
     with torch.compiler.set_stance("fail_on_recompile") if is_used() else nullcontext():
         yield

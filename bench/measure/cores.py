@@ -1,4 +1,4 @@
-"""The core that a thread runs on, where the system lets it be chosen."""
+"""The core that a thread runs on, if the system lets us choose it."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def bound_to(core: int | None) -> Iterator[None]:
-    """Keep the calling thread on one core meanwhile; nothing happens for None, or where cores can't be chosen."""
+    """Keep the calling thread on one core inside; no effect if `core` is None or the system doesn't let us choose."""
     if core is None or not hasattr(os, "sched_setaffinity"):
         yield
         return

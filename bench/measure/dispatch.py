@@ -1,4 +1,4 @@
-"""Which operators and kernels did the work of one call."""
+"""The operators and kernels that did the work of one call."""
 
 import re
 from collections.abc import Iterable
@@ -65,29 +65,29 @@ METADATA = frozenset(
         "zeros_like",
     ]
 )
-"""Operators that only look at a tensor in another way, make room, or call others that do the work."""
+"""Operators that only make views, allocate memory, or call other operators for the work."""
 
 OWN_WORK = frozenset(
     "aten::" + name
     for name in ["addmm", "addmv", "baddbmm", "_addmm_activation", "_slow_conv2d_forward", "_slow_conv2d_backward"]
 )
-"""Operators that do work of their own after they had another one copy the bias: both are named."""
+"""Operators that do work themselves after another operator has copied the bias: both are listed."""
 
 ATTENTION = re.compile(r"scaled_dot_product_\w*attention_?\w*|multi_head_attention|flex_attention")
-"""Operators that stand for an algorithm: they are named even where their parts did the work."""
+"""Operators that represent an algorithm: they are listed even if their parts did the work."""
 
 OPERATOR = re.compile(r"(?!autograd::)\w+::\w+")
-"""What torch itself or an extension calls an operator; a label is none."""
+"""The names of operators of torch and of extensions; labels don't match."""
 
 COMPILED_GRAPH = re.compile(r"## Call (CompiledFxGraph)")
-"""How Inductor announces a graph of its own; the fused kernels in it have no names outside a profile of their own."""
+"""Inductor's event for one of its graphs; the fused kernels inside have names only if `name_kernels` was called."""
 
 
 def kernels(profiler: profile, device: str) -> tuple[str, ...]:
-    """Return the names of what did the work in a profile, in order of their first start, without repeats.
+    """Return the names of the operators or kernels that did the work in a profile, by first start, without repeats.
 
-    On the CPU these are operators, and CompiledFxGraph where Inductor's own kernels ran;
-    on a GPU they are kernels, after the operators that stand for an attention algorithm.
+    On the CPU these are operators, and CompiledFxGraph if Inductor's own kernels ran.
+    On a GPU they are the operators that represent an attention algorithm, then the kernels.
     """
     events = sorted(profiler.events() or [], key=lambda event: event.time_range.start)
     return tuple(dict.fromkeys(_algorithms(events) if device != "cpu" else _operators(events))) + tuple(
@@ -96,13 +96,13 @@ def kernels(profiler: profile, device: str) -> tuple[str, ...]:
 
 
 def fallback(implementation: str, ran: Iterable[str]) -> str:
-    """Return what ran in place of the kernel that an implementation names, empty where that kernel ran."""
+    """Return a text with the kernels that ran instead of an implementation's required one, empty if that one ran."""
     entry = IMPLEMENTATIONS.get(parse(implementation).base)
     expected = entry.kernel if entry else ""
     if not expected or any(expected in kernel for kernel in ran):
         return ""
     algorithms = [kernel for kernel in ran if ATTENTION.search(kernel)]
-    return f"{implementation} asked for {expected}; {', '.join(algorithms or ran)} ran"
+    return f"{implementation} must run {expected}; {', '.join(algorithms or ran)} ran"
 
 
 def _operators(events: Iterable[Any]) -> Iterable[str]:
@@ -123,7 +123,7 @@ def _device_kernels(events: Iterable[Any]) -> Iterable[str]:
 
 
 def _is_algorithm(name: str) -> bool:
-    """Return whether an operator stands for an attention algorithm; the public entry chooses one, and is none."""
+    """Return whether an operator represents an attention algorithm; the public function, which chooses one, doesn't."""
     return bool(ATTENTION.search(name)) and name != "aten::scaled_dot_product_attention"
 
 

@@ -1,9 +1,9 @@
-"""The energy of a call: what the counter of the device says over calls that are made for it, after the rounds.
+"""The energy of a call, from the device's energy counter during additional calls after the rounds.
 
-Slots are no use for it: on a GPU they hold the overwriting of L2, and counters move in steps as long as many slots
-(RAPL every millisecond, NVML every 20 to 100). So calls follow each other without a pause, and the energy is that from
-one step of the counter to another.
-It is the energy of the whole device meanwhile, of all its cores and when it idles too.
+The samples of the rounds can't be used: on a GPU they include the overwriting of L2, and counters move in steps that
+are as long as many samples (RAPL every millisecond, NVML every 20 to 100). So calls are made without a pause, and the
+energy is the difference between two steps of the counter.
+It is the energy of the whole device during that time, including idle cores.
 """
 
 import math
@@ -19,47 +19,47 @@ from bench.measure import gpu_state
 from bench.measure.clock import Call
 
 POWERCAP = Path("/sys/class/powercap")
-"""Where Linux has a zone for each CPU package. Source: Documentation/power/powercap/powercap.rst."""
+"""The folder with a zone for each CPU package. Source: Linux, Documentation/power/powercap/powercap.rst."""
 
 SPAN_S = 0.2
-"""The calls between the first step of the counter and the last take so long at least."""
+"""The least time between the first and the last step of the counter."""
 
 BATCH_S = 0.01
-"""The counter is read after calls that take about so long: reading it takes up to a tenth of a millisecond."""
+"""The time of the calls between two readings of the counter; a reading takes up to a tenth of a millisecond."""
 
 STILL_S = 1.0
-"""A counter that doesn't move for so long tells nothing."""
+"""A counter that doesn't move for this time is unusable."""
 
 Counter = Callable[[], float]
-"""Returns the joules that a device has taken, from any start."""
+"""Returns the joules that a device has used since any fixed time."""
 
 
 @dataclass
 class Zone:
-    """A zone of RAPL: a counter in microjoules that starts again at 0 after its largest value."""
+    """A zone of RAPL: a counter in microjoules that restarts at 0 after its largest value, `wraps_uj`."""
 
     folder: Path
     wraps_uj: int
     latest_uj: int
-    taken_uj: int = 0
+    total_uj: int = 0
 
     def read(self) -> int:
         """Return the microjoules since the zone was opened; raises OSError or ValueError if it can't be read."""
         now_uj = _number(self.folder / "energy_uj")
-        self.taken_uj += now_uj - self.latest_uj + (self.wraps_uj if now_uj < self.latest_uj else 0)
+        self.total_uj += now_uj - self.latest_uj + (self.wraps_uj if now_uj < self.latest_uj else 0)
         self.latest_uj = now_uj
-        return self.taken_uj
+        return self.total_uj
 
 
 def counter(device: str) -> Counter | None:
-    """Return the energy counter of a device, None if it has none that can be read."""
+    """Return the energy counter of a device, None if it has no readable one."""
     return _of_packages() if device == "cpu" else _of_gpu(device)
 
 
 def per_call_j(read: Counter, call: Call, call_s: float, device: str = "cpu") -> float | None:
-    """Return the joules of one call, which takes about `call_s`; None if the counter stands still or can't be read.
+    """Return the joules of one call, which takes about `call_s`; None if the counter doesn't move or can't be read.
 
-    More calls are made than are counted: those before the first step of the counter and after the last.
+    The calls before the first step of the counter and after the last are made, but not counted.
     """
     calls = max(1, math.ceil(BATCH_S / call_s))
     try:
@@ -69,22 +69,22 @@ def per_call_j(read: Counter, call: Call, call_s: float, device: str = "cpu") ->
 
 
 class UnreadableError(Exception):
-    """The counter could be read before and can't be now."""
+    """The counter can no longer be read."""
 
 
 def _between_steps(read: Counter, batch: Callable[[], None], calls: int) -> float | None:
-    start_j, start_s, made = math.nan, math.nan, 0
+    start_j, start_s, counted = math.nan, math.nan, 0
     latest_j, moved_s = read(), perf_counter()
     while True:
         batch()
-        made += calls
+        counted += calls
         now_j, now_s = read(), perf_counter()
         if now_j > latest_j:
             latest_j, moved_s = now_j, now_s
             if math.isnan(start_j):
-                start_j, start_s, made = now_j, now_s, 0
+                start_j, start_s, counted = now_j, now_s, 0
             elif now_s - start_s >= SPAN_S:
-                return (now_j - start_j) / made
+                return (now_j - start_j) / counted
         elif now_s - moved_s > STILL_S:
             return None
 
@@ -97,7 +97,7 @@ def _batch(call: Call, calls: int, device: str) -> None:
 
 
 def _of_packages() -> Counter | None:
-    """Return the joules of all CPU packages together; None if one of them can't be read."""
+    """Return the counter of all CPU packages together; None if one of them can't be read."""
     try:
         folders = [folder for folder in sorted(POWERCAP.glob("intel-rapl:*")) if _name(folder).startswith("package")]
         zones = [
@@ -116,7 +116,7 @@ def _of_packages() -> Counter | None:
 
 
 def _of_gpu(device: str) -> Counter | None:
-    """Return the joules of a GPU's board."""
+    """Return the counter of a GPU's board; None if NVML doesn't give one."""
     try:
         import pynvml
     except ImportError:

@@ -1,4 +1,4 @@
-"""What torch knows of the machine, as part of its identity."""
+"""The facts about the machine that torch knows, as part of its identity."""
 
 import platform
 import re
@@ -10,7 +10,7 @@ from bench.measure import gpu_state, workload
 
 
 def torch_facts() -> dict[str, Any]:
-    """Return the parts of the identity that only the worker's Python and torch can tell; nothing volatile."""
+    """Return the parts of the identity that only the worker's Python and torch know; nothing volatile."""
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -27,8 +27,8 @@ def torch_facts() -> dict[str, Any]:
 
 
 def _blas() -> str:
-    found = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
-    return found[1] if found else ""
+    match = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+    return match[1] if match else ""
 
 
 def _gpus() -> dict[str, str]:

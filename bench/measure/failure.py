@@ -1,4 +1,4 @@
-"""What an exception says about the case that raised it: how it ends, and in which words."""
+"""The status and the detail of a case that ends with an exception."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,14 +7,14 @@ import torch
 
 import impls
 from bench.measure import compilation
-from bench.measure.gate import Incorrect
+from bench.measure.correctness import Incorrect
 from bench.measure.outcome import Outcome
 from bench.measure.process_state import LeftChanged
 
 
 @contextmanager
 def caught(outcome: Outcome, device: str) -> Iterator[None]:
-    """End the case by what is raised inside."""
+    """End the case with any exception that is raised inside."""
     try:
         yield
     except Exception as error:
@@ -22,25 +22,22 @@ def caught(outcome: Outcome, device: str) -> Iterator[None]:
 
 
 def end(outcome: Outcome, device: str, error: Exception, prefix: str = "") -> None:
-    """End the case by an exception; `prefix` stands before its words.
+    """End the case with an exception; `prefix` is put before its message.
 
-    The process ends if the error left a GPU unusable for it.
+    The process exits if the error left a GPU unusable for it.
     """
-    _end_if_poisoned(device, error)
-    outcome.end(_status(error), prefix + _words(error))
+    _exit_if_unusable(device, error)
+    outcome.end(_status(error), prefix + _message(error))
 
 
-def _end_if_poisoned(device: str, error: Exception) -> None:
-    """Let the process end if an error left a GPU unusable for it.
-
-    The engine blames who was at work, and goes on with another process.
-    """
+def _exit_if_unusable(device: str, error: Exception) -> None:
+    """Exit if an error left a GPU unusable for this process; the engine continues with another process."""
     if device == "cpu" or not torch.cuda.is_initialized():
         return
     try:
         torch.cuda.synchronize(device)
     except RuntimeError:
-        raise SystemExit(_words(error)) from None
+        raise SystemExit(_message(error)) from None
 
 
 def _status(error: Exception) -> str:
@@ -56,17 +53,17 @@ def _status(error: Exception) -> str:
 
 
 def is_not_implemented(error: Exception) -> bool:
-    """Return whether torch says that it has no such kernel here, or no compiler to make one with."""
-    said = str(error)
-    return isinstance(error, NotImplementedError) or "not implemented for" in said or compilation.is_missing(said)
+    """Return whether an exception means that torch has no such kernel here, or no compiler to make one."""
+    message = str(error)
+    return isinstance(error, NotImplementedError) or "not implemented for" in message or compilation.is_missing(message)
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return whether an exception says that memory ran out: Python's, CUDA's, or the CPU allocator's."""
+    """Return whether an exception means that memory ran out: Python's, CUDA's, or the CPU allocator's."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, impls.Unsupported | impls.Unresolved | Incorrect | LeftChanged):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""A GPU's clock, and what holds it down, as NVML tells them."""
+"""A GPU's clock and the reasons that limit it, from NVML."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,31 +12,31 @@ THROTTLE_REASONS = {
     0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
 }
-"""Bits of `nvmlClocksThrottleReasons` that slow a kernel down; an idle GPU or a clock setting is none of them.
+"""Bits of `nvmlClocksThrottleReasons` that slow a kernel; the bits for an idle GPU and a clock setting are left out.
 Source: NVML API reference, group nvmlClocksEventReasons."""
 
 
 @dataclass(frozen=True)
 class GpuState:
-    """The clock of the multiprocessors in Hz, and the reasons that hold it down; None and none where nobody tells."""
+    """The clock of the multiprocessors in Hz and the reasons that limit it; None and empty if NVML is not available."""
 
     clock_hz: float | None = None
     throttle: tuple[str, ...] = ()
 
 
 def driver() -> str | None:
-    """Return the version of the GPU's driver, None where nobody tells."""
+    """Return the version of the GPU's driver, None if NVML is not available."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
         return str(pynvml.nvmlSystemGetDriverVersion())
-    except Exception:  # the package is missing, or its errors can't be named before it is imported
+    except Exception:  # ImportError, or NVML's errors, which can't be named if the package is missing
         return None
 
 
 def handle(device: str) -> Any:
-    """Return what NVML calls a CUDA device; raises ImportError without NVML's package, and NVML's own errors."""
+    """Return NVML's handle of a CUDA device; raises ImportError without NVML's package, and NVML's own errors."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -45,15 +45,15 @@ def handle(device: str) -> Any:
 
 
 def read(device: str) -> GpuState:
-    """Return the state of a CUDA device now; without NVML's package, or a driver that answers, nothing is known."""
+    """Return the current state of a CUDA device; it is empty without NVML's package or a driver that responds."""
     try:
         import pynvml
     except ImportError:
         return GpuState()
     try:
-        of = handle(device)
-        clock_mhz = pynvml.nvmlDeviceGetClockInfo(of, pynvml.NVML_CLOCK_SM)
-        bits = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(of)
+        gpu = handle(device)
+        clock_mhz = pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM)
+        bits = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
     except pynvml.NVMLError:
         return GpuState()
     return GpuState(clock_mhz * 1e6, tuple(name for bit, name in THROTTLE_REASONS.items() if bits & bit))

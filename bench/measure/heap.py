@@ -1,4 +1,4 @@
-"""Memory that this process has freed and still holds."""
+"""The memory that this process has freed but still holds."""
 
 import ctypes
 import gc
@@ -8,8 +8,8 @@ import torch
 
 
 def give_back() -> None:
-    """Return freed memory to the system, and to a GPU: whatever the allocator is told to retain goes too."""
+    """Release freed memory to the system and the GPU, even if the allocator is configured to retain it."""
     gc.collect()
-    torch.cuda.empty_cache()  # nothing happens where no GPU was used
+    torch.cuda.empty_cache()  # no effect if no GPU was used
     if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):
         ctypes.CDLL(None).malloc_trim(0)

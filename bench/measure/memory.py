@@ -1,4 +1,4 @@
-"""Memory of one call: its peak, and what autograd keeps for the backward pass."""
+"""The memory of one call: its peak, and the bytes that autograd keeps for the backward pass."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -12,16 +12,16 @@ from torch.profiler import profile
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes that one call needs beyond what was held before it; None where the device doesn't tell."""
+    """The bytes that one call needs in addition to those held before; `reserved_bytes` is None on a CPU."""
 
     peak_bytes: int
     reserved_bytes: int | None = None
 
 
 def saved_bytes(forward: Callable[[], object], held: Iterator[Tensor]) -> int:
-    """Return the bytes that autograd keeps for backward, each storage once, without those held anyway.
+    """Return the bytes that autograd keeps for backward, each storage counted once, without those of `held`.
 
-    `held` are the tensors that live without the call: the input and the weights.
+    `held` are the tensors that live independently of the call: the input and the weights.
     """
     storages: dict[int, int] = {}
     own = {tensor.untyped_storage().data_ptr() for tensor in held}
@@ -33,16 +33,16 @@ def saved_bytes(forward: Callable[[], object], held: Iterator[Tensor]) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        kept = forward()  # held until the count is over, so that no storage is counted under a reused address
+        kept = forward()  # held until the count is complete, so that no address is reused
         total = sum(storages.values())
     del kept
     return total
 
 
 def peak_of_events(events: list[tuple[int, int]]) -> int:
-    """Return the highest sum of live bytes of allocator events `(address, size)`, a negative size freeing.
+    """Return the highest sum of live bytes of allocator events `(address, size)`; a negative size frees the block.
 
-    A block that was allocated before the first event is freed without effect.
+    Freeing a block that was allocated before the first event has no effect.
     """
     live: dict[int, int] = {}
     current = peak = 0
@@ -57,12 +57,12 @@ def peak_of_events(events: list[tuple[int, int]]) -> int:
 
 
 def of_profile(profiler: profile) -> Memory:
-    """Return the memory of what ran on the CPU in a profile that recorded memory, exact to the byte."""
+    """Return the memory of the calls on the CPU in a profile that recorded memory, exact to the byte."""
     return Memory(peak_of_events(_allocator_events(profiler)))
 
 
 def on_cuda(call: Callable[[], object], device: str) -> Memory:
-    """Return the memory of one call on a GPU, as its caching allocator counts it from an empty cache on."""
+    """Return the memory of one call on a GPU, as its caching allocator counts it after its cache was emptied."""
     gc.collect()
     torch.cuda.synchronize(device)
     torch.cuda.empty_cache()
@@ -77,9 +77,9 @@ def on_cuda(call: Callable[[], object], device: str) -> Memory:
 
 
 def allocations(profiler: profile) -> list[Any]:
-    """Return the allocator's events in a profile that recorded memory, in the order of time.
+    """Return the allocator's events in a profile that recorded memory, ordered by time.
 
-    They are nodes of the profiler's tree of events: `parent` is what ran when the allocator was asked.
+    They are nodes of the profiler's tree of events: `parent` is the event that ran when the allocator was called.
     """
     tree = profiler.profiler.kineto_results.experimental_event_tree()  # type: ignore[union-attr]
     return sorted((event for event in _walk(tree) if event.name == "[memory]"), key=lambda event: event.start_time_ns)

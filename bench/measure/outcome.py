@@ -1,4 +1,4 @@
-"""What a visit is asked for, and what it finds out."""
+"""The request for a visit and its outcomes. A visit is one process that measures one point."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,16 +11,17 @@ from bench.sampling.rounds import Limits
 from bench.store.roofline import Roof
 
 Announce = Callable[[str, str], None]
-"""`announce(implementation, stage)` says what the process is about to do, in case it doesn't come back."""
+"""`announce(implementation, stage)` reports what the process is about to do, in case it dies there."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a visit is asked for; a `thorough` one, a point's first, tries both inputs and inspects a call too.
+    """The request for a visit.
 
+    A `thorough` visit, the first of a point, also checks the normal input and inspects a call.
     All random values and orders come from `seed`.
-    `beside` is the process that takes turns with this one, if one does: it is no neighbour.
-    `ceiling` is the best that the device is known to reach, None if nothing is known yet.
+    `beside` is the id of the process that alternates with this one, None if there is none: it is no interference.
+    `ceiling` is the highest rate that the device is known to reach, None if nothing is known yet.
     """
 
     point: Point
@@ -35,20 +36,20 @@ class Request:
 
 @dataclass
 class Outcome:
-    """What a visit found out about one implementation, as the fields of a record."""
+    """The result of a visit for one implementation; `metrics` has metrics and other fields of a record by name."""
 
     status: str = "ok"
     detail: str = ""
-    found: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
 
     def end(self, status: str, detail: str) -> None:
-        """End the case: nothing more is measured of it."""
+        """End the case with a status; nothing more is measured."""
         self.status, self.detail = status, detail
 
 
 @dataclass
 class Visit:
-    """The outcomes of a visit, the seconds spent in calls of implementations, and the best seen of the device."""
+    """The outcomes of a visit, the seconds spent in calls of implementations, and the device's highest known rates."""
 
     outcomes: dict[str, Outcome]
     busy_s: float = 0.0

@@ -1,7 +1,7 @@
-"""The state that all code in a process shares: read, compared, and put back.
+"""The state that all code in a process shares: it is read, compared, and restored.
 
-Every implementation of a point runs in one process. One that leaves this state changed changes what the others do,
-or how long they take. So the state is compared after each step of an implementation and after each of its turns.
+All implementations of a point run in one process. If one changes this state, it changes the results or the times of the
+others. So the state is compared after each step of an implementation and after each of its samples.
 """
 
 import gc
@@ -20,23 +20,23 @@ from torch.nn import attention
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 
 ABSENT = "nothing"
-"""The value of what is not there, such as an environment variable."""
+"""The value of something that doesn't exist, such as an environment variable that is not set."""
 
 MIXED = "mixed"
-"""The float32 matmul precision that torch refuses to tell."""
+"""The value of the float32 matmul precision if torch refuses to return it."""
 
 PRECISIONS = (
     ("generic", "all"),
     *((backend, part) for backend in ("cuda", "mkldnn") for part in ("all", "conv", "matmul", "rnn")),
 )
-"""Backends and operations whose float32 precision torch lets be set; what others inherit from comes first."""
+"""Backends and operations whose float32 precision can be set; those from which others inherit come first."""
 
 SIGNALS = ("SIGALRM", "SIGVTALRM", "SIGPROF", "SIGINT", "SIGTERM", "SIGCHLD", "SIGUSR1", "SIGUSR2")
 
 TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 
 DYNAMO = ("recompile_limit", "accumulated_recompile_limit", "suppress_errors", "disable")
-"""The settings of torch.compile that decide whether what asks for compilation is compiled."""
+"""The settings of torch.compile that decide whether code for compilation is really compiled."""
 
 FUNCTIONS: tuple[tuple[Any, str], ...] = (
     *((time, name) for name in ("perf_counter", "perf_counter_ns", "monotonic", "process_time", "time")),
@@ -52,24 +52,24 @@ FUNCTIONS: tuple[tuple[Any, str], ...] = (
 """Clocks, and functions of torch that implementations share: a patch of one is a patch for all of them."""
 
 OF_TORCH = (b"TORCHINDUCTOR_", b"_TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"KINETO_", b"CUDA_MODULE_LOADING")
-"""How the environment variables begin that torch adds by itself when it compiles or profiles."""
+"""The prefixes of environment variables that torch itself sets when it compiles or profiles."""
 
 ANY = (b"",)
-"""How all variables begin."""
+"""The prefix of all variables."""
 
 _SMALLEST, _HALF = sys.float_info.min, 0.5
 """Their product is a denormal, and 0 if denormals are flushed."""
 
 
 class LeftChanged(Exception):  # noqa: N818 - an outcome that becomes a row
-    """Somebody left the state of the process changed; the message says what."""
+    """The state of the process was left changed; the message lists the changes."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the state: its values by name, and how one of them is put back, None if it can't be.
+    """A part of the state: `read` returns its values by name, `write` restores one of them.
 
-    `kind` stands before each name in messages.
+    `write` is None if the values can't be restored. `kind` comes before each name in messages.
     """
 
     read: Callable[[], dict[Any, Any]]
@@ -78,35 +78,35 @@ class Part:
 
 
 class State:
-    """The state as it was when this was made."""
+    """The state of the process when this object was made."""
 
     def __init__(self) -> None:
         self._before = [part.read() for part in PARTS]
 
     def restore(self, free: tuple[bytes, ...] = OF_TORCH) -> str:
-        """Put back what has changed since, and return what that was, in words; empty if nothing has changed.
+        """Undo all changes since then, and return a text that lists them; empty if there are none.
 
-        New environment variables that begin as one of `free` stay and are no change.
+        New environment variables with a prefix in `free` stay and are no change.
         """
-        said = self._put_back(free)
-        if said:
-            self._put_back(free)  # putting one part back may have changed another
-        return "left " + "; ".join(said) if said else ""
+        changes = self._undo(free)
+        if changes:
+            self._undo(free)  # restoring one part may have changed another
+        return "left " + "; ".join(changes) if changes else ""
 
-    def _put_back(self, free: tuple[bytes, ...]) -> list[str]:
-        said: list[str] = []
+    def _undo(self, free: tuple[bytes, ...]) -> list[str]:
+        changes: list[str] = []
         now = [part.read() for part in PARTS]
         for part, before, after in zip(PARTS, self._before, now, strict=True):
             if after != before:
-                said += _restored(part, before, after, free)
-        return said
+                changes += _restored(part, before, after, free)
+        return changes
 
 
 @contextmanager
 def kept(state: State | None = None) -> Iterator[None]:
-    """Put back at the end the state as it was before, or as it was when `state` was made.
+    """Restore at the end the state from the beginning, or from when `state` was made.
 
-    Raises LeftChanged if something had to be put back, unless another exception is on its way.
+    Raises LeftChanged if something was changed, unless another exception is being raised.
     """
     state = state or State()
     try:
@@ -126,21 +126,21 @@ def _restored(part: Part, before: dict[Any, Any], after: dict[Any, Any], free: t
             continue
         if part.write is not None:
             part.write(name, old)
-        undone = "" if part.write is not None else ", which can't be undone in this process"
-        yield f"{part.kind}{_words(name)} changed: {_words(new)} instead of {_words(old)}{undone}"
+        remark = "" if part.write is not None else ", which can't be undone in this process"
+        yield f"{part.kind}{_text(name)} changed: {_text(new)} instead of {_text(old)}{remark}"
 
 
-def _words(value: Any) -> str:
+def _text(value: Any) -> str:
     return os.fsdecode(value) if isinstance(value, bytes) else getattr(value, "__qualname__", str(value))
 
 
 def _single(name: str, read: Callable[[], Any], write: Callable[[Any], object] | None) -> Part:
-    """Return the part that is one value."""
+    """Return a part with one value."""
     return Part(lambda: {name: read()}, None if write is None else lambda _name, value: write(value))
 
 
 def _attributes(path: str, owner: Any, *names: str) -> Part:
-    """Return the part that is attributes of a module, which torch keeps as flags of its own."""
+    """Return a part whose values are attributes of a module, in which torch keeps flags."""
     return Part(
         lambda: {f"{path}.{name}": getattr(owner, name) for name in names},
         lambda name, value: setattr(owner, name.rpartition(".")[2], value),
@@ -148,7 +148,7 @@ def _attributes(path: str, owner: Any, *names: str) -> Part:
 
 
 _entered: list[Any] = []
-"""Modes that were entered to put one back, and must stay so."""
+"""Modes that were entered to restore one; they must stay entered."""
 
 
 def _enter_inference_mode(enabled: bool) -> None:
@@ -158,7 +158,7 @@ def _enter_inference_mode(enabled: bool) -> None:
 
 
 def _default_device() -> str | None:
-    """Return the default device, None if nobody set one; one that is set slows every call of torch."""
+    """Return the default device, None if none was set; a default device slows every call of torch."""
     return str(torch.get_default_device()) if torch._C._len_torch_function_stack() else None
 
 
@@ -169,7 +169,7 @@ def _deterministic() -> tuple[bool, bool]:
 def _matmul_precision() -> str:
     try:
         return torch.get_float32_matmul_precision()
-    except RuntimeError:  # torch's two ways to set it were mixed; the parts of the new way tell the rest
+    except RuntimeError:  # torch's two ways to set it were mixed; `_precisions` reads those of the new way
         return MIXED
 
 
@@ -229,7 +229,7 @@ def _set_function(path: str, function: Any) -> None:
 
 
 def _environment() -> dict[bytes, bytes]:
-    # as it is held: this is read after each turn, and decoding it takes longer than all the rest
+    # as bytes: this is read after each sample, and decoding takes longer than all other parts together
     return dict(os.environ._data)  # type: ignore[attr-defined]
 
 
@@ -241,7 +241,7 @@ def _set_variable(name: bytes, value: Any) -> None:
 
 
 def _working_directory() -> str | None:
-    with suppress(FileNotFoundError):  # somebody removed it
+    with suppress(FileNotFoundError):  # it was removed
         return str(Path.cwd())
     return None
 
@@ -256,7 +256,7 @@ def _handlers() -> dict[str, Any]:
 
 
 def _set_handler(name: str, handler: Any) -> None:
-    if handler is not None:  # None is one that C code installed
+    if handler is not None:  # None means that C code installed the handler
         signal.signal(getattr(signal, name), handler)
 
 
@@ -333,4 +333,4 @@ PARTS: tuple[Part, ...] = (
         else []
     ),
 )
-"""All that is compared. The state of random generators isn't: an implementation may draw numbers."""
+"""All parts that are compared. Random generators are not among them: an implementation may draw random numbers."""

@@ -1,4 +1,4 @@
-"""Warm-up, and the slot that an implementation takes in a round."""
+"""The warm-up of an implementation, and one sample of it."""
 
 import math
 import resource
@@ -8,31 +8,33 @@ from time import perf_counter
 import numpy as np
 
 from bench.measure.clock import Call, Timer
-from bench.measure.neighbours import Neighbours
-from bench.sampling.rounds import Reading
+from bench.measure.interference import Interference
+from bench.sampling.rounds import Sample
 
 LEAST_TIMING_S = 1e-3
 LEAST_TIMING_CLOCKS = 1000
-"""A timing lasts at least a millisecond and so many readings of the clock, so that the clock is 0.1 % of it."""
+"""A timing takes at least a millisecond and 1000 readings of the clock, so that the clock is 0.1 % of it."""
 
 TIMINGS = 3
+"""The timings of a sample."""
+
 LONG_CALL_S = 0.05
-"""A call longer than this is its own slot: one timing of one call."""
+"""A sample of a call longer than this is one timing of one call."""
 
 WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
-"""Timings per warm-up window for calls up to so many seconds; the gate has called each before."""
+"""Pairs: the longest seconds per call, and the timings per warm-up window. Each was called before, for its check."""
 
 WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10
-"""Two windows agree when their quartiles differ by less than 5 % and their spreads by less than 10 %
-of the median (pyperf's warm-up test)."""
+"""Two windows agree if their quartiles differ by less than 5 % and their spreads by less than 10 % of the median
+(pyperf's warm-up test)."""
 
 WARM_TIMINGS, WARM_S = 300, 5.0
-"""Warm-up ends after so many timings or seconds even where no windows agree, but not before there are two."""
+"""The most timings and seconds of a warm-up; it ends then even if no windows agree, but not before there are two."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How one implementation is timed: calls per timing, timings per slot, and whether warm-up settled."""
+    """How one implementation is timed: calls per timing, timings per sample, and whether the warm-up settled."""
 
     calls: int
     timings: int
@@ -40,19 +42,19 @@ class Pace:
 
 
 def warm_up(
-    call: Call, timer: Timer, clock_overhead_s: float, most_s: float = WARM_S, seen_s: float | None = None
+    call: Call, timer: Timer, clock_overhead_s: float, most_s: float = WARM_S, previous_s: float | None = None
 ) -> Pace:
-    """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace at which to time.
+    """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace for the samples.
 
-    `seen_s` is what the call before took, if that is known: a window of its own, where a window is one timing.
+    `previous_s` are the seconds of the previous call, if known; they count as a window if a window is one timing.
     """
     deadline = perf_counter() + min(most_s, WARM_S)
     least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
     calls, per_call_s = _calibrate(call, timer, least_s)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
-    values = [per_call_s] if calls == 1 else []  # a long call needs no second look at its pace
-    if values and window == 1 and seen_s is not None:
-        values.insert(0, seen_s)
+    values = [per_call_s] if calls == 1 else []  # the calibration of a long call is already a timing
+    if values and window == 1 and previous_s is not None:
+        values.insert(0, previous_s)
     settled = _settled(values, window)
     while not settled and len(values) < WARM_TIMINGS:
         if len(values) >= 2 * window and perf_counter() > deadline:
@@ -63,13 +65,13 @@ def warm_up(
     return Pace(math.ceil(least_s / warm_s), 1 if warm_s > LONG_CALL_S else TIMINGS, settled)
 
 
-def slot(call: Call, timer: Timer, pace: Pace, neighbours: Neighbours) -> Reading:
-    """Return one implementation's turn in a round."""
+def sample(call: Call, timer: Timer, pace: Pace, interference: Interference) -> Sample:
+    """Return one sample of an implementation."""
     before = resource.getrusage(resource.RUSAGE_SELF)
     timings = tuple(timer(call, pace.calls) for _ in range(pace.timings))
     after = resource.getrusage(resource.RUSAGE_SELF)
     switches, faults = after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
-    return Reading(timings, switches, faults, neighbours.share())
+    return Sample(timings, switches, faults, interference.share())
 
 
 def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float]:

@@ -1,7 +1,7 @@
-"""The operating system's view of a call's peak memory, as a cross-check of the allocator's.
+"""A call's peak memory as the operating system sees it, to check the allocator's figure.
 
-It holds in a process that gives freed memory back at once (`MALLOC_MMAP_THRESHOLD_=65536`,
-`MALLOC_TRIM_THRESHOLD_=65536`), which is the opposite of what timing needs: so it has a process of its own.
+It is valid in a process that returns freed memory at once (`MALLOC_MMAP_THRESHOLD_=65536`,
+`MALLOC_TRIM_THRESHOLD_=65536`). Timing needs the opposite, so this has a separate process.
 """
 
 import gc
@@ -15,11 +15,11 @@ STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")
 
 RESET_PEAK = "5"
-"""What resets VmHWM when it is written to clear_refs (proc(5))."""
+"""Writing this to clear_refs resets VmHWM (proc(5))."""
 
 
 def of_case(case: Case) -> int | None:
-    """Return the peak of one call of a case on the CPU in bytes; None where it can't run or the system doesn't tell."""
+    """Return the peak of one call of a case on the CPU in bytes; None if it can't run or the system gives no peak."""
     if not CLEAR_REFS.exists():
         return None
     compilation.reset()
@@ -27,16 +27,16 @@ def of_case(case: Case) -> int | None:
         workload.set_up(case.point)
         work = workload.make(case.point)
         call = workload.step(workload.subject(work, case.implementation), work)
-        with work.context():
+        with work.gradient_mode():
             return peak_bytes(call)
-    except Exception:  # why it can't run stands in the case's row already
+    except Exception:  # the case's row already has the reason
         return None
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
-    """Return by how many bytes the process's resident memory rose at most during the second of two calls.
+    """Return the largest increase of the process's resident memory in bytes during the second of two calls.
 
-    The first call leaves behind what is kept for the next, such as a library's scratch.
+    The first call allocates what is kept for later calls, such as a library's scratch.
     """
     call()
     gc.collect()

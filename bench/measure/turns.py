@@ -1,7 +1,7 @@
-"""The rounds of a visit: turns of the implementations that are ready, and what is checked of them.
+"""The rounds of a visit: samples of the prepared implementations, and the checks of timed calls.
 
-What is timed is judged too: the answer to one call of a turn that is drawn at random, and to one on values that the
-implementation has not seen, after the last round. Neither is part of a time.
+Two more outputs are checked: that of one call in a randomly chosen sample, and that of a call after the last round, on
+values that the implementation has not seen. Neither call is part of a time.
 """
 
 import dataclasses
@@ -19,78 +19,79 @@ from bench.measure import (
     ceiling,
     clock,
     compilation,
+    correctness,
     energy,
     failure,
-    gate,
     gpu_state,
     process_state,
     sampler,
     workload,
 )
-from bench.measure.neighbours import Neighbours
+from bench.measure.interference import Interference
 from bench.measure.outcome import Announce, Request, Visit
-from bench.sampling.rounds import Reading
+from bench.sampling.rounds import Sample
 from bench.store import roofline
 
 AUDITED_BEFORE = 100
-"""The turn with a call that is judged is drawn from so many, early ones more often; if it never comes, it is added."""
+"""The sample with a checked call is drawn from the first 100, early ones more often; if the rounds end before it, the
+call is made after them."""
 
 WARM_UP_SHARE = 1 / 3
-"""Warm-up may take this part of the time of the rounds: each implementation has passed the gate before it."""
+"""The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
 
 LATER_ITEMS = 1
-"""So many items of a large batch are compared with float64 in the trials of the rounds."""
+"""The number of items of a large batch that are compared with float64 in the checks during and after the rounds."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What all implementations of a visit share."""
+class VisitContext:
+    """The objects that all implementations of a visit share."""
 
     request: Request
     visit: Visit
     work: workload.Workload
-    trials: tuple[gate.Trial, ...]
+    check_inputs: tuple[correctness.CheckInput, ...]
     timer: clock.Timer
     announce: Announce
 
     @property
     def warm_up_s(self) -> float:
-        """The longest that one implementation may warm up: a part of its share of the visit's budget."""
+        """The most seconds for the warm-up of one implementation: a part of its share of the visit's budget."""
         return WARM_UP_SHARE * self.request.limits.budget_s / len(self.request.implementations)
 
 
-class Kept:
-    """Room for one answer, taken before the rounds so that keeping it moves nothing in memory."""
+class OutputBuffer:
+    """Memory for one output, allocated before the rounds so that keeping the output changes no memory layout."""
 
-    def __init__(self, like: gate.Answer) -> None:
-        self._room = [torch.empty_like(tensor) for tensor in (like.output, *like.gradients)]
-        self.is_taken = False
+    def __init__(self, like: correctness.Output) -> None:
+        self._tensors = [torch.empty_like(tensor) for tensor in (like.y, *like.gradients)]
+        self.is_filled = False
 
-    def take(self, answer: gate.Answer) -> None:
-        """Copy an answer's output and gradients."""
-        for room, tensor in zip(self._room, (answer.output, *answer.gradients), strict=True):
-            room.copy_(tensor)
-        self.is_taken = True
+    def fill(self, output: correctness.Output) -> None:
+        """Copy an output and its gradients."""
+        for copy, tensor in zip(self._tensors, (output.y, *output.gradients), strict=True):
+            copy.copy_(tensor)
+        self.is_filled = True
 
-    def answer(self, x: Tensor) -> gate.Answer:
-        """Return what was taken as the answer to x."""
-        return gate.Answer(x, self._room[0], tuple(self._room[1:]))
+    def output(self, x: Tensor) -> correctness.Output:
+        """Return the copies as the output for x."""
+        return correctness.Output(x, self._tensors[0], tuple(self._tensors[1:]))
 
 
 @dataclass(frozen=True)
-class Ready:
-    """An implementation that passed the gate and is warm."""
+class Prepared:
+    """An implementation that passed its check and is warm."""
 
     subject: workload.Subject
     inputs: workload.Inputs
     call: clock.Call
     timer: clock.Timer
     pace: sampler.Pace
-    audited: Kept
+    audited: OutputBuffer
 
 
 def renewing(timer: clock.Timer, inputs: workload.Inputs) -> clock.Timer:
-    """Return the timer that gives the inputs other values before each timing."""
+    """Return a timer that writes other values into the inputs before each timing."""
 
     def renewed(call: clock.Call, calls: int) -> float:
         inputs.renew(calls)
@@ -100,153 +101,154 @@ def renewing(timer: clock.Timer, inputs: workload.Inputs) -> clock.Timer:
 
 
 @dataclass
-class Standing:
-    """The implementations of a visit that passed the gate and are warm, with all that their turns need."""
+class PreparedPoint:
+    """The implementations of a visit that passed their check and are warm, with all that their samples need."""
 
-    setting: Setting
-    ready: dict[str, Ready]
+    context: VisitContext
+    implementations: dict[str, Prepared]
     rng: random.Random
-    neighbours: Neighbours
+    interference: Interference
     layout: torch.Tensor
 
     def __post_init__(self) -> None:
         shifts = self.rng.sample(range(1, workload.SHIFTS), 2)
-        self._shifts = dict(zip((gate.TIMED, gate.AFTERWARDS), shifts, strict=True))
-        self._due = {name: int(AUDITED_BEFORE ** self.rng.random()) - 1 for name in self.ready}
+        self._shifts = dict(zip((correctness.TIMED, correctness.AFTERWARDS), shifts, strict=True))
+        self._due = {name: int(AUDITED_BEFORE ** self.rng.random()) - 1 for name in self.implementations}
         self._state = process_state.State()
 
-    def turn(self, name: str) -> Reading:
-        """Return one slot of one implementation, to be taken while it is quiet.
+    def take_sample(self, name: str) -> Sample:
+        """Return one sample of one implementation; it must be taken inside `quiet`.
 
-        Raises Incorrect if a call that was looked at has no answer, LeftChanged if the state of the process changed.
+        Raises Incorrect if a checked call has a wrong form, LeftChanged if the state of the process changed.
         """
-        self.setting.announce(name, "rounds")
-        ready = self.ready[name]
-        with process_state.kept(self._state), self.setting.visit.busy():
+        self.context.announce(name, "rounds")
+        prepared = self.implementations[name]
+        with process_state.kept(self._state), self.context.visit.busy():
             if self._due[name] == 0:
-                self._audit(ready)
+                self._audit(prepared)
             self._due[name] -= 1
-            return sampler.slot(ready.call, ready.timer, ready.pace, self.neighbours)
+            return sampler.sample(prepared.call, prepared.timer, prepared.pace, self.interference)
 
     def fail(self, name: str, error: Exception) -> None:
-        """End the case whose turn raised."""
-        failure.end(self.setting.visit.outcomes[name], self.setting.request.point.device, error)
+        """End a case with the error that its sample raised."""
+        failure.end(self.context.visit.outcomes[name], self.context.request.point.device, error)
 
     def conclude(self, fastest_s: Mapping[str, float]) -> None:
-        """End the rounds of those that took their turns.
+        """End the rounds: record a GPU's state, check outputs and rates, and measure the energy of each good case.
 
-        A GPU's state is kept, what was timed is judged, and the energy is taken of what is good.
+        `fastest_s` has the fewest seconds per call of each implementation that came through the rounds.
         """
-        point = self.setting.request.point
+        point = self.context.request.point
         energy_counter = energy.counter(point.device)
         state = dataclasses.asdict(gpu_state.read(point.device)) if point.device != "cpu" else {}
         with self.quiet():
             for name, call_s in fastest_s.items():
-                outcome = self.setting.visit.outcomes[name]
-                outcome.found |= state
+                outcome = self.context.visit.outcomes[name]
+                outcome.metrics |= state
                 with failure.caught(outcome, point.device):
-                    self._judge(name)
-                    self.bound(name, call_s)
+                    self._check(name)
+                    self.check_rate(name, call_s)
                     if outcome.status == "ok" and energy_counter is not None:
-                        outcome.found["energy_j"] = self._energy_j(name, call_s, energy_counter)
+                        outcome.metrics["energy_j"] = self._energy_j(name, call_s, energy_counter)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Hold what slots are taken in: the point's gradient mode, and neither garbage collection nor compilation."""
+        """Set the conditions for samples: the point's gradient mode, no garbage collection and no compilation."""
         gc.collect()
         gc.disable()
         try:
-            with self.setting.work.context(), compilation.frozen():
+            with self.context.work.gradient_mode(), compilation.frozen():
                 self._state = process_state.State()
                 yield
         finally:
             gc.enable()
 
-    def _audit(self, ready: Ready) -> None:
-        """Make the calls of one timing without the clock, and keep the answer to one of them."""
-        calls = ready.pace.calls
-        place = self.rng.randrange(calls)
-        ready.inputs.renew(calls)
-        for _ in range(place):
-            ready.call()
-        answer = self._asked(ready, gate.TIMED)
+    def _audit(self, prepared: Prepared) -> None:
+        """Make the calls of one timing without the clock, and keep the output of one of them."""
+        calls = prepared.pace.calls
+        earlier = self.rng.randrange(calls)
+        prepared.inputs.renew(calls)
+        for _ in range(earlier):
+            prepared.call()
+        output = self._output(prepared, correctness.TIMED)
         try:
-            gate.check(ready.subject, self.setting.work, self._input(gate.TIMED), answer)
-        except gate.Incorrect as wrong:
-            raise gate.Incorrect(f"{wrong} ({gate.TIMED})") from None
-        ready.audited.take(answer)
-        for _ in range(calls - place - 1):
-            ready.call()
+            correctness.check_form(prepared.subject, self.context.work, self._input(correctness.TIMED), output)
+        except correctness.Incorrect as error:
+            raise correctness.Incorrect(f"{error} ({correctness.TIMED})") from None
+        prepared.audited.fill(output)
+        for _ in range(calls - earlier - 1):
+            prepared.call()
 
-    def _judge(self, name: str) -> None:
-        """Judge a call that was timed, and one on fresh values; raises Incorrect, or LeftChanged."""
-        ready, work = self.ready[name], self.setting.work
-        self.setting.announce(name, "last calls")
+    def _check(self, name: str) -> None:
+        """Check a call of the rounds and one on fresh values; raises Incorrect or LeftChanged."""
+        prepared, work = self.implementations[name], self.context.work
+        self.context.announce(name, "last calls")
         with process_state.kept(self._state):
-            if not ready.audited.is_taken:
-                self._audit(ready)
-            if ready.inputs.are_edited():
-                raise gate.Incorrect(f"edited its input in place ({gate.TIMED})")
-            if not gate.has_weights_of(ready.subject, work):
-                raise gate.Incorrect(f"edited the layer's weights ({gate.TIMED})")
-            fresh = self._asked(ready, gate.AFTERWARDS)
-        self._compare(name, gate.TIMED, ready.audited.answer(self._input(gate.TIMED)))
-        self._compare(name, gate.AFTERWARDS, fresh)
+            if not prepared.audited.is_filled:
+                self._audit(prepared)
+            if prepared.inputs.are_edited():
+                raise correctness.Incorrect(f"edited its input in place ({correctness.TIMED})")
+            if not correctness.has_weights_of(prepared.subject, work):
+                raise correctness.Incorrect(f"edited the layer's weights ({correctness.TIMED})")
+            fresh = self._output(prepared, correctness.AFTERWARDS)
+        self._compare(name, correctness.TIMED, prepared.audited.output(self._input(correctness.TIMED)))
+        self._compare(name, correctness.AFTERWARDS, fresh)
 
-    def _compare(self, name: str, trial: str, answer: gate.Answer) -> None:
-        verdict = gate.compare(self.ready[name].subject, self.setting.work, self._trials[trial], answer)
-        if verdict.objection:
-            found = {"error": gate.finite(verdict.error), "tolerance": verdict.tolerance}
-            self.setting.visit.outcomes[name].found |= found
-            raise gate.Incorrect(verdict.objection)
+    def _compare(self, name: str, check: str, output: correctness.Output) -> None:
+        subject, expected = self.implementations[name].subject, self._check_inputs[check]
+        result = correctness.compare(subject, self.context.work, expected, output)
+        if result.reason:
+            metrics = {"error": correctness.finite(result.error), "tolerance": result.tolerance}
+            self.context.visit.outcomes[name].metrics |= metrics
+            raise correctness.Incorrect(result.reason)
 
     @cached_property
-    def _trials(self) -> dict[str, gate.Trial]:
-        """What is expected of the calls that are judged; the same input for every implementation."""
-        self.setting.announce("", "reference")
+    def _check_inputs(self) -> dict[str, correctness.CheckInput]:
+        """The inputs of the checked calls with their expected results; the same for all implementations."""
+        self.context.announce("", "reference")
         return {
-            name: gate.trial(self.setting.work, name, self._input(name), LATER_ITEMS)
-            for name in (gate.TIMED, gate.AFTERWARDS)
+            name: correctness.check_input(self.context.work, name, self._input(name), LATER_ITEMS)
+            for name in (correctness.TIMED, correctness.AFTERWARDS)
         }
 
-    def _input(self, trial: str) -> Tensor:
-        return self.setting.work.input(self._shifts[trial])
+    def _input(self, check: str) -> Tensor:
+        return self.context.work.input(self._shifts[check])
 
-    def _asked(self, ready: Ready, trial: str) -> gate.Answer:
-        """Ask for the answer to a trial, on one of the inputs that take turns."""
-        direction = self.setting.work.direction if self.setting.work.with_gradients else None
-        return gate.ask(ready.subject, ready.inputs.holding(self._shifts[trial]), direction)
+    def _output(self, prepared: Prepared, check: str) -> correctness.Output:
+        """Return the output for a check's values, in one of the tensors that timed calls use."""
+        direction = self.context.work.direction if self.context.work.with_gradients else None
+        return correctness.compute(prepared.subject, prepared.inputs.holding(self._shifts[check]), direction)
 
     def _energy_j(self, name: str, call_s: float, counter: energy.Counter) -> float | None:
-        """Return the joules of a call; raises LeftChanged, or what the call raises."""
-        self.setting.announce(name, "energy")
-        ready, device = self.ready[name], self.setting.request.point.device
-        with process_state.kept(), self.setting.visit.busy():
-            return energy.per_call_j(counter, ready.call, call_s, device)
+        """Return the joules of a call; raises LeftChanged, or the call's own error."""
+        self.context.announce(name, "energy")
+        prepared, device = self.implementations[name], self.context.request.point.device
+        with process_state.kept(), self.context.visit.busy():
+            return energy.per_call_j(counter, prepared.call, call_s, device)
 
-    def bound(self, name: str, call_s: float) -> None:
-        """End the case if its time is impossible for the work; what is seen of the device is told to the visit."""
-        ready, visit, work = self.ready[name], self.setting.visit, self.setting.work
+    def check_rate(self, name: str, call_s: float) -> None:
+        """End the case if its time is impossible for the work; record the device's highest rates in the visit."""
+        prepared, visit, work = self.implementations[name], self.context.visit, self.context.work
 
         def again() -> float:
-            with work.context(), compilation.frozen():
-                return ready.timer(ready.call, ready.pace.calls)
+            with work.gradient_mode(), compilation.frozen():
+                return prepared.timer(prepared.call, prepared.pace.calls)
 
         try:
-            judged = ceiling.judge(
-                work.point, work.least_work, call_s, visit.ceiling, again, self.setting.request.beside
+            judgement = ceiling.judge(
+                work.point, work.least_work, call_s, visit.ceiling, again, self.context.request.beside
             )
         except Exception as error:
-            if failure.is_out_of_memory(error):  # then nothing is called impossible
+            if failure.is_out_of_memory(error):  # then the rate can't be checked
                 return
             raise
-        visit.ceiling = judged.best
-        visit.outcomes[name].found |= {
+        visit.ceiling = judgement.best
+        visit.outcomes[name].metrics |= {
             "flops": work.least_work.flops,
             "least_bytes": work.least_work.least_bytes,
-            roofline.CEILING_FLOPS: judged.best.flops_per_s,
-            roofline.CEILING_BYTES: judged.best.bytes_per_s,
+            roofline.CEILING_FLOPS: judgement.best.flops_per_s,
+            roofline.CEILING_BYTES: judgement.best.bytes_per_s,
         }
-        visit.outcomes[name].detail = judged.doubt
-        if judged.objection:
-            visit.outcomes[name].end("error", judged.objection)
+        visit.outcomes[name].detail = judgement.doubt
+        if judgement.objection:
+            visit.outcomes[name].end("error", judgement.objection)

@@ -1,4 +1,4 @@
-"""The worker process: imports torch once, then answers requests for as long as its parent wants."""
+"""The worker process: it imports torch once, then serves requests until its parent closes the pipe."""
 
 import contextlib
 import dataclasses
@@ -11,28 +11,28 @@ from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
-from bench.sampling.rounds import Limits, Reading
+from bench.sampling.rounds import Limits, Sample
 from bench.store.roofline import Roof
 
 _SEAT = Seat()
-"""This process's part in a duel with another."""
+"""The prepared implementation of this process in a paired A/B run."""
 
 
 def _check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-    """Say what torch knows of the machine, and which of the implementations that were named can't be imported."""
-    objections = []
+    """Reply with torch's facts about the machine, and a line for each implementation that can't be imported."""
+    mistakes = []
     for name in request["implementations"]:
         try:
             adapters.resolve(name)
         except impls.Unresolved as error:
-            objections.append(str(error))
-    return {"objections": objections, "facts": facts.torch_facts()}
+            mistakes.append(str(error))
+    return {"mistakes": mistakes, "facts": facts.torch_facts()}
 
 
 def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Use the compiler for the first time, if an implementation will; a trouble is told by the case that has it.
+    """Use the compiler for the first time if an implementation compiles; errors are left to the cases that have them.
 
-    A user's own module is not imported here: what its import does is the trouble of its case alone.
+    A user's own module is not imported here, so that an error of its import ends only its own case.
     """
     channel.announce("", "toolchain")
     with contextlib.suppress(Exception):
@@ -45,33 +45,33 @@ def _warm(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
 
 
 def _visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    made = visit.make(_asked(request), channel.announce)
-    heap.give_back()  # to other workers, which take their turn
-    return dataclasses.asdict(made)
+    outcomes = visit.make(_visit_request(request), channel.announce)
+    heap.give_back()  # other workers measure next and may need the memory
+    return dataclasses.asdict(outcomes)
 
 
 def _prepare(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Prepare one implementation, and hold it ready for its turns."""
-    outcome = _SEAT.prepare(_asked(request), channel.announce, request["core"])
+    """Prepare one implementation, and keep it for its samples."""
+    outcome = _SEAT.prepare(_visit_request(request), channel.announce, request["core"])
     return dataclasses.asdict(outcome)
 
 
-def _slot(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-    """Take one turn; the answer is its reading, or how the case has ended."""
-    taken = _SEAT.slot()
-    if isinstance(taken, Reading):
-        return {"status": "ok", "reading": taken._asdict()}
-    return dataclasses.asdict(taken)
+def _sample(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    """Take one sample; reply with it, or with the outcome if the case has ended."""
+    result = _SEAT.sample()
+    if isinstance(result, Sample):
+        return {"status": "ok", "sample": result._asdict()}
+    return dataclasses.asdict(result)
 
 
 def _finish(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-    """End the turns of the implementation that was prepared."""
-    made = _SEAT.finish()
-    heap.give_back()  # to other workers, which take their turn
-    return dataclasses.asdict(made)
+    """End the rounds of the prepared implementation."""
+    outcomes = _SEAT.finish()
+    heap.give_back()  # other workers measure next and may need the memory
+    return dataclasses.asdict(outcomes)
 
 
-def _asked(request: dict[str, Any]) -> visit.Request:
+def _visit_request(request: dict[str, Any]) -> visit.Request:
     return visit.Request(
         point=Point(**request["point"]),
         implementations=tuple(request["implementations"]),
@@ -85,7 +85,7 @@ def _asked(request: dict[str, Any]) -> visit.Request:
 
 
 def _memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Say what peak the operating system sees in a call of one case."""
+    """Reply with the peak memory of one call of a case, as the operating system sees it."""
     channel.announce(request["implementation"], "memory")
     case = Case(Point(**request["point"]), request["implementation"])
     return {"peak_bytes": system_memory.of_case(case)}
@@ -99,7 +99,7 @@ if __name__ == "__main__":
             "visit": _visit,
             "memory": _memory,
             "prepare": _prepare,
-            "slot": _slot,
+            "sample": _sample,
             "finish": _finish,
         }
     )

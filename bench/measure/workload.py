@@ -1,4 +1,4 @@
-"""From a point to tensors: the reference layer, its input, and one call of an implementation."""
+"""The tensors of a point: the reference layer, its inputs, and one call of an implementation."""
 
 import copy
 import dataclasses
@@ -22,27 +22,27 @@ from impls.contract import NO_MASK
 from impls.layers import construct, statement
 
 SEED = 20_200_914
-"""What weights and inputs are drawn from if nobody says another one: profiles and looks at memory see the same."""
+"""The default seed of weights and inputs: profiles and memory measurements use the same values."""
 
 TURNS = 3
-"""An implementation has so many inputs, which take turns from call to call."""
+"""The number of inputs of an implementation, which alternate from call to call."""
 
 SHIFTS = 4096
-"""So many other inputs can be cut out of the values that were drawn, each shifted by one value more."""
+"""The number of other inputs that can be cut out of the random values, each shifted by one more value."""
 
 GAMMA = 0.5
-"""What the residual of `conv` is weighted with: at its initial 0 the layer returns its input, and any kernel passes."""
+"""The weight of the residual of `conv`: at its initial 0 the layer returns its input, and any kernel would pass."""
 
 INPUTS = "normal(0, 1)"
-"""The distribution that inputs and output gradients are drawn from."""
+"""The distribution of inputs and output gradients."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What every implementation of a point is given.
+    """The layer and the values that all implementations of a point use.
 
-    `layer` holds the weights, `values` what inputs are cut out of, `direction` is the gradient of the output,
-    all drawn from `seed`, on the point's device in the point's dtype.
+    `layer` has the weights, inputs are cut out of `values`, `direction` is the gradient of the output: all random from
+    `seed`, on the point's device in the point's dtype.
     `flops` are the operations of a call, None if they are unknown.
     """
 
@@ -56,13 +56,13 @@ class Workload:
 
     @property
     def least_work(self) -> Work:
-        """What a call must do at least: its operations, and input, weights and output moved once."""
+        """The least work of a call: its operations, and input, weights and output moved once."""
         tensors = [self.x, self.direction, *self.layer.parameters()]
         return Work(self.flops, sum(tensor.nbytes for tensor in tensors))
 
     @property
     def x(self) -> Tensor:
-        """The first of the inputs."""
+        """The first input."""
         return self.input(0)
 
     def input(self, shift: int) -> Tensor:
@@ -74,13 +74,13 @@ class Workload:
         """Whether the point's mode builds a graph."""
         return self.point.mode != "inference"
 
-    def context(self) -> AbstractContextManager[object]:
+    def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""
         return torch.enable_grad() if self.with_gradients else torch.inference_mode()
 
 
 class Inputs:
-    """The inputs of one implementation: tensors of its own that take turns from call to call.
+    """The inputs of one implementation: its own tensors, which alternate from call to call.
 
     `next()` returns the input of the next call.
     """
@@ -93,49 +93,49 @@ class Inputs:
         self.next: Callable[[], Tensor] = cycle(self._tensors).__next__
 
     def renew(self, calls: int) -> None:
-        """Write other values into the inputs of the next so many calls, which are in a random order."""
-        places = self._rng.sample(range(TURNS), min(calls, TURNS))
-        for place in places:
-            self._write(place, self._rng.randint(1, SHIFTS))
-        self.next = cycle([self._tensors[place] for place in places]).__next__
+        """Write other values into the inputs of the next `calls` calls, and put them into a random order."""
+        order = self._rng.sample(range(TURNS), min(calls, TURNS))
+        for index in order:
+            self._write(index, self._rng.randint(1, SHIFTS))
+        self.next = cycle([self._tensors[index] for index in order]).__next__
 
     def holding(self, shift: int) -> Tensor:
         """Return one of the inputs, with the values of that shift."""
-        place = self._rng.randrange(TURNS)
-        self._write(place, shift)
-        return self._tensors[place]
+        index = self._rng.randrange(TURNS)
+        self._write(index, shift)
+        return self._tensors[index]
 
     def are_edited(self) -> bool:
-        """Return whether one of them holds other values than were written."""
+        """Return whether an input has other values than were written into it."""
         pairs = zip(self._tensors, self._shifts, strict=True)
         return not all(torch.equal(tensor.detach(), self._workload.input(shift)) for tensor, shift in pairs)
 
-    def _write(self, place: int, shift: int) -> None:
-        self._shifts[place] = shift
+    def _write(self, index: int, shift: int) -> None:
+        self._shifts[index] = shift
         with torch.no_grad():
-            self._tensors[place].copy_(self._workload.input(shift))
+            self._tensors[index].copy_(self._workload.input(shift))
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One implementation of a point with its own copy of the weights, so that none can disturb another."""
+    """One implementation of a point with its own copy of the weights, so that it can't disturb another."""
 
     layer: nn.Module
     function: impls.Implementation
 
 
 def set_up(point: Point) -> None:
-    """Give this process the point's threads, and on a GPU the point's device as the current one."""
+    """Set the number of threads of this process to the point's, and on a GPU the current device."""
     torch.set_num_threads(point.threads)
     if point.device != "cpu":
         torch.cuda.set_device(torch.device(point.device).index or 0)
 
 
 def make(point: Point, seed: int = SEED) -> Workload:
-    """Return the workload of a point; its values depend on the seed and the shape alone.
+    """Return the workload of a point; its values depend only on the seed and the shape.
 
-    Raises `impls.Unresolved` if a layer of the user's own can't be imported or breaks the contract, `impls.Unsupported`
-    if it doesn't take the point's mask.
+    Raises `impls.Unresolved` if a user's own layer can't be imported or breaks the contract, `impls.Unsupported` if it
+    doesn't take the point's mask.
     """
     dtype = getattr(torch, point.dtype)
     with torch.random.fork_rng(devices=[]):
@@ -157,16 +157,16 @@ def make(point: Point, seed: int = SEED) -> Workload:
 
 
 def subject(workload: Workload, implementation: str) -> Subject:
-    """Return an implementation, built on its own copy of the weights; preparing it runs nothing.
+    """Return an implementation, built on its own copy of the weights; nothing is computed.
 
-    Raises `impls.Unsupported` where the implementation can't express the layer.
+    Raises `impls.Unsupported` if the implementation can't express the layer.
     """
     layer = copy.deepcopy(workload.layer)
     return Subject(layer, impls.build(layer, implementation))
 
 
 def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> Callable[[], object]:
-    """Return one call of the implementation in the point's mode, to be run in the workload's context.
+    """Return one call of the implementation in the point's mode; it must run in the workload's gradient mode.
 
     A training step computes the gradients of x and of every weight from a fresh graph.
     """
@@ -184,18 +184,20 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
 
 def _layer(point: Point) -> nn.Module:
     columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
-    asked = [each.name for each in columns if each.changes_function and not each.goes_without_saying(point)]
-    layer = construct(layers.module_of(point.layer), dataclasses.asdict(point), asked)
+    required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
+    layer = construct(layers.module_of(point.layer), dataclasses.asdict(point), required)
     if isinstance(layer, impls.ConvSelfAttention):
         nn.init.constant_(layer.gamma, GAMMA)
     return layer
 
 
 def _input_shape(point: Point, layer: nn.Module) -> tuple[int, ...]:
-    """Return the shape that the layer states, or else that of tokens, or of images if a layer of ours takes those."""
+    """Return the shape of the layer's input: the stated one, or that of tokens, or of images for our image layers."""
     if layers.is_own(point.layer):
-        stated = statement(point.layer, layer, "input_shape")
-        return _checked_shape(point, stated(point)) if stated else (point.batch, point.num_tokens, point.token_len)
+        input_shape = statement(point.layer, layer, "input_shape")
+        if input_shape:
+            return _checked_shape(point, input_shape(point))
+        return point.batch, point.num_tokens, point.token_len
     if point.image_size is None:
         return point.batch, point.num_tokens, point.token_len
     return point.batch, _image_channels(point), point.image_size, point.image_size
@@ -216,24 +218,24 @@ def _image_channels(point: Point) -> int:
 
 
 def _traced(point: Point, layer: nn.Module, x: Tensor) -> tuple[torch.Size, int | None]:
-    """Return the shape of the layer's output and the operations of a call, as far as they are known."""
+    """Return the shape of the layer's output and the operations of a call, None if they are unknown."""
     if not layers.is_own(point.layer):
         output: Tensor = copy.deepcopy(layer).to("meta")(x.to("meta"))
         return output.shape, layers.flops(point)
     try:
-        made, counted = _counted(point, copy.deepcopy(layer).to("meta"), x.to("meta"))
-    except Exception:  # a layer may do what only tensors with values can
-        made, counted = _tried(point, layer, x)
-    if type(made) is not Tensor or made.shape[:1] != (point.batch,):
-        got = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
+        result, counted = _counted(point, copy.deepcopy(layer).to("meta"), x.to("meta"))
+    except Exception:  # a layer may need tensors with values
+        result, counted = _counted_with_values(point, layer, x)
+    if type(result) is not Tensor or result.shape[:1] != (point.batch,):
+        got = list(result.shape) if isinstance(result, Tensor) else type(result).__name__
         raise impls.Unresolved(
             f"layer {point.layer!r} must return a tensor whose first dimension is the batch {point.batch}, got {got}"
         )
-    stated = statement(point.layer, layer, "flops")
-    return made.shape, stated(point) if stated else counted
+    flops = statement(point.layer, layer, "flops")
+    return result.shape, flops(point) if flops else counted
 
 
-def _tried(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:
+def _counted_with_values(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:
     try:
         return _counted(point, copy.deepcopy(layer), x)
     except Exception as error:
@@ -247,7 +249,7 @@ def _tried(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:
 def _counted(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:
     """Return a layer's output, and the operations that torch counts in a call of the point's mode.
 
-    A masked layer may compute scores that nobody needs, so there the count is no measure of the work.
+    The count of a masked layer is None: it may compute scores that the mask removes, so the work is unknown.
     """
     with FlopCounterMode(display=False) as counter, torch.enable_grad():
         output = layer(x.detach().requires_grad_(point.mode == "train"))

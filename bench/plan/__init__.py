@@ -1,1 +1,1 @@
-"""What is to be measured: points, cases, grids and sweep files."""
+"""The plan of a run: points, cases, grids and sweep files."""

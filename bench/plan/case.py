@@ -1,4 +1,4 @@
-"""A point, and a case: the point with an implementation."""
+"""Points and cases; a case is a point with an implementation."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -18,15 +18,15 @@ def _usual_timing(point: "Point") -> str:
 
 
 def default_timing(device: str) -> str:
-    """Return how calls on a device are timed unless a sweep says otherwise."""
+    """Return the timing mode of a device if a sweep gives none."""
     return "host" if device == "cpu" else "device-cold"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """Everything that is fixed while implementations are compared with each other; each field is a column.
+    """The conditions under which implementations are compared; each field is a column.
 
-    What has no place in a layer is None.
+    A column that a layer doesn't use is None.
     """
 
     layer: str = column(
@@ -85,7 +85,7 @@ class Point:
         short="w{}",
         words="",
         usual=lambda point: point.channels,
-        said_with="channels",
+        described_with="channels",
         option="shape",
         default=DERIVED,
     )
@@ -187,23 +187,23 @@ class Point:
 
     @property
     def name(self) -> str:
-        """The point in one word, unique among points and safe in a file name."""
+        """A name that is unique among points and safe in a file name."""
         return self.short_name()
 
     def short_name(self, without: Collection[str] = ()) -> str:
-        """Return the point in one word for a file name, without some of its columns."""
-        named = [column for column in COLUMNS.values() if column.name not in without]
-        # the device is always named, and what decides where and how a call runs stands at the end
+        """Return a name that is safe in a file name, without some of the columns."""
+        columns = [column for column in COLUMNS.values() if column.name not in without]
+        # the device is always part of the name
         parts = [
             column.shortened(getattr(self, column.name))
-            for column in named
-            if column.name == "device" or not column.goes_without_saying(self)
+            for column in columns
+            if column.name == "device" or not column.is_usual(self)
         ]
         return "-".join(parts)
 
 
 COLUMNS: Mapping[str, Column] = columns_of(Point)
-"""The columns of a point by name, in the order in which they stand in results.csv."""
+"""The columns of a point by name, in the order of results.csv."""
 
 POINT_COLUMNS = tuple(COLUMNS)
 CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
@@ -211,28 +211,28 @@ CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
 
 @dataclass(frozen=True)
 class Case:
-    """A point and one way to compute it: one row of the results."""
+    """A point and an implementation: one row of the results."""
 
     point: Point
     implementation: str
 
     @property
     def name(self) -> str:
-        """The case in one word, unique among cases."""
+        """A name that is unique among cases."""
         return f"{self.point.name}-{self.implementation}"
 
     def columns(self) -> dict[str, Any]:
-        """Return the case as the columns of its row, in the order of CASE_COLUMNS."""
+        """Return the case as columns, in the order of CASE_COLUMNS."""
         point = dataclasses.asdict(self.point)
         layer = point.pop("layer")
         return {"layer": layer, "implementation": self.implementation, **point}
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Self:
-        """Return the case that stands in a row; other columns are passed over.
+        """Return the case of a row; other columns are ignored.
 
-        A column that was not there when the row was written has the value that it had without being said.
-        Raises KeyError for a missing column that has no such value.
+        A column that is newer than the row gets its `absent` value.
+        Raises KeyError for a missing column without such a value.
         """
         values = {name: _value(column, columns) for name, column in COLUMNS.items()}
         return cls(Point(**values), columns["implementation"])

@@ -1,8 +1,8 @@
-"""What a column of a point is: its kind, its values, how it reads in a file name and in words.
+"""The definition of a column of a point: its kind, its values, its form in file names and in descriptions.
 
 The columns themselves are the fields of `bench.plan.case.Point`, each declared there once. From them follow the checks
-of sweep files, the options of the command line, the types in results.csv, file names, words, and the table of columns
-in the documentation.
+of sweep files, the options of the command line, the types in results.csv, file names, descriptions of points, and the
+table of columns in the documentation.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ Values = Mapping[str, Any]
 
 
 class Kind(Enum):
-    """The kind of a column's values, with the rule that a value must keep."""
+    """The kind of a column's values; the text is the rule that users see."""
 
     TEXT = "text"
     COUNT = "a whole number of at least 1"
@@ -27,28 +27,29 @@ class Kind(Enum):
     TRUTH = "true or false"
 
 
-class _Nothing(Enum):
+class _NoValue(Enum):
     REQUIRED = "a sweep or the machine must give it"
-    DERIVED = "it follows from other columns, or the layer has no place for it"
+    DERIVED = "it follows from other columns, or the layer does not use it"
 
 
-REQUIRED, DERIVED = _Nothing.REQUIRED, _Nothing.DERIVED
-"""What stands in the place of a value that there isn't."""
+REQUIRED, DERIVED = _NoValue.REQUIRED, _NoValue.DERIVED
+"""Markers in place of a default value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """One column of a point.
 
-    `meaning` says what the value is, in one line; `choices` maps each value that is allowed to its meaning.
-    `default` is the value if a sweep gives none, or REQUIRED, or DERIVED. `absent` is the value of results that were
-    measured before the column was there, REQUIRED if it has always been there.
+    `meaning` explains the value in one line; `choices` maps each allowed value to its meaning.
+    `default` is the value if a sweep gives none, or REQUIRED, or DERIVED. `absent` is the value in results that are
+    older than the column, REQUIRED if the column has always existed.
     `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
-    `usual` is a value, or a function from a point to it, that goes without saying in both.
-    `said_with` names the column whose words hold this one too.
-    `changes_function` is true if a layer that doesn't take the column computes another function than was asked for;
-    then it is unsupported unless the value is usual.
-    `option` is the group of the command line's options that has one of this name: shape, execution, or empty.
+    `usual` is a value, or a function from a point to it, that both leave out.
+    `described_with` names the column whose `words` include this one.
+    `changes_function` is true if a layer without the column computes another function than the point means;
+    such a layer is unsupported unless the value is usual.
+    `option` is the group of the command-line option of this name: shape, execution, or empty if there is no option.
+    `is_ok` is an additional check of a value, and `rule` the text that users see if it fails.
     """
 
     name: str = ""
@@ -60,14 +61,14 @@ class Column:
     short: str | Callable[[Any], str] = "{}"
     words: str | Callable[[Any], str] = "{}"
     usual: Any = REQUIRED
-    said_with: str = ""
+    described_with: str = ""
     changes_function: bool = False
     option: str = ""
     is_ok: Callable[[Any], bool] = lambda _value: True
     rule: str = ""
 
     def check(self, value: object) -> None:
-        """Raise WrongRequest with the rule and the value if the value is none of this column's."""
+        """Raise WrongRequest with the rule and the value if the column can't have this value."""
         is_of_kind = _is_of_kind(self.kind, value)
         if self.choices and not (is_of_kind and value in self.choices):
             expected = ", ".join(self.choices)
@@ -75,17 +76,17 @@ class Column:
         if not is_of_kind or not self.is_ok(value):
             raise WrongRequest(f"{self.name} = {value!r} must be {self.rule or self.kind.value}")
 
-    def goes_without_saying(self, point: Any) -> bool:
-        """Return whether a point's value is the usual one, or has no place in the layer."""
+    def is_usual(self, point: Any) -> bool:
+        """Return whether a point's value is the usual one, or None because the layer doesn't use the column."""
         value = getattr(point, self.name)
         return value is None or value == (self.usual(point) if callable(self.usual) else self.usual)
 
     def shortened(self, value: Any) -> str:
-        """Return a value as it stands in a file name."""
+        """Return a value's form in a file name."""
         return self.short.format(value) if isinstance(self.short, str) else self.short(value)
 
-    def said(self, value: Any) -> str:
-        """Return a value as it is said to people; empty if it has no place in the layer."""
+    def described(self, value: Any) -> str:
+        """Return a value's description for people; empty if the layer doesn't use the column."""
         if value is None and isinstance(self.words, str):
             return ""
         return self.words.format(value) if isinstance(self.words, str) else self.words(value)
@@ -94,7 +95,7 @@ class Column:
 def column(**facts: Any) -> Any:
     """Return a dataclass field that declares a column; its name is that of the field.
 
-    The field has a default if results from before the column was there have a value.
+    The field has a default if the column has an `absent` value.
     """
     declared = Column(**facts)
     if declared.absent is REQUIRED:
@@ -103,7 +104,7 @@ def column(**facts: Any) -> Any:
 
 
 def columns_of(point_type: type) -> dict[str, Column]:
-    """Return the columns that a dataclass declares, by name and in order."""
+    """Return the columns that a dataclass declares by name, in order."""
     return {
         field.name: dataclasses.replace(field.metadata["column"], name=field.name)
         for field in dataclasses.fields(point_type)

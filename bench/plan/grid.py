@@ -1,4 +1,4 @@
-"""From the values of a grid to points: products, defaults, and the rules that a point must keep."""
+"""Make points from the values of a grid: products, defaults, and the rules for a point."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -12,12 +12,12 @@ from bench.plan.layers import LAYERS, complete, is_layer
 from bench.plan.ranges import is_range, numbers
 
 Values = Mapping[str, Any]
-"""A value or a list of values per column of a point; a whole number may be a range, as `"128:2048:128"`."""
+"""A value or a list of values for each column of a point; whole numbers may be a range such as `"128:2048:128"`."""
 
 DEFAULTS: Values = {
     name: column.default for name, column in COLUMNS.items() if column.default not in (REQUIRED, DERIVED)
 }
-"""The values of columns that a sweep leaves out."""
+"""The values of columns that a sweep doesn't give."""
 
 
 def expand(values: Values) -> Iterator[Point]:
@@ -39,7 +39,7 @@ def expand(values: Values) -> Iterator[Point]:
 
 
 def mistakes_in(values: Values) -> list[str]:
-    """Return a line for each mistake in the values of columns, each column looked at by itself."""
+    """Return a line for each mistake in the values, each column checked by itself."""
     unknown = [key for key in values if key not in POINT_COLUMNS]
     mistakes = [unknown_names("key", unknown, (*POINT_COLUMNS, "model"))] if unknown else []
     for key in (key for key in values if key in POINT_COLUMNS):
@@ -58,7 +58,7 @@ def _point(values: dict[str, Any]) -> Point:
 
 
 def _listed(key: str, value: object) -> list[Any]:
-    """Return the values of a column as a list, ranges of whole numbers spelled out."""
+    """Return the values of a column as a list, with ranges of whole numbers expanded."""
     listed = value if isinstance(value, list) else [value]
     if COLUMNS[key].kind is not Kind.COUNT:
         return listed

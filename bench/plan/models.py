@@ -1,4 +1,4 @@
-"""The shapes of models that people use, as a shorthand: `model = "vit_b_16_384"` or `--model`."""
+"""The shapes of well-known models, for `model = "vit_b_16_384"` in a sweep file and `--model`."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ def _vit(num_tokens: int, channels: int, num_heads: int) -> dict[str, Any]:
     return {
         "layer": "vit",
         "num_tokens": num_tokens,
-        "channels": channels,  # and so token_len, even where an option replaces them
+        "channels": channels,  # token_len follows from them, even if an option replaces them
         "num_heads": num_heads,
         "qkv_bias": True,
     }
@@ -37,7 +37,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "t2t_stage_1": _t2t(3136, 147),
     "t2t_stage_2": _t2t(784, 576),
 }
-"""Name, patch and image side of a model; of ViTs the class token counts, of T2T-ViT's two stages there is none yet.
+"""The columns of each model. A name has the patch and the image side. A ViT's tokens include the class token, which
+T2T-ViT's two stages don't have yet.
 
 Sources: Dosovitskiy et al. 2020 (arXiv 2010.11929), Touvron et al. 2020 (arXiv 2012.12877),
 Yuan et al. 2021 (arXiv 2101.11986). A test holds the ViTs against timm's own constructors.
@@ -45,13 +46,13 @@ Yuan et al. 2021 (arXiv 2101.11986). A test holds the ViTs against timm's own co
 
 
 COLUMNS = frozenset(column for model in MODELS.values() for column in model)
-"""The columns that a model can give."""
+"""The columns that a model gives."""
 
 
-def spelled_out(grid: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a grid's values, once for each model that it names, with the model's values in its place.
+def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a grid's values once for each model that it names, with the model replaced by its values.
 
-    Raises WrongRequest for an unknown model, and for a value that the grid and the model both give.
+    Raises WrongRequest for an unknown model, and for a value of the grid that contradicts the model's.
     """
     if "model" not in grid:
         return [grid]
@@ -59,9 +60,9 @@ def spelled_out(grid: dict[str, Any]) -> list[dict[str, Any]]:
     if not names:
         raise WrongRequest("model = [] must hold at least one value")
     rest = {key: value for key, value in grid.items() if key != "model"}
-    strangers = [name for name in names if not isinstance(name, str) or name not in MODELS]
-    if strangers:
-        raise WrongRequest(unknown_names("model", strangers, MODELS))
+    unknown = [name for name in names if not isinstance(name, str) or name not in MODELS]
+    if unknown:
+        raise WrongRequest(unknown_names("model", unknown, MODELS))
     return [{**_shape(name, rest), **rest} for name in names]
 
 

@@ -1,4 +1,4 @@
-"""The names that a plan may use, each with its meaning."""
+"""The names of layers and implementations, each with its meaning."""
 
 from importlib.metadata import entry_points
 
@@ -12,7 +12,7 @@ IMPLEMENTATIONS = {name: entry.meaning for name, entry in catalogue.IMPLEMENTATI
 
 
 def is_implementation(name: str) -> bool:
-    """Return whether a name can stand for an implementation; `module:attribute` is judged when it is imported."""
+    """Return whether a name may be an implementation; `module:attribute` is checked later, at its import."""
     try:
         base = parse(name).base
     except ValueError:
@@ -24,7 +24,7 @@ def is_implementation(name: str) -> bool:
 
 
 def known_names() -> tuple[str, ...]:
-    """Return the implementations that have a name: the suite's own, and those that installed packages bring."""
+    """Return the names of implementations: the suite's own, and those of installed packages."""
     installed = (entry.name for entry in entry_points(group=catalogue.ENTRY_POINT_GROUP))
     return tuple(dict.fromkeys((*IMPLEMENTATIONS, *installed)))
 

@@ -1,4 +1,4 @@
-"""A user's own implementation or layer, `module:attribute`: looked for before anything starts, without importing it."""
+"""Checks of a user's own implementation or layer, `module:attribute`, before anything starts and without an import."""
 
 import ast
 import importlib
@@ -12,22 +12,22 @@ from bench.plan.errors import WrongRequest, suggestion
 from impls.name import parse
 
 ATTEND_PARAMETERS = 3
-"""A function that asks for so many values can't be an adapter, which takes the layer alone."""
+"""A function with at least this many required parameters can't be an adapter, which takes only the layer."""
 
 USUAL_ATTRIBUTES = {"implementation": "adapt", "layer": "MyAttention"}
-"""What a refusal proposes if a name has no attribute."""
+"""The attribute that an error line proposes if a name has none."""
 
-UNTOLD = {"exec", "eval", "globals", "locals", "setattr", "vars"}
+DYNAMIC = {"exec", "eval", "globals", "locals", "setattr", "vars"}
 """A module that uses one of these may have names that its source doesn't show."""
 
 
 def search_path() -> list[str]:
-    """Return the folders in which a worker process will look for modules."""
+    """Return the folders in which a worker process looks for modules."""
     return list(dict.fromkeys(entry or str(Path.cwd()) for entry in ("", *sys.path)))
 
 
 def misspelled(name: str, kind: str = "implementation") -> str:
-    """Return the line that refuses a file's name in place of `module:attribute`, empty if the name isn't one."""
+    """Return the error line for a file name or dotted name in place of `module:attribute`, empty if it is neither."""
     module, colon, attribute = name.partition(":")
     if colon:
         right, is_wrong = _dotted(module), bool(attribute) and _dotted(module) not in ("", module)
@@ -46,24 +46,24 @@ def misspelled(name: str, kind: str = "implementation") -> str:
 
 
 def check(names: Iterable[str]) -> None:
-    """Raise WrongRequest, with a line for each, if a user's implementations can't be where a worker will look."""
+    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's implementations."""
     path = search_path()
     bases = [parse(name).base for name in names]
-    if mistakes := [line for name in bases if ":" in name and (line := objection(name, path))]:
+    if mistakes := [line for name in bases if ":" in name and (line := mistake(name, path))]:
         raise WrongRequest("\n".join(mistakes))
 
 
 def check_layers(names: Iterable[str]) -> None:
-    """Raise WrongRequest, with a line for each, if a user's layers can't be where a worker will look."""
+    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's layers."""
     path = search_path()
-    if mistakes := [line for name in names if ":" in name and (line := objection(name, path, "layer"))]:
+    if mistakes := [line for name in names if ":" in name and (line := mistake(name, path, "layer"))]:
         raise WrongRequest("\n".join(mistakes))
 
 
-def objection(name: str, path: Sequence[str], kind: str = "implementation") -> str:
-    """Return why `module:attribute` can't be an implementation or layer, in one line; empty if it may be one.
+def mistake(name: str, path: Sequence[str], kind: str = "implementation") -> str:
+    """Return, in one line, why `module:attribute` can't be an implementation or layer; empty if it may be one.
 
-    The module is looked for in the folders of `path` and read, never run: what a source can't tell is not judged.
+    The module's source is searched in the folders of `path` and read, never run.
     """
     module, _, attribute = name.partition(":")
     importlib.invalidate_caches()
@@ -81,13 +81,13 @@ def objection(name: str, path: Sequence[str], kind: str = "implementation") -> s
     names = _names(tree)
     if names is not None and first not in names:
         known = sorted(name for name in names if not name.startswith("_"))
-        said = f"it has {', '.join(known)}" if known else "it has no names"
-        return f"{kind} {name!r}: {module} has no {first}; {said}{suggestion(first, known)}"
+        content = f"it has {', '.join(known)}" if known else "it has no names"
+        return f"{kind} {name!r}: {module} has no {first}; {content}{suggestion(first, known)}"
     return _raw_attend(module, attribute, tree) if kind == "implementation" else ""
 
 
 def _dotted(module: str) -> str:
-    """Return the name by which Python imports a file that was named by its path."""
+    """Return the name under which Python imports a file that is given by its path."""
     if not ("/" in module or module.endswith(".py")):
         return module
     path = Path(module.removesuffix(".py"))
@@ -99,7 +99,7 @@ def _is_elsewhere(path: str) -> bool:
 
 
 def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
-    """Return where a module lies, None if nowhere; packages are entered without being imported."""
+    """Return a module's spec, None if there is no such module; parent packages are searched without an import."""
     first, *rest = module.split(".")
     spec = PathFinder.find_spec(first, path) or _elsewhere(first)
     for name in rest:
@@ -110,7 +110,7 @@ def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
 
 
 def _elsewhere(name: str) -> ModuleSpec | None:
-    """Return a module that isn't found by folders: one that is built in, or that an editable install knows."""
+    """Return the spec of a module that is in no folder of the path: a built-in one, or one of an editable install."""
     try:
         return importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -122,7 +122,7 @@ def _modules_here() -> list[str]:
 
 
 def _source(spec: ModuleSpec) -> ast.Module | None:
-    """Return a module's source as a tree, None if it has none or can't be read as Python."""
+    """Return the syntax tree of a module's source, None if it has none or it can't be parsed."""
     if not spec.origin or not spec.origin.endswith(".py"):
         return None
     try:
@@ -150,13 +150,13 @@ def _names(tree: ast.Module) -> set[str] | None:
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             names |= {*node.names}
-        if isinstance(node, ast.Name) and node.id in UNTOLD:
+        if isinstance(node, ast.Name) and node.id in DYNAMIC:
             return None
     return None if {"*", "__getattr__"} & names else names
 
 
 def _top_level(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes below one, without the insides of functions and classes."""
+    """Yield the descendants of a node, except those inside functions and classes."""
     for child in ast.iter_child_nodes(node):
         yield child
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
@@ -164,7 +164,7 @@ def _top_level(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _raw_attend(module: str, attribute: str, tree: ast.Module) -> str:
-    """Return the line that says how to wrap a core that was named in place of an adapter, empty if it isn't one."""
+    """Return the error line for an attend in place of an adapter, which says how to wrap it; empty if it isn't one."""
     bound = [node for node in tree.body if attribute in (_names(ast.Module([node], [])) or {attribute})]
     last = bound[-1] if bound else None  # `core = with_attend(core)` gives the name to an adapter
     if not isinstance(last, ast.FunctionDef) or last.name != attribute or last.decorator_list:
@@ -173,20 +173,20 @@ def _raw_attend(module: str, attribute: str, tree: ast.Module) -> str:
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if required < ATTEND_PARAMETERS:
         return ""
-    made = _wrapped(attribute, tree)
-    way = (
-        f"name {module}:{made}, which wraps it"
-        if made
+    adapter = _adapter_of(attribute, tree)
+    remedy = (
+        f"name {module}:{adapter}, which wraps it"
+        if adapter
         else (f"wrap it in {module}, adapt = with_attend({attribute}), and name {module}:adapt")
     )
-    return f"implementation '{module}:{attribute}' is an attend, and an implementation takes the layer; {way}"
+    return f"implementation '{module}:{attribute}' is an attend, and an implementation takes the layer; {remedy}"
 
 
-def _wrapped(attend: str, tree: ast.Module) -> str:
+def _adapter_of(attend: str, tree: ast.Module) -> str:
     """Return the name to which a module assigns `with_attend(attend)`, empty if there is none."""
     for node in tree.body:
         match node:
-            case ast.Assign(targets=[ast.Name(id=made)], value=ast.Call(func=function, args=[ast.Name(id=wrapped)])):
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function, args=[ast.Name(id=wrapped)])):
                 if wrapped == attend and ast.unparse(function).endswith("with_attend"):
-                    return made
+                    return name
     return ""

@@ -1,4 +1,4 @@
-"""Figures that others published, as they stand in sweep files beside the points that they are for."""
+"""Published figures of others, which sweep files hold beside the points."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.errors import WrongRequest, unknown
 
 FIGURES = ("latency_s", "items_per_s", "core_flops_per_s")
-"""What a figure may be: seconds a call, batch items a second, or operations of the attention core a second."""
+"""The kinds of figures: seconds per call, batch items per second, or operations of the attention core per second."""
 
 PARTS = {"layer": "whole layer", "core": "core alone"}
-"""What was measured: all that the layer does, or attention with q, k and v given."""
+"""The measured part: the whole layer, or only attention with q, k and v given."""
 
 TEXTS = ("source", "machine", "called", "implementation")
 KEYS = (*TEXTS, "part", "at", *FIGURES)
@@ -19,9 +19,11 @@ KEYS = (*TEXTS, "part", "at", *FIGURES)
 
 @dataclass(frozen=True)
 class Published:
-    """One figure: where it stands, what it was measured on, what it is called there, and our name for the like.
+    """One published figure.
 
-    `at` holds the columns that a point must have for the figure to be set beside it.
+    `source` is the publication, `machine` the machine that was measured, `called` the implementation's name there,
+    `implementation` the name of the most similar one here. `unit` is one of FIGURES.
+    `at` holds the values that a point's columns must have for a comparison with the figure.
     """
 
     source: str
@@ -34,18 +36,18 @@ class Published:
     at: Mapping[str, Any] = field(hash=False)
 
     def is_for(self, point: Point) -> bool:
-        """Return whether a point has every column that the figure was measured at; any GPU is `cuda`.
+        """Return whether a point has all values of `at`; any GPU is `cuda`.
 
-        A figure that says nothing of a mask was measured without one.
+        A figure without a mask in `at` was measured without one.
         """
         values = {**vars(point), "device": point.device.partition(":")[0]}
         return all(values[name] == value for name, value in {"mask": "none", **self.at}.items())
 
     def latency_s(self, point: Point) -> float:
-        """Return the figure as seconds a call of a point.
+        """Return the figure as seconds per call of a point.
 
-        The core's operations are 4·B·N²·C: two products, a multiply-add counted as two; with a causal mask half of
-        them (arXiv 2307.08691, 4.1).
+        The core has 4·B·N²·C operations: two products, a multiply-add counted as two. A causal mask halves them
+        (arXiv 2307.08691, 4.1).
         """
         if self.unit == "items_per_s":
             return point.batch / self.value
@@ -56,7 +58,7 @@ class Published:
 
 
 def read(entries: object) -> tuple[Published, ...]:
-    """Return the figures of a sweep file; raises WrongRequest for what is none."""
+    """Return the figures of a sweep file; raises WrongRequest if one breaks a rule."""
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise WrongRequest("published must be written as [[published]], one table for each figure")
     return tuple(_read(entry) for entry in entries)
@@ -71,14 +73,14 @@ def _read(entry: dict[str, Any]) -> Published:
             raise WrongRequest(f"published: {key} = {entry.get(key)!r} must be text")
     if entry.get("part") not in PARTS:
         raise WrongRequest(f"published: part = {entry.get('part')!r} must be one of {', '.join(PARTS)}")
-    given = [name for name in FIGURES if name in entry]
-    if len(given) != 1 or not isinstance(entry[given[0]], int | float) or not entry[given[0]] > 0:
+    units = [name for name in FIGURES if name in entry]
+    if len(units) != 1 or not isinstance(entry[units[0]], int | float) or not entry[units[0]] > 0:
         raise WrongRequest(f"published: exactly one of {', '.join(FIGURES)} must be a number above 0")
     return Published(
         **{name: entry[name] for name in TEXTS},
         part=entry["part"],
-        unit=given[0],
-        value=float(entry[given[0]]),
+        unit=units[0],
+        value=float(entry[units[0]]),
         at=_columns(entry.get("at")),
     )
 

@@ -1,4 +1,4 @@
-"""Ranges of whole numbers, as `128:2048:128`: a short way to write a list."""
+"""Ranges of whole numbers such as `128:2048:128`, a short way to write a list."""
 
 from typing import TypeGuard
 
@@ -7,7 +7,7 @@ from bench.plan.errors import WrongRequest
 FORMS = "first:last, first:last:step or first:last:xfactor, as 128:2048:128 or 128:2048:x2"
 
 MOST = 10_000
-"""A range of more numbers than this is taken for a mistake."""
+"""A range of more numbers than this is refused as a mistake."""
 
 
 def is_range(value: object) -> TypeGuard[str]:
@@ -16,9 +16,9 @@ def is_range(value: object) -> TypeGuard[str]:
 
 
 def numbers(text: str) -> list[int]:
-    """Return the numbers of a range: `first:last:step` adds the step, `first:last:xfactor` multiplies.
+    """Return the numbers of a range: `first:last:step` adds the step, `first:last:xfactor` multiplies by the factor.
 
-    The last number belongs to the range if the steps meet it. Without a step it is 1.
+    The last number belongs to the range if the steps reach it exactly. The step is 1 if none is given.
     Raises WrongRequest for a text of another form, and for a range that is empty or too long.
     """
     words = text.strip().split(":")
@@ -41,7 +41,7 @@ def _is_number(word: str) -> bool:
 
 
 def _powers(first: int, last: int, factor: int) -> list[int]:
-    found = [first]
-    while found[-1] * factor <= last:
-        found.append(found[-1] * factor)
-    return found
+    powers = [first]
+    while powers[-1] * factor <= last:
+        powers.append(powers[-1] * factor)
+    return powers

@@ -14,7 +14,7 @@ from bench.plan.errors import WrongRequest, all_of, suggestion, unknown, unknown
 from bench.plan.grid import DEFAULTS, Values, expand, mistakes_in
 from bench.plan.layers import usable
 from bench.plan.models import COLUMNS as MODEL_COLUMNS
-from bench.plan.models import spelled_out
+from bench.plan.models import expand_models
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
@@ -26,13 +26,14 @@ SHIPPED = Path(__file__).parent / "sweeps"
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is spent on a point.
+    """How precisely a point is measured, and how long that may take.
 
-    `target` is the half-width of the 95 % interval of every ratio at which a point is done,
-    `budget_s` the time for a point's rounds over all processes, `timeout_s` the longest silence of one case.
-    A sweep that takes less than `within_s` with these budgets spends the rest on more rounds; None asks for no more.
-    `check_memory` asks the operating system for the peak memory too, in a process of its own.
-    `oversubscribe` lets a point have more threads than there are cores.
+    A point is done if the 95 % interval of every ratio has a half-width of at most `target`.
+    `budget_s` is the time for a point's rounds over all processes, `timeout_s` the longest time without a sign of life
+    of a case. A sweep that takes less than `within_s` with these budgets spends the rest on more rounds; None means no
+    additional rounds.
+    `check_memory` also reads the peak memory from the operating system, in a separate process.
+    `oversubscribe` allows more threads than there are cores.
     """
 
     processes: int = 3
@@ -46,7 +47,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A named set of points and the implementations that are measured at each, with what others published of them."""
+    """A named set of points, the implementations that are measured at each, and the published figures."""
 
     name: str
     points: tuple[Point, ...]
@@ -84,12 +85,12 @@ def load_sweep(
 ) -> Sweep:
     """Return the sweep of a shipped name or of a TOML file.
 
-    `threads` holds if the file says nothing; what else is given replaces what the file says.
+    `threads` is used if the file gives none; the other arguments replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
-    With `product` the overrides are the one grid: columns that they leave out are those of the file's defaults.
-    `path` has the folders in which the modules of a user's implementations must lie, None looks for none.
+    With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
+    `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     The baseline is always among the implementations, because the ratios need it.
-    Raises WrongRequest with a line for each mistake: the key, the value and what was expected, and a user's file.
+    Raises WrongRequest with a line for each mistake: the file if it is a user's, the key, the value, and the rule.
     """
     file = _path(name_or_file)
     given = overrides or {}
@@ -114,10 +115,10 @@ def load_sweep(
 def altered(
     sweep: Sweep, implementations: Sequence[str], effort: Mapping[str, Any], path: Sequence[str] | None = None
 ) -> Sweep:
-    """Return a sweep with other implementations, if any are given, and with the effort that is given.
+    """Return a sweep with its implementations replaced, if any are given, and with some values of its effort replaced.
 
-    `path` has the folders in which the modules of a user's implementations must lie, None looks for none.
-    Raises WrongRequest with the key, the value and what was expected.
+    `path` has the folders that must contain the modules of a user's implementations; None skips this check.
+    Raises WrongRequest with the key, the value and the rule.
     """
     return dataclasses.replace(
         sweep,
@@ -155,42 +156,42 @@ def _points(document: dict[str, Any], machine: Values, overrides: Values, produc
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
         raise WrongRequest("the sweep is empty: it must hold at least one [[grid]]")
-    given = _given(overrides)
+    override_sets = _override_sets(overrides)
     if product:
-        merged = [values for each in given for values in _around(defaults, each)]
+        merged = [values for each in override_sets for values in _with_defaults_by_layer(defaults, each)]
     else:
-        spelled = [each for grid in grids for each in _spelled_out(defaults, grid)]
+        expanded = [each for grid in grids for each in _with_defaults_by_model(defaults, grid)]
         replaced = MODEL_COLUMNS if "model" in overrides else ()
-        kept = [{key: value for key, value in grid.items() if key not in replaced} for grid in spelled]
-        merged = [{**grid, **each} for grid in kept for each in given]
+        reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
+        merged = [{**grid, **each} for grid in reduced for each in override_sets]
     points = [point for values in merged for point in expand({**DEFAULTS, **machine, **values})]
     return tuple(dict.fromkeys(points))
 
 
-def _given(overrides: Values) -> list[dict[str, Any]]:
-    """Return the overrides, once for each model that they name; all their mistakes are told together."""
+def _override_sets(overrides: Values) -> list[dict[str, Any]]:
+    """Return the overrides once for each model that they name; raises one WrongRequest with all their mistakes."""
 
     def check() -> None:
         if mistakes := mistakes_in({key: value for key, value in overrides.items() if key != "model"}):
             raise WrongRequest("\n".join(mistakes))
 
-    spelled, _ = all_of(lambda: spelled_out(dict(overrides)), check)
-    return list(spelled)
+    expanded, _ = all_of(lambda: expand_models(dict(overrides)), check)
+    return list(expanded)
 
 
-def _around(defaults: dict[str, Any], given: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what is given with the defaults that it leaves, once for each layer: those of which it leaves a choice."""
-    layers = {**DEFAULTS, **defaults, **given}["layer"]
+def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the overrides once for each layer, with those defaults that they leave out and that the layer can use."""
+    layers = {**DEFAULTS, **defaults, **overrides}["layer"]
     each: list[str] = layers if isinstance(layers, list) else [layers]
-    return [{**usable(layer, defaults), **given, "layer": layer} for layer in each]
+    return [{**usable(layer, defaults), **overrides, "layer": layer} for layer in each]
 
 
-def _spelled_out(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a grid with the defaults that it leaves, once for each model that it, or else the defaults, name."""
+def _with_defaults_by_model(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a grid with the defaults that it leaves out, once for each model that it, or else the defaults, name."""
     if "model" in defaults and "model" not in grid:
         grid = {"model": defaults["model"], **grid}
     usual = {key: value for key, value in defaults.items() if key != "model"}
-    return [{**usual, **each} for each in spelled_out(grid)]
+    return [{**usual, **each} for each in expand_models(grid)]
 
 
 def _implementations(names: object, baseline: object, path: Sequence[str] | None = None) -> tuple[str, ...]:
@@ -198,16 +199,16 @@ def _implementations(names: object, baseline: object, path: Sequence[str] | None
         raise WrongRequest(f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}")
     if not isinstance(names, list | tuple) or not names:
         raise WrongRequest(f"implementations = {names!r} must be a list of at least one name")
-    asked = [*names, *([] if baseline in names else [baseline])]
-    if mistakes := _mistakes(asked, path):
+    all_names = [*names, *([] if baseline in names else [baseline])]
+    if mistakes := _mistakes(all_names, path):
         raise WrongRequest("\n".join(dict.fromkeys(mistakes)))
     return tuple(dict.fromkeys([*([] if baseline in names else [baseline]), *names]))
 
 
 def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
-    """Return a line for all names that are unknown, and one for each of a user's own that can't be an implementation.
+    """Return a line for all unknown names, and one for each of a user's own names that can't be an implementation.
 
-    Modules are looked for if a path is given.
+    Modules are searched only if a path is given.
     """
     unknown_ones: list[object] = []
     mistakes: list[str] = []
@@ -221,8 +222,8 @@ def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
             mistakes.append(str(error))
             continue
         if ":" in base and is_implementation(name):
-            wrong = own.misspelled(base) or (own.objection(base, path) if path is not None else "")
-            mistakes += [wrong] if wrong else []
+            mistake = own.misspelled(base) or (own.mistake(base, path) if path is not None else "")
+            mistakes += [mistake] if mistake else []
         elif not is_implementation(name):
             misspelled = own.misspelled(base)
             (mistakes if misspelled else unknown_ones).append(misspelled or name)

@@ -1,1 +1,1 @@
-"""One case under torch.profiler."""
+"""Profiles of single cases with torch.profiler."""

@@ -1,4 +1,4 @@
-"""The blocks of memory that one call allocated, each with who allocated it."""
+"""The memory blocks that one call allocated, each with the operator and the stage that allocated it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ NANOSECOND_S = 1e-9
 
 @dataclass(frozen=True)
 class Allocated:
-    """A block, and the place of its allocation among the stages, None outside of all."""
+    """A block and the stage that allocated it; `place` is None if the allocation was outside all stages."""
 
     block: Block
     place: Place | None
@@ -27,24 +27,24 @@ class Allocated:
 def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ...]:
     """Return the blocks of a device's memory in the order of their allocation.
 
-    What was allocated before the call is none of them, and freeing it has no effect.
+    Blocks that were allocated before the call are left out.
     """
     trace_start_ns = profiler.profiler.kineto_results.trace_start_ns()  # type: ignore[union-attr]
     known = {event.id: event for event in call.host}
-    found: list[Allocated] = []
-    living: dict[int, int] = {}
+    blocks: list[Allocated] = []
+    live: dict[int, int] = {}
     for node in allocations(profiler):
         fields = node.extra_fields
         at_s = (node.start_time_ns - trace_start_ns) * NANOSECOND_S - call.whole.time_range.start * MICROSECOND_S
         if fields.device.type != device.partition(":")[0]:
             continue
         if fields.alloc_size > 0:
-            living[fields.ptr] = len(found)
-            found.append(_allocated(fields.alloc_size, at_s, _caller(node, known), call.places))
-        elif fields.ptr in living:
-            index = living.pop(fields.ptr)
-            found[index] = replace(found[index], block=replace(found[index].block, end_s=at_s))
-    return tuple(found)
+            live[fields.ptr] = len(blocks)
+            blocks.append(_allocated(fields.alloc_size, at_s, _caller(node, known), call.places))
+        elif fields.ptr in live:
+            index = live.pop(fields.ptr)
+            blocks[index] = replace(blocks[index], block=replace(blocks[index].block, end_s=at_s))
+    return tuple(blocks)
 
 
 def _allocated(
@@ -56,21 +56,24 @@ def _allocated(
 
 
 def _operator(caller: FunctionEvent | None) -> str:
-    """Return the innermost operator that wanted the memory for itself, not to hand it to the one that called it."""
-    operators = [event for event in _outwards(caller) if not is_label(event)]
-    worked = [event for event in operators if event.name not in METADATA]
-    chosen = worked[:1] or operators[-1:]
-    return name(chosen[0]) if chosen else ""
+    """Return the innermost operator that computes something; one that only allocates for its caller is skipped.
+
+    If all of them only allocate, it is the outermost; empty if no operator called the allocator.
+    """
+    operators = [event for event in _with_parents(caller) if not is_label(event)]
+    computing = [event for event in operators if event.name not in METADATA]
+    owner = computing[:1] or operators[-1:]
+    return name(owner[0]) if owner else ""
 
 
-def _outwards(event: FunctionEvent | None) -> Iterator[FunctionEvent]:
+def _with_parents(event: FunctionEvent | None) -> Iterator[FunctionEvent]:
     while event is not None:
         yield event
         event = event.cpu_parent
 
 
 def _caller(node: Any, known: Mapping[int, FunctionEvent]) -> FunctionEvent | None:
-    """Return the event of the call that the allocator was asked in, None where none of ours was at work."""
+    """Return the innermost event of the call that was running at an allocation, None if there was none."""
     while node.parent is not None:
         node = node.parent
         if node.correlation_id in known:

@@ -1,4 +1,4 @@
-"""Calls of one case, in turns without the profiler and under it."""
+"""Calls of one case, alternately without and with the profiler."""
 
 import resource
 import time
@@ -20,25 +20,25 @@ WARM_CALLS = 3
 """Calls before all others: the first one compiles, the others fill caches."""
 
 PAIRS, LEAST_PAIRS = 15, 3
-"""A case has so many pairs of calls where they are short, and no fewer where they are long."""
+"""The numbers of calm pairs to make: within BUDGET_S, and in any case (if MOST_PAIRS have that many)."""
 
 BUDGET_S = 3.0
-"""After this no further pair begins."""
+"""After this time only LEAST_PAIRS calm pairs are needed."""
 
 MOST_PAIRS = 9
-"""Where calls are long, so many pairs are made to find the least number that are calm."""
+"""After BUDGET_S, the most pairs that are made to get LEAST_PAIRS calm ones."""
 
 SETTLING_CALLS = 4
-"""At most so many calls are made before a timed one, until one faults hardly any page in."""
+"""The most calls that are made before a timed one, until one has at most FEW_FAULTS page faults."""
 
 GROWTH_BYTES = 2**30
-"""What moved leaves its old place behind: after so much growth what is free goes back to the system."""
+"""Free memory is returned to the system after the process has grown by this much: reallocation leaves holes."""
 
 
-def take(call: clock.Call, label: str, device: str, timing: str, folder: Path) -> Capture:
-    """Return pairs of calls, which stand under this label in their traces; the traces go into the folder.
+def capture(call: clock.Call, label: str, device: str, timing: str, folder: Path) -> Capture:
+    """Return pairs of calls; `label` names the call in the traces, which are written into the folder.
 
-    A warm-up holds both kinds of call. Pairs that are not calm are left out unless there is no other.
+    The warm-up makes both kinds of call. Pairs that are not calm are left out, unless all are so.
     """
     timer = clock.timer(device, timing)
     for _ in range(WARM_CALLS):
@@ -46,16 +46,16 @@ def take(call: clock.Call, label: str, device: str, timing: str, folder: Path) -
     _pair(call, label, device, timer, folder / "warm-up.json")
     pairs: list[Pair] = []
     held_bytes, deadline = _resident_bytes(), time.monotonic() + BUDGET_S
-    while _goes_on(pairs, deadline):
+    while _needs_more(pairs, deadline):
         if _resident_bytes() > held_bytes + GROWTH_BYTES:
             heap.give_back()
         pairs.append(_pair(call, label, device, timer, folder / f"{len(pairs)}.json"))
     return Capture(tuple(calm(pairs) or pairs))
 
 
-def _goes_on(pairs: Sequence[Pair], deadline: float) -> bool:
-    found = len(calm(pairs))
-    return found < PAIRS if time.monotonic() < deadline else found < LEAST_PAIRS and len(pairs) < MOST_PAIRS
+def _needs_more(pairs: Sequence[Pair], deadline: float) -> bool:
+    calm_pairs = len(calm(pairs))
+    return calm_pairs < PAIRS if time.monotonic() < deadline else calm_pairs < LEAST_PAIRS and len(pairs) < MOST_PAIRS
 
 
 def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: Path) -> Pair:
@@ -64,21 +64,21 @@ def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: 
 
     def labelled() -> None:
         with record_function(label):
-            results.append(call())  # held until the profile ends, so that what outlives the call is seen to
+            results.append(call())  # held until the profile ends, so that no block of the result is freed in the call
 
     timed_s, timed_faults = _with_faults(lambda: timer(call, 1))
     with profile(activities=activities(device), record_shapes=True, profile_memory=True, with_flops=True) as profiler:
         profiled_s, profiled_faults = _with_faults(lambda: timer(labelled, 1))
     profiler.export_chrome_trace(str(trace))
-    found = recorded(profiler, label)
+    profiled_call = recorded(profiler, label)
     faults = timed_faults, profiled_faults
-    return Pair(timed_s, profiled_s, faults, found, allocated(profiler, found, device), trace)
+    return Pair(timed_s, profiled_s, faults, profiled_call, allocated(profiler, profiled_call, device), trace)
 
 
 def _settle(call: clock.Call) -> None:
-    """Make calls until one faults no page in: a profile leaves gaps in memory, and what is too large for them moves.
+    """Make calls until one has few page faults: a profile leaves gaps in memory, and larger blocks need new pages.
 
-    The first call after a profile was seen to take from a quarter longer to four times as long.
+    The first call after a profile was seen to take between 1.25 and 4 times as long.
     """
     for _ in range(SETTLING_CALLS):
         _, faults = _with_faults(call)
@@ -91,12 +91,12 @@ def _resident_bytes() -> int:
 
 
 def _with_faults(action: Callable[[], Value]) -> tuple[Value, int]:
-    """Return what an action returns, and how many pages it faulted in."""
+    """Return an action's result and the number of its page faults."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     value = action()
     return value, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
 def activities(device: str) -> list[ProfilerActivity]:
-    """Return what a profiler looks at where a case runs on this device."""
+    """Return the activities that a profiler must record for a case on this device."""
     return [ProfilerActivity.CPU] if device == "cpu" else [ProfilerActivity.CPU, ProfilerActivity.CUDA]

@@ -1,4 +1,4 @@
-"""The labels that a profiled call carries: the call itself, and the stages of eager, which names none."""
+"""The labels of a profiled call: one for the whole call, and the stages of eager, whose own code has no labels."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -24,7 +24,7 @@ BEFORE = {
     "masked_fill": "mask",
     "softmax": "softmax",
 }
-"""What a function does up to the softmax; transposing and flattening there are views of every stage, and free."""
+"""The stage of a function before and at the softmax; transpose and flatten are free views there and have none."""
 
 AFTER = {
     "matmul": "weighted values",
@@ -36,10 +36,10 @@ AFTER = {
     "mul": "skip",
     "add": "skip",
 }
-"""What a function does once there are weights."""
+"""The stage of a function after the softmax."""
 
 CONVOLUTION = {"patch": "patch embedding", "conv": "qkv projection"}
-"""What the convolution of a layer does."""
+"""The stage of a layer's convolution."""
 
 
 def name(case: Case) -> str:
@@ -49,11 +49,10 @@ def name(case: Case) -> str:
 
 @contextmanager
 def call(case: Case) -> Iterator[None]:
-    """Label one call of a case, to be run inside.
+    """Label one call of a case, which is made inside this context.
 
-    `stepwise` labels its stages itself; those of `eager` are labelled by what its functions do, since labels in its
-    own code would cost time in every measurement. Other implementations, and layers of the user's own, have steps
-    without names here.
+    `stepwise` labels its stages itself. Those of `eager` are labelled by the functions that it calls, because labels in
+    its code would take time in every measurement. Other implementations and a user's own layers get no stages.
     """
     is_known = case.implementation == "eager" and case.point.layer in LAYERS
     with record_function(name(case)), Stages(case.point.layer) if is_known else nullcontext():
@@ -61,7 +60,7 @@ def call(case: Case) -> Iterator[None]:
 
 
 class Stages(TorchFunctionMode):
-    """Labels every function that a layer in the origin's spelling calls with its stage, for one call."""
+    """Labels every function that `eager` calls in one call of a layer with its stage."""
 
     def __init__(self, layer: str) -> None:
         super().__init__()
@@ -70,7 +69,7 @@ class Stages(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
-        """Run the function, labelled if it belongs to a stage."""
+        """Call the function, with a label if it belongs to a stage."""
         stage = self._stages.get(func.__name__)
         if stage == "softmax":
             self._stages = AFTER

@@ -1,4 +1,4 @@
-"""What each operator did in a call, as means over several calls."""
+"""The time, memory and FLOPs of each operator in a call, as means over several calls."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from bench.store.profile import Operator
 
 
 def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
-    """Return the operators of the profiled calls, those first that took the most time.
+    """Return the operators of the profiled calls, the longest first.
 
-    What is no operator but took time of its own, as entering compiled code does, is among them.
+    Other events with a time, such as the entry into compiled code, are included.
     """
     events: dict[str, list[FunctionEvent]] = defaultdict(list)
     for pair in pairs:
@@ -23,8 +23,8 @@ def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
     sizes: dict[str, int] = defaultdict(int)
     for each in (each for pair in pairs for each in pair.blocks):
         sizes[each.block.operator] += each.block.bytes
-    found = [_operator(key, group, sizes[key], len(pairs), device) for key, group in events.items()]
-    return tuple(sorted(found, key=lambda operator: -(operator.device_s or operator.self_s)))
+    means = [_operator(key, group, sizes[key], len(pairs), device) for key, group in events.items()]
+    return tuple(sorted(means, key=lambda operator: -(operator.device_s or operator.self_s)))
 
 
 def _operator(name: str, events: Sequence[FunctionEvent], size: int, calls: int, device: str) -> Operator:

@@ -1,4 +1,4 @@
-"""What calls in turns were found to take, without the profiler and under it."""
+"""The times of alternate calls without and with the profiler."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +12,18 @@ from bench.profiling.recorded import Call
 Value = TypeVar("Value")
 
 FEW_FAULTS = 50
-"""Any call may fault in so many pages."""
+"""The page faults that any call may have (noise)."""
 
 SIMILAR = 0.1
-"""Calls that all fault pages in, as they do where the allocator gives memory back, differ by this share or less."""
+"""The largest relative difference in page faults between two calls of which both have many, as they do if the
+allocator returns freed memory."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The seconds of a call without the profiler and of the one after it, and what was recorded of that.
+    """A call without the profiler and the next one with it: their seconds, and the recording of the second.
 
-    `faults` are the pages that each of the two faulted in; `trace` is the file of the Chrome trace, as torch wrote it.
+    `faults` are the page faults of each of the two; `trace` is the file of the Chrome trace, as torch wrote it.
     """
 
     timed_s: float
@@ -34,7 +35,7 @@ class Pair:
 
     @property
     def is_calm(self) -> bool:
-        """Whether both calls met memory in the same state: neither alone faulted pages in."""
+        """Whether both calls had about the same number of page faults, so that memory was in the same state."""
         return abs(self.faults[0] - self.faults[1]) <= max(FEW_FAULTS, SIMILAR * max(self.faults))
 
 
@@ -42,20 +43,20 @@ class Pair:
 class Capture:
     """All pairs of calls of one case.
 
-    Means are taken over the middle half of the calls: like medians they pass over those that a noisy machine delayed,
-    and yet those of a call's parts add up to that of the call.
+    Means are taken over the middle half of the calls. Like medians they ignore calls that a noisy machine delayed, and
+    the means of a call's parts still add up to that of the call.
     """
 
     pairs: tuple[Pair, ...]
 
     @property
     def timed_s(self) -> float:
-        """The mean of the middle half of the calls without the profiler."""
+        """The mean seconds of the middle half of the calls without the profiler."""
         return mean(_middle(sorted(pair.timed_s for pair in self.pairs)))
 
     @property
     def profiled_s(self) -> float:
-        """The mean of the middle half of the calls under the profiler."""
+        """The mean seconds of the middle half of the calls with the profiler."""
         return mean(pair.profiled_s for pair in self.middle)
 
     @property
@@ -65,16 +66,16 @@ class Capture:
 
     @property
     def kept(self) -> Pair:
-        """The pair whose profiled call stands for all: the median."""
+        """The pair with the median profiled call, which represents all in timeline, memory chart and trace."""
         return self.middle[len(self.middle) // 2]
 
 
 def calm(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs of which neither call alone faulted pages in."""
+    """Return the pairs whose two calls had about the same number of page faults."""
     return [pair for pair in pairs if pair.is_calm]
 
 
 def _middle(ordered: Sequence[Value]) -> Sequence[Value]:
-    """Return a sequence without its first and last quarter; of three calls the second remains."""
+    """Return a sequence without its first and last quarter; of three values only the second."""
     quarter = (len(ordered) + 1) // 4
     return ordered[quarter : len(ordered) - quarter]

@@ -1,4 +1,4 @@
-"""Chrome traces that hold together: torch's own, with what is broken in them mended."""
+"""Repair of torch's Chrome traces, so that viewers can read them."""
 
 import gzip
 import json
@@ -14,17 +14,17 @@ TraceEvent = dict[str, Any]
 Lane = tuple[Any, Any]
 
 ARROW_START, ARROW_END = "s", "f"
-"""The phases of an arrow's ends."""
+"""The phases of an arrow's two ends."""
 
 SLICE = "X"
-"""The phase of what has a beginning and a duration."""
+"""The phase of an event with a beginning and a duration."""
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return a trace that torch wrote, its decimal numbers exact.
+    """Return a trace that torch wrote, with exact decimal numbers.
 
-    torch writes NaN where JSON has no number. With stacks a trace may hold names that are neither UTF-8 nor JSON:
-    those of functions that Python had freed by then.
+    torch writes NaN, which is not JSON. With stacks a trace may have names that are neither UTF-8 nor JSON: those of
+    functions that Python had already freed.
     """
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8", errors="replace")
@@ -33,20 +33,20 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def write(trace: dict[str, Any], path: Path) -> None:
-    """Write a trace as gzipped JSON, under the name of its file."""
+    """Write a trace as gzipped JSON; the name of the file becomes its `traceName`."""
     with gzip.open(path, "wt", encoding="utf-8") as file:
-        # the events come last: a plugin of TensorBoard's cuts a GPU's trace at its last bracket to add to them
+        # the events come last: TensorBoard's plugin cuts a GPU's trace at its last bracket to add events
         rest = {key: value for key, value in trace.items() if key != "traceEvents"}
         whole = {**rest, "traceName": path.name, "traceEvents": trace["traceEvents"]}
         json.dump(whole, file, allow_nan=False, default=float)
 
 
-def mended(trace: dict[str, Any]) -> dict[str, Any]:
-    """Return a trace that viewers can read whole; decimal numbers stay exact.
+def repaired(trace: dict[str, Any]) -> dict[str, Any]:
+    """Return a trace that viewers can read completely; decimal numbers stay exact.
 
-    Times count from the trace's first event: counted from the machine's start they have more digits than a float, and
-    a slice could seem to leave the one around it. A slice with a negative duration never ended: it lasts to the end.
-    An arrow is left out where it lacks an end, or begins or ends outside all slices.
+    Times count from the trace's first event. Counted from the machine's start they have more digits than a float, and
+    a slice could seem to end after the slice around it. A slice with a negative duration never ended, so it lasts until
+    the trace ends. An arrow is left out if one end is missing or is outside all slices.
     """
     events: list[TraceEvent] = trace["traceEvents"]
     first = min((event["ts"] for event in events if "ts" in event), default=0)
@@ -79,7 +79,7 @@ def _arrow(event: TraceEvent) -> tuple[Any, ...]:
 
 
 def _covering(events: Sequence[TraceEvent]) -> Callable[[TraceEvent], bool]:
-    """Return what says whether a slice of its own lane lies around an event."""
+    """Return a function that tells whether an event is inside a slice of its lane."""
     lanes: dict[Lane, list[tuple[Any, Any]]] = defaultdict(list)
     for event in events:
         if event["ph"] == SLICE:

@@ -1,4 +1,4 @@
-"""One call as the profiler recorded it: what ran on the host, on a GPU, and in which stage."""
+"""One call as the profiler recorded it: its events on the host and on a GPU, with their stages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ MICROSECOND_S = 1e-6
 """The unit of a FunctionEvent's times."""
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
-"""How autograd announces that it runs one node of the graph, with what belongs to it."""
+"""The prefix of the event in which autograd runs one node of the graph."""
 
 NUMBERED_REGION = "Torch-Compiled Region"
-"""How Dynamo announces compiled code; a number follows that tells compilations of one process apart."""
+"""The prefix of Dynamo's events for compiled code; a number follows that differs between compilations in a process."""
 
 Place = tuple[str, str]
 """A stage's name and direction."""
@@ -26,9 +26,9 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Call:
-    """The label around a call, what the host did inside it, and the kernels and copies that a GPU ran for it.
+    """The label around a call, the host's events inside it, and the kernels and copies that a GPU ran for it.
 
-    `places` holds the stage of every host event that has one.
+    `places` maps every host event that belongs to a stage to that stage.
     """
 
     whole: FunctionEvent
@@ -38,7 +38,7 @@ class Call:
 
 
 def recorded(profiler: profile, label: str) -> Call:
-    """Return the call that stands under this label in a profile."""
+    """Return the call with this label from a profile."""
     events = list(profiler.events() or [])
     (whole,) = (event for event in events if event.name == label and event.device_type == DeviceType.CPU)
     host = tuple(sorted((event for event in events if _is_inside(event, whole)), key=_start))
@@ -48,29 +48,29 @@ def recorded(profiler: profile, label: str) -> Call:
 
 
 def name(event: FunctionEvent) -> str:
-    """Return the name of what ran, without what tells compilations apart."""
+    """Return an event's name without the number of the compilation."""
     if graph := COMPILED_GRAPH.match(event.name):
         return graph[1]
     return NUMBERED_REGION if event.name.startswith(NUMBERED_REGION) else str(event.name)
 
 
 def is_label(event: FunctionEvent) -> bool:
-    """Return whether an event is a label that someone put around a part of the code: a stage."""
+    """Return whether an event is a label that code set around a part of itself: a stage."""
     return bool(event.is_user_annotation) and not COMPILED_GRAPH.match(event.name)
 
 
 def is_backward_node(event: FunctionEvent) -> bool:
-    """Return whether an event is a node of autograd's graph, outermost."""
+    """Return whether an event is the outermost event of a node of autograd's graph."""
     return str(event.name).startswith(BACKWARD_NODE)
 
 
 def start_s(event: FunctionEvent, call: Call) -> float:
-    """Return when an event began, counted from the beginning of its call."""
+    """Return the seconds from the beginning of a call to the beginning of an event."""
     return float(event.time_range.start - call.whole.time_range.start) * MICROSECOND_S
 
 
 def duration_s(event: FunctionEvent) -> float:
-    """Return how long an event took."""
+    """Return the seconds that an event took."""
     return float(event.time_range.elapsed_us()) * MICROSECOND_S
 
 
@@ -81,7 +81,7 @@ def _start(event: FunctionEvent) -> float:
 def _is_inside(event: FunctionEvent, whole: FunctionEvent) -> bool:
     if event is whole or event.device_type != DeviceType.CPU or event.name == MEMORY_EVENT_NAME:
         return False
-    # by time and not by parent: on a GPU autograd has a thread of its own
+    # by time and not by parent: on a GPU autograd has its own thread
     return bool(event.time_range.start >= whole.time_range.start and event.time_range.end <= whole.time_range.end)
 
 
@@ -90,18 +90,18 @@ def _is_on_device(event: FunctionEvent) -> bool:
 
 
 def _places(host: Sequence[FunctionEvent], whole: FunctionEvent) -> Mapping[FunctionEvent, Place]:
-    """Return each event's stage: the outermost label around it, or that of the forward operator it belongs to.
+    """Return each event's stage: the outermost label around it, or in the backward pass that of its forward operator.
 
-    A node of autograd's graph has the sequence number of the operator that made it. Other operators before that one
-    may show the same number, because they read the counter and made no node: the last to read it made the node.
+    A node of autograd's graph has the sequence number of the operator that made it. Earlier operators may have the same
+    number, because they read the counter without making a node: the last one with a number made the node.
     """
     outermost = {event: _outermost(event, whole) for event in host}
     forward = {event: (top.name, FORWARD) for event, top in outermost.items() if is_label(top)}
-    made = {_node(event.thread, event): place for event, place in forward.items() if event.sequence_nr >= 0}
+    of_node = {_node(event.thread, event): place for event, place in forward.items() if event.sequence_nr >= 0}
     backward = {
-        event: (made[key][0], BACKWARD)
+        event: (of_node[key][0], BACKWARD)
         for event, top in outermost.items()
-        if is_backward_node(top) and (key := _node(top.fwd_thread, top)) in made
+        if is_backward_node(top) and (key := _node(top.fwd_thread, top)) in of_node
     }
     return {**forward, **backward}
 

@@ -1,4 +1,4 @@
-"""Which cases of a run are profiled."""
+"""The choice of a run's cases that are profiled."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -12,14 +12,14 @@ from bench.plan.layers import LAYERS
 from bench.show.rows import by_point
 
 STEPWISE = "stepwise"
-"""The implementation whose profile has stages: it can be chosen at every point, whether or not the run has it."""
+"""The implementation whose profile has stages; it can be chosen at every point, even if the run didn't measure it."""
 
 
 def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list[Case]:
-    """Return the cases that the selectors name; without any, the fastest, the baseline and stepwise of each point.
+    """Return the cases that match the selectors; without any, the fastest, the baseline and stepwise of each point.
 
-    A selector is `column=value,column=value…`; a case must agree with all of one selector.
-    Raises WrongRequest for an unknown column, and where no case that is ok agrees.
+    A selector is `column=value,column=value…`; a case must match all conditions of one selector.
+    Raises WrongRequest for an unknown column, and if no case with the status ok matches.
     """
     measured = table[table["status"] == "ok"]
     if measured.empty:
@@ -33,20 +33,20 @@ def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list
 
 
 def with_stages(cases: Sequence[Case], table: pd.DataFrame) -> list[Case]:
-    """Return the cases with stepwise at each of their points, after the point's last case, unless it failed there."""
+    """Return the cases, and after the last case of each point its stepwise, unless that failed there."""
     possible = {*_cases(_stepwise(table, table[table["status"] == "ok"]))}
     last = {case.point: case for case in cases}
-    found: list[Case] = []
+    extended: list[Case] = []
     for case in cases:
         stages = Case(case.point, STEPWISE)
-        found += [case, stages] if case is last[case.point] and stages in possible else [case]
-    return list(dict.fromkeys(found))
+        extended += [case, stages] if case is last[case.point] and stages in possible else [case]
+    return list(dict.fromkeys(extended))
 
 
 def _stepwise(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """Return a row of stepwise for each point at which something is ok, but those at which it failed itself.
+    """Return a row of stepwise for each point with a case that is ok, unless stepwise itself failed there.
 
-    It spells out the steps of the layers that have a name, and of no other.
+    Only layers with a name have steps.
     """
     rows = (
         measured[measured["layer"].isin(list(LAYERS))].assign(implementation=STEPWISE).drop_duplicates([*CASE_COLUMNS])
@@ -64,22 +64,22 @@ def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
             raise unknown("column", column, CASE_COLUMNS)
         agreeing = table[table[column].astype("string") == value]
         if agreeing.empty:
-            found = ", ".join(table[column].astype("string").dropna().unique()) or "nothing"
+            values = ", ".join(table[column].astype("string").dropna().unique()) or "nothing"
             raise WrongRequest(
                 f"--case {selector}: no case of the run that is ok agrees with {condition}; "
-                f"the others have {column} = {found}"
+                f"the others have {column} = {values}"
             )
         table = agreeing
     return _cases(table)
 
 
 def _fastest_and_baselines(measured: pd.DataFrame, baseline: str, stepwise: Collection[Case]) -> list[Case]:
-    found: list[Case] = []
+    cases: list[Case] = []
     for point, rows in by_point(measured).items():
         first, *others = (row["implementation"] for row in fastest_first(rows))
-        found += [Case(point, name) for name in (first, *others) if name in (first, baseline)]
-        found += [case for case in [Case(point, STEPWISE)] if case in stepwise]
-    return list(dict.fromkeys(found))
+        cases += [Case(point, name) for name in (first, *others) if name in (first, baseline)]
+        cases += [case for case in [Case(point, STEPWISE)] if case in stepwise]
+    return list(dict.fromkeys(cases))
 
 
 def _cases(table: pd.DataFrame) -> list[Case]:

@@ -1,4 +1,4 @@
-"""What took time in one call, to be drawn: each with its lane and its depth."""
+"""The spans of time in one call, for the timeline: each with its lane and its depth."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,20 +10,20 @@ from bench.profiling.recorded import Call, duration_s, is_label, name, start_s
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 
 HOST = "host"
-"""The lane of the thread that the call was made on."""
+"""The lane of the thread that made the call."""
 
 INDUCTOR_KERNEL = re.compile(r"(graph_\d+_)?(cpp|triton)_")
-"""How Inductor names the kernels that it makes."""
+"""The beginning of the names that Inductor gives its kernels."""
 
 WORTH_SHOWING = 1e-3
-"""An operator that only looks at a tensor in another way is left out where it took less than this share of the call."""
+"""An operator in METADATA, such as a view, is left out if it took less than this share of the call."""
 
 
 def spans(call: Call) -> tuple[Span, ...]:
-    """Return the spans of the call by their beginning, what lies around another before it."""
-    shown = {event: None for event in call.host if _is_shown(event, call)}
+    """Return the spans of the call, the host's before the GPU's, in the order in which they begin; parents first."""
+    events = {event: None for event in call.host if _is_shown(event, call)}
     lanes = _lanes(call)
-    on_host = [_span(event, call, _kind(event), lanes[event.thread], _depth(event, shown)) for event in shown]
+    on_host = [_span(event, call, _kind(event), lanes[event.thread], _depth(event, events)) for event in events]
     return (*on_host, *_on_device(call))
 
 
@@ -50,7 +50,7 @@ def _depth(event: FunctionEvent, shown: Mapping[FunctionEvent, None]) -> int:
 
 
 def _lanes(call: Call) -> Mapping[int, str]:
-    """Return a name for each thread of the host: autograd has one of its own where a GPU is at work."""
+    """Return a name for each thread of the host; with a GPU autograd has its own thread."""
     threads = list(dict.fromkeys([call.whole.thread, *(event.thread for event in call.host)]))
     return {thread: HOST if number == 0 else f"{HOST} thread {number + 1}" for number, thread in enumerate(threads)}
 

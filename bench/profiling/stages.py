@@ -1,4 +1,4 @@
-"""What each step of the layer cost in a call, as means over several calls."""
+"""The time, memory and work of each stage of the layer in a call, as means over several calls."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from bench.store.profile import Stage
 
 
 def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
-    """Return the stages of the profiled calls in the order in which they began, forward and backward."""
+    """Return the stages of the profiled calls in the order in which they begin, forward and backward."""
     times: dict[Place, float] = defaultdict(float)
     sizes: dict[Place, int] = defaultdict(int)
     for pair in pairs:
@@ -35,7 +35,7 @@ def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
 
 
 def _times(call: Call, device: str) -> Iterator[tuple[Place, float]]:
-    """Yield the parts of each stage's time: of its outermost events, or of the kernels that it launched on a GPU."""
+    """Yield the parts of each stage's seconds: its outermost events, or on a GPU the kernels that it launched."""
     for event, place in call.places.items():
         if device != "cpu":
             yield place, sum(kernel.duration for kernel in event.kernels) * MICROSECOND_S

@@ -1,4 +1,4 @@
-"""Traces as TensorBoard's profiler plugin shows them: torch-tb-profiler 0.4.3, which knows older traces than ours."""
+"""Traces for TensorBoard's profiler plugin: torch-tb-profiler 0.4.3, which reads an older format than torch writes."""
 
 import shutil
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from bench.profiling.capture import activities
 from bench.store.profile import TRACES, file_name
 
 FOLDER = "tensorboard"
-"""The folder within a run's traces that TensorBoard is given; each case in it is one of its runs."""
+"""The folder within a run's traces for TensorBoard; each case in it is a run of TensorBoard's."""
 
 CALLS = 3
 """Calls in a trace: the plugin's steps."""
@@ -26,23 +26,23 @@ SETTINGS: dict[str, Any] = {
     "with_stack": True,  # the module view
     "experimental_config": _ExperimentalConfig(verbose=True),  # stacks beside operators
 }
-"""What the profiler is asked for, so that every view has something to show."""
+"""The profiler's settings that the plugin's views need."""
 
 CATEGORIES = {
     "user_annotation": "cpu_op",  # stages: the plugin drops labels, and shows operators
     "cuda_runtime": "runtime",
     "cuda_driver": "runtime",  # Triton's kernels are launched by the driver
 }
-"""The plugin's word for a category that it doesn't know."""
+"""The plugin's own category for each category that it doesn't know."""
 
 
 def record(call: Callable[[], object], run: Path, case: Case) -> Path:
-    """Profile some warm calls of a case as the plugin's views want them, and return the file of their trace.
+    """Profile CALLS warm calls of a case with the plugin's settings, and return the file of their trace.
 
     An earlier trace of the case is replaced.
     """
     with labels.call(case):
-        call()  # the first label of a process imports modules, which would stand in the trace
+        call()  # the first label of a process imports modules, which would be in the trace
     with profile(activities=activities(case.point.device), **SETTINGS) as profiler:
         for _ in range(CALLS):
             with labels.call(case):
@@ -55,15 +55,15 @@ def record(call: Callable[[], object], run: Path, case: Case) -> Path:
 def _write(profiler: profile, folder: Path, case: Case) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
-    worker = case.implementation.replace(":", ".")  # shown beside the run, whose long name the plugin cuts
+    worker = case.implementation.replace(":", ".")  # the plugin cuts the run's long name, but shows this beside it
     tensorboard_trace_handler(str(folder), worker, use_gzip=True)(profiler)
     (path,) = folder.iterdir()
-    perfetto.write(for_plugin(perfetto.mended(perfetto.read(path)), labels.name(case)), path)
+    perfetto.write(for_plugin(perfetto.repaired(perfetto.read(path)), labels.name(case)), path)
     return path
 
 
 def for_plugin(trace: dict[str, Any], call: str) -> dict[str, Any]:
-    """Return a trace in the plugin's words: labels are operators, and those named `call` its steps in order of time."""
+    """Return a trace in the plugin's format: labels become operators, and those named `call` become numbered steps."""
     events = trace["traceEvents"]
     starts = sorted(event["ts"] for event in events if _is_call(event, call))
     steps = {start: f"ProfilerStep#{number}" for number, start in enumerate(starts)}

@@ -1,4 +1,4 @@
-"""Profiles of chosen cases, each made by a worker of its own and written into the run's folder of traces."""
+"""Profiles of chosen cases, each made by a separate worker and written into the run's folder of traces."""
 
 import dataclasses
 import tempfile
@@ -26,19 +26,19 @@ CASE_S = 300.0
 
 @dataclass(frozen=True)
 class Traced:
-    """A case with the file of its trace and its profile, or why there is none."""
+    """A case with the file of its trace and its profile; if that is None, `reason` says why."""
 
     case: Case
     trace: Path
     profile: Profile | None
-    objection: str = ""
+    reason: str = ""
 
 
 def write(cases: Sequence[Case], run: Path) -> Iterator[Traced]:
-    """Profile the cases one after the other; each is yielded when its files are written.
+    """Profile the cases one after the other, yielding each when its files are written.
 
-    Those are the trace, the profile, and the table of its operators.
-    Raises WrongRequest when they can't be written into the folder `traces` of the run.
+    The files are the trace, the profile, and the table of operators.
+    Raises WrongRequest if the run's folder `traces` can't be written.
     """
     folder = run / TRACES
     _check(folder)
@@ -57,15 +57,15 @@ def _check(folder: Path) -> None:
 
 
 def _traced(case: Case, path: Path, scratch: Path) -> Traced:
-    answer = _ask(case, path, scratch)
-    if answer["objection"]:
-        return Traced(case, path, None, answer["objection"])
+    reply = _ask(case, path, scratch)
+    if reply["reason"]:
+        return Traced(case, path, None, reply["reason"])
     profile = Profile.from_json(
         {
             "schema_version": SCHEMA_VERSION,
             **case.columns(),
-            **dataclasses.asdict(_origin(case, answer["facts"])),
-            **answer["profile"],
+            **dataclasses.asdict(_origin(case, reply["facts"])),
+            **reply["profile"],
         }
     )
     save(profile, path.parents[1])
@@ -86,7 +86,7 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
             worker.ready()
             return worker.ask(request, CASE_S)
     except Died as death:
-        return {"objection": death.detail}
+        return {"reason": death.detail}
 
 
 def _origin(case: Case, torch_facts: dict[str, Any]) -> Origin:

@@ -1,4 +1,4 @@
-"""The process that profiles: runs one case under torch.profiler, apart from all timing."""
+"""The process that profiles one case with torch.profiler, separately from all timing."""
 
 import dataclasses
 import tempfile
@@ -18,17 +18,17 @@ from bench.store.profile import Block, Operator, Span, Stage
 
 
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Profile one case and write its trace; the answer holds the profile, or an objection where it can't run."""
+    """Profile one case and write its trace; the reply has the profile, or the reason if the case can't run."""
     point = Point(**request["point"])
     reason = visit.obstacle(point)
     if reason:
-        return {"objection": reason}
+        return {"reason": reason}
     channel.announce(request["implementation"], "profile")
     try:
         profile = _profile(Case(point, request["implementation"]), Path(request["path"]), Path(request["scratch"]))
     except Exception as error:
-        return {"objection": f"{type(error).__name__}: {error}"}
-    return {"objection": "", "profile": profile, "facts": facts.torch_facts()}
+        return {"reason": f"{type(error).__name__}: {error}"}
+    return {"reason": "", "profile": profile, "facts": facts.torch_facts()}
 
 
 def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
@@ -37,15 +37,15 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     work = workload.make(point)
     call = workload.step(workload.subject(work, case.implementation), work)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        with work.context():
-            captured = capture.take(call, labels.name(case), point.device, point.timing, Path(folder))
+        with work.gradient_mode():
+            captured = capture.capture(call, labels.name(case), point.device, point.timing, Path(folder))
             tensorboard.record(call, path.parents[1], case)
-        perfetto.write(perfetto.mended(perfetto.read(captured.kept.trace)), path)
+        perfetto.write(perfetto.repaired(perfetto.read(captured.kept.trace)), path)
     return _summary(captured, point)
 
 
 def _summary(captured: Capture, point: Point) -> dict[str, Any]:
-    """Return what a profile holds beside its case and origin, as JSON has it."""
+    """Return a profile's content as JSON, without its case and origin."""
     return {
         "calls": len(captured.middle),
         "timed_s": captured.timed_s,

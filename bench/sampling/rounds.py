@@ -24,8 +24,8 @@ over 40 runs of each kind the rows' means then scattered by 0.8 to 1.9 %, and by
 """
 
 
-class Reading(NamedTuple):
-    """One slot: seconds per call of each timing, involuntary context switches, page faults, others' share of cores."""
+class Sample(NamedTuple):
+    """One sample: seconds per call of each timing, context switches, page faults, other processes' share of cores."""
 
     timings_s: tuple[float, ...]
     switches: int
@@ -33,8 +33,8 @@ class Reading(NamedTuple):
     others: float = 0.0
 
 
-Readings = dict[str, dict[int, Reading]]
-"""The readings of each implementation by the number of the round."""
+Samples = dict[str, dict[int, Sample]]
+"""The samples of each implementation by the number of the round."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Limits:
 
 
 def sample(
-    turns: Mapping[str, Callable[[], Reading]],
+    turns: Mapping[str, Callable[[], Sample]],
     baseline: str,
     limits: Limits,
     rng: random.Random,
@@ -59,41 +59,41 @@ def sample(
     one whose turn raises leaves them too, and `failed` is told.
     Returns the slots of those that did not fail.
     """
-    readings: Readings = {name: {} for name in turns}
+    samples: Samples = {name: {} for name in turns}
     active = list(turns)
     end = perf_counter() + limits.budget_s
     number = 0
     while active and (number < LEAST_ROUNDS or perf_counter() < end):
         for name in rng.sample(active, len(active)):
             try:
-                readings[name][number] = turns[name]()
+                samples[name][number] = turns[name]()
             except Exception as error:
                 failed(name, error)
                 active.remove(name)
-                del readings[name]
+                del samples[name]
         number += 1
-        active = _still_active(active, readings, baseline, limits)
-    return {name: _slots(by_round) for name, by_round in readings.items()}
+        active = _still_active(active, samples, baseline, limits)
+    return {name: _slots(by_round) for name, by_round in samples.items()}
 
 
-def _slots(readings: Mapping[int, Reading]) -> Slots:
+def _slots(samples: Mapping[int, Sample]) -> Slots:
     return Slots(
-        rounds=tuple(readings),
-        timings_s=tuple(reading.timings_s for reading in readings.values()),
-        switches=tuple(reading.switches for reading in readings.values()),
-        faults=tuple(reading.faults for reading in readings.values()),
-        others=tuple(round(reading.others, 2) for reading in readings.values()),
+        rounds=tuple(samples),
+        timings_s=tuple(sample.timings_s for sample in samples.values()),
+        switches=tuple(sample.switches for sample in samples.values()),
+        faults=tuple(sample.faults for sample in samples.values()),
+        others=tuple(round(sample.others, 2) for sample in samples.values()),
     )
 
 
-def _still_active(active: list[str], readings: Readings, baseline: str, limits: Limits) -> list[str]:
+def _still_active(active: list[str], samples: Samples, baseline: str, limits: Limits) -> list[str]:
     """Return the implementations that go on: those whose ratio is not known to the target, and the baseline."""
-    if baseline not in readings:
+    if baseline not in samples:
         return active
-    base = _slots(readings[baseline])
-    if len(readings) == 1:
+    base = _slots(samples[baseline])
+    if len(samples) == 1:
         return active if _half_width([math.log(value) for value in base.values_s], limits) > limits.target else []
-    left = [name for name in active if name != baseline and _undone(_slots(readings[name]), base, limits)]
+    left = [name for name in active if name != baseline and _undone(_slots(samples[name]), base, limits)]
     return [*left, baseline] if left else []
 
 

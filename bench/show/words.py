@@ -17,7 +17,7 @@ def parts(point: Point, columns: Collection[str] = POINT_COLUMNS) -> list[str]:
 
     All columns of a usual point are `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`.
     """
-    return _said(point, [name for name in _merged(columns) if not COLUMNS[name].goes_without_saying(point)])
+    return _said(point, [name for name in _merged(columns) if not COLUMNS[name].is_usual(point)])
 
 
 def differences(point: Point, columns: Collection[str]) -> str:
@@ -40,7 +40,7 @@ def counted(numbers: Collection[int], one: str, many: str) -> str:
 
 def _said(point: Point, columns: Collection[str]) -> list[str]:
     words = [
-        column.said(width(point) if name == "channels" else getattr(point, name))
+        column.described(width(point) if name == "channels" else getattr(point, name))
         for name, column in COLUMNS.items()
         if name in columns
     ]
@@ -49,4 +49,4 @@ def _said(point: Point, columns: Collection[str]) -> list[str]:
 
 def _merged(columns: Collection[str]) -> set[str]:
     """Return the columns, each that is said with another replaced by that one."""
-    return {COLUMNS[name].said_with or name for name in columns}
+    return {COLUMNS[name].described_with or name for name in columns}

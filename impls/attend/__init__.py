@@ -1,1 +1,1 @@
-"""The core of attention, one way a file: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`."""
+"""The core of attention, one implementation per file: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`."""

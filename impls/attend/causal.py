@@ -5,9 +5,9 @@ from torch import Tensor
 
 
 def hidden(queries: int, keys: int, device: torch.device, first_key: int = 0) -> Tensor:
-    """Return which keys a query may not see, as truth values `[queries, keys]`.
+    """Return a boolean tensor `[queries, keys]` that is True at the keys that a query may not see.
 
-    `first_key` is the place of the first of these keys among all keys.
+    `first_key` is the index of the first of these keys among all keys.
     """
     query = torch.arange(queries, device=device)[:, None]
     key = torch.arange(first_key, first_key + keys, device=device)
@@ -17,7 +17,7 @@ def hidden(queries: int, keys: int, device: torch.device, first_key: int = 0) ->
 def hide(scores: Tensor, mask: str | None, first_key: int = 0) -> Tensor:
     """Return scores `[..., queries, keys]` with minus infinity at the keys that a query may not see.
 
-    Without a mask (None) they are the scores that came.
+    If `mask` is None, the scores are returned unchanged.
     """
     if mask is None:
         return scores

@@ -1,4 +1,4 @@
-"""The origin's spelling: two matrix products with a softmax between them."""
+"""The core as the source writes it: two matrix products with a softmax between them."""
 
 from torch import Tensor, nn
 
@@ -7,19 +7,19 @@ from impls.contract import Implementation, with_attend
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
-    """Return `softmax((q·scale) kᵀ) v`, with the scale on the queries as the origin writes it.
+    """Return `softmax((q·scale) kᵀ) v`, with the scale on the queries as the source writes it.
 
     q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
     Source: LANL vision_transformers_explained, `modules/attention.py`, which has no mask.
     """
     scores = (q * scale) @ k.transpose(-2, -1)  # [B, H, N, N]
     scores = hide(scores, mask)
-    scores = scores.softmax(dim=-1)  # rebound as the origin does, so that the raw scores can be freed
+    scores = scores.softmax(dim=-1)  # the same name as in the source, so that the raw scores can be freed
     return scores @ v
 
 
 def adapt(layer: nn.Module) -> Implementation:
-    """Return the layer with this core; a layer without an `attend` is returned as it is, so that there is a baseline.
+    """Return the layer with this core; a layer without an `attend` is returned unchanged, as its own baseline.
 
     Raises `Unsupported` as `with_attend` does.
     """

@@ -1,4 +1,4 @@
-"""FlexAttention, compiled as it is meant to be used; the rest of the layer stays eager."""
+"""FlexAttention, compiled as its documentation says; the rest of the layer stays eager."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ from impls.contract import Implementation, compiling, with_attend
 
 @compiling
 def adapt(layer: nn.Module) -> Implementation:
-    """Return the layer with `flex_attention(q, k, v, scale=scale)`, with a block mask if the layer is causal.
+    """Return the layer with `flex_attention(q, k, v, scale=scale)`, and a block mask if the layer is causal.
 
     The block mask is made once for each number of tokens, in the first call.
     Raises `Unsupported` for a layer whose core can't be replaced.

@@ -1,4 +1,4 @@
-"""The articles' steps one by one, head by head."""
+"""The steps of the articles one by one, head by head."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from impls.contract import with_attend
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
-    """Return attention computed for one head after the other, the softmax written out.
+    """Return attention computed for one head after the other, with the softmax written out.
 
     q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
     Source: Karim, "Illustrated: Self-Attention" (2019), steps 4 to 7, after Vaswani et al. 2017.

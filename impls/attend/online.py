@@ -1,4 +1,4 @@
-"""Softmax over blocks of keys with a running maximum and sum: memory linear in tokens."""
+"""Softmax over blocks of keys with a running maximum and sum; memory is linear in the number of tokens."""
 
 import torch
 from torch import Tensor
@@ -7,17 +7,17 @@ from impls.attend.causal import hide
 from impls.contract import with_attend
 
 BLOCK_TOKENS = 128
-"""Keys per block: small enough that a block of scores stays far below N², large enough for the matrix product."""
+"""Keys per block: a block of scores stays far below N², and the matrix product is still large enough to be fast."""
 
 
 def attend(
     q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, block_tokens: int = BLOCK_TOKENS
 ) -> Tensor:
-    """Return attention accumulated block by block, without ever holding the `[N, N]` scores.
+    """Return attention accumulated block by block; the `[N, N]` scores never exist as a whole.
 
     q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`; `mask` is None or "causal".
     A masked block is computed whole, so the mask saves no work.
-    With gradients on, autograd keeps every block, so that the memory is quadratic again.
+    If gradients are recorded, autograd keeps every block, so the memory is quadratic again.
     Source: Milakov and Gimelshein 2018, arXiv 1805.02867; Rabe and Staats 2021, arXiv 2112.05682.
     """
     q = q * scale

@@ -1,4 +1,4 @@
-"""PyTorch's scaled_dot_product_attention: with the backend that PyTorch chooses, or with one that is named."""
+"""PyTorch's scaled_dot_product_attention, with the backend that PyTorch chooses or with a fixed one."""
 
 import contextlib
 import warnings
@@ -22,10 +22,10 @@ def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = 
 
 
 def pinned(backend: SDPBackend) -> Attend:
-    """Return the attend that allows one backend and no other.
+    """Return the attend that allows only one backend.
 
-    It raises `Unsupported` with torch's own reasons where that backend can't do it.
-    Choosing the backend costs some microseconds of Python a call, which a timing includes.
+    It raises `Unsupported` with torch's own reasons if that backend can't compute the core.
+    Choosing the backend takes some microseconds of Python per call, which a timing includes.
     """
 
     def attend_pinned(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
@@ -36,19 +36,19 @@ def pinned(backend: SDPBackend) -> Attend:
                 if "No available kernel" not in str(error) and "No viable backend" not in str(error):
                     raise
                 missing = f"PyTorch has no {backend.name} kernel for the {q.device.type.upper()}. "
-                lacking = q.device.type == "cpu" and backend in ON_GPUS_ALONE
-                raise Unsupported(lacking * missing + _reasons(q, k, v, scale, mask, error)) from None
+                is_missing = q.device.type == "cpu" and backend in ON_GPUS_ALONE
+                raise Unsupported(is_missing * missing + _reasons(q, k, v, scale, mask, error)) from None
 
     return attend_pinned
 
 
 def _reasons(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, error: RuntimeError) -> str:
-    """Return what torch says of each obstacle when it is asked once more with its warnings on."""
-    with warnings.catch_warnings(record=True) as said:
+    """Return torch's reasons, one per backend, from the warnings of a second call."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with contextlib.suppress(RuntimeError):
             attend(q, k, v, scale, mask=mask)
-    reasons = [str(warning.message).partition(" (Triggered internally")[0] for warning in said]
+    reasons = [str(warning.message).partition(" (Triggered internally")[0] for warning in caught]
     return " ".join([str(error), *(reason for reason in reasons if not reason.endswith("because:"))])
 
 

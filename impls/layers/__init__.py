@@ -1,6 +1,6 @@
-"""The layers, each written once and plainly: the reference that every implementation must equal.
+"""The layers, each written once and plainly: the reference for every implementation.
 
-`construct` makes a layer from the columns of a point; a layer of your own meets the same rule as ours.
+`construct` makes a layer from the columns of a point, by the same rule for our layers and your own.
 """
 
 import inspect
@@ -21,25 +21,25 @@ ALIASES: Mapping[str, str] = {
     "dim_k": "key_channels",
     "dim_v": "channels",
 }
-"""Other names under which a constructor may ask for columns of a point."""
+"""Other names that a constructor's parameters may have for columns of a point."""
 
 DERIVED: Mapping[str, Callable[[Columns], Any]] = {
     "in_channels": lambda columns: columns["token_len"] // (columns["patch_size"] or 1) ** 2,
 }
-"""What a constructor may ask for that follows from columns; `in_channels` are those of an image."""
+"""Parameters whose values follow from columns; `in_channels` are the channels of an image."""
 
 
 def construct(layer: str, columns: Columns, required: Collection[str] = ()) -> nn.Module:
-    """Return a layer made from the columns of a point that its constructor's signature names, in whatever order.
+    """Return a layer made from those columns of a point that its constructor's signature names.
 
     `layer` is `module:attribute` of a class or function; `required` are columns that its signature must name.
-    Raises Unresolved if the layer can't be imported, asks for what is no column, or makes no module of the contract;
-    `Unsupported` if its signature doesn't name a column that is required.
+    Raises Unresolved if the layer can't be imported, has a parameter that is no column, or breaks the contract;
+    `Unsupported` if its signature doesn't name a required column.
     """
     make = _made_by(layer)
     arguments = _arguments(layer, make, columns)
-    taken = {ALIASES.get(name, name) for name in arguments}
-    if missing := [f"{name} = {columns[name]}" for name in required if name not in taken]:
+    used_columns = {ALIASES.get(name, name) for name in arguments}
+    if missing := [f"{name} = {columns[name]}" for name in required if name not in used_columns]:
         raise Unsupported(f"layer {layer!r} does not take {' and '.join(missing)}, which the point asks for")
     module = make(**arguments)
     mask = columns.get("mask", NO_MASK)
@@ -51,14 +51,14 @@ def construct(layer: str, columns: Columns, required: Collection[str] = ()) -> n
 
 
 def statement(layer: str, module: nn.Module, name: str) -> Callable[[Any], Any] | None:
-    """Return the function of a point by which a layer states something of itself; None if it doesn't state it.
+    """Return the function of a point with which a layer states its FLOPs or input shape; None if it has none.
 
     It is a method of the layer, or an attribute of the function that makes the layer.
     """
     for owner in (module, _made_by(layer)):
-        stated = getattr(owner, name, None)
-        if callable(stated):
-            return cast(Callable[[Any], Any], stated)
+        function = getattr(owner, name, None)
+        if callable(function):
+            return cast(Callable[[Any], Any], function)
     return None
 
 

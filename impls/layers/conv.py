@@ -7,16 +7,16 @@ from impls.attend import eager
 from impls.contract import NO_MASK, Attend, masked
 
 KEY_SHARE = 8
-"""Queries and keys are so many times narrower than values."""
+"""Queries and keys are narrower than values by this factor."""
 
 
 class ConvSelfAttention(nn.Module):
-    """Attention over the pixels of a map, added to the map with a learned weight that begins at 0.
+    """Attention over the pixels of a map; the result is added to the map with a learned weight, initially 0.
 
     x `[B, C, height, width]` -> y of the same shape; every pixel is a token, queries and keys are C // 8 wide.
     `mask` is "none" or "causal": then a pixel attends to itself and those before it, row by row.
     With `gamma` = 0 the layer returns x exactly.
-    Raises ValueError when `in_channels` is below 8, which leaves no key channel.
+    Raises ValueError if `in_channels` is below 8, because there would be no key channel.
     Source: a notebook on QKV attention for images, after SAGAN (Zhang et al. 2018, arXiv 1805.08318),
     which has no scale.
     """

@@ -1,4 +1,4 @@
-"""Heads side by side in the channels, and heads as a dimension of their own."""
+"""Conversion between heads side by side in the channels and heads as a separate dimension."""
 
 from torch import Tensor
 

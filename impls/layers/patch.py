@@ -12,8 +12,8 @@ class PatchAttention(nn.Module):
 
     x `[B, in_channels, height, width]` -> y `[B, N, embed_dim]`; N is the number of patches, row by row.
     `mask` is "none" or "causal": then a patch attends to itself and those before it.
-    The source takes `heads` and never uses it; with one head this is the source's function.
-    Raises ValueError when `embed_dim` is not divisible by `heads`, or a side of the image not by `patch_size`.
+    The source takes `heads` but never uses it; with one head this layer computes the source's function.
+    Raises ValueError if `embed_dim` is not divisible by `heads`, or a side of the image not by `patch_size`.
     Source: a notebook on QKV attention for images, after Dosovitskiy et al. 2020 (arXiv 2010.11929).
     """
 

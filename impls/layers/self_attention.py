@@ -11,7 +11,7 @@ class SelfAttention(nn.Module):
 
     x `[B, N, dim]` -> y `[B, N, dim_v]`; queries and keys are `dim_k` wide.
     `mask` is "none" or "causal": then a token attends to itself and those before it.
-    The weights stand as PyTorch has them, `[out, in]`; the source multiplies by their transposes.
+    The weights have PyTorch's layout, `[out, in]`; the source multiplies by their transposes.
     Source: Karim, "Illustrated: Self-Attention" (2019).
     """
 

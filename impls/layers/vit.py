@@ -14,8 +14,8 @@ class ViTAttention(nn.Module):
     The skip adds v, not x, because `dim` may differ from `chan`.
     `qk_scale` multiplies the queries; None means `D**-0.5` with `D = chan / num_heads`.
     `mask` is "none" or "causal": then a token attends to itself and those before it.
-    The origin writes `qk_scale or D**-0.5`, so that 0.0 means the default there; here it means 0.0.
-    Raises ValueError when `chan` is not divisible by `num_heads`.
+    The source writes `qk_scale or D**-0.5`, so 0.0 means the default there; here it means 0.0.
+    Raises ValueError if `chan` is not divisible by `num_heads`.
     Source: LANL vision_transformers_explained, `modules/attention.py`, after T2T-ViT (arXiv 2101.11986).
     """
 

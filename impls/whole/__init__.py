@@ -1,1 +1,1 @@
-"""Implementations that replace the whole layer, not its core alone."""
+"""Implementations that replace the whole layer, not only its core."""

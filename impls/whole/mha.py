@@ -14,23 +14,23 @@ from impls.layers.patch import PatchAttention
 from impls.layers.vit import ViTAttention
 
 Masking = Callable[[Tensor], dict[str, Any]]
-"""Returns the keywords that mask attention over tokens `[B, N, C]`; none if the layer has no mask."""
+"""Returns the keyword arguments that mask attention over tokens `[B, N, C]`; empty if the layer has no mask."""
 
 
 def adapt(layer: nn.Module) -> Implementation:
-    """Return the layer computed by `nn.MultiheadAttention`, asked for its output alone (`need_weights=False`).
+    """Return the layer computed by `nn.MultiheadAttention` without the attention weights (`need_weights=False`).
 
-    In eval mode without gradients the module takes its own fast path, one operator for the whole of it.
-    Raises `Unsupported` where the module can't express the layer.
+    In eval mode without gradients the module takes its fast path, one operator for the whole module.
+    Raises `Unsupported` if the module can't express the layer.
     """
     return _adapt(layer, need_weights=False)
 
 
 def adapt_weights(layer: nn.Module) -> Implementation:
-    """Return the layer computed by `nn.MultiheadAttention` asked for the attention weights too, as it is by default.
+    """Return the layer computed by `nn.MultiheadAttention` with the attention weights, as its default is.
 
-    The weights, averaged over heads, are computed and not used; asking for them rules out fused attention.
-    Raises `Unsupported` where the module can't express the layer.
+    The weights, averaged over heads, are computed and not used; computing them rules out fused attention.
+    Raises `Unsupported` if the module can't express the layer.
     """
     return _adapt(layer, need_weights=True)
 
@@ -44,11 +44,11 @@ def _adapt(layer: nn.Module, *, need_weights: bool) -> Implementation:
 
 
 def _vit(layer: ViTAttention, need_weights: bool) -> Implementation:
-    """Return the layer with a module that holds the layer's own parameters.
+    """Return the layer computed by a module that holds the layer's own parameters.
 
-    MultiheadAttention does not give out its values, so the adapter projects v a second time for the skip:
+    MultiheadAttention does not return its values, so the adapter projects v a second time for the skip:
     2·B·N·dim·chan FLOPs more than the layer needs.
-    Where the layer has no QKV bias the module gets a zero one, because its fast path asks for a bias.
+    If the layer has no QKV bias, the module gets a zero bias, because its fast path requires one.
     """
     dim, chan = layer.qkv.in_features, layer.proj.in_features
     if dim != chan:
@@ -72,11 +72,11 @@ def _vit(layer: ViTAttention, need_weights: bool) -> Implementation:
 
 
 def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
-    """Return the layer with a module, or where it trains with the function behind the module.
+    """Return the layer computed by a module in eval mode, and by the module's underlying function in training mode.
 
-    The module wants the three projections as one weight. In training that would be a copy in every call, so there
-    the function takes them apart, as it does for a module whose keys have another width.
-    In eval mode the one weight is a copy that is made here, and later changes of the layer don't reach it.
+    The module needs the three projections as one weight. In training this would be a copy in every call, so there
+    the function gets them separately, as it does for a module whose keys have another width.
+    In eval mode the single weight is a copy that is made here; later changes of the layer don't reach it.
     """
     projections = (layer.to_q, layer.to_k, layer.to_v)
     mask = _masking(layer)
@@ -97,7 +97,7 @@ def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
 
 def _functional(layer: PatchAttention, tokens: Tensor, need_weights: bool, mask: Masking) -> Tensor:
     masking = mask(tokens)
-    tokens = tokens.transpose(0, 1)  # [N, B, E], as the function has it
+    tokens = tokens.transpose(0, 1)  # [N, B, E], as the function requires
     y: Tensor = F.multi_head_attention_forward(
         tokens,
         tokens,
@@ -134,7 +134,7 @@ def _masking(layer: nn.Module) -> Masking:
 
 
 def _module(output: nn.Linear, heads: int) -> nn.MultiheadAttention:
-    """Return a module of the width and dtype of an output projection, which it shares, without its projections in."""
+    """Return a module of an output projection's width and dtype that shares it; its input projections are unset."""
     weight = output.weight
     mha = nn.MultiheadAttention(output.in_features, heads, batch_first=True, device=weight.device, dtype=weight.dtype)
     mha.out_proj.weight = weight

@@ -1,4 +1,4 @@
-"""The layers with each of their steps a labelled stage, for profiles."""
+"""The layers with every step as a labelled stage, for profiles."""
 
 from collections.abc import Callable
 
@@ -17,9 +17,9 @@ Layer = ViTAttention | SelfAttention | PatchAttention | ConvSelfAttention
 
 
 def adapt(layer: nn.Module) -> Implementation:
-    """Return the layer's function spelled out in stages that a profiler shows by name.
+    """Return the layer's function, written as stages that a profiler shows by name.
 
-    Raises `Unsupported` for a layer whose steps are not spelled out here.
+    Raises `Unsupported` for a layer whose steps are not written here.
     """
     for kind, steps in STEPS.items():
         if isinstance(layer, kind):

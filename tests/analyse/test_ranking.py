@@ -166,6 +166,7 @@ def test_a_wrong_winner_is_rare(name: str, processes: int) -> None:
     assert sum(WINNER in said(logs) for logs in drawn) <= 0.015 * POINTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [3, 5, 10])
 def test_a_wrong_tie_is_rare(processes: int) -> None:
     """At most 2.5 % of pairs that are 2 % apart are called a tie: the printed interval has to lie within 2 %."""

@@ -34,7 +34,7 @@ EFFORT = {"processes": 3, "target": 0.02, "budget_s": 0.3, "timeout_s": 60, "che
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have workers make their times up, and take the machine for quiet."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 
 def run(path: Path, torch: str, commit: str = "abc", times: Mapping[str, float] | None = None) -> Path:

@@ -30,7 +30,7 @@ num_heads = 2
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the options of a tiny duel whose workers make their times up."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
     return ["--sweep", str(path), "--run", str(tmp_path / "run"), "--looks", "2,4"]

@@ -1,24 +1,24 @@
-"""Every shipped implementation through the gate at twelve shapes: `python -m tests.drills.accepted [MODE] [DTYPE]`."""
+"""The correctness check of all implementations at twelve shapes: `python -m tests.drills.accepted [MODE] [DTYPE]`."""
 
 import sys
 from collections import Counter
 
 import impls
-from bench.measure import compilation, gate, workload
+from bench.measure import compilation, correctness, workload
 from bench.plan.case import COLUMNS
-from tests.measure.test_gate import SHAPES
+from tests.measure.test_correctness import SHAPES
 from tests.points import point
 
 
 def judged(name: str, mode: str, dtype: str) -> Counter[str]:
-    """Return how often the gate accepted an implementation, and what else it or the implementation said."""
+    """Return how often the check accepted an implementation, and its other results."""
     said: Counter[str] = Counter()
     for shape in SHAPES:
         compilation.reset()
         work = workload.make(point(**shape, mode=mode, dtype=dtype))
         try:
             subject = workload.subject(work, name)
-            said[gate.judge(subject, work, gate.trials(work)).objection or "accepted"] += 1
+            said[correctness.check(subject, work, correctness.check_inputs(work)).reason or "accepted"] += 1
         except impls.Unsupported as reason:
             said[f"unsupported: {str(reason)[:70]}"] += 1
         except Exception as error:

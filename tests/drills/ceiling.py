@@ -16,7 +16,7 @@ from contextlib import ExitStack
 import torch
 
 from bench.measure import ceiling, visit
-from bench.measure.turns import Standing
+from bench.measure.turns import PreparedPoint
 from bench.sampling.rounds import Limits
 from tests.points import point
 
@@ -28,29 +28,29 @@ PLANTED = "tests.mutants:works_if_looked_at"
 BUSY = "import sys, time\nend = time.time() + float(sys.argv[1])\nwhile time.time() < end: pass"
 
 
-def prepared(tokens: int) -> Standing:
-    """Return the implementations, ready for their turns."""
+def prepare(tokens: int) -> PreparedPoint:
+    """Return the implementations, ready for their samples."""
     at = point(batch=8, num_tokens=tokens, channels=384, num_heads=6)
     request = visit.Request(at, (*HONEST, PLANTED), "eager", Limits(0.001, 1.0, 3), seed=7, thorough=False)
     found = visit.Visit({name: visit.Outcome() for name in request.implementations})
-    standing = visit.prepare(request, found, lambda _name, _stage: None)
-    assert standing is not None
-    assert {*standing.ready} == {*request.implementations}, found.outcomes
-    return standing
+    prepared = visit.prepare(request, found, lambda _name, _stage: None)
+    assert prepared is not None
+    assert {*prepared.implementations} == {*request.implementations}, found.outcomes
+    return prepared
 
 
-def judged(standing: Standing, fastest_s: dict[str, float]) -> Counter[str]:
+def judged(prepared: PreparedPoint, fastest_s: dict[str, float]) -> Counter[str]:
     """Return how the implementations are judged after some turns, by the least times, which are brought up to date."""
-    with standing.quiet():
+    with prepared.quiet():
         for _ in range(TURNS):
-            for name in standing.ready:
-                fastest_s[name] = min(fastest_s.get(name, 1e9), *standing.turn(name).timings_s)
+            for name in prepared.implementations:
+                fastest_s[name] = min(fastest_s.get(name, 1e9), *prepared.take_sample(name).timings_s)
     ends: Counter[str] = Counter()
     for name, call_s in fastest_s.items():
         ceiling._seen.clear()
-        standing.setting.visit.ceiling = None
-        outcome = standing.setting.visit.outcomes[name] = visit.Outcome()
-        standing.bound(name, call_s)
+        prepared.context.visit.ceiling = None
+        outcome = prepared.context.visit.outcomes[name] = visit.Outcome()
+        prepared.check_rate(name, call_s)
         kind = "planted" if name == PLANTED else "honest"
         ends += Counter({kind: 1, f"{kind} {outcome.status}": 1, f"{kind} doubted": bool(outcome.detail)})
     return ends
@@ -60,7 +60,7 @@ def main(seconds: float = 30.0) -> None:
     """Print the counts for each number of tokens and each load."""
     torch.set_num_threads(1)
     for tokens in TOKENS:
-        standing, fastest_s = prepared(tokens), dict[str, float]()
+        prepared, fastest_s = prepare(tokens), dict[str, float]()
         for load in LOADS:
             with ExitStack() as stack:
                 for _ in range(load):
@@ -68,7 +68,7 @@ def main(seconds: float = 30.0) -> None:
                     stack.callback(busy.kill)
                 ends, end = Counter[str](), time.monotonic() + seconds
                 while time.monotonic() < end:
-                    ends += judged(standing, fastest_s)
+                    ends += judged(prepared, fastest_s)
                 print(
                     f"N={tokens}, load {load}: {ends['honest error']} of {ends['honest']} honest called impossible, "
                     f"{ends['honest doubted'] - ends['honest error']} doubted; "

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.measure import clock, sampler
-from bench.measure.neighbours import Neighbours
+from bench.measure.interference import Interference
 
 LENGTHS_S = (1e-3, 5e-3, 20e-3)
-SLOTS = 40
+SAMPLES = 40
 
 
 def spin(length_s: float) -> Callable[[], None]:
@@ -24,18 +24,18 @@ def spin(length_s: float) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Print the length that slots say beside the known one."""
-    neighbours = Neighbours(threads=1)
+    """Print the length that samples show beside the known one."""
+    interference = Interference(threads=1)
     timer = clock.timer("cpu", "host")
     print(f"reading the clock twice: {clock.overhead_s() * 1e9:.0f} ns")
     for length_s in LENGTHS_S:
         call = spin(length_s)
         pace = sampler.warm_up(call, timer, clock.overhead_s())
-        values = [min(sampler.slot(call, timer, pace, neighbours).timings_s) for _ in range(SLOTS)]
+        values = [min(sampler.sample(call, timer, pace, interference).timings_s) for _ in range(SAMPLES)]
         off = np.percentile(np.array(values) / length_s - 1, [0, 50, 95, 100])
         print(
             f"{length_s * 1e3:g} ms, {pace.calls} call(s) a timing: off by {off[0]:+.3%} at best, "
-            f"{off[1]:+.3%} median, {off[2]:+.3%} at the 95th percentile, {off[3]:+.3%} at worst of {SLOTS} slots"
+            f"{off[1]:+.3%} median, {off[2]:+.3%} at the 95th percentile, {off[3]:+.3%} at worst of {SAMPLES} samples"
         )
 
 

@@ -23,7 +23,7 @@ def main() -> None:
         for traced in traces.write([Case(at, "stepwise") for at in points], Path(folder)):
             profile = traced.profile
             if profile is None:
-                print(f"{traced.case.name}: {traced.objection}")
+                print(f"{traced.case.name}: {traced.reason}")
                 continue
             whole_s, sum_s = profile.timed_s, stage_sum_s(profile)
             quadratic_s = sum(stage.time_s for stage in profile.stages if stage.name in QUADRATIC)

@@ -41,7 +41,7 @@ SHAPES: list[dict[str, int]] = [
 
 EAGER, SDPA = "eager", "sdpa"
 
-TWIN, COPY = "impls.twin:adapt", "tests.planted:sdpa"
+TWIN, COPY = "impls.control:adapt", "tests.planted:sdpa"
 """A copy of eager, and one of sdpa."""
 
 LAYERS = (EAGER, "manual", "online", SDPA, "compiled_sdpa")

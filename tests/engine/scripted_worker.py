@@ -78,9 +78,9 @@ TORCH = os.environ.get("TEST_TORCH", "2.0")
 
 def check(request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """Find every implementation but `nosuch`."""
-    objection = "implementation 'nosuch:kernel' can't be imported"
-    objections = [objection] if "nosuch:kernel" in request["implementations"] else []
-    return {"objections": objections, "facts": {"torch": TORCH, "gpus": {}}}
+    mistake = "implementation 'nosuch:kernel' can't be imported"
+    mistakes = [mistake] if "nosuch:kernel" in request["implementations"] else []
+    return {"mistakes": mistakes, "facts": {"torch": TORCH, "gpus": {}}}
 
 
 def warm(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -100,15 +100,15 @@ def visit(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         outcomes[name] = {
             "status": "ok",
             "detail": "",
-            "found": {"slots": SLOTS, "settled": True, "calls_per_timing": 2, **looked},
+            "metrics": {"slots": SLOTS, "settled": True, "calls_per_timing": 2, **looked},
         }
         if name == "test:raises":
-            outcomes[name] = {"status": "error", "detail": "no", "found": {}}
+            outcomes[name] = {"status": "error", "detail": "no", "metrics": {}}
         if request["point"]["device"] != "cpu":
-            outcomes[name] = {"status": "unsupported", "detail": "no CUDA device", "found": {}}
+            outcomes[name] = {"status": "unsupported", "detail": "no CUDA device", "metrics": {}}
         if name.startswith("test:half"):
             slots = {**SLOTS, "timings_s": [[jittered(0.5e-3), 1e-3]] * 3}
-            outcomes[name]["found"] |= {"slots": slots}
+            outcomes[name]["metrics"] |= {"slots": slots}
     known = request["ceiling"] or {"flops_per_s": 0.0, "bytes_per_s": 0.0}
     seen = {name: rate + 1.0 for name, rate in known.items()}
     return {"outcomes": outcomes, "busy_s": 0.0, "ceiling": seen}
@@ -151,7 +151,7 @@ def memory(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
 
 
 def prepare(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Come through the gate, or end as the implementation's name says; `test:fails_in_b` does so in side B alone."""
+    """Pass the correctness check, or end as the name of the implementation says; `test:fails_in_b` only in side B."""
     (name,) = request["implementations"]
     channel.announce(name, "preparation")
     PREPARED.update(name=name, slot_s=jittered(float(os.environ.get("TEST_SLOT_S", "1e-3"))), slots=0)
@@ -160,13 +160,13 @@ def prepare(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     if in_b() and is_first(name, request):
         os.kill(os.getpid(), signal.SIGKILL)
     looked = {"kernels": ["thoroughly"]} if request["thorough"] else {}
-    found = {"settled": True, "calls_per_timing": 2, "error": 0.0, **looked}
+    metrics = {"settled": True, "calls_per_timing": 2, "error": 0.0, **looked}
     failed = name == "test:raises" or (name == "test:raises_in_b" and in_b())
-    outcome = {"status": "incorrect", "detail": "wrong", "found": {}} if failed else {"status": "ok", "detail": ""}
-    return {"found": found, **outcome}
+    outcome = {"status": "incorrect", "detail": "wrong", "metrics": {}} if failed else {"status": "ok", "detail": ""}
+    return {"metrics": metrics, **outcome}
 
 
-def slot(_request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def sample(_request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Take one turn of a made-up time, or end in the third one as the implementation's name says."""
     channel.announce(PREPARED["name"], "rounds")
     PREPARED["slots"] += 1
@@ -175,10 +175,10 @@ def slot(_request: dict[str, Any], channel: Channel) -> dict[str, Any]:
             case "test:exits_in_its_turn":
                 os._exit(1)
             case "test:raises_in_its_turn":
-                return {"status": "error", "detail": "tired", "found": {}}
+                return {"status": "error", "detail": "tired", "metrics": {}}
     slot_s = PREPARED["slot_s"]
-    reading = {"timings_s": [slot_s, 2 * slot_s], "switches": 0, "faults": 1, "others": 0.0}
-    return {"status": "ok", "reading": reading}
+    sample = {"timings_s": [slot_s, 2 * slot_s], "switches": 0, "faults": 1, "others": 0.0}
+    return {"status": "ok", "sample": sample}
 
 
 def finish(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def finish(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     outcome: dict[str, Any] = {
         "status": "error" if impossible else "ok",
         "detail": "impossible" if impossible else "",
-        "found": {},
+        "metrics": {},
     }
     return {"outcomes": {name: outcome}, "busy_s": 0.0}
 
@@ -227,7 +227,7 @@ if __name__ == "__main__":
             "visit": visit,
             "memory": memory,
             "prepare": prepare,
-            "slot": slot,
+            "sample": sample,
             "finish": finish,
         }
     )

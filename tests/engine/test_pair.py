@@ -30,7 +30,7 @@ def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 def script(patch: pytest.MonkeyPatch) -> None:
     """Have workers make their times up, and take the machine for quiet."""
     patch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    patch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
+    patch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 
 def measured(folder: Path, implementation: str = "sdpa", processes: int = 1) -> Pair:

@@ -24,7 +24,7 @@ def neighbour() -> Iterator[None]:
 @pytest.mark.usefixtures("neighbour")
 def test_a_busy_neighbour_is_seen() -> None:
     """A process that keeps a core busy shows as most of a core."""
-    assert preflight.look(0.5).others_cores > 0.5
+    assert preflight.watch(0.5).others_cores > 0.5
 
 
 def test_all_cores_on_a_busy_machine_warn_and_say_what_to_do() -> None:

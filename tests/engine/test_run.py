@@ -44,7 +44,7 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have workers make their times up, and take the machine for quiet."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "look", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 
 scripted = pytest.mark.usefixtures("_scripted")
@@ -175,7 +175,7 @@ def test_one_that_ends_others_is_found_out(tmp_path: Path) -> None:
     list(engine.run(swept("eager", "sdpa", "test:alarm", "manual", effort=effort, tokens=(5,)), tmp_path))
     table = load(tmp_path)
     assert table["status"].tolist() == ["ok", "ok", "crashed", "ok"]
-    assert "SIGALRM during rounds (second death, in a fresh process, while eager was at work)" in table["detail"][2]
+    assert "SIGALRM during rounds (second death, in a fresh process, while eager was running)" in table["detail"][2]
     assert table["speedup"].notna().tolist() == [True, True, False, True]
     assert (table["processes"][[0, 1, 3]] >= 2).all()
     assert set(lines(tmp_path).values()) == {1}

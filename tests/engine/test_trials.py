@@ -77,7 +77,7 @@ def test_the_baseline_is_not_blamed_for_another_ones_timer() -> None:
     trials = Trials(["eager", "a", "b"], "eager")
     ended = simulate(trials, guilty={"b"}, name=lambda _group: "eager")[0]
     assert [(end.implementation, end.own_cause) for end in ended] == [("b", True)]
-    assert "while eager was at work" in ended[0].detail
+    assert "while eager was running" in ended[0].detail
 
 
 def simulate(trials: Trials, guilty: set[str], name: Callable[[list[str]], str]) -> tuple[list[End], set[str], int]:

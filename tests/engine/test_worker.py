@@ -137,7 +137,7 @@ def test_a_closed_pipe_is_a_crash(worker: Worker, monkeypatch: pytest.MonkeyPatc
 def test_an_end_is_noticed_without_a_pidfd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system tells nobody, the parent looks from time to time."""
     monkeypatch.setattr("bench.engine.process._pidfd", lambda _pid: None)
-    monkeypatch.setattr("bench.engine.worker.LOOK_S", 0.1)
+    monkeypatch.setattr("bench.engine.worker.POLL_S", 0.1)
     with Worker("retained", 1, tmp_path, SCRIPTED) as worker:
         worker.ready()
         assert told(worker, what="answer")["pid"] == worker.pid

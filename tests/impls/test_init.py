@@ -11,6 +11,7 @@ from impls.layers.vit import ViTAttention
 from tests.impls.reference import normal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha"]
 )

@@ -88,6 +88,7 @@ def test_the_articles_softmax(name: str) -> None:
     np.testing.assert_allclose(attention_weights(name), SOFTMAX, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", THROUGH)
 def test_the_articles_outputs(name: str) -> None:
     """An implementation gives the article's outputs to 1e-5."""

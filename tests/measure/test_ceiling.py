@@ -38,7 +38,7 @@ def confronted(monkeypatch: pytest.MonkeyPatch) -> Shows:
     shows: Shows = []
     others: list[float] = []
 
-    class Neighbours:
+    class Interference:
         def __init__(self, threads: int, beside: int | None) -> None: ...
 
         def share(self) -> float:
@@ -52,7 +52,7 @@ def confronted(monkeypatch: pytest.MonkeyPatch) -> Shows:
     monkeypatch.setattr(ceiling, "_seen", {})
     monkeypatch.setattr(ceiling, "_confronted", show)
     monkeypatch.setattr(ceiling, "_taken", lambda _point: BEST)
-    monkeypatch.setattr(ceiling, "Neighbours", Neighbours)
+    monkeypatch.setattr(ceiling, "Interference", Interference)
     return shows
 
 
@@ -144,5 +144,5 @@ def test_an_implementation_that_works_only_if_it_is_looked_at_is_an_error() -> N
     outcome = made.outcomes[name]
     assert outcome.status == "error"
     assert "impossible rate" in outcome.detail
-    assert "slots" not in outcome.found
+    assert "slots" not in outcome.metrics
     assert made.outcomes["eager"].status == "ok"

@@ -24,7 +24,7 @@ def test_a_timing_is_seconds_per_call() -> None:
 
 
 def test_the_clocks_own_cost_is_known_and_small() -> None:
-    """Reading the clock costs more than nothing and less than a tenth of a millisecond."""
+    """Sample the clock costs more than nothing and less than a tenth of a millisecond."""
     assert 0 < clock.overhead_s() < 1e-4
 
 

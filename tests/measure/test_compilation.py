@@ -27,8 +27,8 @@ def test_more_points_than_the_recompile_limit_are_all_compiled() -> None:
     with torch._dynamo.config.patch(recompile_limit=2):
         found = [outcome(point(num_tokens=tokens)) for tokens in range(3, 7)]
     assert [made.status for made in found] == ["ok"] * 4
-    assert all(made.found["graphs"] >= 1 for made in found)
-    assert all(made.found["compile_s"] > 0 for made in found)
+    assert all(made.metrics["graphs"] >= 1 for made in found)
+    assert all(made.metrics["compile_s"] > 0 for made in found)
 
 
 def test_a_graph_from_the_cache_is_told_from_one_that_was_compiled(
@@ -37,8 +37,8 @@ def test_a_graph_from_the_cache_is_told_from_one_that_was_compiled(
     """With an empty cache a visit compiles; the next one, after a reset, finds the graph on disk."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     first, second = outcome(point(num_tokens=9)), outcome(point(num_tokens=9))
-    assert (first.found["compile_cached"], second.found["compile_cached"]) == (False, True)
-    assert first.found["graphs"] == second.found["graphs"] == 1
+    assert (first.metrics["compile_cached"], second.metrics["compile_cached"]) == (False, True)
+    assert first.metrics["graphs"] == second.metrics["graphs"] == 1
 
 
 def test_with_the_limit_exhausted_the_row_is_a_fallback_without_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,14 +49,14 @@ def test_with_the_limit_exhausted_the_row_is_a_fallback_without_a_number(monkeyp
         found = [outcome(point(num_tokens=tokens)) for tokens in (3, 4)]
     assert [made.status for made in found] == ["ok", "fallback"]
     assert "recompile_limit" in found[1].detail
-    assert "slots" not in found[1].found
+    assert "slots" not in found[1].metrics
 
 
 def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback() -> None:
     """It warned in a log that nobody reads and ran eagerly: the row says so and holds no number."""
     made = visited("eager", "tests.foreign:exhausted").outcomes["tests.foreign:exhausted"]
     assert made.status == "fallback"
-    assert "slots" not in made.found
+    assert "slots" not in made.metrics
 
 
 def test_an_implementation_that_compiles_unannounced_may_not_fall_back_either() -> None:
@@ -73,14 +73,14 @@ def test_where_compiling_is_switched_off_a_compiled_layer_is_a_fallback() -> Non
         made = visited("eager", "compiled_eager").outcomes["compiled_eager"]
     assert made.status == "fallback"
     assert "compiled no graph" in made.detail
-    assert "slots" not in made.found
+    assert "slots" not in made.metrics
 
 
 def test_a_compiled_layer_trains_and_says_what_it_keeps() -> None:
-    """Forward and backward compile, pass the gate with their gradients, and keep no more than the eager layer."""
+    """Forward and backward compile, are correct with their gradients, and keep no more than the eager layer."""
     made = visited("eager", "compiled_eager", mode="train").outcomes
     assert {outcome.status for outcome in made.values()} == {"ok"}
-    assert 0 < made["compiled_eager"].found["saved_bytes"] <= made["eager"].found["saved_bytes"]
+    assert 0 < made["compiled_eager"].metrics["saved_bytes"] <= made["eager"].metrics["saved_bytes"]
 
 
 def test_a_recompilation_while_timing_is_an_error() -> None:
@@ -95,7 +95,7 @@ def test_a_recompilation_while_timing_is_an_error() -> None:
 
 def test_eager_implementations_have_no_graphs() -> None:
     """What is not compiled has neither a number of graphs nor a time to compile."""
-    found = visited("eager", "sdpa").outcomes["sdpa"].found
+    found = visited("eager", "sdpa").outcomes["sdpa"].metrics
     assert "graphs" not in found
     assert "compile_s" not in found
 

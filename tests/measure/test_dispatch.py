@@ -59,7 +59,7 @@ def with_backends_that_the_cpu_lacks() -> Tensor:
 )
 def test_a_silent_fallback_to_math_is_named(call: Callable[[], Tensor]) -> None:
     """Where torch falls back without a word, the kernels say math, and not flash."""
-    kernels = inspection.look(call, "cpu").kernels
+    kernels = inspection.inspect(call, "cpu").kernels
     assert MATH in kernels
     assert FLASH not in kernels
 
@@ -68,8 +68,8 @@ def kernels_of(implementation: str, at: Point) -> tuple[str, ...]:
     """Return what ran for an implementation at a point."""
     work = workload.make(at)
     call = workload.step(workload.subject(work, implementation), work)
-    with work.context():
-        return inspection.look(call, "cpu").kernels
+    with work.gradient_mode():
+        return inspection.inspect(call, "cpu").kernels
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
@@ -113,9 +113,9 @@ def test_a_compiled_layer_names_its_graph_beside_the_products_that_it_calls() ->
     at = point()
     work = workload.make(at)
     call = workload.step(workload.subject(work, "compiled_eager"), work)
-    with work.context():
+    with work.gradient_mode():
         call()
-        kernels = inspection.look(call, "cpu").kernels
+        kernels = inspection.inspect(call, "cpu").kernels
     assert {"CompiledFxGraph", "mm", "bmm"} <= set(kernels)
     assert "_softmax" not in kernels
 
@@ -123,7 +123,7 @@ def test_a_compiled_layer_names_its_graph_beside_the_products_that_it_calls() ->
 def test_what_was_asked_for_and_did_not_run_is_a_fallback() -> None:
     """The detail names both; an implementation that names no kernel can't fall back."""
     assert dispatch.fallback("sdpa_flash", (MATH, "bmm")) == (
-        f"sdpa_flash asked for scaled_dot_product_flash_attention; {MATH} ran"
+        f"sdpa_flash must run scaled_dot_product_flash_attention; {MATH} ran"
     )
     assert dispatch.fallback("sdpa_flash", ("mm", FLASH)) == ""
     assert dispatch.fallback("sdpa", (MATH,)) == ""

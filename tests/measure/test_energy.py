@@ -125,9 +125,10 @@ def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     """A machine without RAPL has an empty column."""
     monkeypatch.setattr(energy, "POWERCAP", tmp_path / "none")
     assert energy.counter("cpu") is None
-    assert "energy_j" not in visited("eager").outcomes["eager"].found
+    assert "energy_j" not in visited("eager").outcomes["eager"].metrics
 
 
+@pytest.mark.slow
 def test_a_visit_takes_the_energy_of_each_case(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a counter of 50 W, each case that is ok has the joules of its calls, and one that isn't has none."""
     monkeypatch.setattr(energy, "counter", lambda _device: lambda: 50 * perf_counter())
@@ -135,8 +136,8 @@ def test_a_visit_takes_the_energy_of_each_case(powercap: Path, monkeypatch: pyte
     for name in ("eager", "sdpa"):
         outcome = made.outcomes[name]
         assert outcome.status == "ok"
-        assert outcome.found["energy_j"] > 0
-    assert "energy_j" not in made.outcomes["tests.foreign:wrong"].found
+        assert outcome.metrics["energy_j"] > 0
+    assert "energy_j" not in made.outcomes["tests.foreign:wrong"].metrics
 
 
 # A GPU's board

@@ -27,7 +27,9 @@ def test_an_address_can_be_used_again() -> None:
 
 def test_a_tensor_of_100_mib_is_104857600_bytes() -> None:
     """The peak of one allocation is its size to the byte."""
-    assert inspection.look(lambda: torch.empty(100 * 2**20, dtype=torch.uint8), "cpu").memory.peak_bytes == 104_857_600
+    assert (
+        inspection.inspect(lambda: torch.empty(100 * 2**20, dtype=torch.uint8), "cpu").memory.peak_bytes == 104_857_600
+    )
 
 
 @pytest.mark.parametrize(("batch", "tokens", "channels", "heads"), [(2, 64, 32, 4), (1, 128, 48, 3), (3, 65, 32, 1)])
@@ -39,9 +41,9 @@ def test_the_eager_layer_holds_two_score_tensors_beside_its_projection(
     call = workload.step(workload.subject(work, "eager"), work)
     scores = batch * heads * tokens * tokens * 4
     projection = batch * tokens * 3 * channels * 4
-    with work.context():
+    with work.gradient_mode():
         call()
-        assert inspection.look(call, "cpu").memory.peak_bytes == projection + 2 * scores
+        assert inspection.inspect(call, "cpu").memory.peak_bytes == projection + 2 * scores
 
 
 @pytest.mark.parametrize(("implementation", "low", "high"), [("online", 0.9, 1.2), ("eager", 1.8, 2.1)])
@@ -52,8 +54,8 @@ def test_the_peak_grows_with_tokens_as_the_algorithm_does(implementation: str, l
     for number in tokens:
         work = workload.make(point(batch=1, num_tokens=number, channels=64, num_heads=2))
         call = workload.step(workload.subject(work, implementation), work)
-        with work.context():
-            peaks.append(inspection.look(call, "cpu").memory.peak_bytes)
+        with work.gradient_mode():
+            peaks.append(inspection.inspect(call, "cpu").memory.peak_bytes)
     assert low < np.polyfit(np.log(tokens), np.log(peaks), 1)[0] < high
 
 

@@ -1,10 +1,10 @@
-"""Warm-up and slots, on calls that take no time: the clock is told what to say."""
+"""Warm-up and samples, on calls that take no time and with given readings of the clock."""
 
 import mmap
 from collections.abc import Callable
 
 from bench.measure import sampler
-from bench.measure.neighbours import Neighbours
+from bench.measure.interference import Interference
 from bench.measure.sampler import Pace
 
 
@@ -38,15 +38,15 @@ class TestWarmUp:
         assert next(timings, None) is None
 
     def test_a_long_call_that_was_seen_before_needs_one_more(self) -> None:
-        """A call of 60 ms that took as long in the gate has settled with its first timing, a slower one hasn't."""
+        """A call of 60 ms that took as long in its check has settled with its first timing, a slower one hasn't."""
         timings = iter([0.06])
-        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, seen_s=0.06).settled
+        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, previous_s=0.06).settled
         timings = iter([0.06, 0.06])
-        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, seen_s=0.09).settled
+        assert sampler.warm_up(lambda: None, lambda *_: next(timings), 1e-7, previous_s=0.09).settled
         assert next(timings, None) is None
 
     def test_a_timing_lasts_a_millisecond(self) -> None:
-        """A call of 30 µs is timed at least 34 at a time, three times a slot."""
+        """A call of 30 µs is timed at least 34 at a time, three times a sample."""
         pace = sampler.warm_up(lambda: None, scripted([30e-6]), 1e-7)
         assert pace == Pace(calls=34, timings=3, settled=True)
 
@@ -54,8 +54,8 @@ class TestWarmUp:
         """With a clock that costs 10 µs a timing lasts 10 ms."""
         assert sampler.warm_up(lambda: None, scripted([1e-3]), 1e-5).calls == 10
 
-    def test_a_long_call_is_its_own_slot(self) -> None:
-        """Above 50 ms a slot is one timing of one call."""
+    def test_a_sample_of_a_long_call_is_one_call(self) -> None:
+        """Above 50 ms a sample is one timing of one call."""
         assert sampler.warm_up(lambda: None, scripted([0.06]), 1e-7) == Pace(calls=1, timings=1, settled=True)
 
     def test_a_cold_first_call_does_not_set_the_pace(self) -> None:
@@ -63,8 +63,8 @@ class TestWarmUp:
         assert sampler.warm_up(lambda: None, scripted([1.0, *[1e-5] * 400]), 1e-7).calls == 100
 
 
-def test_a_slot_counts_its_timings_and_its_page_faults() -> None:
-    """A call that touches fresh pages shows as minor page faults of the slot."""
+def test_a_sample_counts_its_timings_and_its_page_faults() -> None:
+    """A call that touches fresh pages shows as minor page faults of the sample."""
     from bench.measure import clock
 
     calls = 0
@@ -75,8 +75,8 @@ def test_a_slot_counts_its_timings_and_its_page_faults() -> None:
         with mmap.mmap(-1, 1 << 22) as fresh:
             fresh.write(bytes(1 << 22))
 
-    taken = sampler.slot(
-        call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True), Neighbours(threads=1)
+    taken = sampler.sample(
+        call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True), Interference(threads=1)
     )
     assert calls == 6
     assert len(taken.timings_s) == 3

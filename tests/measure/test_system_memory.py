@@ -25,12 +25,12 @@ case = Case(point(batch=4, num_tokens=512, channels=64, num_heads=4), "eager")
 torch.set_num_threads(1)
 work = workload.make(case.point)
 call = workload.step(workload.subject(work, "eager"), work)
-with work.context():
+with work.gradient_mode():
     call()
     for held_bytes in (0, 300 << 20):
         held = bytearray(held_bytes)
         held[::4096] = b"1" * len(held[::4096])
-        print(system_memory.of_case(case), inspection.look(call, "cpu").memory.peak_bytes)
+        print(system_memory.of_case(case), inspection.inspect(call, "cpu").memory.peak_bytes)
 """
 
 

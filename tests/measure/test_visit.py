@@ -8,7 +8,7 @@ import torch
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.measure import failure, gate, visit
+from bench.measure import correctness, failure, visit
 from bench.measure.process_state import State
 from bench.sampling.rounds import LEAST_ROUNDS, Limits
 from impls.attend import sdpa
@@ -36,12 +36,12 @@ def test_what_works_ends_ok_with_slots_memory_and_error() -> None:
     """An ok outcome holds everything that a record needs."""
     outcome = visited("eager", "sdpa").outcomes["sdpa"]
     assert outcome.status == "ok"
-    assert len(outcome.found["slots"].rounds) >= LEAST_ROUNDS
-    assert outcome.found["peak_bytes"] > 0
-    assert 0 <= outcome.found["error"] <= outcome.found["tolerance"]
-    assert outcome.found["calls_per_timing"] >= 1
-    assert outcome.found["flops"] > outcome.found["least_bytes"] > 0
-    assert min(outcome.found["ceiling_flops_per_s"], outcome.found["ceiling_bytes_per_s"]) > 1e6
+    assert len(outcome.metrics["slots"].rounds) >= LEAST_ROUNDS
+    assert outcome.metrics["peak_bytes"] > 0
+    assert 0 <= outcome.metrics["error"] <= outcome.metrics["tolerance"]
+    assert outcome.metrics["calls_per_timing"] >= 1
+    assert outcome.metrics["flops"] > outcome.metrics["least_bytes"] > 0
+    assert min(outcome.metrics["ceiling_flops_per_s"], outcome.metrics["ceiling_bytes_per_s"]) > 1e6
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_fault_is_an_outcome_and_disturbs_nobody(attribute: str, status: str, 
     made = visited("eager", f"tests.foreign:{attribute}")
     assert statuses(made) == {"eager": "ok", f"tests.foreign:{attribute}": status}
     assert detail in made.outcomes[f"tests.foreign:{attribute}"].detail
-    assert "slots" not in made.outcomes[f"tests.foreign:{attribute}"].found
+    assert "slots" not in made.outcomes[f"tests.foreign:{attribute}"].metrics
 
 
 @pytest.mark.parametrize("layer", OF_LAYER)
@@ -85,7 +85,7 @@ def test_a_layer_of_the_users_own(layer: str, expected: dict[str, str]) -> None:
     made = visited(*expected, "tests.mutants:mean_of_values", layer=f"tests.own_layers:{layer}")
     mutant = "incorrect" if layer == "Mine" else "unsupported"
     assert statuses(made) == {**expected, "tests.mutants:mean_of_values": mutant}
-    assert made.outcomes["eager"].found["peak_bytes"] > 0
+    assert made.outcomes["eager"].metrics["peak_bytes"] > 0
     if layer == "Whole":
         assert made.outcomes["sdpa"].detail == "Whole has no attend to replace"
 
@@ -114,7 +114,7 @@ def test_one_that_fails_while_it_is_timed_is_an_error_without_a_time() -> None:
     made = visited("eager", "tests.foreign:raises_later", limits=LONG)
     assert statuses(made) == {"eager": "ok", "tests.foreign:raises_later": "error"}
     assert made.outcomes["tests.foreign:raises_later"].detail == "RuntimeError: tired"
-    assert "slots" not in made.outcomes["tests.foreign:raises_later"].found
+    assert "slots" not in made.outcomes["tests.foreign:raises_later"].metrics
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
@@ -135,8 +135,8 @@ def test_device_timing_on_the_cpu_is_unsupported() -> None:
 @pytest.mark.parametrize("mode", ["forward", "train"])
 def test_modes_with_gradients_say_what_autograd_keeps(mode: str) -> None:
     """Outside inference the bytes saved for backward are found too, in inference there are none to find."""
-    assert visited("eager", mode=mode).outcomes["eager"].found["saved_bytes"] > 0
-    assert "saved_bytes" not in visited("eager").outcomes["eager"].found
+    assert visited("eager", mode=mode).outcomes["eager"].metrics["saved_bytes"] > 0
+    assert "saved_bytes" not in visited("eager").outcomes["eager"].metrics
 
 
 def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,18 +144,18 @@ def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(monkeypatch: pyt
     monkeypatch.setattr(sdpa, "adapt_flash", impls.with_attend(sdpa.pinned(SDPBackend.MATH)))
     outcome = visited("eager", "sdpa_flash").outcomes["sdpa_flash"]
     assert outcome.status == "fallback"
-    assert "sdpa_flash asked for scaled_dot_product_flash_attention" in outcome.detail
+    assert "sdpa_flash must run scaled_dot_product_flash_attention" in outcome.detail
     assert "_scaled_dot_product_attention_math ran" in outcome.detail
-    assert "slots" not in outcome.found
+    assert "slots" not in outcome.metrics
 
 
 def test_a_first_visit_tries_both_inputs_and_inspects_and_a_later_one_the_harder_input() -> None:
-    """Kernels and memory are looked at once for a point; the gate stands in every process."""
+    """Kernels and memory are looked at once for a point; the correctness check is made in every process."""
     at, names = point(), ("eager", "sdpa", "tests.foreign:wrong")
     later = visit.make(visit.Request(at, names, "eager", SHORT, 7, thorough=False), lambda *_: None)
     assert statuses(later) == {"eager": "ok", "sdpa": "ok", "tests.foreign:wrong": "incorrect"}
-    assert "kernels" in visited("sdpa").outcomes["sdpa"].found
-    assert "kernels" not in later.outcomes["sdpa"].found
+    assert "kernels" in visited("sdpa").outcomes["sdpa"].metrics
+    assert "kernels" not in later.outcomes["sdpa"].metrics
 
 
 def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,27 +227,27 @@ def test_whoever_leaves_the_state_of_the_process_changed_is_an_error_and_harms_n
     for name, words in meddlers.SAYS.items():
         outcome = made.outcomes[f"tests.meddlers:{name}"]
         assert (outcome.status, words in outcome.detail) == ("error", True), (name, outcome.detail)
-        assert "slots" not in outcome.found
+        assert "slots" not in outcome.metrics
     assert (made.outcomes["eager"].status, made.outcomes["sdpa"].status) == ("ok", "ok")
     assert state.restore() == ""
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
-def test_what_was_right_in_the_gate_and_is_wrong_when_it_is_timed_is_incorrect(mode: str) -> None:
+def test_what_was_right_in_the_check_and_is_wrong_when_it_is_timed_is_incorrect(mode: str) -> None:
     """Outputs of timed calls and of a call on fresh values are judged, inputs and weights compared after the rounds."""
     says = {name: words for name, words in mutants.LATER.items() if mode == "inference" or name in mutants.LATER_TOO}
     made = visited("eager", "sdpa", "tests.foreign:reuses", *(f"tests.mutants:{name}" for name in says), mode=mode)
     for name, words in says.items():
         outcome = made.outcomes[f"tests.mutants:{name}"]
         assert (outcome.status, words in outcome.detail) == ("incorrect", True), (name, outcome)
-        assert "slots" not in outcome.found
+        assert "slots" not in outcome.metrics
     honest = ["eager", "sdpa"] + ["tests.foreign:reuses"] * (mode == "inference")
     assert {made.outcomes[name].status for name in honest} == {"ok"}
 
 
 def test_one_that_computes_two_items_of_the_batch_is_incorrect(monkeypatch: pytest.MonkeyPatch) -> None:
     """The items that float64 computes are drawn at random, and the whole batch is compared with plain eager."""
-    monkeypatch.setattr(gate, "WHOLE_BATCH_SCORES", 1)
+    monkeypatch.setattr(correctness, "WHOLE_BATCH_SCORES", 1)
     made = visited("eager", "sdpa", "tests.mutants:two_items", batch=8)
     assert statuses(made) == {"eager": "ok", "sdpa": "ok", "tests.mutants:two_items": "incorrect"}
 
@@ -258,6 +258,6 @@ def test_the_values_come_from_the_seed_of_the_request_and_it_is_kept() -> None:
     for seed in (1, 2):
         request = visit.Request(point(), ("eager", "sdpa"), "eager", SHORT, seed, thorough=False)
         outcome = visit.make(request, lambda *_: None).outcomes["sdpa"]
-        assert (outcome.status, outcome.found["seed"]) == ("ok", seed)
-        errors.add(outcome.found["error"])
+        assert (outcome.status, outcome.metrics["seed"]) == ("ok", seed)
+        errors.add(outcome.metrics["error"])
     assert len(errors) == 2

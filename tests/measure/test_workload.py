@@ -82,7 +82,7 @@ def test_implementations_cannot_disturb_each_other() -> None:
 def test_an_inference_call_keeps_no_graph() -> None:
     """In mode inference the output is an inference tensor."""
     work = workload.make(point())
-    with work.context():
+    with work.gradient_mode():
         y = workload.step(workload.subject(work, "eager"), work)()
     assert isinstance(y, Tensor)
     assert y.is_inference()
@@ -91,7 +91,7 @@ def test_an_inference_call_keeps_no_graph() -> None:
 def test_a_forward_call_keeps_the_graph() -> None:
     """In mode forward the output can be differentiated."""
     work = workload.make(point(mode="forward"))
-    with work.context():
+    with work.gradient_mode():
         y = workload.step(workload.subject(work, "eager"), work)()
     assert isinstance(y, Tensor)
     assert y.grad_fn is not None
@@ -102,7 +102,7 @@ def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time(
     work = workload.make(point(mode="train"))
     subject = workload.subject(work, "eager")
     call = workload.step(subject, work)
-    with work.context():
+    with work.gradient_mode():
         first, second = call(), call()
     assert isinstance(first, tuple)
     assert isinstance(second, tuple)

@@ -33,9 +33,9 @@ def test_the_peak_is_predicted_to_the_byte(
     torch.set_num_threads(at.threads)
     work = workload.make(at)
     call = workload.step(workload.subject(work, implementation), work)
-    with work.context():
+    with work.gradient_mode():
         call()
-        assert inspection.look(call, "cpu").memory.peak_bytes == peak_bytes(Case(at, implementation))
+        assert inspection.inspect(call, "cpu").memory.peak_bytes == peak_bytes(Case(at, implementation))
 
 
 def test_the_block_of_online_is_the_implementations() -> None:

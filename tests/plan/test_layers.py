@@ -81,10 +81,10 @@ def test_what_can_be_said(layer: str, values: dict[str, Any], expected: dict[str
         ("patch", {"image_size": "unsaid"}, "image_size is missing; the layer patch needs it"),
         ("patch", {"patch_size": "unsaid"}, "patch_size is missing; the layer patch needs it"),
         ("conv", {"image_size": "unsaid"}, "image_size is missing; the layer conv needs it"),
-        ("vit", {"image_size": 32}, "image_size = 32 has no place in the layer vit"),
-        ("vit", {"key_channels": 6}, "key_channels = 6 has no place in the layer vit"),
-        ("self", {"qk_scale": 0.5}, "qk_scale = 0.5 has no place in the layer self"),
-        ("conv", {"patch_size": 4}, "patch_size = 4 has no place in the layer conv"),
+        ("vit", {"image_size": 32}, "image_size = 32 is not used by the layer vit; leave it out"),
+        ("vit", {"key_channels": 6}, "key_channels = 6 is not used by the layer vit; leave it out"),
+        ("self", {"qk_scale": 0.5}, "qk_scale = 0.5 is not used by the layer self; leave it out"),
+        ("conv", {"patch_size": 4}, "patch_size = 4 is not used by the layer conv; leave it out"),
         ("self", {"num_heads": 2}, "num_heads = 2 must be 1 in the layer self"),
         ("conv", {"num_heads": 4}, "num_heads = 4 must be 1 in the layer conv"),
         ("self", {"qkv_bias": True}, "qkv_bias = true must be false in the layer self"),
@@ -107,7 +107,7 @@ def test_what_can_be_said(layer: str, values: dict[str, Any], expected: dict[str
     ],
 )
 def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], said: str) -> None:
-    """What the layer needs and lacks, has no place for or fixes otherwise is said in one line, with the numbers."""
+    """What the layer needs and lacks, does not use or fixes otherwise gives one line, with the numbers."""
     assert refusal(layer, **values) == said
 
 

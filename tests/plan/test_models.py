@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from bench.plan.errors import WrongRequest
-from bench.plan.models import MODELS, spelled_out
+from bench.plan.models import MODELS, expand_models
 from bench.plan.sweep import load_sweep
 
 TIMM = {
@@ -77,12 +77,12 @@ def test_every_model_is_checked() -> None:
 
 def test_a_grid_without_a_model_stays_as_it_is() -> None:
     """Nothing is added where no model is named."""
-    assert spelled_out({"num_tokens": 7}) == [{"num_tokens": 7}]
+    assert expand_models({"num_tokens": 7}) == [{"num_tokens": 7}]
 
 
 def test_a_list_of_models_is_a_grid_each() -> None:
     """Each model brings its shape, and the grid's other values hold for all."""
-    grids = spelled_out({"model": ["vit_b_16_224", "vit_b_16_384"], "batch": [1, 8]})
+    grids = expand_models({"model": ["vit_b_16_224", "vit_b_16_384"], "batch": [1, 8]})
 
     assert [(grid["num_tokens"], grid["batch"]) for grid in grids] == [(197, [1, 8]), (577, [1, 8])]
 
@@ -91,7 +91,7 @@ def test_a_list_of_models_is_a_grid_each() -> None:
 def test_an_unknown_model_is_refused(name: object, near: str) -> None:
     """A name that no model has is refused with those that there are, and the nearest of them."""
     with pytest.raises(WrongRequest) as refusal:
-        spelled_out({"model": name})
+        expand_models({"model": name})
 
     suggested = f"; did you mean {near}?" if near else ""
     assert str(refusal.value) == f"unknown model {name!r}; expected one of {', '.join(MODELS)}{suggested}"
@@ -100,18 +100,18 @@ def test_an_unknown_model_is_refused(name: object, near: str) -> None:
 def test_a_value_that_the_model_gives_otherwise_is_refused() -> None:
     """A grid that names a model and another number of heads contradicts itself."""
     with pytest.raises(WrongRequest, match="num_heads = 6 contradicts model = vit_b_16_384, which has 12"):
-        spelled_out({"model": "vit_b_16_384", "num_heads": 6})
+        expand_models({"model": "vit_b_16_384", "num_heads": 6})
 
 
 def test_all_unknown_models_are_refused_together() -> None:
     """Two wrong names are one line, each with the nearest name."""
     with pytest.raises(WrongRequest, match="did you mean vit_b_16_224 for 'vit_b_16_2224', t2t_stage_1 for 't2t_1'"):
-        spelled_out({"model": ["vit_b_16_2224", "vit_b_16_384", "t2t_1"]})
+        expand_models({"model": ["vit_b_16_2224", "vit_b_16_384", "t2t_1"]})
 
 
 def test_a_value_that_repeats_the_models_is_no_contradiction() -> None:
     """The model's own value may be said again, as a list of one too, as the command line says it."""
-    (grid,) = spelled_out({"model": "vit_b_16_384", "num_heads": [12]})
+    (grid,) = expand_models({"model": "vit_b_16_384", "num_heads": [12]})
 
     assert grid["num_heads"] == [12]
 
@@ -119,7 +119,7 @@ def test_a_value_that_repeats_the_models_is_no_contradiction() -> None:
 def test_no_model_at_all_is_refused() -> None:
     """An empty list would make an empty sweep."""
     with pytest.raises(WrongRequest, match=r"model = \[\] must hold at least one value"):
-        spelled_out({"model": []})
+        expand_models({"model": []})
 
 
 def write(folder: Path, *lines: str) -> str:

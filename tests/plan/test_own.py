@@ -78,7 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_nothing_speaks_against_what_may_be_there(name: str, folder: Path) -> None:
     """A name that the source binds is fine, and so is whatever a source can't tell; no file is run."""
-    assert own.objection(name, [str(folder), *own.search_path()]) == ""
+    assert own.mistake(name, [str(folder), *own.search_path()]) == ""
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_nothing_speaks_against_what_may_be_there(name: str, folder: Path) -> No
 )
 def test_what_cannot_be_an_implementation_is_refused(name: str, reasons: list[str], folder: Path) -> None:
     """A missing module, a missing name and a core that nobody wrapped are one line that says what to do."""
-    line = own.objection(name, [str(folder)])
+    line = own.mistake(name, [str(folder)])
 
     assert all(reason in line for reason in (name, *reasons))
     assert "\n" not in line
@@ -140,12 +140,12 @@ def test_what_is_no_file_is_no_misspelling(name: str) -> None:
 )
 def test_a_layer_that_is_not_there_is_refused(name: str, reasons: list[str], folder: Path) -> None:
     """A layer is looked for as an implementation is, and the line says that it is one."""
-    line = own.objection(name, [str(folder)], "layer")
+    line = own.mistake(name, [str(folder)], "layer")
     assert all(reason in line for reason in reasons)
 
 
 def test_a_layer_may_be_any_name_of_a_module(folder: Path) -> None:
     """A function that takes three values is no adapter, and may well make a layer."""
-    assert own.objection("mykernel:attend", [str(folder)], "layer") == ""
+    assert own.mistake("mykernel:attend", [str(folder)], "layer") == ""
     with pytest.raises(WrongRequest, match="layer 'no_such_module:Layer'"):
         own.check_layers(["vit", "no_such_module:Layer"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.measure import workload
 from bench.plan.case import Point
-from bench.profiling.capture import take
+from bench.profiling.capture import capture
 from bench.profiling.pairs import Capture
 
 FOLDER = tempfile.TemporaryDirectory(prefix="attention-bench-tests-")
@@ -19,5 +19,5 @@ def captured(point: Point, implementation: str) -> Capture:
     work = workload.make(point)
     call = workload.step(workload.subject(work, implementation), work)
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
-    with work.context():
-        return take(call, f"{implementation} call", point.device, point.timing, folder)
+    with work.gradient_mode():
+        return capture(call, f"{implementation} call", point.device, point.timing, folder)

@@ -23,9 +23,9 @@ def test_the_blocks_have_the_peak_that_the_row_has(at: Point, implementation: st
     """Replayed, they reach the peak that measuring memory finds on the same call, to the byte."""
     work = workload.make(at)
     call = workload.step(workload.subject(work, implementation), work)
-    with work.context():
+    with work.gradient_mode():
         call()
-        expected = inspection.look(call, "cpu").memory.peak_bytes
+        expected = inspection.inspect(call, "cpu").memory.peak_bytes
     blocks = [each.block for each in captured(at, implementation).kept.blocks]
     assert max(size for _, size in live_bytes(blocks)) == expected
 

@@ -22,7 +22,11 @@ def names(
     point = of_layer(layer, mode=mode, mask=mask)
     work = workload.make(point)
     call = workload.step(workload.subject(work, implementation), work)
-    with work.context(), profile(activities=[ProfilerActivity.CPU]) as profiler, labelled(Case(point, implementation)):
+    with (
+        work.gradient_mode(),
+        profile(activities=[ProfilerActivity.CPU]) as profiler,
+        labelled(Case(point, implementation)),
+    ):
         call()
     events = sorted(profiler.events(), key=lambda event: event.time_range.start)
     return [event.name for event in events]

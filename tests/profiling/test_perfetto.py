@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.profiling import perfetto
-from bench.profiling.perfetto import mended
+from bench.profiling.perfetto import repaired
 from tests.points import point
 from tests.profiling.taken import captured
 
@@ -23,7 +23,7 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Return the trace of a training step, as it lies on disk; NaN and the like would be refused."""
     path = tmp_path_factory.mktemp("trace") / "trace.json.gz"
     raw = captured(point(mode="train"), request.param).kept.trace
-    perfetto.write(perfetto.mended(perfetto.read(raw)), path)
+    perfetto.write(perfetto.repaired(perfetto.read(raw)), path)
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
@@ -108,7 +108,7 @@ def event(ph: str, ts: float, **more: Any) -> Event:
 def test_a_slice_that_never_ended_lasts_to_the_end() -> None:
     """A negative duration is how torch writes it; nothing else is changed but the origin of time."""
     before = [event("X", 100, dur=50), event("X", 110, dur=-109), event("i", 120, s="t")]
-    after = mended({"traceEvents": before, "baseTimeNanoseconds": 7})
+    after = repaired({"traceEvents": before, "baseTimeNanoseconds": 7})
     assert [(each["ts"], each.get("dur")) for each in after["traceEvents"]] == [(0, 50), (10, 40), (20, None)]
     assert after["baseTimeNanoseconds"] == 7 + 100_000
 
@@ -121,7 +121,7 @@ def test_loose_arrows_are_left_out() -> None:
         *(event("s", 5, id=number, cat="fwdbwd") for number in (1, 2)),
         event("f", 11, id=2, cat="fwdbwd"),
     ]
-    after = mended({"traceEvents": before})["traceEvents"]
+    after = repaired({"traceEvents": before})["traceEvents"]
     assert [(each["ph"], each.get("cat")) for each in after] == [("X", None), ("s", "ac2g"), ("f", "ac2g")]
 
 

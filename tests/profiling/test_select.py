@@ -7,8 +7,7 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling.select import chosen, with_stages
-from bench.store.record import Record
-from tests.examples import ORIGIN, timed
+from tests.examples import record, timed
 from tests.points import point
 
 
@@ -19,10 +18,8 @@ def table() -> pd.DataFrame:
     records = []
     for tokens in (5, 7):
         for name, value in times.items():
-            slots = timed(value, value)
-            case = Case(point(num_tokens=tokens), name)
-            records.append(Record(case, 0, "ok", ORIGIN, slots=slots, metrics={"calls_per_timing": 1, "settled": True}))
-        records.append(Record(Case(point(num_tokens=tokens), "manual"), 0, "oom", ORIGIN, "too large"))
+            records.append(record(case=Case(point(num_tokens=tokens), name), slots=timed(value, value)))
+        records.append(record(case=Case(point(num_tokens=tokens), "manual"), status="oom", slots=timed()))
     return summarise(records, "eager")
 
 

@@ -6,13 +6,13 @@ import statistics
 from collections import Counter
 from collections.abc import Callable
 
-from bench.sampling.rounds import LEAST_ROUNDS, SURE_ROUNDS, Limits, Reading, sample
+from bench.sampling.rounds import LEAST_ROUNDS, SURE_ROUNDS, Limits, Sample, sample
 from bench.stats.replicates import paired_log_ratio, t_half_width
 
 
-def reading(value_s: float) -> Reading:
-    """Return a slot of one timing."""
-    return Reading((value_s,), 0, 0)
+def sample_of(value_s: float) -> Sample:
+    """Return a sample of one timing."""
+    return Sample((value_s,), 0, 0)
 
 
 def never(_name: str, error: Exception) -> None:
@@ -25,10 +25,10 @@ def test_every_round_times_every_implementation_once_in_a_random_order() -> None
     order: list[str] = []
     noise = random.Random(1)
 
-    def turn(name: str) -> Callable[[], Reading]:
-        def take() -> Reading:
+    def turn(name: str) -> Callable[[], Sample]:
+        def take() -> Sample:
             order.append(name)
-            return reading(1 + noise.random())
+            return sample_of(1 + noise.random())
 
         return take
 
@@ -46,9 +46,9 @@ def test_who_reached_the_target_leaves_and_the_baseline_stays() -> None:
     """A quiet implementation is done after the least rounds, while a noisy one and the baseline go on."""
     noise = random.Random(1)
     turns = {
-        "base": lambda: reading(1.0),
-        "quiet": lambda: reading(0.5),
-        "noisy": lambda: reading(1 + noise.random()),
+        "base": lambda: sample_of(1.0),
+        "quiet": lambda: sample_of(0.5),
+        "noisy": lambda: sample_of(1 + noise.random()),
     }
     limits = Limits(target=0.01, budget_s=0.05, processes=3)
     taken = sample(turns, "base", limits, random.Random(2), never)
@@ -59,7 +59,7 @@ def test_who_reached_the_target_leaves_and_the_baseline_stays() -> None:
 def test_what_ends_by_the_target_is_known_about_as_well_as_it_says() -> None:
     """Rounds that agree by luck end no row: over many processes the ratios scatter little more than they may."""
     noise, target, processes = random.Random(1), 0.02, 5
-    turns = {name: lambda: reading(math.exp(noise.gauss(0, 0.05))) for name in ("base", "other")}
+    turns = {name: lambda: sample_of(math.exp(noise.gauss(0, 0.05))) for name in ("base", "other")}
     logs = []
     for seed in range(200):
         taken = sample(turns, "base", Limits(target, 1.0, processes), random.Random(seed), never)
@@ -71,7 +71,7 @@ def test_what_ends_by_the_target_is_known_about_as_well_as_it_says() -> None:
 def test_the_least_rounds_are_taken_even_without_a_budget() -> None:
     """With no time at all there are still enough rounds for a median."""
     noise = random.Random(1)
-    turns = {name: lambda: reading(1 + noise.random()) for name in "ab"}
+    turns = {name: lambda: sample_of(1 + noise.random()) for name in "ab"}
     taken = sample(turns, "a", Limits(1e-9, 0.0, 3), random.Random(2), never)
     assert taken["b"].rounds == tuple(range(LEAST_ROUNDS))
 
@@ -80,10 +80,10 @@ def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
     """A failure is told, its slots are dropped, and nobody else's are."""
     told: list[tuple[str, str]] = []
 
-    def fail() -> Reading:
+    def fail() -> Sample:
         raise RuntimeError("no")
 
-    turns: dict[str, Callable[[], Reading]] = {"base": lambda: reading(1.0), "bad": fail}
+    turns: dict[str, Callable[[], Sample]] = {"base": lambda: sample_of(1.0), "bad": fail}
     taken = sample(
         turns, "base", Limits(0.01, 1.0, 3), random.Random(2), lambda name, error: told.append((name, str(error)))
     )
@@ -94,6 +94,6 @@ def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
 
 def test_without_a_baseline_the_budget_decides() -> None:
     """When the baseline is not there, there is no ratio to know, and rounds go on for the budget."""
-    turns = {"only": lambda: reading(1.0)}
+    turns = {"only": lambda: sample_of(1.0)}
     taken = sample(turns, "base", Limits(0.01, 0.02, 3), random.Random(2), never)
     assert len(taken["only"].rounds) > LEAST_ROUNDS

@@ -39,7 +39,7 @@ def test_a_row_says_what_an_implementation_supports() -> None:
 def test_what_does_not_go_together_is_unsupported(layer: str, implementation: str) -> None:
     """A pair that the catalogue refuses is refused with its reason when it is built."""
     work = workload.make(of_layer(layer))
-    with work.context(), pytest.raises(impls.Unsupported) as refusal:
+    with work.gradient_mode(), pytest.raises(impls.Unsupported) as refusal:
         workload.subject(work, implementation).function(work.x)
 
     assert str(refusal.value) == impls.IMPLEMENTATIONS[implementation].refuses[LAYERS[layer].class_name]

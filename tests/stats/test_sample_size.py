@@ -32,6 +32,7 @@ def test_a_row_is_decided_by_its_change(change: float, verdict: str) -> None:
     assert found["further_processes"] > 0
 
 
+@pytest.mark.slow
 @few_examples
 @given(st.floats(0.9, 1.1), st.floats(0.003, 0.05), st.integers(2, 10), st.integers(2, 10), st.integers(0, 5))
 def test_so_many_decide_and_one_fewer_does_not(change: float, sd: float, before: int, after: int, noisy: int) -> None:

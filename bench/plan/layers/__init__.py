@@ -1,8 +1,8 @@
-"""What is known of a layer without torch.
+"""The facts about layers that need no torch.
 
-The layers that go by a name state everything: each file of this folder that holds a LAYER is one. Of a layer of the
-user's own, `module:attribute`, nothing is known before a worker has made it: it has no steps, so no count of FLOPs and
-no predicted memory, and its sizes are those of tokens.
+Each file of this folder with a LAYER declares a layer with a name. Nothing is known about a user's own layer,
+`module:attribute`, before a worker has made it: it has no steps, so no count of FLOPs and no predicted memory, and its
+sizes are those of tokens.
 """
 
 import importlib
@@ -21,15 +21,15 @@ BACKWARD_PRODUCTS = 2
 
 
 PREDICTED = ("inference", "cpu", "float32", "none")
-"""Mode, device, dtype and mask for which the formulas of peak memory hold."""
+"""The mode, device, dtype and mask for which the formulas of peak memory hold."""
 
 
-def _found() -> dict[str, Layer]:
+def _declared_layers() -> dict[str, Layer]:
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     return {module.LAYER.name: module.LAYER for module in modules if hasattr(module, "LAYER")}
 
 
-LAYERS: Mapping[str, Layer] = _found()
+LAYERS: Mapping[str, Layer] = _declared_layers()
 
 _OWN = Layer(
     name="",
@@ -46,7 +46,7 @@ _OWN = Layer(
 
 
 def is_layer(name: str) -> bool:
-    """Return whether a name can stand for a layer; `module:attribute` is judged when it is imported."""
+    """Return whether a name may be a layer; `module:attribute` is checked later, at its import."""
     module, _, attribute = name.partition(":")
     return bool(module and attribute) if is_own(name) else name in LAYERS
 
@@ -62,15 +62,15 @@ def module_of(name: str) -> str:
 
 
 def fixed(name: str) -> Mapping[str, Any]:
-    """Return the columns that have one value in a layer, with that value."""
+    """Return the columns that have only one value in a layer, with that value."""
     return _layer(name).fixed
 
 
 def complete(values: Values) -> Values:
-    """Return the values of a point with all that its layer fixes or that follows from them.
+    """Return the values of a point, completed by those that its layer fixes or derives.
 
-    A column that has no place in the layer is None.
-    Raises WrongRequest for one that is missing, has no place in the layer, or contradicts it.
+    A column that the layer doesn't use is None.
+    Raises WrongRequest for a column that is missing, that the layer doesn't use, or that contradicts it.
     """
     name = values["layer"]
     layer = _layer(name)
@@ -79,11 +79,11 @@ def complete(values: Values) -> Values:
             raise WrongRequest(f"{column} is missing; the layer {name} needs it")
     for column in layer.without:
         if values.get(column) is not None:
-            raise WrongRequest(f"{column} = {values[column]} has no place in the layer {name}")
+            raise WrongRequest(f"{column} = {values[column]} is not used by the layer {name}; leave it out")
     for column, value in layer.fixed.items():
         if values.setdefault(column, value) != value:
             raise WrongRequest(f"{column} = {_toml(values[column])} must be {_toml(value)} in the layer {name}")
-    if not is_own(name):  # how its heads share the channels is a layer's own rule
+    if not is_own(name):  # a user's own layer may divide the channels among its heads by another rule
         _check_heads(values)
     for column, value in layer.derive(values).items():
         values.setdefault(column, value)
@@ -91,21 +91,22 @@ def complete(values: Values) -> Values:
 
 
 def usable(name: str, usual: Mapping[str, Any]) -> Values:
-    """Return the usual values without those that a layer fixes, derives or has no place for."""
+    """Return the usual values without those that a layer fixes, derives or doesn't use."""
     layer = _layer(name)
     derived = ("num_tokens", "token_len") if "image_size" in layer.needs else ()
     return {column: value for column, value in usual.items() if column not in (*layer.without, *layer.fixed, *derived)}
 
 
 def steps(point: Point) -> Mapping[str, Step]:
-    """Return the steps of a point's layer by the names that `impls.whole.stepwise` gives them; none if unknown."""
+    """Return the steps of a point's layer by their names in `impls.whole.stepwise`; empty if they are unknown."""
     return _layer(point.layer).steps(point)
 
 
 def flops(point: Point) -> int | None:
     """Return the floating-point operations of the layer's matrix products, 2·M·N·K each; None if they are unknown.
 
-    In the mode `train` they include the gradients of both factors of each. `torch.utils.flop_counter` counts the same.
+    In the mode `train` they include the gradients of both factors of each product. `torch.utils.flop_counter` gives the
+    same count.
     """
     if is_own(point.layer):
         return None
@@ -114,15 +115,15 @@ def flops(point: Point) -> int | None:
 
 
 def least_bytes(point: Point) -> int:
-    """Return the bytes of input, weights and output, each moved once; without the weights of a user's own layer."""
+    """Return the bytes of input, weights and output, each moved once; the weights of a user's own layer count as 0."""
     sizes = _layer(point.layer).sizes(point)
     return (sizes.x + sizes.y + sizes.weights) * ITEM_BYTES[point.dtype]
 
 
 def peak_bytes(case: Case) -> int | None:
-    """Return the bytes that one call should hold at its peak beyond input and weights, None without a formula.
+    """Return the predicted peak memory of one call beyond input and weights in bytes, None if there is no formula.
 
-    The formulas hold without a mask in inference on a CPU in float32: other dtypes take scratch that they do not count.
+    The formulas hold without a mask in inference on a CPU in float32; they omit the scratch of other dtypes.
     """
     point = case.point
     formula = _layer(point.layer).peaks.get(case.implementation)

@@ -5,7 +5,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import VIEW, Layer, Sizes, Step, Values, check_tokens, core, projection
 
 KEY_SHARE = 8
-"""Queries and keys are so many times narrower than values, as `impls.layers.conv` has it."""
+"""Queries and keys are narrower than values by this factor, as in `impls.layers.conv`."""
 
 
 def _derive(values: Values) -> Values:

@@ -1,4 +1,4 @@
-"""What a layer states about itself without torch: its rule, the work of its steps, its sizes, its memory."""
+"""The definition of a layer without torch: its columns, the work of its steps, its sizes, its memory."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ Values = dict[str, Any]
 class Step:
     """One step of a layer, as the implementation `stepwise` labels it.
 
-    `forward` and `backward` are the elements that it must read and write, each tensor once. The backward pass reads
-    the gradient of the output and what the forward pass had to keep, and writes the gradients of the inputs.
-    A step that only looks at a tensor in another way moves nothing.
-    `multiplications` are those of its matrix product in the forward pass, None if it has none.
+    `forward` and `backward` are the numbers of elements that it must read and write, each tensor once. The backward
+    pass reads the gradient of the output and the tensors that the forward pass kept, and writes the gradients of the
+    inputs. A view moves nothing.
+    `multiplications` is the number of those in its matrix product in the forward pass, None if it has no product.
     """
 
     forward: int
@@ -31,7 +31,7 @@ VIEW = Step(0, 0)
 
 @dataclass(frozen=True)
 class Sizes:
-    """The elements of a layer's input, output and weights."""
+    """The numbers of elements of a layer's input, output and weights."""
 
     x: int
     y: int
@@ -40,7 +40,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Work:
-    """What a call must do at least: floating-point operations, None if they are unknown, and bytes to be moved."""
+    """The least work of a call: floating-point operations, None if they are unknown, and moved bytes."""
 
     flops: int | None
     least_bytes: int
@@ -56,10 +56,10 @@ class Layer:
     """Everything about a layer that needs no torch.
 
     `module` is `module:attribute` of its class. `needs` are the columns that a sweep must give, `without` those that
-    have no place in the layer, `fixed` those that have one value.
+    the layer doesn't use, `fixed` those that have only one value.
     `derive` returns the columns that follow from the others, or raises WrongRequest.
-    `steps` and `sizes` are functions of a point. `peaks` maps an implementation to the elements that one call holds
-    at its peak beyond input and weights, in inference on a CPU.
+    `steps` and `sizes` are functions of a point. `peaks` maps an implementation to a function of a point: the elements
+    that one call holds at its peak beyond input and weights, in inference on a CPU.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Layer:
 
 
 def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step]:
-    """Return the steps between queries, keys and values and the weighted values; both widths are of all heads."""
+    """Return the steps from queries, keys and values to the weighted values; both widths are sums over all heads."""
     tokens = point.batch * point.num_tokens
     keys, values = tokens * key_channels, tokens * value_channels
     scores = tokens * point.num_tokens * point.num_heads
@@ -97,19 +97,19 @@ def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step
 
 
 def projection(tokens: int, width: int, to: int, *, bias: bool) -> Step:
-    """Return the step that multiplies every token by weights; backward they get gradients, and so do the tokens."""
+    """Return the step that multiplies every token by weights; its backward pass gives gradients of both."""
     x, weights, y = tokens * width, width * to, tokens * to
     biases = to if bias else 0
     return Step(x + weights + biases + y, y + 2 * (x + weights) + biases, tokens * weights)
 
 
 def merge_heads(point: Point) -> Step:
-    """Return the step that lays heads side by side: a copy, or a view if there is one head alone."""
+    """Return the step that puts heads side by side: a copy, or a view if there is only one head."""
     return VIEW if point.num_heads == 1 else Step(2 * point.batch * point.num_tokens * point.channels, 0)
 
 
 def check_tokens(values: Values, tokens: int, origin: str) -> None:
-    """Raise WrongRequest if a sweep gives another number of tokens than follows from an image."""
+    """Raise WrongRequest if a sweep gives another number of tokens than the image has."""
     given = values.get("num_tokens", tokens)
     if given != tokens:
         raise WrongRequest(f"num_tokens = {given} contradicts {origin} which makes {tokens}; leave num_tokens out")

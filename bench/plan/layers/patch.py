@@ -5,7 +5,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import VIEW, Layer, Sizes, Step, Values, check_tokens, core, merge_heads, projection
 
 RGB = 3
-"""Channels of an image if a sweep gives no token_len."""
+"""The channels of an image if a sweep gives no token_len."""
 
 
 def _derive(values: Values) -> Values:

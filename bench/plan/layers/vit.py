@@ -4,7 +4,7 @@ from bench.plan.case import Point
 from bench.plan.layers.layer import Layer, Sizes, Step, Values, core, merge_heads, projection
 
 BLOCK_TOKENS = 128
-"""Keys per block of `online`, as `impls.attend.online` has it."""
+"""Keys per block of `online`, as in `impls.attend.online`."""
 
 
 def _derive(values: Values) -> Values:
@@ -16,7 +16,7 @@ def _steps(point: Point) -> dict[str, Step]:
     values = tokens * chan
     return {
         "qkv projection": projection(tokens, dim, 3 * chan, bias=point.qkv_bias),
-        # a view; backward three gradients become one
+        # a view; the backward pass copies three gradients into one
         "split heads": Step(0, 6 * values),
         **core(point, chan, chan),
         "merge heads": merge_heads(point),
@@ -31,24 +31,24 @@ def _sizes(point: Point) -> Sizes:
     return Sizes(tokens * dim, tokens * chan, 3 * dim * chan + chan**2 + biases)
 
 
-# The peaks count tensors: X = B·N·chan elements is one of q, k, v, which live as one projection of 3·X throughout,
-# S = B·H·N² elements are all scores.
+# The peaks count tensors. X = B·N·chan elements is the size of each of q, k and v, which are one projection of 3·X
+# during the whole call. S = B·H·N² elements is the size of all scores.
 
 
 def _eager(point: Point) -> int:
-    """Two score tensors live at the softmax; at the first product q·scale, its copy and that of k live beside one."""
+    """The peak is at the softmax (two score tensors) or at the first product (scores, q·scale, copies of it and k)."""
     x, s = _projected(point), _scores(point)
     copies = (6 if _is_split(point) else 4) * x + s
     return max(3 * x + 2 * s, copies, _end(point))
 
 
 def _sdpa(point: Point) -> int:
-    """Beside projection and output the flash kernel holds a sum for each query, and scratch for each thread."""
+    """The flash kernel holds a sum for each query and scratch for each thread, besides projection and output."""
     return max(4 * _projected(point) + _flash(point), _end(point))
 
 
 def _flash(point: Point) -> int:
-    """A sum for each query; for each thread a block of scores with its maxima, sums and outputs.
+    """Return the elements of a sum for each query, and for each thread a block of scores, maxima, sums and outputs.
 
     Source: PyTorch, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     """
@@ -59,13 +59,13 @@ def _flash(point: Point) -> int:
 
 
 def _stepwise(point: Point) -> int:
-    """The scaled queries and both score tensors keep their names until the values are weighted by a copy of v."""
+    """The scaled queries and both score tensors live until the values are weighted, which takes a copy of v."""
     x, s = _projected(point), _scores(point)
     return max((6 if _is_split(point) else 5) * x + 2 * s, _end(point))
 
 
 def _manual(point: Point) -> int:
-    """At the last head's division live raw, shifted and normalised scores of one head, a sum, and earlier outputs."""
+    """The peak is at the last head's division: raw, shifted and normalised scores, a sum, and the earlier outputs."""
     x, head = _projected(point), _scores(point) // point.num_heads
     earlier = x - x // point.num_heads
     return max(3 * x + earlier + 3 * head + point.batch * point.num_tokens, _end(point))
@@ -74,7 +74,8 @@ def _manual(point: Point) -> int:
 def _online(point: Point) -> int:
     """The peak is at `exp` (3 blocks of scores and the previous weights) or when the output is rescaled.
 
-    Then 2 blocks of scores and 3 tensors of the output's size live beside the projection and the scaled queries.
+    At the rescaling 2 blocks of scores and 3 tensors of the output's size live, besides the projection and the scaled
+    queries.
     """
     x, lines = _projected(point), point.batch * point.num_heads * point.num_tokens
     most, before = 0, 0
@@ -87,18 +88,18 @@ def _online(point: Point) -> int:
 
 
 def _mha(point: Point) -> int:
-    """The fast path, which asks for an even number of heads, holds all scores once; flash its scratch."""
+    """The fast path, which needs an even number of heads, holds all scores once; otherwise flash holds its scratch."""
     x = _projected(point)
     return max(7 * x, 4 * x + _scores(point) if point.num_heads % 2 == 0 else 5 * x + _flash(point))
 
 
 def _is_split(point: Point) -> bool:
-    """Return whether batch and heads are two strides in q, k and v, so that a product must copy them."""
+    """Return whether batch and heads have separate strides in q, k and v, so that a product must copy them."""
     return point.batch > 1 and point.num_heads > 1
 
 
 def _end(point: Point) -> int:
-    """Return the peak of projection and skip: the projection, o, its merged copy or the product, and the sum."""
+    """Return the peak at output projection and skip: QKV, o, its merged copy or the product, and the sum."""
     return 6 * _projected(point)
 
 

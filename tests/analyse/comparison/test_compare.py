@@ -267,6 +267,7 @@ def measured(of: Any) -> st.SearchStrategy[Row]:
     )
 
 
+@pytest.mark.slow
 @few_examples
 @given(sides())
 def test_swapping_base_and_new_swaps_the_verdicts(drawn_sides: tuple[list[Row], list[Row]]) -> None:
@@ -298,6 +299,7 @@ def test_order_of_rows_changes_no_verdict(drawn_sides: tuple[list[Row], list[Row
         assert values == expected[key]
 
 
+@pytest.mark.slow
 @few_examples
 @given(sides())
 def test_every_case_of_either_side_is_one_row_with_a_known_verdict(drawn_sides: tuple[list[Row], list[Row]]) -> None:

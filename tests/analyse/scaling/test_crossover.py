@@ -47,6 +47,7 @@ def rival(*logs: float, places: tuple[int, ...] = (100, 400), spread: float = 0.
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [3, 5])
 @pytest.mark.parametrize(("sd", "planted"), [(0.02, 300), (0.1, 300), (0.1, 70)])
 def test_intervals_hold_a_planted_crossover(processes: int, sd: float, planted: int) -> None:

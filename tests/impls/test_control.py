@@ -1,11 +1,11 @@
-"""The copy of eager: the same steps, in a function of its own."""
+"""The copy of eager: the same steps in a separate function."""
 
 import ast
 import inspect
 
 import torch
 
-from impls import build, twin
+from impls import build, control
 from impls.attend import eager
 from impls.layers.vit import ViTAttention
 
@@ -18,13 +18,13 @@ def steps(function: object) -> list[str]:
 
 
 def test_it_takes_the_same_steps_as_eager() -> None:
-    """Statement by statement: what differs in their times is none of the code's doing."""
-    assert steps(twin.attend) == steps(eager.attend)
-    assert twin.attend is not eager.attend
+    """Statement by statement: what differs in their times is not caused by the code."""
+    assert steps(control.attend) == steps(eager.attend)
+    assert control.attend is not eager.attend
 
 
 def test_it_is_found_by_its_name_and_gives_the_same_bits() -> None:
-    """`impls.twin:adapt` is an implementation like any other."""
+    """`impls.control:adapt` is an implementation like any other."""
     layer, x = ViTAttention(8, 8, 2), torch.randn(2, 5, 8)
     with torch.inference_mode():
-        assert torch.equal(build(layer, "impls.twin:adapt")(x), build(layer, "eager")(x))
+        assert torch.equal(build(layer, "impls.control:adapt")(x), build(layer, "eager")(x))

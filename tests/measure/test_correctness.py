@@ -1,4 +1,4 @@
-"""The gate rejects what computes another function, and lets through what does not."""
+"""The check rejects an implementation of another function, and accepts one of the reference's."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import impls
-from bench.measure import gate, workload
+from bench.measure import correctness, workload
 from bench.plan.case import Point
 from bench.plan.layers import LAYERS
 from tests import mutants
@@ -17,10 +17,10 @@ from tests.points import of_layer, point
 pytestmark = pytest.mark.slow
 
 
-def judged(at: Point, implementation: str) -> gate.Verdict:
-    """Return the gate's verdict on an implementation at a point."""
+def checked(at: Point, implementation: str) -> correctness.CheckResult:
+    """Return the result of checking an implementation at a point."""
     work = workload.make(at)
-    return gate.judge(workload.subject(work, implementation), work, gate.trials(work))
+    return correctness.check(workload.subject(work, implementation), work, correctness.check_inputs(work))
 
 
 @pytest.mark.parametrize("implementation", ["eager", "manual", "stepwise", "online", "sdpa", "mha"])
@@ -28,9 +28,9 @@ def judged(at: Point, implementation: str) -> gate.Verdict:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_shipped_implementations_pass(implementation: str, mode: str, dtype: str) -> None:
     """What we ship computes the reference's function, output and gradients."""
-    verdict = judged(point(mode=mode, dtype=dtype), implementation)
-    assert verdict.objection == ""
-    assert 0 <= verdict.error <= verdict.tolerance
+    result = checked(point(mode=mode, dtype=dtype), implementation)
+    assert result.reason == ""
+    assert 0 <= result.error <= result.tolerance
 
 
 @pytest.mark.parametrize("layer", ["self", "patch", "conv"])
@@ -44,47 +44,47 @@ def test_shipped_implementations_pass_on_every_layer(mode: str, implementation: 
         or (layer, implementation) == narrow_keys
     ):
         with pytest.raises(impls.Unsupported):
-            judged(of_layer(layer, mode=mode), implementation)
+            checked(of_layer(layer, mode=mode), implementation)
     else:
-        assert judged(of_layer(layer, mode=mode), implementation).objection == ""
+        assert checked(of_layer(layer, mode=mode), implementation).reason == ""
 
 
 @pytest.mark.parametrize("mutant", ["mean_of_values", "swapped_tokens", "stale_output", "edits_its_input", "one_nan"])
 @pytest.mark.parametrize("layer", ["self", "patch", "conv"])
 def test_mutants_are_rejected_on_every_layer(layer: str, mutant: str) -> None:
     """What computes something else is rejected whatever the layer; conv's weight of the residual is not 0."""
-    assert judged(of_layer(layer), f"tests.mutants:{mutant}").objection != ""
+    assert checked(of_layer(layer), f"tests.mutants:{mutant}").reason != ""
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_an_output_one_percent_too_large_is_rejected(mode: str) -> None:
-    """An error that float32 does not explain is an objection that names tensor, size and tolerance."""
-    verdict = judged(point(mode=mode), "tests.foreign:wrong")
-    assert "is off by" in verdict.objection
-    assert verdict.error > verdict.tolerance
+    """An error that float32 does not explain is incorrect, with a reason that names tensor, size and tolerance."""
+    result = checked(point(mode=mode), "tests.foreign:wrong")
+    assert "is off by" in result.reason
+    assert result.error > result.tolerance
 
 
 def test_the_tolerance_comes_from_the_dtype() -> None:
     """bfloat16 is allowed an error that float32 is not."""
-    assert judged(point(dtype="bfloat16"), "sdpa").tolerance > 100 * judged(point(), "sdpa").tolerance
+    assert checked(point(dtype="bfloat16"), "sdpa").tolerance > 100 * checked(point(), "sdpa").tolerance
 
 
 def test_on_large_shapes_items_at_random_are_compared_with_float64_and_all_with_plain_eager(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Above the limit float64 computes two items that the seed draws; an error in another one is seen all the same."""
-    monkeypatch.setattr(gate, "WHOLE_BATCH_SCORES", 1)
+    monkeypatch.setattr(correctness, "WHOLE_BATCH_SCORES", 1)
     drawn = set()
     for seed in range(4):
         work = workload.make(point(batch=4, mode="train"), seed)
-        (exact, plain), x = gate.trials(work)[0].standards, work.x
+        (exact, plain), x = correctness.check_inputs(work)[0].expected, work.x
         assert (exact.tensors[0].dtype, exact.tensors[0].shape) == (torch.float64, (2, 7, 12))
         assert (plain.items, plain.tensors[0].dtype, plain.tensors[1].shape) == ([0, 1, 2, 3], torch.float32, x.shape)
-        assert gate.judge(workload.subject(work, "sdpa"), work, gate.trials(work)).objection == ""
+        assert correctness.check(workload.subject(work, "sdpa"), work, correctness.check_inputs(work)).reason == ""
         drawn.add(tuple(exact.items))
         for item in range(4):
             off = _off_in_one_item(workload.subject(work, "eager"), item)
-            assert "output" in gate.judge(off, work, gate.trials(work)).objection
+            assert "output" in correctness.check(off, work, correctness.check_inputs(work)).reason
     assert len(drawn) > 1
 
 
@@ -102,7 +102,7 @@ def _off_in_one_item(subject: workload.Subject, item: int) -> workload.Subject:
 def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
     """The expected output is that of the layer in float64 on the same weights and input."""
     work = workload.make(point())
-    expected = gate.trials(work)[0].standards[0].tensors[0]
+    expected = correctness.check_inputs(work)[0].expected[0].tensors[0]
     assert expected.dtype == torch.float64
     with torch.inference_mode():
         assert torch.allclose(expected, work.layer(work.x).double(), atol=1e-6)
@@ -119,7 +119,7 @@ def test_every_mutant_is_rejected(mutant: str, mode: str, dtype: str) -> None:
     assert outcome.outcomes["eager"].status == "ok"
     rejected = "error" if (mutant, mode) == ("stale_output", "train") else "incorrect"  # its graph is gone by then
     assert outcome.outcomes[name].status == rejected
-    assert "slots" not in outcome.outcomes[name].found
+    assert "slots" not in outcome.outcomes[name].metrics
 
 
 SHAPES = [
@@ -141,9 +141,9 @@ SHAPES = [
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(str(value) for value in shape.values()))
 def test_what_we_ship_passes_at_every_shape(shape: dict[str, Any], mode: str) -> None:
-    """One token, two, a prime number of them, heads of one channel: no shape makes the gate unfair."""
+    """One token, two, a prime number of them, heads of one channel: no shape makes the check unfair."""
     work = workload.make(point(**shape, mode=mode))
-    trials = gate.trials(work)
+    trials = correctness.check_inputs(work)
     for implementation in ("manual", "stepwise", "online", "sdpa", "sdpa_math", "sdpa_flash", "mha"):
         try:
             subject = workload.subject(work, implementation)
@@ -151,4 +151,4 @@ def test_what_we_ship_passes_at_every_shape(shape: dict[str, Any], mode: str) ->
             assert implementation == "mha"
             assert work.point.token_len != work.point.channels
             continue
-        assert gate.judge(subject, work, trials).objection == "", implementation
+        assert correctness.check(subject, work, trials).reason == "", implementation

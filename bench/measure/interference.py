@@ -1,4 +1,4 @@
-"""What other processes do while slots are timed: on a neighbouring core they slow ours without taking it."""
+"""Interference by other processes while samples are taken: even on another core they slow ours."""
 
 import time
 
@@ -7,13 +7,13 @@ import psutil
 from bench.store import machine
 
 WINDOW_S = 0.25
-"""The system counts in hundredths of a second, so that a shorter look would see little."""
+"""The length of a measurement; the system counts in hundredths of a second, so a shorter one would be imprecise."""
 
 
-class Neighbours:
-    """How busy others keep the cores that we leave free, looked at again whenever a window is over.
+class Interference:
+    """How busy other processes keep the cores that the measurement leaves free, measured again after each window.
 
-    The process `beside` takes turns with this one, and what it does counts as our own.
+    The process `beside` alternates with this one, and its time counts as our own.
     """
 
     def __init__(self, threads: int, beside: int | None = None) -> None:
@@ -24,9 +24,9 @@ class Neighbours:
         self._start()
 
     def share(self) -> float:
-        """Return the share of the free cores that other processes kept busy in the latest window, 0 before it.
+        """Return the share of the free cores that other processes kept busy in the latest window, 0 before its end.
 
-        Where we leave none free, the share is that of one.
+        If the measurement leaves no core free, the share is that of one core.
         """
         elapsed_s = time.perf_counter() - self._since_s
         if elapsed_s >= WINDOW_S:
@@ -39,7 +39,7 @@ class Neighbours:
         self._since_s, self._own_s, self._busy_s = time.perf_counter(), self._used_s(), machine.busy_s()
 
     def _used_s(self) -> float:
-        """Return the seconds of all cores that are our own; a process beside us that has ended adds no more."""
+        """Return our own seconds on all cores; if the process `beside` has ended, its seconds no longer grow."""
         if self._beside is not None:
             try:
                 times = psutil.Process(self._beside).cpu_times()

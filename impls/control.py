@@ -1,4 +1,4 @@
-"""A copy of eager, which a self-check measures beside it: whatever differs between the two is the machine's doing."""
+"""A copy of eager, the control of a self-check: a measured difference between the two comes from the machine."""
 
 from torch import Tensor
 
@@ -7,7 +7,7 @@ from impls.contract import with_attend
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
-    """Return what `impls.attend.eager` does, by the same steps in a function of its own.
+    """Return `softmax((q·scale) kᵀ) v` by the same steps as `impls.attend.eager`, in a separate function.
 
     q, k `[B, H, N, D]`, v `[B, H, N, Dv]`, result `[B, H, N, Dv]`.
     """
@@ -18,4 +18,4 @@ def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = 
 
 
 adapt = with_attend(attend)
-"""What `impls.twin:adapt` names; it is in no list, because it competes with nobody."""
+"""The adapter `impls.control:adapt`; it is not in the catalogue, because it is no competing implementation."""

@@ -1,0 +1,315 @@
+"""The correctness check: an implementation that doesn't compute the reference's function gets no time."""
+
+import copy
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+
+import torch
+from torch import Tensor, nn
+
+from bench.measure.workload import Subject, Workload
+
+PEAK = 5.0
+"""A normal input is multiplied by this, so that its softmax is peaked: logits grow with the square."""
+
+MARGIN = 8.0
+"""The tolerance in units of plain eager's error in the same dtype: implementations sum in another order.
+Flash attention's backward, which computes the weights again, was seen at 4.4 times."""
+
+FLOOR_EPS = 4.0
+"""The least tolerance in units of the dtype's epsilon, for shapes at which eager happens to be exact."""
+
+GRADIENT_EPS = 32.0
+"""The additional least tolerance of gradients in units of float32's epsilon; the square root of the number of tokens if
+that is larger. With one token eager's gradient of the scores is exactly 0; flash attention was seen to be off by 9.
+A weight's gradient is a sum over all tokens: Inductor's sum over 8192 of them was seen to be off by 30."""
+
+CANCELLED, FEW = 1e-4, 16
+"""A weight's gradient whose share of the largest one of all weights is below CANCELLED has cancelled out, such as that
+of the keys' bias. One of fewer than FEW elements may cancel by chance, such as that of `gamma`. The rest is rounding,
+so errors of these gradients are relative to the largest one."""
+
+WHOLE_BATCH_SCORES = 4_000_000
+"""The most attention scores with which the whole batch is compared with float64, which is slow on the CPU.
+With more, this many are computed at a time."""
+
+ITEMS = 2
+"""The number of random items of a larger batch that are compared with float64; attention doesn't mix items."""
+
+TIMED, AFTERWARDS = "in a timed call", "on fresh values after the rounds"
+"""The names of the inputs that are checked during and after the rounds, as messages have them."""
+
+
+class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
+    """The output can't be the layer's, whatever its numbers; the message says why."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The expected output for some items of the batch, and the expected gradients if the mode has any.
+
+    `tensors` are the output, then the gradients of x and of every weight, as far as they can be compared.
+    `scales` (errors are relative to them) and `tolerances` have one value for each tensor.
+    """
+
+    items: list[int]
+    tensors: tuple[Tensor, ...]
+    scales: tuple[float, ...]
+    tolerances: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class CheckInput:
+    """An input, the gradient of its output if the mode has gradients, and the expected results."""
+
+    name: str
+    x: Tensor
+    direction: Tensor | None
+    expected: tuple[Expected, ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """The results of a call: the input x after the call, the output y, and the gradients if the mode has any."""
+
+    x: Tensor
+    y: Tensor
+    gradients: tuple[Tensor, ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The error that is largest relative to its tolerance; `reason` says what is incorrect, empty if nothing is."""
+
+    error: float
+    tolerance: float
+    reason: str = ""
+
+
+def check_inputs(workload: Workload, *, thorough: bool = True) -> tuple[CheckInput, ...]:
+    """Return the inputs that an implementation must get right: a normal one, and one with a peaked softmax.
+
+    If the check is not `thorough`, only the peaked input is returned, which is the harder one.
+    """
+    peaked = check_input(workload, "peaked input", workload.x * PEAK)
+    return (check_input(workload, "normal input", workload.x), peaked) if thorough else (peaked,)
+
+
+def check_input(workload: Workload, name: str, x: Tensor, items: int = ITEMS) -> CheckInput:
+    """Return an input with its expected results.
+
+    For a small batch they are computed in float64 on the CPU. For a larger one they are float64 results for `items`
+    random items, and the results of plain eager in the same dtype for all items.
+    Tolerances are multiples of plain eager's own error, which is known for the items that float64 has computed.
+    """
+    direction = workload.direction if workload.with_gradients else None
+    chosen = _items(workload, name, items)
+    reference = copy.deepcopy(workload.layer).to("cpu", torch.float64)
+    exact = _computed(workload, reference, *_select(x, direction, chosen, dtype=torch.float64, device="cpu"))
+    plain = _computed(workload, workload.layer, *_select(x, direction, chosen))
+    cancelled = _cancelled(exact)
+    scales = _scales(exact, cancelled)
+    plain_errors = [_error(*three) for three in zip(plain, exact, scales, strict=True)]
+    errors = [error if math.isfinite(error) else 0.0 for error in plain_errors]
+    floors = _floors(workload, x.dtype)
+    tolerances = tuple(max(floor, MARGIN * error) for floor, error in zip(floors, errors, strict=False))
+    if len(chosen) == workload.point.batch:
+        return CheckInput(name, x, direction, (Expected(chosen, exact, scales, tolerances),))
+    whole = _computed(workload, workload.layer, x, direction)
+    wider = tuple(tolerance + error for tolerance, error in zip(tolerances, errors, strict=True))
+    by_item = slice(2)  # the gradients of weights are sums over all items
+    expected = (
+        Expected(chosen, exact[by_item], scales[by_item], tolerances[by_item]),
+        Expected([*range(workload.point.batch)], whole, _scales(whole, cancelled), wider),
+    )
+    return CheckInput(name, x, direction, expected)
+
+
+def compute(subject: Subject, x: Tensor, direction: Tensor | None) -> Output:
+    """Return an implementation's output for x, with gradients if there is a direction."""
+    if direction is None:
+        with torch.inference_mode():
+            return Output(x, subject.function(x))
+    with torch.enable_grad():
+        x = x if x.requires_grad else x.detach().requires_grad_()
+        y = subject.function(x)
+        if type(y) is not Tensor:
+            return Output(x, y)
+        return Output(x, y.detach(), _gradients(y, x, subject.layer, direction))
+
+
+def check(
+    subject: Subject,
+    workload: Workload,
+    inputs: Sequence[CheckInput],
+    output_for: Callable[[CheckInput], Output] | None = None,
+) -> CheckResult:
+    """Check an implementation on all inputs; the first incorrect output ends the check.
+
+    `output_for` returns the output for an input; by default it is computed on a copy of the input.
+    """
+    output_for = output_for or (lambda one: compute(subject, one.x.clone(), one.direction))
+    result = CheckResult(0.0, inputs[0].expected[0].tolerances[0])
+    for one in inputs:
+        result = max(result, compare(subject, workload, one, output_for(one)), key=_severity)
+        if result.reason:
+            break
+    return result
+
+
+def compare(subject: Subject, workload: Workload, one: CheckInput, output: Output) -> CheckResult:
+    """Return the result of checking the output for one input.
+
+    The error of a tensor is its largest absolute deviation, divided by the largest absolute expected value of the
+    tensor, or of all weights' gradients if this one cancels out.
+    """
+    try:
+        check_form(subject, workload, one.x, output)
+        if not bool(output.y.isfinite().all()):
+            raise Incorrect("output is not finite")
+    except Incorrect as error:
+        return CheckResult(math.inf, one.expected[0].tolerances[0], f"{error} ({one.name})")
+    names = ["output", "gradient of x", *(f"gradient of {name}" for name, _ in subject.layer.named_parameters())]
+    results = [
+        _compare(f"{name} ({one.name})", _error(tensor, target, scale), tolerance)
+        for expected in one.expected
+        for name, tensor, target, scale, tolerance in zip(
+            names, _tensors(output, expected), expected.tensors, expected.scales, expected.tolerances, strict=False
+        )
+    ]
+    return max(results, key=_severity)
+
+
+def check_form(subject: Subject, workload: Workload, x: Tensor, output: Output) -> None:
+    """Check everything about the output for x except its numbers; raises Incorrect with the reason."""
+    y, expected = output.y, workload.direction
+    if type(y) is not Tensor:
+        raise Incorrect(f"output is a {type(y).__name__}, expected a plain torch.Tensor")
+    if not torch.equal(output.x, x):
+        raise Incorrect("edited its input in place")
+    if not has_weights_of(subject, workload):
+        raise Incorrect("edited the layer's weights")
+    if y.shape != expected.shape:
+        raise Incorrect(f"output has shape {list(y.shape)}, expected {list(expected.shape)}")
+    if y.dtype != expected.dtype:
+        raise Incorrect(f"output is {y.dtype}, expected {expected.dtype}")
+    if y.device != expected.device:
+        raise Incorrect(f"output is on {y.device}, expected {expected.device}")
+    if _address(y) in {_address(tensor) for tensor in (output.x, *subject.layer.parameters())}:
+        raise Incorrect("output shares memory with its input or with a weight")
+
+
+def has_weights_of(subject: Subject, workload: Workload) -> bool:
+    """Return whether an implementation's weights are still the layer's."""
+    pairs = zip(subject.layer.parameters(), workload.layer.parameters(), strict=True)
+    return all(torch.equal(weight, original) for weight, original in pairs)
+
+
+def finite(error: float) -> float | None:
+    """Return an error, None if it isn't finite."""
+    return error if math.isfinite(error) else None
+
+
+def _address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _tensors(output: Output, expected: Expected) -> list[Tensor]:
+    by_item = [tensor[expected.items] for tensor in (output.y, *output.gradients[:1])]
+    return [*by_item, *output.gradients[1:]]
+
+
+def _compare(name: str, error: float, tolerance: float) -> CheckResult:
+    if error <= tolerance:
+        return CheckResult(error, tolerance)
+    return CheckResult(
+        error, tolerance, f"{name} is off by {error:.2g} of its largest value, tolerance {tolerance:.2g}"
+    )
+
+
+def _severity(result: CheckResult) -> float:
+    severity = result.error / result.tolerance
+    return math.inf if math.isnan(severity) else severity
+
+
+def _computed(workload: Workload, layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:
+    """Return the layer's output, and its gradients if there is a direction, computed for a few items at a time."""
+    point = workload.point
+    size = max(1, WHOLE_BATCH_SCORES // (point.num_heads * point.num_tokens**2))
+    directions = [None] * len(x) if direction is None else direction.split(size)
+    parts = [_run(layer, *pair) for pair in zip(x.split(size), directions, strict=False)]
+    by_item, weights = 1 if direction is None else 2, [part[2:] for part in parts]
+    whole = [torch.cat([part[index] for part in parts]) for index in range(by_item)]
+    return *whole, *(torch.stack(sums).sum(0) for sums in zip(*weights, strict=True))
+
+
+def _run(layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:
+    if direction is None:
+        with torch.inference_mode():
+            return (layer(x),)
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        output = layer(x)
+        return output.detach(), *(_wide(gradient) for gradient in _gradients(output, x, layer, direction))
+
+
+def _gradients(output: Tensor, x: Tensor, layer: nn.Module, direction: Tensor) -> tuple[Tensor, ...]:
+    inputs = [x, *layer.parameters()]
+    return torch.autograd.grad(output, inputs, direction, allow_unused=True, materialize_grads=True)
+
+
+def _floors(workload: Workload, dtype: torch.dtype) -> Iterator[float]:
+    """Return the least tolerance of the output, then of each gradient; gradients are rounded twice as often."""
+    point, floor = workload.point, FLOOR_EPS * torch.finfo(dtype).eps
+    units = max(GRADIENT_EPS, math.sqrt(point.batch * point.num_tokens))
+    return chain([floor], repeat(2 * floor + units * torch.finfo(torch.float32).eps))
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """Return a tensor in float32 at least, so that sums lose no precision."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def _select(
+    x: Tensor,
+    direction: Tensor | None,
+    items: list[int],
+    *,
+    dtype: torch.dtype | None = None,
+    device: str | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    chosen = x[items].to(device, dtype)
+    return chosen, None if direction is None else direction[items].to(device, dtype)
+
+
+def _items(workload: Workload, name: str, items: int) -> list[int]:
+    point = workload.point
+    if point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES or point.batch <= items:
+        return [*range(point.batch)]
+    return sorted(random.Random(f"{workload.seed} {name}").sample(range(point.batch), items))  # noqa: S311
+
+
+def _error(result: Tensor, expected: Tensor, scale: float) -> float:
+    wide = torch.promote_types(expected.dtype, torch.float32)
+    return float((result.to(expected.device, wide) - expected.to(wide)).abs().max()) / scale
+
+
+def _largest(tensors: Sequence[Tensor]) -> list[float]:
+    return [float(tensor.abs().max()) for tensor in tensors]
+
+
+def _cancelled(exact: Sequence[Tensor]) -> set[int]:
+    """Return the indices of the weights' gradients that have cancelled out, or may have."""
+    largest = _largest(exact)
+    least = CANCELLED * max(largest[2:], default=0.0)
+    return {index for index in range(2, len(exact)) if largest[index] < least or exact[index].numel() < FEW}
+
+
+def _scales(tensors: Sequence[Tensor], cancelled: set[int]) -> tuple[float, ...]:
+    largest = _largest(tensors)
+    of_weights = max(largest[2:], default=0.0)
+    values = (of_weights if index in cancelled else value for index, value in enumerate(largest))
+    return tuple(value or 1.0 for value in values)
