@@ -11,7 +11,7 @@ from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
-from bench.sampling.rounds import Limits, Sample
+from bench.sampling.rounds import Sample, StoppingRule
 from bench.store.roofline import Roof
 
 _SEAT = Seat()
@@ -76,7 +76,7 @@ def _visit_request(request: dict[str, Any]) -> visit.Request:
         point=Point(**request["point"]),
         implementations=tuple(request["implementations"]),
         baseline=request["baseline"],
-        limits=Limits(**request["limits"]),
+        limits=StoppingRule(**request["limits"]),
         seed=request["seed"],
         thorough=request["thorough"],
         beside=request.get("beside"),

@@ -38,7 +38,7 @@ Samples = dict[str, dict[int, Sample]]
 
 
 @dataclass(frozen=True)
-class Limits:
+class StoppingRule:
     """When rounds end: the half-width that every ratio's interval over `processes` would have, or the seconds."""
 
     target: float
@@ -49,7 +49,7 @@ class Limits:
 def sample(
     turns: Mapping[str, Callable[[], Sample]],
     baseline: str,
-    limits: Limits,
+    limits: StoppingRule,
     rng: random.Random,
     failed: Callable[[str, Exception], None],
 ) -> dict[str, Slots]:
@@ -86,7 +86,7 @@ def _slots(samples: Mapping[int, Sample]) -> Slots:
     )
 
 
-def _still_active(active: list[str], samples: Samples, baseline: str, limits: Limits) -> list[str]:
+def _still_active(active: list[str], samples: Samples, baseline: str, limits: StoppingRule) -> list[str]:
     """Return the implementations that go on: those whose ratio is not known to the target, and the baseline."""
     if baseline not in samples:
         return active
@@ -97,10 +97,10 @@ def _still_active(active: list[str], samples: Samples, baseline: str, limits: Li
     return [*left, baseline] if left else []
 
 
-def _undone(own: Slots, base: Slots, limits: Limits) -> bool:
+def _undone(own: Slots, base: Slots, limits: StoppingRule) -> bool:
     differences = round_differences(own.values_s, own.rounds, base.values_s, base.rounds)
     return _half_width(differences, limits) > limits.target
 
 
-def _half_width(values: list[float], limits: Limits) -> float:
+def _half_width(values: list[float], limits: StoppingRule) -> float:
     return math.inf if len(values) < SURE_ROUNDS else expected_half_width(values, limits.processes)

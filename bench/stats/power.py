@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 from bench.stats.limits import EQUIVALENCE_LEVEL, JUDGED, LEVEL, MARGIN, Limits
 from bench.stats.replicates import Array
-from bench.stats.significance import Sample, difference, holm
+from bench.stats.significance import Moments, difference, holm
 
 POWER = 0.8
 """A change that is found in four of five comparisons counts as detectable: the usual power (Cohen 1988)."""
@@ -116,17 +116,17 @@ def _asked(margin_errors: float, processes: int, level: float) -> Array:
     variances = stats.chi2.ppf((np.arange(GRID) + 0.5) / GRID, processes - 1) / (processes - 1)
     base, new = (np.sqrt(side) for side in np.meshgrid(variances, variances))
     ones = np.ones_like(base)
-    estimates = difference(Sample(0 * ones, base, processes * ones), Sample(0 * ones, new, processes * ones))
+    estimates = difference(Moments(0 * ones, base, processes * ones), Moments(0 * ones, new, processes * ones))
     errors = estimates.error / math.sqrt(2 / processes)
     near = stats.t.isf(level, estimates.freedom)
     far_share = stats.t.sf(near + 2 * margin_errors / errors, estimates.freedom) / level  # p_beyond counts both tails
     return np.asarray(stats.t.isf(level / (1 + far_share), estimates.freedom) * errors)
 
 
-def _drawn(logs: Sequence[Sequence[float]], processes: int, tables: int, rng: np.random.Generator) -> Sample:
+def _drawn(logs: Sequence[Sequence[float]], processes: int, tables: int, rng: np.random.Generator) -> Moments:
     """Return the means and standard deviations of rows drawn again, tables by rows."""
     drawn = np.stack([_values(own, (tables, processes), rng) for own in logs], axis=1)  # [tables, rows, processes]
-    return Sample(drawn.mean(axis=-1), drawn.std(axis=-1, ddof=1), np.full(drawn.shape[:2], float(processes)))
+    return Moments(drawn.mean(axis=-1), drawn.std(axis=-1, ddof=1), np.full(drawn.shape[:2], float(processes)))
 
 
 def _values(own: Sequence[float], shape: tuple[int, int], rng: np.random.Generator) -> Array:

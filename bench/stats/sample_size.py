@@ -1,4 +1,4 @@
-"""Sample size: how many further processes would decide what a comparison leaves open."""
+"""Moments size: how many further processes would decide what a comparison leaves open."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from bench.stats.estimates import Estimates
 from bench.stats.limits import INCONCLUSIVE, Limits, Truths, Verdicts, judged
-from bench.stats.significance import Sample, difference
+from bench.stats.significance import Moments, difference
 
 MOST_PROCESSES = 50
 """More further processes than this are not worth their time: 50 of the default sweep take more than an hour."""
@@ -15,7 +15,7 @@ MOST_PROCESSES = 50
 Counts = npt.NDArray[np.int64]
 
 
-def further_processes(base: Sample, new: Sample, limits: Limits, undecided: int) -> tuple[Counts, Verdicts]:
+def further_processes(base: Moments, new: Moments, limits: Limits, undecided: int) -> tuple[Counts, Verdicts]:
     """Return how many further processes on each side would decide each row, and the verdict that it would get.
 
     Change and scatter are taken to stay as they are, so the number suffices in about half of all cases.
@@ -32,11 +32,11 @@ def further_processes(base: Sample, new: Sample, limits: Limits, undecided: int)
     return counts, np.where(counts > 0, verdicts(counts), INCONCLUSIVE)
 
 
-def _with(base: Sample, new: Sample, further: Counts) -> Estimates:
+def _with(base: Moments, new: Moments, further: Counts) -> Estimates:
     # a side of one process has no scatter to plan by: its standard deviation is missing and stays so
     return difference(
-        Sample(base.mean, base.sd, base.count + further),
-        Sample(new.mean, new.sd, new.count + further),
+        Moments(base.mean, base.sd, base.count + further),
+        Moments(new.mean, new.sd, new.count + further),
     )
 
 

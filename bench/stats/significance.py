@@ -15,7 +15,7 @@ SMALLEST_SCATTER = 1e-9
 
 
 @dataclass(frozen=True)
-class Sample:
+class Moments:
     """The mean, standard deviation and number of some values, per row; NaN if a row has none."""
 
     mean: Array
@@ -23,7 +23,7 @@ class Sample:
     count: Array
 
 
-def difference(base: Sample, new: Sample) -> Estimates:
+def difference(base: Moments, new: Moments) -> Estimates:
     """Return new - base with Welch's standard error and degrees of freedom (Welch 1947).
 
     The error is NaN if a side has fewer than two values, or if neither side scatters: real measurements always

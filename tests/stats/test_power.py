@@ -7,7 +7,7 @@ import pytest
 
 from bench.stats.limits import LEVEL, MARGIN
 from bench.stats.power import POWER, detectable, pooled_sd, redrawn
-from bench.stats.significance import Sample, difference, p_beyond
+from bench.stats.significance import Moments, difference, p_beyond
 
 QUIET = [0.001, -0.001, 0.002, 0.0, -0.002]
 
@@ -19,7 +19,7 @@ def test_a_change_of_that_size_is_found_in_four_of_five_comparisons(processes: i
     rng, count = np.random.default_rng(5), 10_000
     shift = math.log1p(detectable(sd, processes, rows))
     base, new = (
-        Sample(values.mean(axis=1), values.std(axis=1, ddof=1), np.full(count, float(processes)))
+        Moments(values.mean(axis=1), values.std(axis=1, ddof=1), np.full(count, float(processes)))
         for values in (rng.normal(0, sd, (count, processes)), rng.normal(shift, sd, (count, processes)))
     )
     found = np.mean(p_beyond(difference(base, new), math.log1p(MARGIN)) * rows < LEVEL)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from bench.stats.estimates import Estimates, half_widths
 from bench.stats.replicates import Array
-from bench.stats.significance import Sample, difference, holm, p_beyond, p_within
+from bench.stats.significance import Moments, difference, holm, p_beyond, p_within
 
 ROWS = 20_000
 """Simulated rows; the standard error of a share near 5 % is then 0.15 %."""
@@ -116,15 +116,15 @@ def test_holm_keeps_the_level_of_a_whole_table() -> None:
     assert np.mean((p_values < 0.1).any(axis=1)) > 0.95
 
 
-def sample(rows: list[Array]) -> Sample:
+def sample(rows: list[Array]) -> Moments:
     """Return the summary of these rows of values."""
     values = np.array(rows)
-    return Sample(values.mean(axis=1), values.std(axis=1, ddof=1), np.full(len(values), float(values.shape[1])))
+    return Moments(values.mean(axis=1), values.std(axis=1, ddof=1), np.full(len(values), float(values.shape[1])))
 
 
-def summary(mean: float, sd: float, count: int) -> Sample:
+def summary(mean: float, sd: float, count: int) -> Moments:
     """Return a sample of one row that is known by its summary."""
-    return Sample(np.array([mean]), np.array([sd]), np.array([float(count)]))
+    return Moments(np.array([mean]), np.array([sd]), np.array([float(count)]))
 
 
 def simulated(change: float, count: int = 10) -> Estimates:

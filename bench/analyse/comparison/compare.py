@@ -21,7 +21,7 @@ from bench.stats.limits import (
 )
 from bench.stats.replicates import Array
 from bench.stats.sample_size import further_processes
-from bench.stats.significance import SMALLEST_SCATTER, Sample, difference, holm
+from bench.stats.significance import SMALLEST_SCATTER, Moments, difference, holm
 
 
 def compare(
@@ -88,10 +88,10 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     )
 
 
-def _samples(matched: pd.DataFrame) -> tuple[Sample, Sample]:
+def _samples(matched: pd.DataFrame) -> tuple[Moments, Moments]:
     """Return the logarithms of the speed-ups of both sides; rows that can't be judged lack mean or scatter."""
     base, new = (
-        Sample(
+        Moments(
             _logarithm(numbers(matched, f"{side}_speedup")),
             _scatter(numbers(matched, f"{side}_log_ratio_sd")),
             numbers(matched, f"{side}_processes"),
@@ -115,7 +115,7 @@ def _columns(changes: Estimates, p: Array, p_holm: Array) -> dict[str, pd.api.ex
 
 
 def _effort(
-    samples: tuple[Sample, Sample], limits: Limits, verdicts: Verdicts, undecided: int
+    samples: tuple[Moments, Moments], limits: Limits, verdicts: Verdicts, undecided: int
 ) -> dict[str, pd.api.extensions.ExtensionArray]:
     further, would_be = further_processes(*samples, limits, undecided)
     known = (verdicts == INCONCLUSIVE) & (further > 0)
