@@ -16,13 +16,13 @@ from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
 from bench.store.table import COLUMNS, typed
 
 FLAGGED_PER_S = 20
-"""A slot is flagged if it was switched out involuntarily more often than this. A switch may cost a millisecond, so
+"""A sample is flagged if it was switched out involuntarily more often than this. A switch may cost a millisecond, so
 20 a second are the 2 % that a quick sweep aims at. A quiet machine was seen to do 3 a second.
 
-It isn't flagged if it has fewer switches than timings: one timing is undisturbed, and the slot's value is the least."""
+It isn't flagged if it has fewer switches than timings: one timing is undisturbed, and its value is the least."""
 
 BUSY_SHARE = 0.25
-"""A slot is flagged too if other processes kept more than this share of the cores that we leave free busy."""
+"""A sample is flagged too if other processes kept more than this share of the cores that we leave free busy."""
 
 
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
@@ -113,7 +113,7 @@ def _detail(worst: Record, records: Sequence[Record]) -> str | None:
 def _time(records: Sequence[Record]) -> dict[str, Any]:
     values = [record.slots.values_s for record in records]
     medians = latency([float(np.median(process)) for process in values])
-    slots = sum(len(process) for process in values)
+    count = sum(len(process) for process in values)
     calls = sum(len(timings) * _calls_per_timing(record) for record in records for timings in record.slots.timings_s)
     flagged = sum(sum(_flagged(record)) for record in records)
     return {
@@ -121,8 +121,8 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
         "latency_low_s": medians.low,
         "latency_high_s": medians.high,
         "latency_min_s": min(itertools.chain.from_iterable(values)),
-        "rounds": slots,
-        "flagged_share": flagged / slots,
+        "rounds": count,
+        "flagged_share": flagged / count,
         "page_faults": sum(sum(record.slots.faults) for record in records) / calls,
     }
 

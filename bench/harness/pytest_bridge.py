@@ -33,7 +33,7 @@ EXTRA_INFO = ("speedup", "speedup_low", "speedup_high", "peak_bytes")
 
 @dataclass(frozen=True)
 class Samples:
-    """One row for pytest-benchmark: seconds per call of each slot, and the median that the results name."""
+    """One row for pytest-benchmark: seconds per call of each sample, and the median that the results name."""
 
     name: str
     group: str

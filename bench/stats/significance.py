@@ -11,7 +11,7 @@ from bench.stats.estimates import Estimates, combined
 from bench.stats.replicates import Array
 
 SMALLEST_SCATTER = 1e-9
-"""A smaller standard deviation counts as unknown: a slot of 1 ms on a clock of 1 ns can't resolve it."""
+"""A smaller standard deviation counts as unknown: a sample of 1 ms on a clock of 1 ns can't resolve it."""
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ _TABLE = (
     Metric(
         name="latency_s",
         unit=Unit.SECONDS,
-        meaning="seconds per call: the median over processes of each process's median slot",
+        meaning="seconds per call: the median over processes of each process's median sample",
         heading=Heading("latency", place=20, rank=0),
         axis=Axis(
             "latency", "Latency", "time per call", ("tokens", "heads", "channels"), "latency_low_s", "latency_high_s",
@@ -173,8 +173,8 @@ _TABLE = (
     ),
     Metric(name="latency_low_s", unit=Unit.SECONDS, meaning="the lower end of the 95 % interval of `latency_s`"),
     Metric(name="latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 95 % interval of `latency_s`"),
-    Metric(name="latency_min_s", unit=Unit.SECONDS, meaning="the fastest slot of all"),
-    Metric(name="rounds", kind=int, unit=Unit.COUNT, meaning="slots of all processes together"),
+    Metric(name="latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
+    Metric(name="rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
     Metric(name="processes", kind=int, unit=Unit.COUNT, meaning="processes that measured the case"),
     Metric(
         name="calls_per_timing",
@@ -188,8 +188,8 @@ _TABLE = (
     Metric(
         name="flagged_share",
         unit=Unit.SHARE,
-        meaning="the share of disturbed slots: other work took the core more than 20 times a second and left no timing "
-        "of the slot alone, or kept more than a quarter of the cores that we leave free busy",
+        meaning="the share of disturbed samples: other work took the core more than 20 times a second and left no "
+        "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy",
         heading=Heading("flagged", place=90, rank=4),
     ),
     Metric(
