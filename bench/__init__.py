@@ -1,20 +1,20 @@
 """Measures attention layers: from sweep files to verdicts and pictures.
 
-`run` measures a sweep, `load` reads its results, `compare` judges two of them. They are imported when
-they are asked for: a worker process imports this package too, and shall not load pandas and the engine.
+`run` measures a sweep, `load` reads its results, `compare` judges two of them. Each is imported when it is first used,
+so that a worker process, which imports this package too, does not load the engine.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bench.analyse.compare import compare
+    from bench.analyse.comparison.compare import compare
     from bench.engine.run import run
     from bench.store.saved_run import load
 
 __all__ = ["compare", "load", "run"]
 
-_HOMES = {"compare": "bench.analyse.compare", "load": "bench.store.saved_run", "run": "bench.engine.run"}
+_HOMES = {"compare": "bench.analyse.comparison.compare", "load": "bench.store.saved_run", "run": "bench.engine.run"}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.show.terminal.console import console
 
 INTERRUPTED = 130
-"""What a shell says of a program that Ctrl-C ended."""
+"""The exit status of a program that Ctrl-C ended."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    what = "Read what `pytest bench` measured, and measure side by side."
+    what = "Read what `pytest bench` measured, compare runs, and measure side by side."
     parser = argparse.ArgumentParser(prog="python -m bench", description=what)
     commands = parser.add_subparsers(metavar="command", required=True)
     for name in NAMES:

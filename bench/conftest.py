@@ -1,6 +1,6 @@
 """The sweep as a pytest suite: options, one test per point, a live line each, and the tables at the end.
 
-What is slow to import is imported after the first line.
+Slow imports come after the first printed line.
 """
 
 import os
@@ -35,7 +35,7 @@ QUIET = -2
 """pytest's verbosity unless one is asked for: no header, no file before each line, no count of tests; -v has them."""
 
 FAILED = "points failed"
-"""What pytest counts a point as that fails by `--fail-on`: a reason is told, where a test would show a traceback."""
+"""How pytest counts a point that fails by `--fail-on`: it has a reason in place of a traceback."""
 
 WHY = "why"
 """The property of a test's report that holds why its point failed."""
@@ -72,7 +72,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
-    """Open the run before the first test, so that what can't be met is still a wrong request; end Ctrl-C in words."""
+    """Open the run before the first test, so that a mistake is still a wrong request; end Ctrl-C with a message."""
     config = session.config
     points = [item for item in session.items if "point" in getattr(item, "fixturenames", ())]
     if config.option.collectonly or not points:
@@ -101,7 +101,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
-    """See to it that a run that was interrupted or had to stop ends with the status for that."""
+    """Give a run that was interrupted, or had to stop, its exit status."""
     result = None
     try:
         result = yield
@@ -130,7 +130,7 @@ def run(pytestconfig: pytest.Config) -> "Run":
 
 @pytest.fixture
 def progress(pytestconfig: pytest.Config) -> Progress:
-    """Return who tells the user of each point."""
+    """Return the progress that the user sees."""
     return pytestconfig.stash[PROGRESS]
 
 
@@ -142,7 +142,7 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Draw the pictures, and print the table, what failed and why, and where everything is."""
+    """Draw the pictures, and print the table, the failures with their reasons, and the paths."""
     run = config.stash.get(RUN, None)
     if run is None or not run.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
@@ -186,7 +186,7 @@ def _why(report: pytest.TestReport) -> str:
 
 
 def _open(config: pytest.Config, points: int) -> None:
-    """Say what is about to be measured, and start the workers; raises UsageError if that can't be."""
+    """Say what is about to be measured, and start the workers; raises UsageError if that fails."""
     sweep = config.stash[SWEEP]
     folder = options.run_folder(config.option, config.rootpath, sweep)
     screen = _screen(config)

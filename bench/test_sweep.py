@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bench.harness.progress import Progress
 
 CANNOT_GO_ON = 3
-"""The exit status of a run that had to stop, such as on a full disk: pytest's own for what is no test's fault."""
+"""The exit status of a run that had to stop, such as on a full disk: pytest's own for internal errors."""
 
 
 def test_sweep(
@@ -30,7 +30,7 @@ def test_sweep(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
-    # slow to import, and the first line is to come at once
+    # slow to import, and the first line should appear at once
     from bench.harness.pytest_bridge import hand_over, samples
     from bench.show.rows import plain
 
@@ -43,10 +43,10 @@ def test_sweep(
     progress.finished(rows)
     hand_over(benchmark, samples(records, rows))
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
-    found = plain(rows)
-    bad = failing.reasons(found, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
+    values = plain(rows)
+    bad = failing.reasons(values, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
     if bad:
         record_property("why", ", ".join(reason.brief for reason in bad))
         pytest.fail("; ".join(map(str, bad)), pytrace=False)
     if not (rows["status"] == "ok").any():
-        pytest.skip("; ".join(dict.fromkeys(row["detail"] or row["status"] for row in found)))
+        pytest.skip("; ".join(dict.fromkeys(row["detail"] or row["status"] for row in values)))

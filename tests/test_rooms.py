@@ -19,17 +19,26 @@ BELOW: dict[str, set[str]] = {
     "impls": {DECLARED},
     "bench.plan": {DECLARED},
     "bench.store": {"bench.plan"},
-    "bench.analyse": {"bench.store", "bench.plan"},
-    "bench.show": {"bench.analyse", "bench.store", "bench.plan", DECLARED},
-    "bench.measure": {"bench.show", "bench.analyse", "bench.store", "bench.plan", "impls", DECLARED},
-    "bench.engine": {"bench.show", "bench.analyse", "bench.store", "bench.plan"},
+    "bench.stats": {"bench.plan"},
+    "bench.sampling": {"bench.stats", "bench.store"},
+    "bench.analyse": {"bench.stats", "bench.store", "bench.plan"},
+    "bench.show": {"bench.analyse", "bench.stats", "bench.store", "bench.plan", DECLARED},
+    "bench.measure": {"bench.show", "bench.sampling", "bench.store", "bench.plan", "impls", DECLARED},
+    "bench.engine": {"bench.show", "bench.analyse", "bench.sampling", "bench.stats", "bench.store", "bench.plan"},
     "bench.profiling": {"bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.store", "bench.plan"},
     "bench.harness": {"bench.engine", "bench.show", "bench.store", "bench.plan", DECLARED},
     "bench.commands": {
-        "bench.harness", "bench.profiling", "bench.engine", "bench.show", "bench.analyse", "bench.store", "bench.plan",
+        "bench.harness",
+        "bench.profiling",
+        "bench.engine",
+        "bench.show",
+        "bench.analyse",
+        "bench.stats",
+        "bench.store",
+        "bench.plan",
         DECLARED,
     },
-}  # fmt: skip
+}
 """The rooms from below to above, each with those that it imports; an engine reaches a worker by a pipe."""
 
 DOORS = "bench"

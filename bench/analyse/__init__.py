@@ -1,1 +1,1 @@
-"""What the measurements say: statistics over rounds and processes, and comparisons of results."""
+"""What a run says: the summary of its records, the fastest of each point, comparisons and scaling."""

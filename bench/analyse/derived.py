@@ -1,21 +1,21 @@
-"""What is derived from rows on reading."""
+"""What follows from the rows of a table when it is read."""
 
 import math
 from collections.abc import Sequence
 
-from bench.analyse.crossover import lead
-from bench.analyse.estimates import Interval
-from bench.analyse.fastest import lead_over
-from bench.analyse.series import Row
+from bench.analyse.fastest import relative_time
+from bench.analyse.scaling.crossover import times_as_fast
+from bench.analyse.scaling.series import Row
+from bench.stats.estimates import Interval
 
 LAUNCH_SHARE = 0.9
-"""From this share of the device's time on, submitting calls is what a loop of them waits for."""
+"""If submitting a call takes at least this share of the device's time, a loop of calls waits for the host."""
 
 COMPILED = "compiled_"
 
 
 def launch_bound(row: Row) -> bool | None:
-    """Return whether the host takes as long to submit a call as the device to do it, None where that isn't known."""
+    """Return whether the host takes as long to submit a call as the device to do it, None if that isn't known."""
     if row["host_s"] is None or row["latency_s"] is None:
         return None
     return bool(row["host_s"] >= LAUNCH_SHARE * row["latency_s"])
@@ -24,9 +24,9 @@ def launch_bound(row: Row) -> bool | None:
 def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> float | None:
     """Return the number of calls after which compiling has paid, infinite if the compiled layer is slower.
 
-    What compiling gains is the difference to the same implementation uncompiled, or to the baseline if that
-    wasn't measured beside it; both by their paired ratios to the baseline, if they have them.
-    None for what wasn't compiled, if there is nothing to compare with, or if it isn't shown which one is faster.
+    The gain of compiling is the difference to the same implementation uncompiled, or to the baseline if that wasn't
+    measured beside it. Both times follow from their paired ratios to the baseline, if they have them.
+    None if the layer wasn't compiled, if there is nothing to compare it with, or if neither is shown to be faster.
     """
     if row["compile_cold_s"] is None or row["latency_s"] is None:
         return None
@@ -44,16 +44,16 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
 
 
 def _gain(row: Row, plain: Row) -> Interval:
-    """Return how many times as fast as the plain row a row is: paired, if one of the two is the fastest."""
+    """Return how many times as fast as the plain row a row is, by paired ratios if one of both is the fastest."""
     if row.get("rank") == 1:
-        return lead_over(plain) or lead(row, plain)
-    if plain.get("rank") == 1 and (behind := lead_over(row)):
+        return relative_time(plain) or times_as_fast(row, plain)
+    if plain.get("rank") == 1 and (behind := relative_time(row)):
         return Interval(1 / behind.value, 1 / behind.high, 1 / behind.low)
-    return lead(row, plain)
+    return times_as_fast(row, plain)
 
 
 def _paired_s(row: Row, base: Row | None) -> float:
-    """Return the seconds of a call by its ratio to the baseline, which noise moves less than a latency by itself."""
+    """Return the seconds of a call by its ratio to the baseline, which noise moves less than the latency itself."""
     if base is None or row["speedup"] is None:
         return float(row["latency_s"])
     return float(base["latency_s"] / row["speedup"])

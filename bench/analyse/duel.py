@@ -1,4 +1,4 @@
-"""The rows of a duel: what two sides measured at each point, and what is known of their ratio."""
+"""The rows of a duel: the times of two sides at each point, and the verdict on their ratio."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.analyse.sequential import USUAL, Judgement, judge
 from bench.analyse.summary import log_ratios
-from bench.analyse.verdicts import Limits
 from bench.plan.case import Point
+from bench.stats.limits import Limits
+from bench.stats.sequential import USUAL, Judgement, judge
 from bench.store.record import STATUSES, Record
 
 Sides = tuple[Sequence[Record], Sequence[Record]]
@@ -37,7 +37,7 @@ class Row:
 
 
 def rows(sides: Mapping[Point, Sides], looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
-    """Return the rows as the looks taken so far judge them, together."""
+    """Return the rows, judged together by the looks taken so far."""
     details = {point: _detail(of) for point, of in sides.items()}
     logs = [[] if details[point] else log_ratios(b, a) for point, (a, b) in sides.items()]
     judgements = judge(logs, looks, limits)
@@ -48,16 +48,19 @@ def rows(sides: Mapping[Point, Sides], looks: Sequence[int], limits: Limits = US
 
 
 def _detail(sides: Sides) -> str:
-    """Return why a side could not be measured, empty where both could; that the other was skipped then says no more."""
-    said = {}
+    """Return why a side could not be measured, empty if both could.
+
+    A side that was only skipped, because the other failed, is left out.
+    """
+    reasons = {}
     for name, records in zip("AB", sides, strict=True):
         worst = max(records, key=lambda record: STATUSES.index(record.status), default=None)
         if worst is not None and worst.status != "ok":
-            said[f"{name} {worst.status}: {worst.detail}"] = worst.status != "skipped"
-    return "; ".join(reason for reason, is_own in said.items() if is_own or not any(said.values()))
+            reasons[f"{name} {worst.status}: {worst.detail}"] = worst.status != "skipped"
+    return "; ".join(reason for reason, is_own in reasons.items() if is_own or not any(reasons.values()))
 
 
 def _latency_s(records: Sequence[Record]) -> float:
-    """Return the median of the processes' medians, NaN where a side has no time."""
+    """Return the median of the processes' medians, NaN if a side has no time."""
     medians = [float(np.median(record.slots.values_s)) for record in records if record.slots.rounds]
     return float(np.median(medians)) if medians else math.nan

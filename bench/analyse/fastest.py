@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bench.analyse.estimates import Interval
 from bench.analyse.ranking import SLOWER
-from bench.analyse.series import Row
+from bench.analyse.scaling.series import Row
+from bench.stats.estimates import Interval
 
 WITHOUT_INTERVALS: Final = "fastest, not decided"
 ALONE: Final = "only one measured"
@@ -21,14 +21,14 @@ class Outcome:
     `says` is WINNER, TIE or NOT_DECIDED of the ranking; WITHOUT_INTERVALS if one process measured the point; ALONE or
     NOTHING if there is nothing to compare. `names` are the winner, those that tie, or those of which each may be the
     fastest, in the order of their rank.
-    `lead` is how many times as fast as the `runner_up` the first is, if they were measured in the same rounds.
+    `relative` is the time of the `runner_up` relative to the first, if they were measured in the same rounds.
     `further_processes` would decide the point, as far as can be said.
     """
 
     says: str
     names: tuple[str, ...] = ()
     runner_up: str = ""
-    lead: Interval | None = None
+    relative: Interval | None = None
     further_processes: int | None = None
 
 
@@ -46,17 +46,19 @@ def outcome(rows: Sequence[Row]) -> Outcome:
     if not others:
         return Outcome(ALONE, alone)
     runner_up = str(others[0]["implementation"])
-    if all(row["lead_low"] is None for row in others):
-        return Outcome(WITHOUT_INTERVALS, alone, runner_up, lead_over(others[0]))
+    if all(row["relative_low"] is None for row in others):
+        return Outcome(WITHOUT_INTERVALS, alone, runner_up, relative_time(others[0]))
     names = tuple(row["implementation"] for row in (first, *others) if row["standing"] != SLOWER)
-    return Outcome(first["standing"], names, runner_up, lead_over(others[0]), first["further_processes"])
+    return Outcome(first["standing"], names, runner_up, relative_time(others[0]), first["further_processes"])
 
 
-def lead_over(row: Row) -> Interval | None:
-    """Return how many times as fast as a row the fastest of its point is, None if they share no round."""
-    if row.get("lead") is None:
+def relative_time(row: Row) -> Interval | None:
+    """Return the time of a row relative to the fastest of its point, None if they share no round."""
+    if row.get("relative") is None:
         return None
-    return Interval(*(math.nan if row[name] is None else row[name] for name in ("lead", "lead_low", "lead_high")))
+    return Interval(
+        *(math.nan if row[name] is None else row[name] for name in ("relative", "relative_low", "relative_high"))
+    )
 
 
 def against_their_numbers(rows: Sequence[Row]) -> set[str]:

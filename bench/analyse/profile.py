@@ -7,16 +7,16 @@ from itertools import accumulate
 
 import pandas as pd
 
-from bench.analyse.together import STEADY
+from bench.analyse.comparison.confounders import STEADY
 from bench.store.profile import Block, Operator, Profile, Stage
 
 HEAVY = 0.2
-"""From this overhead on a profile's times are more the profiler's than the layer's."""
+"""From this overhead on, the profiler distorts the times of a profile too much."""
 
 
 @dataclass(frozen=True)
 class Peak:
-    """The most bytes that were live at once in the call that is kept whole, since when, and in which blocks."""
+    """The most bytes that were live at once in the call whose spans are kept, since when, and in which blocks."""
 
     bytes: int
     at_s: float
@@ -29,7 +29,7 @@ def overhead(profile: Profile) -> float:
 
 
 def slowdown(profile: Profile, latency_s: float, low_s: float | None, high_s: float | None) -> float | None:
-    """Return how many times as long as in the run a call took that was not profiled; None if that is everyday drift.
+    """Return the unprofiled time of a call relative to its latency in the run; None if that is everyday drift.
 
     `low_s` and `high_s` are the ends of the run's interval, None if it has none.
     """
@@ -64,17 +64,17 @@ def stage_sum_s(profile: Profile) -> float:
 
 
 def residual_s(profile: Profile) -> float:
-    """Return what the whole layer takes beyond its stages: below 0 where the profiler slowed the stages down."""
+    """Return what the whole layer takes beyond its stages: below 0 if the profiler slowed the stages down."""
     return profile.timed_s - stage_sum_s(profile)
 
 
 def rate(stage: Stage) -> float | None:
-    """Return a stage's floating-point operations a second, None where they are not known."""
+    """Return a stage's floating-point operations a second, None if they are not known."""
     return None if stage.flops is None or not stage.time_s else stage.flops / stage.time_s
 
 
 def live_bytes(blocks: Sequence[Block]) -> list[tuple[float, int]]:
-    """Return how many bytes were live from each moment at which that changed."""
+    """Return the live bytes after each moment at which they changed."""
     changes = [(block.start_s, block.bytes) for block in blocks]
     changes += [(block.end_s, -block.bytes) for block in blocks if block.end_s is not None]
     changes.sort()  # at the same moment first what is freed
@@ -82,7 +82,7 @@ def live_bytes(blocks: Sequence[Block]) -> list[tuple[float, int]]:
 
 
 def peak(profile: Profile) -> Peak | None:
-    """Return the peak with the blocks that live at it, largest first; None where nothing was allocated."""
+    """Return the peak with the blocks that live at it, largest first; None if nothing was allocated."""
     curve = live_bytes(profile.blocks)
     if not curve:
         return None

@@ -2,11 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.analyse.callers import Chain, chains, partly_kept
-from bench.store.profile import KERNEL, OPERATOR, Operator, Profile
+from bench.store.profile import KERNEL, OPERATOR, Operator, Profile, Span
 
 APPEARED, VANISHED, GREW, SHRANK, UNCHANGED = "appeared", "vanished", "grew", "shrank", "unchanged"
 
@@ -14,15 +13,19 @@ CALLS, BYTES, TIME = "calls", "bytes", "time"
 """What something grew or shrank by."""
 
 TIME_MARGIN = 0.2
-"""A time counts as another only beyond this share of the longer one: few calls leave times of operators uncertain."""
+"""Times count as different only beyond this share of the longer one: with few calls they are uncertain."""
 
 TIME_WORTH = 0.01
-"""And only beyond this share of all operators' time: what is less decides nothing."""
+"""And only beyond this share of the time of all operators: less is of no importance."""
+
+
+Chain = tuple[str, ...]
+"""The spans that something was called in, outermost first: a stage, and operators in it."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What something did in a call: how often it ran, for how long without what it called, and what it allocated."""
+    """What something cost in a call: how often it ran, its time without what it called, and what it allocated."""
 
     calls: float = 0.0
     time_s: float = 0.0
@@ -34,8 +37,8 @@ class Change:
     """What became of an operator, or of a kernel on a GPU, from one profile to the other.
 
     `by` says what it grew or shrank by, empty otherwise. A side on which it doesn't occur costs nothing.
-    `callers` are the chains of what it was called in, those that are new where it appeared or grew, those that are gone
-    where it vanished or shrank.
+    `callers` are the chains that it was called in: the new ones if it appeared or grew, those that are gone if it
+    vanished or shrank.
     """
 
     name: str
@@ -62,29 +65,29 @@ class Change:
 
     @property
     def is_certain(self) -> bool:
-        """Whether calls or bytes say that it changed: those are exact, a time is one profile's and has no interval."""
+        """Whether calls or bytes show that it changed: these are exact; the time of one profile has no interval."""
         return self.became != UNCHANGED and self.by != TIME
 
 
 def difference(a: Profile, b: Profile) -> Sequence[Change]:
     """Return what became of every operator and kernel of either profile, the largest change of time first.
 
-    Calls decide, then bytes, and only where both are the same the time, where it differs by more than TIME_MARGIN of
-    the longer one and TIME_WORTH of all. Times of operators are the GPU's where the case ran on one, the host's
-    elsewhere; those of kernels are of one call.
+    Calls decide, then bytes. If both are the same, the time decides, if it differs by more than TIME_MARGIN of the
+    longer one and TIME_WORTH of all. Times of operators are the GPU's if the case ran on one, else the host's; those
+    of kernels are of one call.
     """
     unsure = partly_kept(a) | partly_kept(b)
     called = chains(a.spans, unsure), chains(b.spans, unsure)
-    found = [
+    changes = [
         change
         for kind, old, new in ((OPERATOR, _operators(a), _operators(b)), (KERNEL, _kernels(a), _kernels(b)))
         for change in _changes(kind, old, new, called)
     ]
-    return sorted(found, key=lambda change: (-abs(change.time_s), -abs(change.allocated_bytes), change.name))
+    return sorted(changes, key=lambda change: (-abs(change.time_s), -abs(change.allocated_bytes), change.name))
 
 
 def together(changes: Sequence[Change]) -> Change:
-    """Return what several changes cost together, as one that has no name."""
+    """Return the sum of several changes, as one without a name."""
     before, after = _sum([each.before for each in changes]), _sum([each.after for each in changes])
     return Change("", "", UNCHANGED, "", before, after)
 
@@ -130,12 +133,12 @@ def _time_s(operator: Operator) -> float:
 def _kernels(profile: Profile) -> dict[str, Cost]:
     """Return the kernels that ran on a GPU; those that Inductor made for a CPU stand among the operators."""
     known = {operator.name for operator in profile.operators}
-    found: dict[str, Cost] = {}
+    kernels: dict[str, Cost] = {}
     for span in profile.spans:
         if span.kind == KERNEL and span.name not in known:
-            sofar = found.get(span.name, Cost())
-            found[span.name] = Cost(sofar.calls + 1, sofar.time_s + span.duration_s)
-    return found
+            cost = kernels.get(span.name, Cost())
+            kernels[span.name] = Cost(cost.calls + 1, cost.time_s + span.duration_s)
+    return kernels
 
 
 def _sum(costs: Sequence[Cost]) -> Cost:
@@ -144,3 +147,25 @@ def _sum(costs: Sequence[Cost]) -> Cost:
         sum(cost.time_s for cost in costs),
         sum(cost.allocated_bytes for cost in costs),
     )
+
+
+def chains(spans: Sequence[Span], without: Collection[str] = ()) -> Mapping[str, Counter[Chain]]:
+    """Return how often each name was called in which chain; a call from outside all spans has an empty one.
+
+    Names in `without` are left out of all chains.
+    """
+    counts: dict[str, Counter[Chain]] = {}
+    lanes: dict[str, list[Span]] = {}
+    for span in sorted(spans, key=lambda span: (span.start_s, span.depth)):
+        around = lanes.setdefault(span.lane, [])
+        while around and around[-1].depth >= span.depth:
+            around.pop()
+        counts.setdefault(span.name, Counter())[tuple(outer.name for outer in around if outer.name not in without)] += 1
+        around.append(span)
+    return counts
+
+
+def partly_kept(profile: Profile) -> set[str]:
+    """Return the operators of which not every call has a span: short ones may be left out of a profile."""
+    spans = Counter(span.name for span in profile.spans)
+    return {operator.name for operator in profile.operators if spans[operator.name] != operator.calls}

@@ -4,8 +4,8 @@ Every pair of implementations is compared by one value per process: the median o
 the logarithm of their ratio. The fastest is the one that beats every other by the mean of these values.
 
 Each rival is tested against the fastest by a t test over processes, with Holm's correction (1979) for their number.
-The data that choose the fastest test it too. But a wrong winner has to beat the true fastest, and of two that tie
-either may do so: the test counts two tails. That is enough for values with equal scatter (Gutmann and Maymin 1987,
+The same data choose the fastest and test it. But a wrong winner has to beat the true fastest, and if two tie, either
+may do so: that is why the test counts two tails. That is enough for values with equal scatter (Gutmann and Maymin 1987,
 Hung and Fithian 2019); for unequal scatter `tests/analyse/test_ranking.py` holds the rate by simulation.
 """
 
@@ -17,11 +17,11 @@ from typing import Final
 
 import numpy as np
 
-from bench.analyse.effort import Counts, smallest
-from bench.analyse.estimates import Estimates, half_widths
-from bench.analyse.significance import holm, means, p_beyond
-from bench.analyse.statistics import Array, Estimate, ratio
-from bench.analyse.verdicts import EQUIVALENCE, LEVEL, MARGIN, Truths
+from bench.stats.estimates import Estimates, half_widths
+from bench.stats.limits import EQUIVALENCE, LEVEL, MARGIN, Truths
+from bench.stats.replicates import Array, Estimate, ratio
+from bench.stats.sample_size import Counts, smallest
+from bench.stats.significance import holm, means, p_beyond
 
 WINNER: Final = "winner"
 TIE: Final = "tie"
@@ -29,7 +29,7 @@ SLOWER: Final = "slower"
 NOT_DECIDED: Final = "not decided"
 
 Pairs = Mapping[tuple[str, str], Sequence[float]]
-"""By two names, log(time of the second) - log(time of the first) in each process that measured both: positive where
+"""By two names, log(time of the second) - log(time of the first) in each process that measured both: positive if
 the first is faster. Each pair stands in it once, and each name with itself too."""
 
 
@@ -37,7 +37,7 @@ the first is faster. Each pair stands in it once, and each name with itself too.
 class Place:
     """An implementation among those of its point; `rank` is 1 for the fastest.
 
-    `lead` is how many times as fast as this one the fastest is, None if they never were in the same round.
+    `relative` is its time relative to the fastest, None if they never were in the same round.
     `standing` is WINNER if it is shown to be faster than every other by more than the margin, SLOWER if it is shown to
     be slower than the fastest by more than the margin, TIE if it is within 2 % of the fastest and all others are
     slower, else NOT_DECIDED. It is None without a rival.
@@ -46,7 +46,7 @@ class Place:
     """
 
     rank: int
-    lead: Estimate | None
+    relative: Estimate | None
     standing: str | None
     further_processes: int | None = None
 
@@ -62,11 +62,11 @@ def ranked(names: Sequence[str], pairs: Pairs, log_times: Mapping[str, float]) -
     advantages = _advantages(names, values, log_times)
     first = int(np.argmax(np.min(advantages, axis=1)))
     order = sorted(range(len(names)), key=lambda index: (index != first, advantages[first, index]))
-    leads = [values[names[first], names[index]] for index in order]
-    standings, further = _standings(leads[1:])
+    log_ratios = [values[names[first], names[index]] for index in order]
+    standings, further = _standings(log_ratios[1:])
     return {
         names[index]: Place(rank, ratio(logs) if logs else None, standing, further if standing == NOT_DECIDED else None)
-        for rank, (index, logs, standing) in enumerate(zip(order, leads, standings, strict=True), start=1)
+        for rank, (index, logs, standing) in enumerate(zip(order, log_ratios, standings, strict=True), start=1)
     }
 
 
@@ -83,8 +83,8 @@ def _advantages(
 ) -> Array:
     """Return by how much each row is faster than each column, as logarithms.
 
-    The fastest has no negative value in its row. Medians can go round in a circle, so that there is no such row:
-    then its worst value is the least bad, by which `ranked` chooses.
+    The fastest has no negative value in its row. Medians can go round in a circle, so that no row is like that:
+    then `ranked` chooses the row whose smallest value is the largest.
     """
     return np.array(
         [
@@ -97,29 +97,29 @@ def _advantages(
     )
 
 
-def _standings(leads: Sequence[Sequence[float]]) -> tuple[list[str | None], int | None]:
+def _standings(log_ratios: Sequence[Sequence[float]]) -> tuple[list[str | None], int | None]:
     """Return the standing of the fastest and of each rival, and how many further processes would decide the point.
 
-    `leads` hold the fastest's log ratios to each rival, one per process.
+    `log_ratios` hold the fastest's log ratios to each rival, one per process.
     """
-    if not leads:
+    if not log_ratios:
         return [None], None
-    change = means(leads)
+    change = means(log_ratios)
     standings = judged(change)
     if NOT_DECIDED not in standings:
         return [*standings], None
     return [*standings], _further(change)
 
 
-def judged(leads: Estimates) -> list[str]:
+def judged(log_ratios: Estimates) -> list[str]:
     """Return the standing of the fastest, then that of each rival, from its log ratios to the rivals.
 
     A winner's rivals are all slower. A tie needs every rival to be slower or equivalent, nobody who is slower to
     stand between two that tie, and nobody to be shown faster than the fastest. Else nothing is decided between those
     that aren't shown to be slower.
     """
-    value, half = leads.value, np.nan_to_num(half_widths(leads), nan=math.inf)
-    p_values = p_beyond(leads, math.log1p(MARGIN))
+    value, half = log_ratios.value, np.nan_to_num(half_widths(log_ratios), nan=math.inf)
+    p_values = p_beyond(log_ratios, math.log1p(MARGIN))
     slower = (holm(p_values) < LEVEL) & (value > 0)
     if slower.all():
         return [WINNER, *[SLOWER] * len(slower)]
@@ -147,5 +147,5 @@ def _further(now: Estimates) -> int | None:
         after = counts + further
         return np.array([NOT_DECIDED not in judged(Estimates(now.value, sds / np.sqrt(after), after - 1))])
 
-    (found,) = smallest(decides, 1).tolist()
-    return found or None
+    (count,) = smallest(decides, 1).tolist()
+    return count or None

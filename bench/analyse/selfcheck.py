@@ -1,30 +1,30 @@
-"""What a self-check says of a machine: how far an unchanged ratio scatters, and what follows for a comparison."""
+"""The findings of a self-check: how much an unchanged ratio scatters, and which changes a comparison can detect."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.analyse.power import Redrawn, detectable, pooled_sd, redrawn
-from bench.analyse.statistics import Estimate, ratio
-from bench.analyse.verdicts import LEVEL
 from bench.plan.case import Point
+from bench.stats.limits import LEVEL
+from bench.stats.power import Redrawn, detectable, pooled_sd, redrawn
+from bench.stats.replicates import Estimate, ratio
 
 PROCESSES = (3, 5, 10, 20)
 """A quick look, a usual run, a claim, and twice that."""
 
 CLAIM = 10
-"""The processes of a claim: what is remembered of a self-check holds for runs of so many."""
+"""The processes of a claim: what is kept of a self-check holds for runs with this number."""
 
 SEED = 20_200_914
-"""The same processes are drawn again from the same values."""
+"""Fixed, so that the same values give the same findings."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was seen with so many threads: ratios of a copy to its original, and what comparisons would say.
+    """What was measured with one number of threads: ratios of a copy to its original, and what comparisons would say.
 
-    `detectable` and `redrawn` go by the number of processes of each of the two runs that are compared.
+    The keys of `detectable` and `redrawn` are the processes of each of the two runs that are compared.
     """
 
     threads: int
@@ -36,33 +36,33 @@ class Finding:
 
     @property
     def is_sound(self) -> bool:
-        """Whether tables without a change raise no more alarms than their level allows, but for chance."""
-        return all(seen.tables_with_alarm <= _most_alarms(seen.tables) for seen in self.redrawn.values())
+        """Whether tables without a change raise no more alarms than their level and chance allow."""
+        return all(each.tables_with_alarm <= _most_alarms(each.tables) for each in self.redrawn.values())
 
 
 def findings(logs: Mapping[Point, Sequence[float]]) -> list[Finding]:
-    """Return what was found for each number of threads, given the log ratios of each point's processes.
+    """Return a finding for each number of threads, given the log ratios of each point's processes.
 
-    A point that was measured in fewer than two processes tells nothing.
+    Points that were measured in fewer than two processes are left out.
     """
     known = {point: values for point, values in logs.items() if len(values) > 1}
     threads = sorted({point.threads for point in known})
     return [_finding(count, {p: values for p, values in known.items() if p.threads == count}) for count in threads]
 
 
-def as_state(found: Sequence[Finding]) -> dict[str, Any]:
+def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
     """Return what environment.json keeps of a self-check."""
-    claims = [finding.redrawn[CLAIM] for finding in found]
+    claims = [finding.redrawn[CLAIM] for finding in all_findings]
     return {
-        "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in found},
-        "false_alarms": sum(seen.false_alarms for seen in claims),
-        "rows": sum(seen.rows for seen in claims),
+        "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in all_findings},
+        "false_alarms": sum(claim.false_alarms for claim in claims),
+        "rows": sum(claim.rows for claim in claims),
         "processes": CLAIM,
     }
 
 
 def _most_alarms(tables: int) -> float:
-    """Return how many alarms a level that is kept may show: three standard deviations above the expected number."""
+    """Return the most alarms that a sound level may show: the expected number and three standard deviations more."""
     return LEVEL * tables + 3 * math.sqrt(LEVEL * tables)
 
 

@@ -9,20 +9,20 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.ranking import Place, ranked
-from bench.analyse.statistics import latency, paired_log_ratio, ratio
 from bench.plan.case import Case, Point
+from bench.stats.replicates import latency, paired_log_ratio, ratio
 from bench.store.metrics import combine, derive
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
 from bench.store.table import COLUMNS, typed
 
 FLAGGED_PER_S = 20
-"""A slot is flagged where it was switched out involuntarily more often than this: each may cost a millisecond, and
+"""A sample is flagged if it was switched out involuntarily more often than this. A switch may cost a millisecond, so
 20 a second are the 2 % that a quick sweep aims at. A quiet machine was seen to do 3 a second.
 
-Fewer than the slot has timings leave one of them alone, and the slot's value is the least of them."""
+It isn't flagged if it has fewer switches than timings: one timing is undisturbed, and its value is the least."""
 
 BUSY_SHARE = 0.25
-"""A slot is flagged too where others kept more than this of the cores that we leave free busy."""
+"""A sample is flagged too if other processes kept more than this share of the cores that we leave free busy."""
 
 
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
@@ -40,7 +40,7 @@ def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
 
 
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
-    """Return the row of one case: what its processes say together, and the ratio to the baseline's processes."""
+    """Return the row of one case: statistics over its processes, and the ratio to the baseline's processes."""
     worst = max(records, key=lambda record: STATUSES.index(record.status))
     first = records[0]
     values = {
@@ -87,12 +87,17 @@ def _ranked(rows: Mapping[str, Mapping[str, Any]], records: Mapping[str, Sequenc
 
 
 def _place(place: Place) -> dict[str, Any]:
-    lead = place.lead and {"lead": place.lead.value, "lead_low": place.lead.low, "lead_high": place.lead.high}
+    relative = place.relative
+    interval = relative and {
+        "relative": relative.value,
+        "relative_low": relative.low,
+        "relative_high": relative.high,
+    }
     return {
         "rank": place.rank,
         "standing": place.standing,
         "further_processes": place.further_processes,
-        **(lead or {}),
+        **(interval or {}),
     }
 
 
@@ -108,7 +113,7 @@ def _detail(worst: Record, records: Sequence[Record]) -> str | None:
 def _time(records: Sequence[Record]) -> dict[str, Any]:
     values = [record.slots.values_s for record in records]
     medians = latency([float(np.median(process)) for process in values])
-    slots = sum(len(process) for process in values)
+    count = sum(len(process) for process in values)
     calls = sum(len(timings) * _calls_per_timing(record) for record in records for timings in record.slots.timings_s)
     flagged = sum(sum(_flagged(record)) for record in records)
     return {
@@ -116,8 +121,8 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
         "latency_low_s": medians.low,
         "latency_high_s": medians.high,
         "latency_min_s": min(itertools.chain.from_iterable(values)),
-        "rounds": slots,
-        "flagged_share": flagged / slots,
+        "rounds": count,
+        "flagged_share": flagged / count,
         "page_faults": sum(sum(record.slots.faults) for record in records) / calls,
     }
 
@@ -139,7 +144,7 @@ def _flagged(record: Record) -> Iterator[bool]:
 def log_ratios(records: Sequence[Record], baseline: Sequence[Record]) -> list[float]:
     """Return the logarithm of the ratio to the baseline in each process that measured both, in the records' order.
 
-    None where a record of the baseline is not ok.
+    There are none if a record of the baseline is not ok.
     """
     if any(record.status != "ok" for record in baseline):
         return []

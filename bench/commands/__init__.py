@@ -1,7 +1,7 @@
 """The commands of `python -m bench`, a module each.
 
-The first line of a module's docstring is the help of its command. `add_arguments(parser)` adds what it can be asked
-for; `run(arguments)` does it and returns the exit status. `run` raises WrongRequest for a request that is wrong, and
+The first line of a module's docstring is the help of its command. `add_arguments(parser)` adds its arguments;
+`run(arguments)` does it and returns the exit status. `run` raises WrongRequest for a request that is wrong, and
 NotComparable for results that can't be compared.
 """
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.anchor import anchored, anchors
-from bench.analyse.company import strangers
-from bench.analyse.compare import compare, is_compared, regressed
-from bench.analyse.together import moved_together, other_speed
-from bench.analyse.verdicts import MARGIN, REGRESSIONS, VERDICTS, Limits, hyphened, named
+from bench.analyse.comparison.compare import compare, is_compared, regressed
+from bench.analyse.comparison.confounders import common_shift, speed_change, unmatched
+from bench.analyse.comparison.rebase import common_implementations, rebased
+from bench.analyse.comparison.verdicts import REGRESSIONS, VERDICTS, hyphened, named
 from bench.commands import BAD, FINE, compare_rerun
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show.comparison import notes
@@ -23,12 +22,12 @@ from bench.show.comparison.terminal import render
 from bench.show.figures import catalogue, page
 from bench.show.point_text import counted
 from bench.show.terminal.console import console, rendered
+from bench.stats.limits import MARGIN, Limits
 from bench.store import journal
-from bench.store.comparable import unlike_conditions
-from bench.store.detectable import detectable
+from bench.store.comparable import state_differences, unlike_conditions
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
-from bench.store.state import state_differences
+from bench.store.selfcheck import detectable
 
 Results = tuple[pd.DataFrame, pd.DataFrame]
 """The tables of BASE and NEW."""
@@ -49,30 +48,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a change up to this share is not acted on (default: {MARGIN})",
     )
     parser.add_argument(
-        "--anchor",
+        "--baseline",
         metavar="IMPLEMENTATION",
         default="",
-        help="judge by ratios to this implementation: where the baseline itself is what changed",
+        help="take ratios to this implementation, if the baseline itself is what changed (default: that of the runs)",
     )
     parser.add_argument(
         "--fail-on",
         metavar="VERDICT,…",
         default=",".join(map(hyphened, REGRESSIONS)),
-        help=f"end with status 1 when a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: slower)",
+        help=f"end with status 1 if a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: slower)",
     )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="compare what was measured under different conditions, every line stamped as such",
+        help="compare runs of different conditions all the same; every line is stamped",
     )
     parser.add_argument("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
-    parser.add_argument("--to", metavar="FILE", type=Path, help="where to (default: standard output)")
+    parser.add_argument("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
     parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
     compare_rerun.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare two results as the arguments say; BAD if a row has a verdict to fail on.
+    """Compare two runs as the arguments say; BAD if a row has a verdict of `--fail-on`.
 
     Raises WrongRequest, or NotComparable, if that can't be done.
     """
@@ -98,7 +97,7 @@ def _report(arguments: argparse.Namespace) -> Report:
         raise NotComparable(
             f"BASE and NEW were not measured under the same conditions: {reasons}; --force compares them all the same"
         )
-    judged = _anchored(base, new, arguments.anchor) if arguments.anchor else measured
+    judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
     comparison = compare(*judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level)
     if not is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
@@ -108,18 +107,18 @@ def _report(arguments: argparse.Namespace) -> Report:
         )
     unlike_runs, about = (
         tuple(filter(None, lines))
-        for lines in (_unlike_runs(base, new), _notes(base, new, arguments.anchor, comparison))
+        for lines in (_unlike_runs(base, new), _notes(base, new, arguments.baseline, comparison))
     )
-    return Report(comparison, limits, arguments.anchor, tuple(unlike), unlike_runs, about)
+    return Report(comparison, limits, arguments.baseline, tuple(unlike), unlike_runs, about)
 
 
-def _anchored(base: SavedRun, new: SavedRun, anchor: str) -> Results:
-    """Return the tables of both runs with ratios to the anchor."""
+def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> Results:
+    """Return the tables of both runs with ratios to this baseline."""
     in_base, in_new = _records(base), _records(new)
-    names = anchors(in_base, in_new)
-    if anchor not in names:
-        raise unknown("anchor", anchor, names or ["what both runs measured, which is nothing"])
-    return anchored(in_base, anchor), anchored(in_new, anchor)
+    names = common_implementations(in_base, in_new)
+    if baseline not in names:
+        raise unknown("baseline", baseline, names or ["what both runs measured, which is nothing"])
+    return rebased(in_base, baseline), rebased(in_new, baseline)
 
 
 def _records(saved: SavedRun) -> list[Record]:
@@ -128,35 +127,35 @@ def _records(saved: SavedRun) -> list[Record]:
         console(stderr=True).print(f"warning: {notice}", soft_wrap=True, markup=False)
     if not saved.records:
         raise WrongRequest(
-            f"--anchor needs the {journal.JOURNAL} that {saved} was made from, "
+            f"--baseline needs the {journal.JOURNAL} that {saved} was made from, "
             "because ratios are paired anew within rounds; expected a run folder that holds it"
         )
     return saved.records
 
 
 def _unlike_runs(base: SavedRun, new: SavedRun) -> Iterator[str]:
-    """Yield how the two runs were asked for differently, an empty line if they were not."""
+    """Yield how the requests for the two runs differ, an empty line if they don't."""
     if base.environment and new.environment:
         yield notes.plans(base.environment.context, new.environment.context)
-    yield notes.company(*strangers(base.table, new.table))
+    yield notes.company(*unmatched(base.table, new.table))
 
 
-def _notes(base: SavedRun, new: SavedRun, anchor: str, comparison: pd.DataFrame) -> Iterator[str]:
-    """Yield what is to be said about the two runs, an empty line if there is nothing to say."""
+def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame) -> Iterator[str]:
+    """Yield notes about the two runs, an empty line for each that doesn't apply."""
     before, after = base.environment, new.environment
     yield notes.origins(base.table, new.table)
-    if anchor:
-        yield notes.judge(anchor, base.baseline or "")
+    if baseline:
+        yield notes.rebased(baseline, base.baseline or "")
     else:
         yield notes.unknown_baseline(base.baseline, new.baseline)
     if before and after and (differences := state_differences(before, after)):
         yield notes.state(differences)
-    if factor := other_speed(comparison):
+    if factor := speed_change(comparison):
         yield notes.speed(factor)
-    if found := detectable(after) or detectable(before):
-        yield notes.detects(found, set(comparison["threads"]))
-    if movement := moved_together(comparison):
-        yield notes.hint(movement, anchor or base.baseline or "")
+    if change := detectable(after) or detectable(before):
+        yield notes.detects(change, set(comparison["threads"]))
+    if shift := common_shift(comparison):
+        yield notes.hint(shift, baseline or base.baseline or "")
 
 
 def _put(report: Report, arguments: argparse.Namespace) -> None:
@@ -176,13 +175,13 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
     except OSError as error:
         raise WrongRequest(f"{arguments.to} can't be written: {error.strerror}") from None
     for line in headline(report):
-        console().print(f"{_lead(report)}{arguments.to}: {line}", soft_wrap=True, markup=False)
+        console().print(f"{_prefix(report)}{arguments.to}: {line}", soft_wrap=True, markup=False)
 
 
 def _say_aside(report: Report, line: str) -> None:
-    """Print a line that the output has no place for to standard error."""
-    console(stderr=True).print(f"{_lead(report)}{line}", soft_wrap=True, markup=False)
+    """Print a line to standard error, because the output has no place for it."""
+    console(stderr=True).print(f"{_prefix(report)}{line}", soft_wrap=True, markup=False)
 
 
-def _lead(report: Report) -> str:
+def _prefix(report: Report) -> str:
     return f"{STAMP} | " if report.unlike else ""

@@ -1,7 +1,7 @@
 """`compare --rerun`: the rows that a comparison leaves in dispute, measured again with both sides in one run.
 
 Each side is an interpreter, the one that its run was measured with. The fresh times of a row are taken alternately, so
-they are judged as they are, without the detour over a baseline.
+they are compared directly, without a baseline.
 """
 
 import argparse
@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bench.analyse.comparison.confounders import speed_change
 from bench.analyse.duel import Row
-from bench.analyse.together import other_speed
-from bench.analyse.verdicts import CHANGED, INCONCLUSIVE, Limits
 from bench.commands.duel import TARGET, add_looks, fought, interpreter, planned
 from bench.engine.pair import Pair
 from bench.harness import options
@@ -24,6 +23,7 @@ from bench.plan.sweep import Effort, Sweep
 from bench.show.comparison import notes
 from bench.show.comparison.report import Report
 from bench.show.terminal.duel import UNMEASURED
+from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits
 from bench.store.comparable import unlike_conditions
 from bench.store.environment import differences
 from bench.store.saved_run import SavedRun
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Raise WrongRequest where a rerun can't be what it is asked to be."""
+    """Raise WrongRequest if a rerun is not possible as asked for."""
     if not arguments.rerun:
         if arguments.python:
             raise WrongRequest("--python goes with --rerun: it names what measures the rows in dispute again")
@@ -55,7 +55,7 @@ def check(arguments: argparse.Namespace) -> None:
     planned(arguments.looks)
     if len(arguments.python) != len(SIDES):
         raise WrongRequest(
-            f"--rerun takes --python twice, for BASE and for NEW (twice the same where both were measured with it), "
+            f"--rerun takes --python twice, for BASE and for NEW (twice the same if both were measured with it), "
             f"got {len(arguments.python)}"
         )
     first, second = map(interpreter, arguments.python)
@@ -71,7 +71,7 @@ def check(arguments: argparse.Namespace) -> None:
 def settled(report: Report, arguments: argparse.Namespace) -> Report:
     """Measure the rows in dispute again, and return the report with what they became.
 
-    Raises NotComparable where an interpreter is not what its run was measured with, and nothing was forced.
+    Raises NotComparable if an interpreter is not the one of its run, unless `--force` is given.
     """
     disputed = _disputed(report.comparison)
     if not disputed:
@@ -79,25 +79,25 @@ def settled(report: Report, arguments: argparse.Namespace) -> Report:
     folder = options.new_folder(arguments, options.ROOT, "rerun")
     # one chance of a false alarm for all that is measured again, shared by the implementations
     limits = dataclasses.replace(report.limits, level=report.limits.level / len(disputed))
-    found: dict[Case, Row] = {}
+    rows_by_case: dict[Case, Row] = {}
     for implementation, points in disputed.items():
         rows = _measured(arguments, implementation, points, folder / implementation.replace(":", "."), limits)
-        found |= {Case(row.point, implementation): row for row in rows}
-    became = [row.judgement.verdict if row.is_measured else UNMEASURED for row in found.values()]
+        rows_by_case |= {Case(row.point, implementation): row for row in rows}
+    became = [row.judgement.verdict if row.is_measured else UNMEASURED for row in rows_by_case.values()]
     about = notes.rerun(became, folder)
-    return dataclasses.replace(report, comparison=_with(report.comparison, found), notes=(*report.notes, about))
+    return dataclasses.replace(report, comparison=_with(report.comparison, rows_by_case), notes=(*report.notes, about))
 
 
 def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
     """Return the points of the rows in dispute by implementation.
 
-    Those are the inconclusive rows, and the changed ones too where the machine may have run at another speed.
+    Those are the inconclusive rows, and also the changed ones if the machine ran at another speed.
     """
-    verdicts = (INCONCLUSIVE, *CHANGED) if other_speed(comparison) else (INCONCLUSIVE,)
-    found: dict[str, list[Point]] = {}
+    verdicts = (INCONCLUSIVE, *CHANGED) if speed_change(comparison) else (INCONCLUSIVE,)
+    points: dict[str, list[Point]] = {}
     for case in _cases(comparison[comparison["verdict"].isin(verdicts)]):
-        found.setdefault(case.implementation, []).append(case.point)
-    return found
+        points.setdefault(case.implementation, []).append(case.point)
+    return points
 
 
 def _measured(
@@ -114,7 +114,7 @@ def _measured(
 
 
 def _effort(new: SavedRun, processes: int) -> Effort:
-    """Return the effort of a rerun: in each process what NEW's run spent there, to its end."""
+    """Return the effort of a rerun: each process has the budget that it had in NEW's run."""
     before = new.effort or Effort()
     budget_s = before.budget_s / before.processes * processes
     return dataclasses.replace(before, processes=processes, target=TARGET, budget_s=budget_s, check_memory=False)
@@ -130,14 +130,14 @@ def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
             )
 
 
-def _with(comparison: pd.DataFrame, found: Mapping[Case, Row]) -> pd.DataFrame:
-    """Return the comparison with what was measured again in the place of what was in dispute.
+def _with(comparison: pd.DataFrame, rows_by_case: Mapping[Case, Row]) -> pd.DataFrame:
+    """Return the comparison with the fresh rows in place of those in dispute.
 
     The column `rerun` says which rows those are; a row that could not be measured again stays as it was.
     """
     merged = comparison.assign(rerun=False)
     for place, case in zip(comparison.index, _cases(comparison), strict=True):
-        row = found.get(case)
+        row = rows_by_case.get(case)
         if row is not None and row.is_measured:
             values = _columns(row)
             merged.loc[place, list(values)] = pd.Series(values, dtype=object)

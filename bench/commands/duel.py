@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from rich.live import Live
 
 from bench.analyse.duel import Row
-from bench.analyse.sequential import LOOKS, USUAL, check_looks
-from bench.analyse.verdicts import Limits
 from bench.commands import BAD, FINE
 from bench.engine.duel import Look, Together, fight
 from bench.engine.pair import SIDES, Pair
@@ -20,15 +18,17 @@ from bench.plan.sweep import Sweep, load_sweep
 from bench.show.point_text import counted
 from bench.show.terminal import duel as show
 from bench.show.terminal.console import console
+from bench.stats.limits import Limits
+from bench.stats.sequential import LOOKS, USUAL, check_looks
 from bench.store.environment import differences
 from bench.store.machine import default_threads
 
 TARGET = 0.0001
-"""The half-width that a process's rounds aim at: so fine that only their budget ends them."""
+"""The target of a process's rounds: so small that only the budget ends them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what a duel can be asked for."""
+    """Add the arguments of the command."""
     add_option = parser.add_argument
     add_option("implementations", metavar="IMPL", nargs="+", help="A and B; one alone with two --python")
     add_option(
@@ -36,9 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         action="append",
         default=[],
-        help="an interpreter with a torch of its own; twice, for A and for B",
+        help="an interpreter with its own torch; give it twice, for A and for B",
     )
-    add_option("--sweep", default="article", metavar="NAME|FILE.toml", help="at which points (default: article)")
+    add_option("--sweep", default="article", metavar="NAME|FILE.toml", help="the points (default: article)")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
     add_looks(add_option)
@@ -61,7 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_looks(add_option: options.AddOption) -> None:
     """Add the option that names the looks."""
     looks = ",".join(map(str, LOOKS))
-    add_option("--looks", metavar="K,K,…", default=looks, help=f"processes at which to judge (default: {looks})")
+    add_option(
+        "--looks",
+        metavar="K,K,…",
+        default=looks,
+        help=f"numbers of processes at which rows are judged (default: {looks})",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,13 +86,13 @@ def run(arguments: argparse.Namespace) -> int:
 def fought(contest: Pair | Together, looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
     """Measure an open contest until all is decided, say how it goes, and print its table."""
     _open(contest, looks)
-    found = _fight(contest, looks, limits)
-    console().print(show.render(found, looks, limits))
-    return found
+    rows = _fight(contest, looks, limits)
+    console().print(show.render(rows, looks, limits))
+    return rows
 
 
 def planned(text: str) -> list[int]:
-    """Return the looks that a comma list names; raises WrongRequest for what is none."""
+    """Return the looks of a comma list; raises WrongRequest for a list that is not valid."""
     try:
         looks = [int(word) for word in text.split(",")]
     except ValueError:
@@ -113,11 +118,11 @@ def _sides(arguments: argparse.Namespace) -> tuple[list[str], tuple[str, str] | 
 
 
 def interpreter(path: str) -> str:
-    """Return the program behind --python; raises WrongRequest where there is none."""
-    found = shutil.which(path)
-    if found is None:
+    """Return the program behind --python; raises WrongRequest if there is none."""
+    program = shutil.which(path)
+    if program is None:
         raise WrongRequest(f"--python {path} must be a Python interpreter, and there is no such program")
-    return found
+    return program
 
 
 def _sweep(arguments: argparse.Namespace, names: Sequence[str], looks: Sequence[int]) -> Sweep:

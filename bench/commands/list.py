@@ -1,4 +1,4 @@
-"""List the sweeps, layers and implementations there are."""
+"""List all sweeps, layers, implementations and models."""
 
 import argparse
 from collections.abc import Mapping

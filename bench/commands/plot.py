@@ -12,7 +12,9 @@ from bench.store.saved_run import SavedRun
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("run", metavar="RUN", type=SavedRun, help="a run folder or a results.csv")
-    parser.add_argument("--to", metavar="DIR", type=Path, help="where to (default: plots/ beside the results)")
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, help="the folder for the pictures (default: plots/ beside the results)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -21,18 +21,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN=VALUE,…",
         action="append",
         default=[],
-        help="which cases (default: the fastest and the baseline of each point); stepwise is profiled at each of "
-        "their points too, for the stages, whether or not the run measured it",
+        help="the cases (default: the fastest and the baseline of each point); stepwise is profiled at their "
+        "points too, for the stages, even if the run didn't measure it",
     )
     parser.add_argument(
         "--top",
         metavar="N",
         type=int,
         default=show.TOP,
-        help=f"so many operators a case, the rest in one line (default: {show.TOP})",
+        help=f"operators that are printed of a case, the rest in one line (default: {show.TOP})",
     )
     parser.add_argument(
-        "--report", action="store_true", help=f"show all profiles of the run on one page too: {page.PAGE}"
+        "--report", action="store_true", help=f"write a page with all profiles of the run too: {page.PAGE}"
     )
     profile_diff.add_arguments(parser)
 

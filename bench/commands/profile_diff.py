@@ -1,4 +1,4 @@
-"""`python -m bench profile --diff`: which profiles of two runs are set against each other."""
+"""`python -m bench profile --diff`: the profiles of two runs, compared in pairs."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("RUN_A", "RUN_B"),
         nargs=2,
         type=SavedRun,
-        help="what became of each operator from RUN_A to RUN_B, of profiles that are there; "
-        "with two --case the first is of RUN_A and the second of RUN_B",
+        help="compare existing profiles: what changed of each operator from RUN_A to RUN_B; "
+        "the first of two --case is for RUN_A, the second for RUN_B",
     )
 
 
@@ -41,18 +41,18 @@ def pairs(run_a: SavedRun, run_b: SavedRun, selectors: Sequence[str]) -> list[Pa
     """Return the profiles of both runs that belong together.
 
     Without a selector and with one those of the same case, with two those of the same point: of the first selector's
-    cases in RUN_A, of the second's in RUN_B; where each names one case alone, those two whatever their points.
+    cases in RUN_A, of the second's in RUN_B; if each names a single case, those two whatever their points.
     """
     if len(selectors) > MOST_SELECTORS:
         raise WrongRequest(f"--diff takes one --case for both runs, or one for each, got {len(selectors)}")
     a, b = _profiles(run_a, selectors[:1]), _profiles(run_b, selectors[-1:])
-    found = _same_point(a, b) if len(selectors) == MOST_SELECTORS else _same_case(a, b)
-    if not found:
+    matching = _same_point(a, b) if len(selectors) == MOST_SELECTORS else _same_case(a, b)
+    if not matching:
         of = f" that {' and '.join(selectors)} names" if selectors else ""
         raise WrongRequest(
             f"{run_a} and {run_b} share no profile{of}; python -m bench profile RUN --case … makes those of a run"
         )
-    return found
+    return matching
 
 
 def _profiles(run: SavedRun, selectors: Sequence[str]) -> Profiles:
@@ -62,13 +62,13 @@ def _profiles(run: SavedRun, selectors: Sequence[str]) -> Profiles:
     if not selectors:
         return profiles
     cases = select.chosen(table, selectors, "")
-    found = {case: profiles[case] for case in cases if case in profiles}
-    if not found:
+    chosen = {case: profiles[case] for case in cases if case in profiles}
+    if not chosen:
         raise WrongRequest(
             f"{run} holds no profile of {', '.join(case.name for case in cases)}; "
             f"python -m bench profile {run} --case {selectors[0]} makes it"
         )
-    return found
+    return chosen
 
 
 def _same_case(a: Profiles, b: Profiles) -> list[Pair]:

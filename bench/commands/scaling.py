@@ -1,4 +1,4 @@
-"""Fit how latency and memory grow, and find where the winner changes."""
+"""Fit how latency and memory grow, and at how many tokens the winner changes."""
 
 import argparse
 from pathlib import Path
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("run", metavar="RUN", type=SavedRun, help="a run folder or a results.csv")
     parser.add_argument(
-        "--to", metavar="DIR", type=Path, help="where the pictures go (default: plots/ beside the results)"
+        "--to", metavar="DIR", type=Path, help="the folder for the pictures (default: plots/ beside the results)"
     )
 
 

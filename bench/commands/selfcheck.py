@@ -1,4 +1,4 @@
-"""Measure what can be claimed on this machine, and remember it."""
+"""Measure which changes this machine can detect, and keep the result for later runs."""
 
 import argparse
 import time
@@ -17,7 +17,7 @@ from bench.store.machine import default_threads, physical_cores
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what a self-check can be asked for."""
+    """Add the arguments of the command."""
     add_option = parser.add_argument
     options.add_run(add_option, "<UTC time>-selfcheck")
     add_option("--threads", metavar="N,N,…", help="threads (default: 1, physical cores - 1, and all physical cores)")
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=engine.LIMIT_S,
         metavar="S",
-        help=f"begin no further process that would end later (default: {engine.LIMIT_S:g})",
+        help=f"seconds; no process is begun that would end later (default: {engine.LIMIT_S:g})",
     )
 
 
@@ -40,19 +40,19 @@ def run(arguments: argparse.Namespace) -> int:
             _say(f"warning: {warning}")
         for number in engine.measure(opened, arguments.limit_s - (time.monotonic() - began)):
             _say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
-        found = findings(engine.ratios(opened))
-        sound = bool(found) and all(finding.is_sound for finding in found)
-        _tell(found, opened)
+        checked = findings(engine.ratios(opened))
+        sound = bool(checked) and all(finding.is_sound for finding in checked)
+        _tell(checked, opened)
     _say(f"It took {units.duration(time.monotonic() - began)}.")
     return FINE if sound else BAD
 
 
-def _tell(found: list[Finding], opened: Run) -> None:
-    if not found:
+def _tell(checked: list[Finding], opened: Run) -> None:
+    if not checked:
         _say("eager or its copy could not be measured: see results.csv")
         return
-    console().print(show.render(found))
-    path = store.remember(opened.environment.env_id, as_state(found))
+    console().print(show.render(checked))
+    path = store.remember(opened.environment.env_id, as_state(checked))
     _say(f"Remembered in {path}: later runs here carry it in their environment.json.")
 
 

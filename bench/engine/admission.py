@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from bench.analyse.footprint import least_bytes, reference_bytes
+from bench.engine.footprint import least_bytes, reference_bytes
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep

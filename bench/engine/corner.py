@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.rounds import Sample
 from bench.engine import preflight
 from bench.engine.ledger import Ledger
 from bench.engine.pool import Pool
@@ -16,6 +15,7 @@ from bench.engine.worker import Died, Worker
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
+from bench.sampling.rounds import Sample
 from bench.store import ceilings, machine
 from bench.store.record import Slots
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bench.analyse.duel import Row, Sides, rows
-from bench.analyse.sequential import USUAL
-from bench.analyse.verdicts import Limits
 from bench.engine.run import Run
 from bench.plan.case import Point
+from bench.stats.limits import Limits
+from bench.stats.sequential import USUAL
 
 Begun = Callable[[int, int, int], None]
 """`begun(process, look, points)` is called before each process; `look` is the number of processes at the next look,

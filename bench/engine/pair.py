@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Self
 
 from bench.analyse.duel import Sides
-from bench.analyse.rounds import Limits, sample
 from bench.engine import admission, preflight
 from bench.engine.corner import Corner, Ended, Side
 from bench.engine.run import now, warnings
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep
+from bench.sampling.rounds import StoppingRule, sample
 from bench.store.environment import Environment
 
 SIDES = ("a", "b")
@@ -157,7 +157,7 @@ def _take_rounds(corners: dict[str, Corner], rng: random.Random) -> None:
             raise error
         corners[name].end(error)
 
-    limits = Limits(**corners[SIDES[0]].request["limits"])
+    limits = StoppingRule(**corners[SIDES[0]].request["limits"])
     samples = sample({name: corner.take_sample for name, corner in corners.items()}, SIDES[0], limits, rng, failed)
     for name, own in samples.items():
         corners[name].finish(own)

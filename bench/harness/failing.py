@@ -42,7 +42,7 @@ def reasons(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device:
 
 
 def _gathered(rows: Iterable[Row]) -> list[Reason]:
-    found: dict[tuple[str, str], list[str]] = {}
+    names_by_reason: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        found.setdefault((row["status"], row["detail"] or ""), []).append(row["implementation"])
-    return [Reason(tuple(names), status, detail) for (status, detail), names in found.items()]
+        names_by_reason.setdefault((row["status"], row["detail"] or ""), []).append(row["implementation"])
+    return [Reason(tuple(names), status, detail) for (status, detail), names in names_by_reason.items()]

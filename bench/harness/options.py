@@ -22,10 +22,10 @@ from bench.store.record import STATUSES
 from impls.name import split
 
 AddOption = Callable[..., object]
-"""How argparse and pytest take an option: its flag, and what is known of it."""
+"""How argparse and pytest take an option: its flag, and keywords."""
 
 Option = tuple[type, str]
-"""What the words of an option become, and its meaning."""
+"""The type of an option's values, and its meaning."""
 
 
 def _options(group: str) -> dict[str, Option]:
@@ -46,23 +46,23 @@ SHAPES = {
     "model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"),
     **_options("shape"),
 }
-"""Options that say what is computed: their kind and their meaning."""
+"""Options that say what is computed: type and meaning."""
 
 SETTINGS = _options("execution")
-"""Options that say how it is computed: their kind and their meaning."""
+"""Options that say how it is computed: type and meaning."""
 
 LISTS = {**SHAPES, **SETTINGS}
 """Options that replace a column of the sweep, each a comma list."""
 
 ROOT = Path(__file__).parents[2]
-"""The checkout, whose folder of results takes new runs."""
+"""The checkout: new runs go into its folder `results`."""
 
 DEFAULT_SWEEP = "quick"
 
 WAYS_OUT = "use a new folder, or --extend to add to this one"
 
 AROUND = "custom"
-"""The name of a run whose points are one product of what the options say."""
+"""The name of a sweep whose points are a product of options."""
 
 EFFORT = ("processes", "target", "budget_s", "within_s", "timeout_s", "check_memory", "oversubscribe")
 
@@ -92,8 +92,10 @@ def add(add_option: AddOption) -> None:
     add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
     add_columns(add_option)
     add_run(add_option, "<UTC time>-<sweep>")
-    add_option("--extend", action="store_true", help="add what is asked for to the run in --run DIR")
-    add_option("--retry-failed", action="store_true", help="try the cases again that failed in --run DIR")
+    add_option(
+        "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
+    )
+    add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
     add_option("--processes", type=int, metavar="K", help="worker processes that measure each point")
     add_option("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")
     add_option("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point")
@@ -121,14 +123,14 @@ def add_columns(add_option: AddOption) -> None:
     for title, columns in (("shape", SHAPES), ("execution", SETTINGS)):
         for name, (_, meaning) in columns.items():
             add_option(flag(name), metavar="A,B,…", help=f"{title}: {meaning}")
-    add_option(
-        "--oversubscribe", action="store_true", default=None, help="measure with more threads than cores all the same"
-    )
+    add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
 
 
 def add_timeout(add_option: AddOption) -> None:
     """Add the option that says when a worker is given up."""
-    add_option("--timeout-s", type=float, metavar="S", help="longest silence of one case")
+    add_option(
+        "--timeout-s", type=float, metavar="S", help="seconds without a sign of life after which a case is given up"
+    )
 
 
 def sweep(option: argparse.Namespace) -> Sweep:
@@ -137,14 +139,14 @@ def sweep(option: argparse.Namespace) -> Sweep:
     Raises WrongRequest with all mistakes if the options can't be met, or if they ask for another sweep than the
     folder's without `--extend`.
     """
-    found: Sweep
-    found, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
+    wanted: Sweep
+    wanted, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
     all_of(
-        lambda: own.check(found.implementations),
-        lambda: own.check_layers(dict.fromkeys(point.layer for point in found.points)),
-        lambda: admission.check_threads(found),
+        lambda: own.check(wanted.implementations),
+        lambda: own.check_layers(dict.fromkeys(point.layer for point in wanted.points)),
+        lambda: admission.check_threads(wanted),
     )
-    return found
+    return wanted
 
 
 def _wanted(option: argparse.Namespace) -> Sweep:
@@ -174,7 +176,7 @@ def _asked(option: argparse.Namespace) -> Sweep:
 
 
 def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
-    """Return the statuses that fail a point, none of them for `none`; OWN_OR_DEVICE if nothing was said.
+    """Return the statuses that fail a point, none of them for `none`; OWN_OR_DEVICE without the option.
 
     Raises WrongRequest for a name that is no status.
     """
@@ -190,7 +192,7 @@ def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
 
 
 def _changed(option: argparse.Namespace, stored: Sweep) -> Sweep:
-    """Return a run's own sweep with what the options say in its place.
+    """Return a run's own sweep, changed as the options say.
 
     Columns without `--sweep` are those of the default sweep, as for a new run.
     """
@@ -199,13 +201,13 @@ def _changed(option: argparse.Namespace, stored: Sweep) -> Sweep:
 
 
 def overrides(option: argparse.Namespace) -> dict[str, Any]:
-    """Return the columns of the sweep that the options replace; raises WrongRequest for words that are no numbers."""
+    """Return the columns of the sweep that the options replace; raises WrongRequest for numbers that can't be read."""
     lists = all_of(*(partial(_list, option, name, kind) for name, (kind, _) in LISTS.items()))
     return {name: values for name, values in zip(LISTS, lists, strict=True) if values}
 
 
 def effort(option: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """Return what the options say of the effort, of the names given."""
+    """Return the values of these options that were given, by name."""
     return {name: value for name in names if (value := getattr(option, name)) is not None}
 
 

@@ -1,4 +1,4 @@
-"""What is said while a sweep runs: lines that stay, and in a terminal one that moves."""
+"""Progress of a sweep: lines that stay, and in a terminal one that is rewritten."""
 
 import textwrap
 import time
@@ -22,7 +22,7 @@ LOG_WIDTH = 100
 """The longest line in a log, in characters."""
 
 KNOWN_S = 0.2
-"""A point that takes less was measured earlier, and says nothing of the time that the others need."""
+"""A point that takes less was measured earlier, and doesn't count for the time that is left."""
 
 SEPARATOR = " | "
 """What stands between the parts of a point's line: its name, the verdict, and each implementation."""
@@ -41,7 +41,7 @@ class Screen:
         self._moving = ""
 
     def say(self, text: str) -> None:
-        """Print lines that stay, broken between words where they are too long."""
+        """Print lines that stay, broken between words if they are too long."""
         for line in text.splitlines():
             for part in textwrap.wrap(line, self.width, break_long_words=False, break_on_hyphens=False) or [""]:
                 self.line(part)
@@ -52,21 +52,21 @@ class Screen:
         self._write(f"{text}\n")
 
     def move(self, text: str) -> None:
-        """Put a text in place of the one that moves, as much of it as there is room for; nothing in a log."""
+        """Rewrite the moving line with as much of a text as there is room for; do nothing in a log."""
         text = shortened(text, self.width - 1)
         if self.is_terminal and text != self._moving:
             self._write(f"{REWRITE}{text}")
             self._moving = text
 
     def clear(self) -> None:
-        """Take the text that moves away."""
+        """Clear the moving line."""
         if self._moving:
             self._write(REWRITE)
             self._moving = ""
 
 
 class Progress:
-    """Says a line for each point as it ends; a terminal also shows what is measured, and the time that is left."""
+    """Prints a line for each point as it ends; a terminal also shows what is being measured, and the time left."""
 
     def __init__(self, sweep: Sweep, total: int, screen: Screen, *, colour: bool) -> None:
         self._sweep = sweep
@@ -102,7 +102,7 @@ class Progress:
         count = sum(map(len, reasons.values()))
         if not count:
             return
-        first = next(point for point, found in reasons.items() if found)
+        first = next(point for point, reason in reasons.items() if reason)
         self._screen.say(
             f"{count} of {len(reasons) * len(names)} cases can't fit into memory and will be skipped. "
             f"At {differences(first, self._varying) or 'the only point'}, {', '.join(reasons[first])}: "
@@ -110,23 +110,23 @@ class Progress:
         )
 
     def started(self, warnings: Iterable[str] = ()) -> None:
-        """Say what is amiss with the machine, and begin to count the time of points: the workers are there."""
+        """Print warnings about the machine, and begin to time points: the workers are ready."""
         for warning in warnings:
             self._screen.say(f"warning: {warning}")
         self._began_s = time.monotonic()
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
-        """Show what a worker is doing; called at its signs of life."""
+        """Show what a worker is doing; called whenever one reports."""
         planned = self._sweep.effort.processes
         of = f" of {planned}" if process < planned else ""
         left = self._left_s(time.monotonic() - self._began_s)
-        said = [
+        cells = [
             f"[{self._done + 1}/{self._total}] {differences(point, self._varying) or point.layer}",
             f"{implementation}: {stage}" if implementation else stage,
             f"process {process + 1}{of}",
             *([f"~{units.duration(left)} left"] if left is not None else []),
         ]
-        self._screen.move(SEPARATOR.join(said))
+        self._screen.move(SEPARATOR.join(cells))
 
     def finished(self, rows: "pd.DataFrame") -> None:
         """Say what came out at a point."""
@@ -150,7 +150,7 @@ class Progress:
         self._screen.line(fitted(line, failed(rows["status"]), self._screen.width))
 
     def _left_s(self, in_point_s: float) -> float | None:
-        """Return the seconds that the rest is likely to take, None as long as no point was measured."""
+        """Return the seconds that the rest is likely to take, None until a point was measured."""
         measured = [each_s for each_s in self._points_s if each_s >= KNOWN_S]
         if not measured:
             return None

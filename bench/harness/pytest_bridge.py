@@ -33,7 +33,7 @@ EXTRA_INFO = ("speedup", "speedup_low", "speedup_high", "peak_bytes")
 
 @dataclass(frozen=True)
 class Samples:
-    """One row for pytest-benchmark: seconds per call of each slot, and the median that the results name."""
+    """One row for pytest-benchmark: seconds per call of each sample, and the median that the results name."""
 
     name: str
     group: str
@@ -55,7 +55,7 @@ def samples(records: Sequence[Record], rows: "pd.DataFrame") -> list[Samples]:
 def hand_over(benchmark: BenchmarkFixture, rows: Sequence[Samples]) -> None:
     """Add one row for each implementation to pytest-benchmark's session.
 
-    Nothing is added where pytest-benchmark is disabled.
+    Nothing is added if pytest-benchmark is disabled.
     """
     benchmark._mode = "attention-bench"
     if benchmark.disabled:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from bench.analyse.rounds import Limits
 from bench.plan.case import Point
+from bench.sampling.rounds import StoppingRule
 from bench.store.roofline import Roof
 
 Announce = Callable[[str, str], None]
@@ -27,7 +27,7 @@ class Request:
     point: Point
     implementations: tuple[str, ...]
     baseline: str
-    limits: Limits
+    limits: StoppingRule
     seed: int
     thorough: bool
     beside: int | None = None

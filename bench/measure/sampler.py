@@ -7,9 +7,9 @@ from time import perf_counter
 
 import numpy as np
 
-from bench.analyse.rounds import Sample
 from bench.measure.clock import Call, Timer
 from bench.measure.interference import Interference
+from bench.sampling.rounds import Sample
 
 LEAST_TIMING_S = 1e-3
 LEAST_TIMING_CLOCKS = 1000

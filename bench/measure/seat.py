@@ -6,10 +6,10 @@ The other side is a process of another environment. The engine decides the order
 import math
 from contextlib import ExitStack
 
-from bench.analyse.rounds import Sample
 from bench.measure import visit
 from bench.measure.cores import bound_to
 from bench.measure.visit import Announce, Outcome, PreparedPoint, Request, Visit
+from bench.sampling.rounds import Sample
 
 
 class Seat:

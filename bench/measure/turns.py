@@ -15,7 +15,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from bench.analyse.rounds import Sample
 from bench.measure import (
     ceiling,
     clock,
@@ -30,6 +29,7 @@ from bench.measure import (
 )
 from bench.measure.interference import Interference
 from bench.measure.outcome import Announce, Request, Visit
+from bench.sampling.rounds import Sample
 from bench.store import roofline
 
 AUDITED_BEFORE = 100

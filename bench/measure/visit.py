@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from bench.analyse.rounds import sample
 from bench.measure.outcome import Announce, Outcome, Request, Visit
 from bench.measure.preparation import obstacle, prepare
 from bench.measure.turns import PreparedPoint
+from bench.sampling.rounds import sample
 
 __all__ = ["Announce", "Outcome", "PreparedPoint", "Request", "Visit", "make", "obstacle", "prepare"]
 

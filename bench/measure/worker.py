@@ -6,12 +6,12 @@ import gc
 from typing import Any
 
 import impls
-from bench.analyse.rounds import Limits, Sample
 from bench.measure import adapters, compilation, facts, heap, system_memory, visit
 from bench.measure.channel import Channel, serve
 from bench.measure.seat import Seat
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
+from bench.sampling.rounds import Sample, StoppingRule
 from bench.store.roofline import Roof
 
 _SEAT = Seat()
@@ -76,7 +76,7 @@ def _visit_request(request: dict[str, Any]) -> visit.Request:
         point=Point(**request["point"]),
         implementations=tuple(request["implementations"]),
         baseline=request["baseline"],
-        limits=Limits(**request["limits"]),
+        limits=StoppingRule(**request["limits"]),
         seed=request["seed"],
         thorough=request["thorough"],
         beside=request.get("beside"),

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from torch.autograd.profiler_util import FunctionEvent
 
-from bench.analyse import stages as formulas
 from bench.plan.case import Point
+from bench.profiling import stage_work
 from bench.profiling.pairs import Pair
 from bench.profiling.recorded import MICROSECOND_S, Call, Place, duration_s
 from bench.store.profile import Stage
@@ -27,8 +27,8 @@ def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
             *place,
             time_s=time_s / len(pairs),
             allocated_bytes=sizes[place] / len(pairs),
-            moved_bytes=formulas.moved_bytes(point, *place),
-            flops=formulas.flops(point, *place),
+            moved_bytes=stage_work.moved_bytes(point, *place),
+            flops=stage_work.flops(point, *place),
         )
         for place, time_s in times.items()
     )

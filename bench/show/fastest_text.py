@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from bench.analyse.estimates import Interval
 from bench.analyse.fastest import NOTHING, WITHOUT_INTERVALS, Outcome, outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
-from bench.analyse.verdicts import EQUIVALENCE
 from bench.show import intervals, units
 from bench.show.rows import Row, measured
+from bench.stats.estimates import Interval
+from bench.stats.limits import EQUIVALENCE
 
 RATIO_DECIMALS = 3
 """A winner may be ahead by little more than a hundredth, which 1.01 would hide."""
@@ -26,8 +26,8 @@ def outcome_of(rows: Sequence[Row]) -> Outcome:
 
 def words(outcome: Outcome) -> str:
     """Return an outcome in words: `winner: sdpa, 1.04x [1.02, 1.06] as fast as mha`."""
-    if outcome.says == WINNER and outcome.lead is not None:
-        return f"{short(outcome).partition(',')[0]}, {ahead(outcome.lead)} as fast as {outcome.runner_up}"
+    if outcome.says == WINNER and outcome.relative is not None:
+        return f"{short(outcome).partition(',')[0]}, {ahead(outcome.relative)} as fast as {outcome.runner_up}"
     if outcome.says == NOT_DECIDED and outcome.further_processes:
         return f"{short(outcome)} ({further(outcome.further_processes)} would decide)"
     if outcome.says == WITHOUT_INTERVALS:
@@ -39,8 +39,9 @@ def short(outcome: Outcome) -> str:
     """Return an outcome in few words: `winner: sdpa, 1.04x as fast as mha`, without interval and advice."""
     if outcome.says == NOTHING:
         return outcome.says
-    if outcome.says == WINNER and outcome.lead is not None:
-        return f"{outcome.says}: {outcome.names[0]}, {units.ratio(outcome.lead.value)} as fast as {outcome.runner_up}"
+    if outcome.says == WINNER and outcome.relative is not None:
+        relative = units.ratio(outcome.relative.value)
+        return f"{outcome.says}: {outcome.names[0]}, {relative} as fast as {outcome.runner_up}"
     if outcome.says == TIE:
         return f"{outcome.says} ({WITHIN}): {', '.join(outcome.names)}"
     return f"{outcome.says}: {any_of(outcome.names)}"

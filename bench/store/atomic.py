@@ -23,7 +23,7 @@ def replace(path: Path, content: str | bytes) -> None:
 
 
 def clear(folder: Path, names: Iterable[str]) -> None:
-    """Remove what a kill left of replacing files with these names."""
+    """Remove the temporary files of these names that a killed process left."""
     for name in names:
         for left in folder.glob(f".{name}.*"):
             left.unlink(missing_ok=True)

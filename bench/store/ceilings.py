@@ -22,13 +22,13 @@ def recall(env_id: str, point: Point) -> Rates | None:
     return known if is_whole and {*known} == {"flops_per_s", "bytes_per_s"} else None
 
 
-def remember(env_id: str, point: Point, seen: Rates | None) -> None:
-    """Keep rates that were seen, as far as they are better than what is known.
+def remember(env_id: str, point: Point, rates: Rates | None) -> None:
+    """Keep rates, as far as they are better than what is known.
 
     Nothing happens if they aren't, or if the file can't be written: a later run can see them again.
     """
     known = recall(env_id, point) or {}
-    best = {name: max(rate, known.get(name, 0.0)) for name, rate in (seen or known).items()}
+    best = {name: max(rate, known.get(name, 0.0)) for name, rate in (rates or known).items()}
     if best == known:
         return
     content = _known()
@@ -43,7 +43,7 @@ def _setting(point: Point) -> str:
 
 
 def _known() -> dict[str, Any]:
-    """Return what is remembered; a file that can't be read is as good as none, because rates can be taken again."""
+    """Return what the file holds; nothing if it can't be read, because rates can be measured again."""
     try:
         content = json.loads(PATH.read_text(encoding="utf-8"))
     except (OSError, ValueError):

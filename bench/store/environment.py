@@ -27,7 +27,7 @@ class Environment:
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
     def device_name(self, device: str) -> str:
-        """Return the model name of a device of this machine, empty where it has none."""
+        """Return the model name of a device of this machine, empty if it has none."""
         names: dict[str, str] = {"cpu": self.identity["cpu"], **self.identity["gpus"]}
         return names.get("cuda:0" if device == "cuda" else device, "")
 
@@ -49,7 +49,7 @@ def save(environment: Environment, run: Path) -> None:
 
 
 def load(run: Path) -> Environment | None:
-    """Return the environment of a run, None where the run has none; raises WrongRequest for a broken file."""
+    """Return the environment of a run, None if it has none; raises WrongRequest for a broken file."""
     path = run / ENVIRONMENT
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""The journal: the truth of a run, one line per case and process, the lines of a visit written at once."""
+"""The journal: the raw data of a run, one line per case and process; the lines of a visit are written at once."""
 
 import json
 import os
@@ -13,10 +13,10 @@ from bench.store.record import Record
 
 JOURNAL = "journal.jsonl"
 SET_ASIDE = "journal.cut"
-"""Lines that don't count, kept for the curious: no records, parts of visits, and what stood twice."""
+"""The file for lines that don't count: no records, incomplete visits, and duplicates."""
 
 MOST_NAMED = 3
-"""So many lines with one fault are named before the rest is counted."""
+"""The most lines of one fault that are named; the rest is counted."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Line:
 
 @dataclass
 class Contents:
-    """What a journal holds: the records that count, the lines that don't, and what is to be said of those.
+    """What a journal holds: the records that count, and the lines that don't with their faults.
 
-    `faults` are the numbers of lines by what is wrong with them.
+    `faults` are the numbers of lines by fault.
     """
 
     whole: list[Line] = field(default_factory=list)
@@ -80,7 +80,7 @@ def append(run: Path, records: Sequence[Record]) -> None:
 
 
 def _write(file: int, end: int, lines: bytes) -> None:
-    """Write lines at the end of a file, on a line of their own; where that fails, cut the file to what it was."""
+    """Write lines at the end of a file, on a line of their own; if that fails, cut the file to what it was."""
     try:
         if end and os.pread(file, 1, end - 1) != b"\n":
             lines = b"\n" + lines
@@ -102,7 +102,7 @@ def scan(run: Path) -> Contents:
     """Return what the journal of a run holds.
 
     A line that is no record doesn't count, nor does a visit that lacks a line, because its rounds are not whole.
-    Of what stands twice the first counts.
+    Of duplicates the first counts.
     Raises WrongRequest for a line of a newer suite, or a file that can't be read.
     """
     path, contents = run / JOURNAL, Contents()
@@ -133,7 +133,7 @@ _TWICE = "of a case and process that already stand above, so it doesn't count"
 
 
 def repair(run: Path) -> list[str]:
-    """Move the lines that don't count out of the journal, so that appending goes on; return what is to be said.
+    """Move the lines that don't count out of the journal, so that appending goes on; return a line for each fault.
 
     Raises WrongRequest as `scan` does, OSError if the folder can't be written.
     """
@@ -148,7 +148,7 @@ def repair(run: Path) -> list[str]:
 
 
 def _lines(path: Path, content: bytes, contents: Contents) -> Iterator[Line]:
-    """Yield the lines that are records; the others are put aside, and so is one that stands there twice as it is."""
+    """Yield the lines that are records; the others are put aside, and so are exact duplicates."""
     known: set[bytes] = set()
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():

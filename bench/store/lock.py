@@ -1,7 +1,7 @@
 """One writer for each run folder: a lock file that says who writes, also on a file system that several machines share.
 
-The file is made by a hard link, or by exclusive creation where there are none; both are atomic on NFS, where flock may
-do nothing. A lock whose process is gone is stale, and is taken over.
+The file is made by a hard link, or by exclusive creation if there are no links; both are atomic on NFS, on which flock
+may do nothing. A lock whose process is gone is stale, and is taken over.
 """
 
 import json
@@ -29,7 +29,7 @@ class Holder:
 
     `started_s` is when it began, in seconds after its machine started, so that a clock that is set changes nothing.
     `machine`, `boot` and `pids` name the machine, its last start and the set of process numbers, empty if unknown.
-    `token` is another one for each lock.
+    `token` differs for each lock.
     """
 
     host: str
@@ -55,7 +55,7 @@ class Holder:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Return who stands in a lock file, None if it isn't there; raises WrongRequest if it can't be understood."""
+        """Return the holder that a lock file names, None without a file; raises WrongRequest for a broken one."""
         try:
             content = json.loads(path.read_bytes())
             return cls(**{field.name: field.type(content[field.name]) for field in fields(cls)})  # type: ignore[operator]
@@ -144,11 +144,11 @@ class Lock:
         holder = Holder.read(path)
         if holder is None or holder.is_gone(self._me):
             return holder
-        told = f"{self.path.parent} is being written by process {holder.pid} on {holder.host}"
+        fact = f"{self.path.parent} is being written by process {holder.pid} on {holder.host}"
         if holder.host == self._me.host and holder.pids == self._me.pids and holder.boot == self._me.boot:
-            raise WrongRequest(f"{told}; wait for its end, or use another folder")
+            raise WrongRequest(f"{fact}; wait for its end, or use another folder")
         raise WrongRequest(
-            f"{told}, which can't be seen from here; if that process has ended: {_removal(path)}; "
+            f"{fact}, which can't be seen from here; if that process has ended: {_removal(path)}; "
             "otherwise wait for its end, or use another folder"
         )
 

@@ -102,7 +102,7 @@ def cpu_model() -> str:
 
 
 def cpu_flags() -> str:
-    """Return a short hash of the CPU's instruction flags, empty where the system doesn't list them."""
+    """Return a short hash of the CPU's instruction flags, empty if the system doesn't list them."""
     flags = " ".join(sorted(_cpuinfo().get("flags", "").split()))
     return hashlib.sha256(flags.encode()).hexdigest()[:12] if flags else ""
 

@@ -138,7 +138,7 @@ def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
 
 
 def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
-    """Return the processes that found the compiled graph, or those that did not.
+    """Return the processes that read the compiled graph from the cache, or those that did not.
 
     Before schema 2 the journal doesn't say which: then all but the first did.
     """
@@ -164,7 +164,7 @@ _TABLE = (
     Metric(
         name="latency_s",
         unit=Unit.SECONDS,
-        meaning="seconds per call: the median over processes of each process's median slot",
+        meaning="seconds per call: the median over processes of each process's median sample",
         heading=Heading("latency", place=20, rank=0),
         axis=Axis(
             "latency", "Latency", "time per call", ("tokens", "heads", "channels"), "latency_low_s", "latency_high_s",
@@ -173,8 +173,8 @@ _TABLE = (
     ),
     Metric(name="latency_low_s", unit=Unit.SECONDS, meaning="the lower end of the 95 % interval of `latency_s`"),
     Metric(name="latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 95 % interval of `latency_s`"),
-    Metric(name="latency_min_s", unit=Unit.SECONDS, meaning="the fastest slot of all"),
-    Metric(name="rounds", kind=int, unit=Unit.COUNT, meaning="slots of all processes together"),
+    Metric(name="latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
+    Metric(name="rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
     Metric(name="processes", kind=int, unit=Unit.COUNT, meaning="processes that measured the case"),
     Metric(
         name="calls_per_timing",
@@ -188,8 +188,8 @@ _TABLE = (
     Metric(
         name="flagged_share",
         unit=Unit.SHARE,
-        meaning="the share of disturbed slots: other work took the core more than 20 times a second and left no timing "
-        "of the slot alone, or kept more than a quarter of the cores that we leave free busy",
+        meaning="the share of disturbed samples: other work took the core more than 20 times a second and left no "
+        "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy",
         heading=Heading("flagged", place=90, rank=4),
     ),
     Metric(
@@ -321,16 +321,16 @@ _TABLE = (
         kind=int,
         unit=Unit.COUNT,
         meaning="about how many more processes would decide the point, if means and scatter stay as they are; empty if "
-        "it is decided, if nothing is known of the scatter, or if 1,000 would not do",
+        "it is decided, if nothing is known of the scatter, or if 50 would not do",
     ),
     Metric(
-        name="lead",
+        name="relative",
         unit=Unit.RATIO,
-        meaning="how many times as fast as this row the fastest of its point is, paired round by round; 1 for the "
-        "fastest; empty if both were never in the same round",
+        meaning="the time of this row relative to the fastest row of its point, paired round by round: 1 for the "
+        "fastest, above 1 for a slower one; empty if both were never in the same round",
     ),
-    Metric(name="lead_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `lead`"),
-    Metric(name="lead_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `lead`"),
+    Metric(name="relative_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `relative`"),
+    Metric(name="relative_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `relative`"),
     # memory
     Metric(
         name="peak_bytes",

@@ -74,10 +74,10 @@ def effort_of(run: Path) -> Effort | None:
     if (run / PLAN).exists() and (stored := load(run)):
         return stored.sweep.effort
     known = environment.load(run)
-    kept = known.context.get("effort") if known else None
-    if not isinstance(kept, dict):
+    values = known.context.get("effort") if known else None
+    if not isinstance(values, dict):
         return None
-    return Effort(**{name: value for name, value in kept.items() if name in EFFORT_KEYS})
+    return Effort(**{name: value for name, value in values.items() if name in EFFORT_KEYS})
 
 
 def continued(
@@ -102,8 +102,8 @@ def continued(
         if holds_all and (asked.effort == stored.sweep.effort or not stored.knows_effort):
             return asked
     if differences := list(_differences(stored.sweep, asked)):
-        told = "; ".join(differences)
-        raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {told}; {way_out}")
+        facts = "; ".join(differences)
+        raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {facts}; {way_out}")
     return stored.sweep
 
 

@@ -33,7 +33,7 @@ class Operator:
 
     `self_s` is the host's time without that of the operators it called, `device_s` the time of the kernels it
     launched on a GPU, None on a CPU. `allocated_bytes` is what it allocated itself, whatever it freed.
-    `flops` is None where torch doesn't know them. `kernels` are the GPU kernels that it launched.
+    `flops` is None if torch doesn't know them. `kernels` are the GPU kernels that it launched.
     """
 
     name: str
@@ -49,9 +49,9 @@ class Operator:
 class Stage:
     """What one step of the layer cost in a call: means over the profiled calls.
 
-    `time_s` is the time inside it, the GPU's where the case ran on one, the host's elsewhere.
-    `moved_bytes` is what the step can't do without, its inputs and outputs moved once, None where no formula says;
-    `allocated_bytes` what was allocated inside it.
+    `time_s` is the time inside it, the GPU's if the case ran on one, else the host's.
+    `moved_bytes` are the bytes of its inputs and outputs, each moved once, None without a formula;
+    `allocated_bytes` is what was allocated inside it.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Span:
 class Block:
     """A block of memory that was allocated in the one call that is kept whole.
 
-    `operator` and `stage` allocated it, empty where none did. `end_s` is None where the block outlived the call.
+    `operator` and `stage` allocated it, empty if none did. `end_s` is None if the block outlived the call.
     """
 
     bytes: int
@@ -158,7 +158,7 @@ def save(profile: Profile, run: Path) -> Path:
 def load(run: Path) -> list[Profile]:
     """Return the profiles of a run by the names of their files, in which numbers stand by their size.
 
-    Raises WrongRequest when a file is no profile.
+    Raises WrongRequest if a file is no profile.
     """
     return list(_profiles(run / TRACES))
 

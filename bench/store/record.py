@@ -26,11 +26,11 @@ MOST = {int: 2**63 - 1, float: sys.float_info.max}
 
 @dataclass(frozen=True)
 class Slots:
-    """The turns of one implementation in one process, as columns of equal length.
+    """The samples of one implementation in one process, as columns of equal length.
 
-    `rounds` numbers the rounds of the process; `timings_s` holds the seconds per call of each timing of a slot;
-    `switches` and `faults` are the involuntary context switches and minor page faults during a slot,
-    `others` the share of the cores left free that other processes kept busy around it; empty before schema 2.
+    `rounds` numbers the rounds of the process; `timings_s` holds the seconds per call of each timing of a sample;
+    `switches` and `faults` are the involuntary context switches and minor page faults during a sample,
+    `others` the share of the cores left free that other processes kept busy around the sample; empty before schema 2.
     """
 
     rounds: tuple[int, ...] = ()
@@ -53,12 +53,12 @@ class Slots:
 
     @property
     def values_s(self) -> tuple[float, ...]:
-        """The value of each slot: the minimum of its timings, because a delay can only add."""
+        """The value of each sample: the minimum of its timings, because a delay can only add."""
         return tuple(min(timings) for timings in self.timings_s)
 
     @classmethod
     def from_json(cls, columns: dict[str, Any]) -> Self:
-        """Return the slots that `dataclasses.asdict` made into lists."""
+        """Return the samples that `dataclasses.asdict` made into lists."""
         return cls(
             rounds=_listed("rounds", columns["rounds"]),
             timings_s=tuple(_listed("timings_s", timings) for timings in _listed("timings_s", columns["timings_s"])),
@@ -147,7 +147,7 @@ class Record:
             **{name: line[name] for name in SESSION if name in line},
         )
         if record.status == "ok" and not record.slots.rounds:
-            raise ValueError("timings_s must hold at least one slot if the status is ok")
+            raise ValueError("timings_s must hold at least one sample if the status is ok")
         return record
 
 
@@ -172,7 +172,7 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 
 def check_schema(version: int) -> None:
-    """Raise WrongRequest when results were written by a newer suite than this one."""
+    """Raise WrongRequest if results were written by a newer suite than this one."""
     if version > SCHEMA_VERSION:
         raise WrongRequest(
             f"results have schema_version {version}; this suite reads up to {SCHEMA_VERSION}, so update the suite"
@@ -193,7 +193,7 @@ def _check_rounds(rounds: tuple[int, ...]) -> None:
 
 def _check_timings(timings: tuple[float, ...]) -> None:
     if not timings:
-        raise ValueError("timings_s must hold at least one timing in each slot")
+        raise ValueError("timings_s must hold at least one timing in each sample")
     for value in timings:
         if type(value) not in (float, int) or not 0 < value <= MOST[float]:
             raise ValueError(f"timings_s must be numbers of seconds above 0, got {value!r}")

@@ -1,7 +1,7 @@
 """The roofline model: what bounds the rate of a layer's work on a device.
 
-A device reaches so many operations per second at most, and moves so many bytes per second at most. Work with few
-operations for each byte can't be faster than the memory; other work can't be faster than the arithmetic.
+A device has a highest rate of operations and a highest rate of moving bytes. The memory limits work with few operations
+for each byte; the arithmetic limits other work.
 Source: Williams, Waterman and Patterson, Roofline, CACM 52 (4), 2009.
 """
 
@@ -34,7 +34,7 @@ class Roof:
         return max((work.flops or 0) / self.flops_per_s, work.least_bytes / self.bytes_per_s)
 
     def reached(self, intensity: float) -> float:
-        """Return the operations per second that can be reached with so many operations for each byte."""
+        """Return the highest rate of operations at an intensity, in operations for each byte."""
         return min(self.flops_per_s, self.bytes_per_s * intensity)
 
     def raised(self, other: "Roof") -> "Roof":
@@ -63,6 +63,6 @@ def flops_per_s(case: Case, row: Mapping[str, Any]) -> float | None:
 
 
 def share(case: Case, row: Mapping[str, Any]) -> float | None:
-    """Return the least time of a case by its ceilings, over its latency; None if one of both isn't known."""
+    """Return the least time of a case by its ceilings, over its latency; None if either isn't known."""
     work, roof, latency_s = work_of(case.point, row), roof_of(row), row.get("latency_s")
     return roof.least_s(work) / latency_s if work and roof and latency_s else None

@@ -33,7 +33,7 @@ COLUMNS: dict[str, str] = {
     "status": TEXT,
     "detail": TEXT,
     **{name: OF_METRIC[metric.kind] for name, metric in METRICS.items()},
-    # where
+    # origin
     "env_id": TEXT,
     "device_name": TEXT,
     "torch_version": TEXT,

@@ -1,1 +1,1 @@
-"""Promises about statistics, rows and verdicts."""
+"""Summaries, comparisons, scaling and profiles, on planted rows."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.analyse.series import Row
-from bench.analyse.statistics import Estimate, latency, ratio
+from bench.analyse.scaling.series import Row
+from bench.stats.replicates import Estimate, latency, ratio
 from tests.examples import case
 
 DRAWS, HELD = 100, 90

@@ -81,7 +81,7 @@ def test_a_gain_that_is_not_shown_has_no_number(speedup: float) -> None:
 )
 def test_the_pair_says_whether_a_gain_is_shown(compiled_s: float, ranks: tuple[int, int], calls: float | None) -> None:
     """Both speed-ups over eager scatter by 20 %, the ratio of the two by little: if one leads, the table has it."""
-    noisy, behind = {"log_ratio_sd": 0.2}, {"lead": 1.25, "lead_low": 1.2, "lead_high": 1.3}
+    noisy, behind = {"log_ratio_sd": 0.2}, {"relative": 1.25, "relative_low": 1.2, "relative_high": 1.3}
     leads = [{} if rank == 1 else behind for rank in ranks]
     speedup = 10e-3 / compiled_s
     compiled = row("compiled_sdpa", compiled_s, compile_cold_s=3.0, speedup=speedup, rank=ranks[0], **noisy, **leads[0])

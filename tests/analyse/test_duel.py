@@ -5,7 +5,7 @@ import math
 import pytest
 
 from bench.analyse.duel import Row, rows
-from bench.analyse.sequential import Judgement
+from bench.stats.sequential import Judgement
 from bench.store.record import Record, Slots
 from tests import examples
 from tests.points import point

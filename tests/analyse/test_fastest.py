@@ -14,18 +14,18 @@ from bench.analyse.fastest import (
     outcome,
 )
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER
-from bench.analyse.series import Row
+from bench.analyse.scaling.series import Row
 
 
 def row(name: str, rank: int | None = None, standing: str | None = None, **columns: Any) -> Row:
     """Return the columns that are read here, of a row with this rank."""
-    numbers = dict.fromkeys(("speedup", "lead", "lead_low", "lead_high", "further_processes"))
+    numbers = dict.fromkeys(("speedup", "relative", "relative_low", "relative_high", "further_processes"))
     return {"implementation": name, "rank": rank, "standing": standing, "latency_s": 1.0, **numbers, **columns}
 
 
-def behind(lead: float) -> dict[str, float]:
+def behind(relative: float) -> dict[str, float]:
     """Return the columns of a row that is so far behind."""
-    return {"lead": lead, "lead_low": lead - 0.01, "lead_high": lead + 0.01}
+    return {"relative": relative, "relative_low": relative - 0.01, "relative_high": relative + 0.01}
 
 
 def names(rows: list[Row]) -> list[str]:
@@ -51,13 +51,13 @@ def test_either_number_can_speak_against_a_rank(latency_s: float, speedup: float
     assert against_their_numbers([row("a", 1, speedup=1.0), row("b", 2, speedup=1.0)]) == set()
 
 
-def test_a_winner_is_named_with_its_lead_over_the_next() -> None:
-    """The lead is that over the second, whoever stands where in the table."""
+def test_a_winner_is_named_with_its_relative_time_the_next() -> None:
+    """The relative is that over the second, whoever stands where in the table."""
     rows = [row("c", 3, SLOWER, **behind(2.0)), row("a", 1, WINNER, **behind(1.0)), row("b", 2, SLOWER, **behind(1.1))]
     found = outcome(rows)
     assert (found.says, found.names, found.runner_up) == (WINNER, ("a",), "b")
-    assert found.lead is not None
-    assert (found.lead.value, found.lead.low, found.lead.high) == pytest.approx((1.1, 1.09, 1.11))
+    assert found.relative is not None
+    assert (found.relative.value, found.relative.low, found.relative.high) == pytest.approx((1.1, 1.09, 1.11))
 
 
 @pytest.mark.parametrize("says", [TIE, NOT_DECIDED])
@@ -74,10 +74,10 @@ def test_all_that_are_not_slower_are_named(says: str) -> None:
 
 def test_without_intervals_there_is_only_a_fastest() -> None:
     """One process shows no more, and says how far it was ahead."""
-    found = outcome([row("a", 1, NOT_DECIDED, lead=1.0), row("b", 2, NOT_DECIDED, lead=1.5)])
+    found = outcome([row("a", 1, NOT_DECIDED, relative=1.0), row("b", 2, NOT_DECIDED, relative=1.5)])
     assert (found.says, found.names) == (WITHOUT_INTERVALS, ("a",))
-    assert found.lead is not None
-    assert not found.lead.is_known
+    assert found.relative is not None
+    assert not found.relative.is_known
 
 
 def test_without_a_rival_there_is_nothing_to_compare() -> None:

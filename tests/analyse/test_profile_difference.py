@@ -16,10 +16,12 @@ from bench.analyse.profile_difference import (
     VANISHED,
     Change,
     Cost,
+    chains,
     difference,
+    partly_kept,
     together,
 )
-from bench.store.profile import KERNEL, OPERATOR, Operator, Profile, Span
+from bench.store.profile import KERNEL, OPERATOR, STAGE, Operator, Profile, Span
 from tests.profiles import MIB, profile, stepwise
 
 PRODUCT = Operator("aten::mm", 2, 8e-3, 7 * MIB)
@@ -112,11 +114,11 @@ def test_on_a_gpu_times_are_the_gpus_and_kernels_have_changes_of_their_own() -> 
     host_s, device_s = 5e-6, 2e-3
     before = dataclasses.replace(
         of(Operator("aten::mm", 2, host_s, 0, device_s=device_s)),
-        spans=(span("old_gemm", 0.0), span("old_gemm", 1e-3), span("copy", 2e-3)),
+        spans=(kernel_span("old_gemm", 0.0), kernel_span("old_gemm", 1e-3), kernel_span("copy", 2e-3)),
     )
     after = dataclasses.replace(
         of(Operator("aten::mm", 2, 2 * host_s, 0, device_s=device_s)),
-        spans=(span("new_gemm", 0.0), span("copy", 2e-3)),
+        spans=(kernel_span("new_gemm", 0.0), kernel_span("copy", 2e-3)),
     )
     found = {change.name: change for change in difference(before, after)}
     assert found["aten::mm"].became == UNCHANGED
@@ -132,7 +134,9 @@ def test_on_a_gpu_times_are_the_gpus_and_kernels_have_changes_of_their_own() -> 
 
 def test_a_kernel_that_inductor_made_for_a_cpu_is_counted_once() -> None:
     """It is an operator of the profile, and its span is no second one."""
-    fused = dataclasses.replace(of(Operator("cpp_fused_add_0", 1, 1e-3, 0)), spans=(span("cpp_fused_add_0", 0.0),))
+    fused = dataclasses.replace(
+        of(Operator("cpp_fused_add_0", 1, 1e-3, 0)), spans=(kernel_span("cpp_fused_add_0", 0.0),)
+    )
     assert [(change.name, change.kind) for change in difference(fused, fused)] == [("cpp_fused_add_0", OPERATOR)]
 
 
@@ -155,6 +159,60 @@ def test_within_a_chain_is_its_end_and_what_was_called_in_it() -> None:
     assert not change.is_within(("clone", "copy_"))
 
 
-def span(name: str, start_s: float) -> Span:
+def kernel_span(name: str, start_s: float) -> Span:
     """Return a kernel of a millisecond."""
     return Span(name, KERNEL, "stream 7", 0, start_s, 1e-3)
+
+
+def span(name: str, depth: int, start_s: float, *, lane: str = "host", kind: str = OPERATOR) -> Span:
+    """Return a span of a second."""
+    return Span(name, kind, lane, depth, start_s, 1.0)
+
+
+def test_a_chain_holds_what_is_around_from_the_outside_in() -> None:
+    """Stages and operators alike; what stands beside a caller is called by nothing."""
+    spans = [
+        span("merge heads", 0, 0.0, kind=STAGE),
+        span("clone", 1, 0.0),
+        span("copy_", 2, 0.5),
+        span("clone", 0, 2.0),
+        span("copy_", 1, 2.5),
+        span("copy_", 1, 2.8),
+    ]
+    found = chains(spans)
+    assert found["copy_"] == {("merge heads", "clone"): 1, ("clone",): 2}
+    assert found["clone"] == {("merge heads",): 1, (): 1}
+
+
+def test_lanes_have_nothing_to_do_with_each_other() -> None:
+    """A kernel that runs while an operator does wasn't called in it."""
+    found = chains([span("mm", 0, 0.0), span("kernel", 1, 0.2, lane="stream 7"), span("empty", 1, 0.5)])
+    assert found == {"mm": {(): 1}, "kernel": {(): 1}, "empty": {("mm",): 1}}
+
+
+def test_the_order_of_spans_is_that_of_time() -> None:
+    """A list in any order gives the same chains, also where a caller and what it calls begin together."""
+    spans = [span("outer", 0, 0.0), span("inner", 1, 0.0), span("leaf", 2, 0.0), span("next", 0, 1.0)]
+    assert chains(spans[::-1]) == chains(spans)
+    assert chains(spans)["leaf"] == {("outer", "inner"): 1}
+
+
+def test_a_depth_that_is_left_out_does_not_mix_siblings() -> None:
+    """Where the spans between were dropped, two of one depth still aren't in each other."""
+    assert chains([span("outer", 0, 0.0), span("one", 2, 0.1), span("two", 2, 0.2)])["two"] == {("outer",): 1}
+
+
+def test_a_chain_can_do_without_a_name() -> None:
+    """What it called is then called by what is around it, and its own calls are still there."""
+    found = chains([span("outer", 0, 0.0), span("view", 1, 0.1), span("copy_", 2, 0.2)], {"view"})
+    assert found["copy_"] == {("outer",): 1}
+    assert found["view"] == {("outer",): 1}
+
+
+def test_what_has_fewer_spans_than_calls_is_partly_kept() -> None:
+    """None, or some; stages have no calls to be set against."""
+    made = dataclasses.replace(
+        profile(operators=(Operator("view", 3, 1e-6, 0), Operator("mm", 1, 1e-3, 0), Operator("reshape", 1, 1e-6, 0))),
+        spans=(span("scores", 0, 0.0, kind=STAGE), span("view", 1, 0.1), span("mm", 1, 0.2)),
+    )
+    assert partly_kept(made) == {"view", "reshape"}

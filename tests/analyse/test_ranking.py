@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.analyse.estimates import Estimates
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER, Pairs, Place, judged, ranked
+from bench.stats.estimates import Estimates
 
 POINTS = 4000
 """Simulated points of each kind: a rate of 1 % then scatters by 0.16 %."""
@@ -49,12 +49,12 @@ def test_the_winner_is_shown_to_be_faster_than_every_other() -> None:
         ("mha", 2, SLOWER),
         ("eager", 3, SLOWER),
     ]
-    lead = found["mha"].lead
-    assert lead is not None
-    assert lead.value == pytest.approx(math.exp(0.1))
-    assert lead.low < math.exp(0.1) < lead.high
-    assert found["sdpa"].lead is not None
-    assert (found["sdpa"].lead.low, found["sdpa"].lead.high) == (1.0, 1.0)
+    relative = found["mha"].relative
+    assert relative is not None
+    assert relative.value == pytest.approx(math.exp(0.1))
+    assert relative.low < math.exp(0.1) < relative.high
+    assert found["sdpa"].relative is not None
+    assert (found["sdpa"].relative.low, found["sdpa"].relative.high) == (1.0, 1.0)
     assert {place.further_processes for place in found.values()} == {None}
 
 
@@ -99,7 +99,7 @@ def test_a_tie_leaves_out_nobody_who_stands_between_two_of_its_members() -> None
 
 
 def test_the_fastest_is_never_slower_than_another_in_their_own_rounds() -> None:
-    """By the ratio to the baseline compiled_sdpa leads, against each other sdpa does: the pair decides."""
+    """By the ratio to the baseline compiled_sdpa is faster, against each other sdpa is: the pair decides."""
     values = {
         ("eager", "eager"): [0.0] * 5,
         ("eager", "sdpa"): about(-0.100),
@@ -128,7 +128,7 @@ def test_what_was_never_in_the_same_round_is_ordered_and_not_judged() -> None:
     found = ranked("ab", {("a", "b"): [], **own}, {"a": 0.5, "b": 0.0})
     assert list(found) == ["b", "a"]
     assert [place.standing for place in found.values()] == [NOT_DECIDED] * 2
-    assert (found["a"].lead, found["a"].further_processes) == (None, None)
+    assert (found["a"].relative, found["a"].further_processes) == (None, None)
 
 
 @pytest.mark.parametrize("logs", [{"a": [0.0], "b": [0.5]}, {"a": [0.0] * 3, "b": [0.5] * 3}])
@@ -160,7 +160,7 @@ TRUTHS = {
 @pytest.mark.parametrize("processes", [3, 5, 10])
 @pytest.mark.parametrize("name", list(TRUTHS))
 def test_a_wrong_winner_is_rare(name: str, processes: int) -> None:
-    """At most 1 % of points whose fastest leads by the margin or less get a winner; 3 sd of chance are 0.5 % more."""
+    """At most 1 % of points where nobody is faster by more than the margin get a winner; chance (3 sd) adds 0.5 %."""
     truth, scatter = TRUTHS[name]
     drawn = np.random.default_rng(processes).normal(truth, scatter, (POINTS, processes, len(truth)))
     assert sum(WINNER in said(logs) for logs in drawn) <= 0.015 * POINTS
@@ -187,10 +187,10 @@ def said(logs: npt.NDArray[np.float64]) -> set[str]:
     Where ratios are differences of times, the fastest is the one with the least mean.
     """
     first = int(np.argmin(logs.mean(axis=0)))
-    leads = np.delete(logs - logs[:, [first]], first, axis=1)
-    count = len(leads)
-    error = leads.std(axis=0, ddof=1) / math.sqrt(count)
-    return {*judged(Estimates(leads.mean(axis=0), error, np.full(leads.shape[1], count - 1.0)))}
+    log_ratios = np.delete(logs - logs[:, [first]], first, axis=1)
+    count = len(log_ratios)
+    error = log_ratios.std(axis=0, ddof=1) / math.sqrt(count)
+    return {*judged(Estimates(log_ratios.mean(axis=0), error, np.full(log_ratios.shape[1], count - 1.0)))}
 
 
 logs_of_points = st.integers(2, 6).flatmap(
@@ -209,17 +209,17 @@ logs_of_points = st.integers(2, 6).flatmap(
 def test_no_standing_contradicts_its_interval(logs: dict[str, list[float]]) -> None:
     """What the 95 % interval of a row shows agrees with what is said of the row, and the ranks with the ratios."""
     found = places(logs)
-    leads = [place.lead for place in found.values()]
-    values = [lead.value for lead in leads if lead]
+    relatives = [place.relative for place in found.values()]
+    values = [relative.value for relative in relatives if relative]
     assert len(values) == len(found)
     assert values == sorted(values)
     assert values[0] == 1
-    for place, lead in zip(found.values(), leads, strict=True):
-        assert lead is not None
+    for place, relative in zip(found.values(), relatives, strict=True):
+        assert relative is not None
         if place.standing == SLOWER:
-            assert lead.low > 1.01
+            assert relative.low > 1.01
         if place.standing == TIE:
-            assert 1 / 1.02 <= lead.low <= lead.high <= 1.02
+            assert 1 / 1.02 <= relative.low <= relative.high <= 1.02
     said = [place.standing for place in found.values()]
     assert said[0] in (WINNER, TIE, NOT_DECIDED)
     assert {*said[1:]} <= ({SLOWER} if said[0] == WINNER else {SLOWER, said[0]})

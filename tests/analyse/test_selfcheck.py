@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from bench.analyse.power import TABLES, detectable
 from bench.analyse.selfcheck import CLAIM, PROCESSES, as_state, findings
+from bench.stats.power import TABLES, detectable
 from tests.points import point
 
 QUIET = [0.001, -0.001, 0.002, 0.0, -0.002]

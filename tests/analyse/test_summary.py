@@ -77,9 +77,9 @@ def test_the_lead_of_the_fastest_is_paired_round_by_round() -> None:
         ],
         "eager",
     )
-    assert row_of(found, "mha")[["lead", "lead_low", "lead_high"]].tolist() == pytest.approx([1.25] * 3)
-    assert row_of(found, "eager")["lead"] == pytest.approx(2.0)
-    assert row_of(found, "sdpa")[["lead", "lead_low", "lead_high"]].tolist() == [1.0, 1.0, 1.0]
+    assert row_of(found, "mha")[["relative", "relative_low", "relative_high"]].tolist() == pytest.approx([1.25] * 3)
+    assert row_of(found, "eager")["relative"] == pytest.approx(2.0)
+    assert row_of(found, "sdpa")[["relative", "relative_low", "relative_high"]].tolist() == [1.0, 1.0, 1.0]
     assert found.sort_values("rank")["implementation"].tolist() == ["sdpa", "mha", "eager"]
 
 
@@ -112,7 +112,7 @@ def test_what_failed_and_what_is_alone_has_no_standing() -> None:
     found = summarise([record(status="oom", slots=Slots()), measured("sdpa", 0), measured("sdpa", 1)], "eager")
     assert row_of(found, "sdpa")["rank"] == 1
     assert pd.isna(row_of(found, "sdpa")["standing"])
-    assert row_of(found, "eager")[["rank", "standing", "lead", "further_processes"]].isna().all()
+    assert row_of(found, "eager")[["rank", "standing", "relative", "further_processes"]].isna().all()
 
 
 def test_two_that_never_met_are_ordered_by_their_ratios_to_the_baseline() -> None:
@@ -124,18 +124,18 @@ def test_two_that_never_met_are_ordered_by_their_ratios_to_the_baseline() -> Non
     ]
     found = summarise(records, "eager")
     assert found.sort_values("rank")["implementation"].tolist()[:2] == ["mha", "sdpa"]
-    assert pd.isna(row_of(found, "sdpa")["lead"])
+    assert pd.isna(row_of(found, "sdpa")["relative"])
     assert row_of(found, "sdpa")["standing"] == "not decided"
 
 
 def test_without_a_baseline_the_fastest_by_latency_leads() -> None:
-    """Where eager failed the others still have each other; what failed has no lead over it."""
+    """Where eager failed the others still have each other; what failed has no time relative to it."""
     found = summarise(
         [record(status="oom", slots=Slots()), measured("sdpa", 0, [1.0] * 3), measured("mha", 0, [1.5] * 3)], "eager"
     )
-    assert row_of(found, "mha")["lead"] == pytest.approx(1.5)
-    assert pd.isna(row_of(found, "mha")["lead_low"])
-    assert pd.isna(row_of(found, "eager")["lead"])
+    assert row_of(found, "mha")["relative"] == pytest.approx(1.5)
+    assert pd.isna(row_of(found, "mha")["relative_low"])
+    assert pd.isna(row_of(found, "eager")["relative"])
 
 
 def test_flagged_share_is_that_of_slots_switched_out_more_than_twenty_times_a_second() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from bench.analyse.comparison.verdicts import VERDICTS, hyphened
 from bench.analyse.summary import summarise
-from bench.analyse.verdicts import VERDICTS, hyphened
 from bench.cli import main
 from bench.plan.case import Case
 from bench.show.comparison.report import STAMP
@@ -185,7 +185,7 @@ def test_layers_with_columns_of_their_own_are_matched(tmp_path: Path) -> None:
     ]
     journal.append(tmp_path, records)
     table.save(summarise(records, "eager"), tmp_path)
-    for options in ([], ["--anchor", "sdpa"]):
+    for options in ([], ["--baseline", "sdpa"]):
         failing = ["--fail-on", "missing,new,inconclusive,slower"]
         assert main(["compare", str(tmp_path), str(tmp_path), *failing, *options]) == 0
 
@@ -193,49 +193,49 @@ def test_layers_with_columns_of_their_own_are_matched(tmp_path: Path) -> None:
 # what it says
 
 
-def test_the_hint_names_an_anchor_and_the_anchor_clears_the_innocent(
+def test_the_hint_names_another_baseline_and_that_clears_the_innocent(
     base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Eager became a fifth faster: all others look slower, until one of them judges."""
+    """Eager became a fifth faster: all others look slower, until one of them is the baseline."""
     new = folder(tmp_path / "new", {**TIMES, "eager": 0.8})
     assert main(["compare", str(base), str(new)]) == 1
     said = capsys.readouterr().out
     (hint,) = [line for line in said.splitlines() if line.startswith("hint: ")]
     assert "6 of 6 judged rows, of 3 implementations, became slower together: eager" in hint
-    anchor = hint.partition("--anchor ")[2].split()[0]
-    assert main(["compare", str(base), str(new), "--anchor", anchor]) == 0
+    other = hint.partition("--baseline ")[2].split()[0]
+    assert main(["compare", str(base), str(new), "--baseline", other]) == 0
     said = capsys.readouterr().out
-    assert f"anchor: {anchor} judges in place of eager" in said
+    assert f"baseline: {other} in place of eager" in said
     assert "hint: " not in said
     assert said.splitlines()[-1] == "2 faster, 4 equivalent, 2 baseline"
 
 
-def test_the_anchor_is_named_in_every_form(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_baseline_is_named_in_every_form(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever reads any of them knows what the ratios refer to."""
     for form, words in [
-        ("terminal", "anchor: sdpa judges"),
+        ("terminal", "baseline: sdpa in place of"),
         ("markdown", "by speed-ups over `sdpa`"),
         ("csv", ",sdpa,equivalent,vit,eager,"),
-        ("json", '"anchor": "sdpa"'),
+        ("json", '"baseline": "sdpa", "rebased": true'),
     ]:
-        assert main(["compare", str(base), str(base), "--anchor", "sdpa", "--format", form]) == 0
+        assert main(["compare", str(base), str(base), "--baseline", "sdpa", "--format", form]) == 0
         assert words in capsys.readouterr().out
 
 
-def test_an_anchor_reads_the_journal_beside_results_csv(base: Path) -> None:
+def test_another_baseline_reads_the_journal_beside_results_csv(base: Path) -> None:
     """The folder and its results.csv are the same run."""
     results = str(base / table.RESULTS)
-    assert main(["compare", results, results, "--anchor", "sdpa", "--fail-on", "inconclusive"]) == 0
+    assert main(["compare", results, results, "--baseline", "sdpa", "--fail-on", "inconclusive"]) == 0
 
 
-def test_an_anchor_reads_the_good_lines_of_a_journal(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_baseline_reads_the_good_lines_of_a_journal(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line that is no record is told aside, with its number, and changes neither the output nor the file."""
-    assert main(["compare", str(base), str(base), "--anchor", "sdpa", "--format", "csv"]) == 0
+    assert main(["compare", str(base), str(base), "--baseline", "sdpa", "--format", "csv"]) == 0
     good = capsys.readouterr().out
     path = base / journal.JOURNAL
     path.write_bytes(b"rubbish\n" + path.read_bytes())
     before = path.read_bytes()
-    assert main(["compare", str(base), str(base), "--anchor", "sdpa", "--format", "csv"]) == 0
+    assert main(["compare", str(base), str(base), "--baseline", "sdpa", "--format", "csv"]) == 0
     said = capsys.readouterr()
     assert said.out == good
     assert f"warning: {path}: line 1 is no record" in said.err
@@ -243,26 +243,26 @@ def test_an_anchor_reads_the_good_lines_of_a_journal(base: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("name", ["copy.csv", "results.csv"])
-def test_an_anchor_without_a_journal_is_refused(
+def test_another_baseline_without_a_journal_is_refused(
     base: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A table alone has no rounds to pair anew in, also where some other run's journal lies beside it."""
     path = (base if name == "copy.csv" else tmp_path) / name
     path.write_bytes((base / table.RESULTS).read_bytes())
-    assert main(["compare", str(base), str(path), "--anchor", "sdpa"]) == 2
+    assert main(["compare", str(base), str(path), "--baseline", "sdpa"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "--anchor needs the journal.jsonl" in line
+    assert "--baseline needs the journal.jsonl" in line
     assert str(path) in line
 
 
-def test_an_unknown_anchor_is_refused_with_what_both_runs_hold(
+def test_an_unknown_baseline_is_refused_with_what_both_runs_hold(
     base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only what was measured on both sides can judge."""
+    """Only what was measured on both sides can be the baseline."""
     new = folder(tmp_path / "new", {"eager": 1.0, "sdpa": 0.5}, failing="mha")
-    assert main(["compare", str(base), str(new), "--anchor", "mha"]) == 2
+    assert main(["compare", str(base), str(new), "--baseline", "mha"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.endswith("unknown anchor 'mha'; expected one of eager, sdpa")
+    assert line.endswith("unknown baseline 'mha'; expected one of eager, sdpa")
 
 
 def test_another_state_warns_in_one_line(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -324,7 +324,7 @@ def test_every_form_is_stamped_where_it_was_forced(
 
 def is_markup(line: str) -> bool:
     """Return whether a line says nothing by itself: a title, the frame of a table, the end of a block."""
-    return line in ("", "</details>", "]}") or line.startswith(("| ---", "stamp,judge,"))
+    return line in ("", "</details>", "]}") or line.startswith(("| ---", "stamp,baseline,"))
 
 
 def test_conditions_that_are_alike_need_no_stamp(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -433,8 +433,8 @@ def test_a_picture_by_another_name_ends_with_2(base: Path, capsys: pytest.Captur
 
 @pytest.mark.slow
 def test_comparing_needs_no_torch(base: Path, slower: Path, tmp_path: Path) -> None:
-    """Results are compared on any laptop: no form, no anchor and no picture brings torch."""
-    options = ["--anchor", "mha", "--plot", str(tmp_path / "changes.png"), "--format", "markdown"]
+    """Results are compared on any laptop: no form, no other baseline and no picture brings torch."""
+    options = ["--baseline", "mha", "--plot", str(tmp_path / "changes.png"), "--format", "markdown"]
     command = ["compare", str(base), str(slower), *options]
     code = f"import sys; from bench.cli import main; main({command!r}); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

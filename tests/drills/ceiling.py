@@ -15,9 +15,9 @@ from contextlib import ExitStack
 
 import torch
 
-from bench.analyse.rounds import Limits
 from bench.measure import ceiling, visit
 from bench.measure.turns import PreparedPoint
+from bench.sampling.rounds import StoppingRule
 from tests.points import point
 
 LOADS = (0, 4, 13)
@@ -31,7 +31,7 @@ BUSY = "import sys, time\nend = time.time() + float(sys.argv[1])\nwhile time.tim
 def prepare(tokens: int) -> PreparedPoint:
     """Return the implementations, ready for their samples."""
     at = point(batch=8, num_tokens=tokens, channels=384, num_heads=6)
-    request = visit.Request(at, (*HONEST, PLANTED), "eager", Limits(0.001, 1.0, 3), seed=7, thorough=False)
+    request = visit.Request(at, (*HONEST, PLANTED), "eager", StoppingRule(0.001, 1.0, 3), seed=7, thorough=False)
     found = visit.Visit({name: visit.Outcome() for name in request.implementations})
     prepared = visit.prepare(request, found, lambda _name, _stage: None)
     assert prepared is not None

@@ -23,11 +23,11 @@ import pandas as pd
 from scipy import stats
 
 import bench
-from bench.analyse.statistics import paired_log_ratio, ratio
-from bench.analyse.verdicts import CHANGED
 from bench.engine.run import run
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
+from bench.stats.limits import CHANGED
+from bench.stats.replicates import paired_log_ratio, ratio
 from bench.store import journal
 from bench.store.record import SCHEMA_VERSION
 from bench.store.table import COLUMNS, typed

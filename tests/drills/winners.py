@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER, ranked
-from bench.analyse.statistics import ratio
 from bench.analyse.summary import log_ratios
-from bench.analyse.verdicts import EQUIVALENCE, MARGIN
 from bench.engine.run import run
 from bench.plan.case import Point
+from bench.stats.limits import EQUIVALENCE, MARGIN
+from bench.stats.replicates import ratio
 from bench.store import journal
 from bench.store.record import Record
 from tests.drills.power import Generator, sweep_of

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from bench.analyse.rounds import Limits, Sample
 from bench.measure import ceiling
 from bench.measure.seat import Seat
 from bench.measure.visit import Outcome, Request
+from bench.sampling.rounds import Sample, StoppingRule
 from bench.store.roofline import Roof
 from tests.points import point
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 def asked(implementation: str = "eager", **columns: Any) -> Request:
     """Return the request to prepare an implementation at a tiny point."""
-    limits = Limits(target=0.5, budget_s=0.05, processes=3)
+    limits = StoppingRule(target=0.5, budget_s=0.05, processes=3)
     return Request(point(**columns), (implementation,), implementation, limits, seed=7, thorough=True)
 
 

@@ -8,20 +8,20 @@ import torch
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.analyse.rounds import LEAST_ROUNDS, Limits
 from bench.measure import correctness, failure, visit
 from bench.measure.process_state import State
+from bench.sampling.rounds import LEAST_ROUNDS, StoppingRule
 from impls.attend import sdpa
 from tests import meddlers, mutants
 from tests.points import OF_LAYER, of_layer, point
 
 pytestmark = pytest.mark.slow
 
-SHORT = Limits(target=0.5, budget_s=0.05, processes=3)
-LONG = Limits(target=1e-9, budget_s=1.0, processes=3)
+SHORT = StoppingRule(target=0.5, budget_s=0.05, processes=3)
+LONG = StoppingRule(target=1e-9, budget_s=1.0, processes=3)
 
 
-def visited(*implementations: str, limits: Limits = SHORT, **columns: Any) -> visit.Visit:
+def visited(*implementations: str, limits: StoppingRule = SHORT, **columns: Any) -> visit.Visit:
     """Return a visit of a tiny point."""
     request = visit.Request(point(**columns), implementations, "eager", limits, seed=7, thorough=True)
     return visit.make(request, lambda *_: None)
@@ -182,7 +182,7 @@ def test_preparation_happens_in_an_order_of_its_own_each_time() -> None:
     orders = set()
     for seed in range(8):
         names: list[str] = []
-        limits = Limits(target=0.5, budget_s=0.0, processes=3)
+        limits = StoppingRule(target=0.5, budget_s=0.0, processes=3)
         request = visit.Request(point(), ("eager", "sdpa", "manual"), "eager", limits, seed, thorough=False)
         visit.make(request, lambda name, stage, names=names: names.append(name) if stage == "preparation" else None)  # type: ignore[misc]
         assert sorted(names) == ["eager", "manual", "sdpa"]

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.analyse.estimates import Interval
 from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
 from bench.analyse.ranking import NOT_DECIDED, SLOWER, TIE, WINNER
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.fastest_text import any_of, outcome_of, short, words
 from bench.show.rows import plain
+from bench.stats.estimates import Interval
 from tests.examples import point
 from tests.show.example_results import record
 
@@ -90,23 +90,25 @@ def test_words_and_numbers_never_contradict_each_other(of: tuple[int, list[tuple
     found = outcome_of(rows)
     said = words(found)
     by_name = {row["implementation"]: row for row in rows}
-    assert by_name[found.names[0]]["lead"] == 1
-    assert all(row["lead"] >= 1 or found.says == NOT_DECIDED for row in rows)
+    assert by_name[found.names[0]]["relative"] == 1
+    assert all(row["relative"] >= 1 or found.says == NOT_DECIDED for row in rows)
     if processes == 1:
         assert found.says == WITHOUT_INTERVALS
         return
     assert said.startswith(f"{found.says}")
     others = [row for row in rows if row["implementation"] not in found.names]
-    assert all(row["standing"] == SLOWER and row["lead_low"] > 1.01 for row in others)
+    assert all(row["standing"] == SLOWER and row["relative_low"] > 1.01 for row in others)
     if found.says == WINNER:
         assert len(others) == len(rows) - 1
         low = re.search(r"x \[(\S+), ", said)
         assert low is not None
         assert float(low[1]) > 1
     if found.says == TIE:
-        assert all(1 / 1.02 <= by_name[name]["lead_low"] <= by_name[name]["lead_high"] <= 1.02 for name in found.names)
-        furthest = max(by_name[name]["lead"] for name in found.names)
-        assert all(row["lead"] > furthest for row in others)
+        assert all(
+            1 / 1.02 <= by_name[name]["relative_low"] <= by_name[name]["relative_high"] <= 1.02 for name in found.names
+        )
+        furthest = max(by_name[name]["relative"] for name in found.names)
+        assert all(row["relative"] > furthest for row in others)
     if found.says == NOT_DECIDED:
         assert len(found.names) > 1
-        assert not any(math.isnan(by_name[name]["lead"]) for name in found.names)
+        assert not any(math.isnan(by_name[name]["relative"]) for name in found.names)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.analyse.estimates import Interval
 from bench.show import intervals
+from bench.stats.estimates import Interval
 
 UNKNOWN = (math.nan, math.nan)
 

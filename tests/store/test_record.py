@@ -135,7 +135,7 @@ def slots_with(**columns: Any) -> dict[str, Any]:
         ({"timings_s": [[0.5], [10**400], [0.5]]}, "above 0, got 1000"),
         ({"timings_s": [[0.5], ["0.5"], [0.5]]}, "got '0.5'"),
         ({"timings_s": [[0.5], [True], [0.5]]}, "got True"),
-        ({"timings_s": [[0.5], [], [0.5]]}, "at least one timing in each slot"),
+        ({"timings_s": [[0.5], [], [0.5]]}, "at least one timing in each sample"),
         ({"timings_s": [0.5, 0.5, 0.5]}, "timings_s must be a list, got 0.5"),
         ({"timings_s": [[0.5], [0.5]]}, "rounds has 3 values and timings_s has 2"),
         ({"switches": [0, 0]}, "rounds has 3 values and switches has 2"),
@@ -148,7 +148,7 @@ def slots_with(**columns: Any) -> dict[str, Any]:
         ({"rounds": "012"}, "rounds must be a list"),
         ({"faults": [0, 0, -7]}, "faults must be whole numbers of at least 0, got -7"),
         ({"others": [0.1, math.nan, 0.1]}, "others must be numbers of at least 0, got nan"),
-        ({"rounds": [], "timings_s": [], "switches": [], "faults": []}, "at least one slot if the status is ok"),
+        ({"rounds": [], "timings_s": [], "switches": [], "faults": []}, "at least one sample if the status is ok"),
     ],
 )
 def test_slots_that_no_measurement_can_be_are_refused(columns: dict[str, Any], reason: str) -> None:

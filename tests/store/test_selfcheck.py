@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from bench.store import machine, selfcheck
+from bench.store.environment import Environment
+from bench.store.selfcheck import Detectable, detectable
 
 FOUND: dict[str, Any] = {"detectable": {"1": 0.019}, "false_alarms": 0, "rows": 4000, "processes": 10}
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {}}
@@ -49,3 +51,54 @@ def test_a_run_carries_it_in_its_state() -> None:
     assert after.state["selfcheck"] == FOUND
     assert after.env_id == before.env_id
     assert "selfcheck" not in machine.observe({**TORCH_FACTS, "torch": "2.14.0"}, {}, {}).state
+
+
+SEVERAL: dict[str, Any] = {"detectable": {"1": 0.012, "4": 0.05}, "false_alarms": 0, "rows": 54, "processes": 10}
+
+
+def test_a_self_check_is_read() -> None:
+    """The detectable change by threads, with the processes and what was tried."""
+    assert detectable(of(SEVERAL)) == Detectable({1: 0.012, 4: 0.05}, processes=10, false_alarms=0, rows=54)
+
+
+def test_what_was_tried_may_be_missing() -> None:
+    """The detectable change stands without it."""
+    assert detectable(of({"detectable": {"1": 0.012}, "processes": 5})) == Detectable({1: 0.012}, 5, 0, 0)
+
+
+def test_threads_without_an_answer_are_left_out() -> None:
+    """A count of threads at which nothing could be detected has no change to quote."""
+    found = detectable(of({**SEVERAL, "detectable": {"1": 0.012, "2": None, "3": float("nan"), "4": 0}}))
+    assert found
+    assert found.share == {1: 0.012}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        None,
+        "all is well",
+        [],
+        {},
+        {**SEVERAL, "detectable": 0.012},
+        {**SEVERAL, "detectable": {}},
+        {**SEVERAL, "detectable": {"one": 0.012}},
+        {**SEVERAL, "detectable": {"1": "a lot"}},
+        {**SEVERAL, "processes": None},
+        {"detectable": {"1": 0.012}},
+    ],
+)
+def test_what_cannot_be_understood_is_none(found: Any) -> None:
+    """Another suite's self-check, or one that was cut short, is passed over."""
+    assert detectable(of(found)) is None
+
+
+def test_without_an_environment_or_a_self_check_there_is_none() -> None:
+    """Most runs have none."""
+    assert detectable(None) is None
+    assert detectable(Environment({}, {}, {})) is None
+
+
+def of(found: Any) -> Environment:
+    """Return an environment with this as its self-check."""
+    return Environment({}, {"selfcheck": found}, {})

@@ -11,12 +11,12 @@ from bench.show.comparison.headline import headline
 from bench.show.comparison.report import Report
 from bench.show.rows import Row
 
-FIRST = ("stamp", "judge", "verdict")
+FIRST = ("stamp", "baseline", "verdict")
 """Columns before those of the case; with them a row can be quoted alone."""
 
 
 def as_csv(report: Report) -> str:
-    """Return one line per row; `stamp` says why the row is not comparable, `judge` what its ratios refer to.
+    """Return one line per row; `stamp` says why the row is not comparable, `baseline` what its ratios refer to.
 
     A number that doesn't apply is empty.
     """
@@ -25,15 +25,15 @@ def as_csv(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Return one object on one line: limits, summary, counts and notes, and `rows`, each with stamp and judge.
+    """Return one object on one line: limits, summary, counts and notes, and `rows`, each with stamp and baseline.
 
     A number that doesn't apply is null.
     """
     verdicts = [row["verdict"] for row in report.rows]
     about = {
         "stamp": report.stamp or None,
-        "judge": report.judge or None,
-        "anchor": report.anchor or None,
+        "baseline": report.baseline or None,
+        "rebased": bool(report.rebased_to),
         "margin": report.limits.margin,
         "equivalence": report.limits.bound,
         "level": report.limits.level,
@@ -52,7 +52,7 @@ def _columns(report: Report) -> list[str]:
 
 
 def _row(row: Row, report: Report) -> dict[str, Any]:
-    values = {**row, "stamp": report.stamp or None, "judge": report.judge or None}
+    values = {**row, "stamp": report.stamp or None, "baseline": report.baseline or None}
     return {name: _plain(values[name]) for name in _columns(report)}
 
 

@@ -68,11 +68,11 @@ def markdown(report: Report) -> str:
 
 
 def _opening(report: Report) -> list[str]:
-    judged_by = [f"by speed-ups over {_code(report.judge)}"] if report.judge else []
+    baseline = [f"by speed-ups over {_code(report.baseline)}"] if report.baseline else []
     reasons = "; ".join(report.unlike)
     conditions = [f"measured under different conditions: {_code(reasons)}"] if reasons else []
     first = [f"**{FORMATTING.sub(ESCAPED, line)}**" for line in headline(report)]
-    return [*first, *conditions, " · ".join([shared(report.rows), *judged_by])]
+    return [*first, *conditions, " · ".join([shared(report.rows), *baseline])]
 
 
 def _list(lines: Sequence[str]) -> Block:

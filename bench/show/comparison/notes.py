@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.together import Movement
+from bench.analyse.comparison.confounders import CommonShift
 from bench.show import units
 from bench.show.point_text import counted
-from bench.store.detectable import Detectable
-from bench.store.state import StateDifference
+from bench.store.comparable import StateDifference
+from bench.store.selfcheck import Detectable
 
 NOTHING_IN_DISPUTE = "rerun: no row is in dispute, so nothing was measured again"
 
@@ -46,10 +46,10 @@ def _origin(table: pd.DataFrame) -> str:
     return f"commit {commits}" + (f" in {processes}" if processes else "")
 
 
-def judge(anchor: str, baseline: str) -> str:
-    """Return that another implementation replaced the baseline."""
+def rebased(to: str, baseline: str) -> str:
+    """Return that ratios refer to another implementation than the runs' own baseline."""
     return (
-        f"anchor: {anchor} judges in place of {baseline or 'the baseline'}; "
+        f"baseline: {to} in place of {baseline or 'that of the runs'}; "
         "ratios to it are paired anew from the journals of both runs"
     )
 
@@ -75,12 +75,12 @@ def rerun(verdicts: Sequence[str], folder: Path) -> str:
     )
 
 
-def hint(movement: Movement, judging: str) -> str:
+def hint(shift: CommonShift, judging: str) -> str:
     """Return a hint that the baseline may have changed, with an implementation that can replace it."""
-    rows = f"{movement.moved} of {movement.judged} judged rows, of {movement.implementations} implementations"
+    rows = f"{shift.moved} of {shift.judged} judged rows, of {shift.implementations} implementations"
     return (
-        f"hint: {rows}, became {movement.verdict} together: {judging or 'the baseline'}, which they refer to, "
-        f"may be what became {OTHER_WAY[movement.verdict]}; --anchor {movement.anchor} lets another judge"
+        f"hint: {rows}, became {shift.verdict} together: {judging or 'the baseline'}, which they refer to, "
+        f"may be what became {OTHER_WAY[shift.verdict]}; --baseline {shift.baseline} takes another one"
     )
 
 

@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from bench.analyse.effort import MOST_PROCESSES
-from bench.analyse.verdicts import INCONCLUSIVE, VERDICTS, Limits
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.plan.case import POINT_COLUMNS, Case, Point
 from bench.show import units
 from bench.show.point_text import differences, parts, varying
 from bench.show.rows import Row, plain, reason
+from bench.stats.limits import INCONCLUSIVE, Limits
+from bench.stats.sample_size import MOST_PROCESSES
 
 STAMP = "NOT COMPARABLE"
 """In every line of a forced comparison, so that no line can be quoted without it."""
@@ -28,13 +29,13 @@ RERUN = ", except in rows that a rerun measured alternately"
 class Report:
     """A comparison with the notes about it.
 
-    `anchor` is the implementation that replaced the baseline. `unlike` holds the conditions that differ if the
+    `rebased_to` is the implementation that replaced the baseline. `unlike` holds the conditions that differ if the
     comparison was forced, `unlike_runs` lines about settings that differ, and `notes` lines about both runs.
     """
 
     comparison: pd.DataFrame
     limits: Limits = field(default_factory=Limits)
-    anchor: str = ""
+    rebased_to: str = ""
     unlike: tuple[str, ...] = ()
     unlike_runs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -45,11 +46,11 @@ class Report:
         return worst_first(plain(self.comparison))
 
     @property
-    def judge(self) -> str:
+    def baseline(self) -> str:
         """The implementation that all ratios refer to, empty if no row is of it."""
         rows = self.comparison
         names = rows.loc[rows["verdict"] == "baseline", "implementation"].unique()
-        return self.anchor or ", ".join(names)
+        return self.rebased_to or ", ".join(names)
 
     @property
     def stamp(self) -> str:
@@ -139,7 +140,7 @@ def failure(row: Row) -> str:
 def explanations(report: Report) -> list[str]:
     """Return what the columns and verdicts of a report mean, line by line."""
     limits, rows = report.limits, report.rows
-    over = f" over {report.judge}" if report.judge else ""
+    over = f" over {report.baseline}" if report.baseline else ""
     margin, bound, level = (units.percent(share, trim=True) for share in (limits.margin, limits.bound, limits.level))
     lines = [
         f"change: NEW's speed-up{over} by BASE's, each from its own run; minus is slower",

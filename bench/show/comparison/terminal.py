@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
-from bench.analyse.verdicts import INCONCLUSIVE
 from bench.show.comparison.headline import headline
 from bench.show.comparison.report import (
     ONE_SIDED,
@@ -27,6 +26,7 @@ from bench.show.rows import Row
 from bench.show.terminal.columns import Column, Fitted, fit
 from bench.show.terminal.console import Stamped
 from bench.show.terminal.styles import BAD, GOOD, QUIET, WARNING
+from bench.stats.limits import INCONCLUSIVE
 
 GAP = " "
 """Between columns: a row of the default sweep takes one line of 80 characters."""

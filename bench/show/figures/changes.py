@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from bench.analyse.verdicts import INCONCLUSIVE
 from bench.show import units
 from bench.show.comparison.report import STAMP, Report, change, counts, point_words, shared, varying_columns
 from bench.show.figures import log_axis
@@ -19,6 +18,7 @@ from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, TITLE_LINE, Draw
 from bench.show.figures.text_metrics import SMALL_SIZE, TITLE_SIZE, text_width, wrapped
 from bench.show.palette import ink
 from bench.show.rows import Row
+from bench.stats.limits import INCONCLUSIVE
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _layout(report: Report, rows: Sequence[Row]) -> Layout:
     rows = sorted(rows, key=lambda row: float(row["change"]))
     columns = varying_columns(report.rows)
     labels = tuple(_label(row, columns) for row in rows)
-    title = f"NEW against BASE: change of the speed-up over {report.judge or 'the baseline'}"
+    title = f"NEW against BASE: change of the speed-up over {report.baseline or 'the baseline'}"
     left = EDGE + _widest(label.implementation for label in labels) + PAD
     left += _widest(label.point for label in labels) + (GAP if any(label.point for label in labels) else 0)
     beside = left + AXES_WIDTH + PAD + _widest(label.verdict for label in labels)

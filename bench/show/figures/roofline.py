@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.analyse.series import Row, by, point_of
+from bench.analyse.scaling.series import Row, by, point_of
 from bench.plan.case import COLUMNS, Point
 from bench.show import units
 from bench.show.figures import log_axis, page

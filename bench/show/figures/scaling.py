@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.analyse.scaling import Scaling, scalings
+from bench.analyse.scaling.growth import Scaling, scalings
 from bench.show.figures import page, scaling_panels
 from bench.show.figures.line_axes import (
     AXES_HEIGHT,

@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.interpolate import make_interp_spline
 
-from bench.analyse.crossover import Crossover
-from bench.analyse.scaling import Exponent, Growth, Scaling
-from bench.analyse.statistics import Array
+from bench.analyse.scaling.crossover import Crossover
+from bench.analyse.scaling.growth import Exponent, Growth, Scaling
 from bench.show import intervals, units
 from bench.show.figures import log_axis
 from bench.show.figures.end_labels import draw_labels, height
@@ -21,6 +20,7 @@ from bench.show.figures.line_data import Line, Picture
 from bench.show.figures.line_styles import LINE_WIDTH, LineStyle, line_styles
 from bench.show.figures.placement import Span, sideways_steps
 from bench.show.palette import ink, style
+from bench.stats.replicates import Array
 from impls.catalogue import Style
 
 Curve = Callable[[Array], Array]

@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from bench.analyse.series import TOKENS, moving
-from bench.analyse.stage_growth import StageGrowth, stage_growths
+from bench.analyse.scaling.series import TOKENS, moving
+from bench.analyse.scaling.stage_growth import StageGrowth, stage_growths
 from bench.show import units
 from bench.show.figures import log_axis, page
 from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_height, styled, write

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from bench.analyse.fastest import NOTHING, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
-from bench.analyse.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
+from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.show.fastest_text import MOST_NAMES, WITHIN, ahead, further, outcome_of
 from bench.show.figures import page
@@ -91,8 +91,8 @@ def figure(of: WinnerMap) -> Figure:
 
 def words(cell: Outcome) -> list[str]:
     """Return the text of a cell: the fastest and by how much, or those that may be the fastest."""
-    if cell.says == WINNER and cell.lead:
-        return [cell.names[0], ahead(cell.lead), f"as fast as {cell.runner_up}"]
+    if cell.says == WINNER and cell.relative:
+        return [cell.names[0], ahead(cell.relative), f"as fast as {cell.runner_up}"]
     if cell.says == TIE:
         return [TIE, WITHIN, *_names(cell, "")]
     if cell.says == NOT_DECIDED:

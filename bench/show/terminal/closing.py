@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.scaling import has_series
+from bench.analyse.scaling.growth import has_series
 from bench.show.point_text import counted
 from bench.show.rows import is_measured, plain
 

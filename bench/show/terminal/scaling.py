@@ -10,12 +10,12 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.crossover import Crossover
 from bench.analyse.fastest import ALONE, Outcome
-from bench.analyse.fit import COEFFICIENTS
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
-from bench.analyse.scaling import Exponent, Growth, Scaling, has_series, scalings
-from bench.analyse.series import TOKENS, moving, places, point_of
+from bench.analyse.scaling.crossover import Crossover
+from bench.analyse.scaling.fit import COEFFICIENTS
+from bench.analyse.scaling.growth import Exponent, Growth, Scaling, has_series, scalings
+from bench.analyse.scaling.series import TOKENS, moving, places, point_of
 from bench.plan.errors import WrongRequest
 from bench.show import intervals, units
 from bench.show.point_text import counted, parts

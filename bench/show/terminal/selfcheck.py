@@ -6,13 +6,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.power import POWER, TABLE_ROWS
 from bench.analyse.selfcheck import CLAIM, Finding
-from bench.analyse.verdicts import EQUIVALENCE, LEVEL
 from bench.plan.case import POINT_COLUMNS
 from bench.show import units
 from bench.show.point_text import differences, parts, varying
 from bench.show.terminal.styles import BAD, WARNING
+from bench.stats.limits import EQUIVALENCE, LEVEL
+from bench.stats.power import POWER, TABLE_ROWS
 
 COARSE = 0.05
 """A machine that can't show a change of 5 % at the processes of a claim is unfit for most claims."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.compare import compare
-from bench.analyse.verdicts import VERDICTS
+from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.verdicts import VERDICTS
 from tests.analyse.tables import baseline, failed, row, table
 from tests.examples import case
 

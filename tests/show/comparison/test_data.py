@@ -6,11 +6,12 @@ import json
 import pandas as pd
 import pytest
 
-from bench.analyse.compare import compare
-from bench.analyse.verdicts import VERDICTS, Limits
+from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.plan.case import CASE_COLUMNS
 from bench.show.comparison.data import as_csv, as_json
 from bench.show.comparison.report import STAMP, Report
+from bench.stats.limits import Limits
 from tests.analyse.tables import baseline, failed, of_layers, row, table
 from tests.examples import case
 from tests.show.comparison.example_comparisons import at, every_verdict
@@ -22,7 +23,7 @@ def test_csv_holds_every_row_worst_first() -> None:
     """With its case, its verdict, and what it refers to."""
     found = read(as_csv(Report(every_verdict())))
     assert found["verdict"].tolist() == list(VERDICTS)
-    assert set(found["judge"]) == {"tokens_baseline"}
+    assert set(found["baseline"]) == {"tokens_baseline"}
     assert found["stamp"].isna().all()
     assert {*CASE_COLUMNS, "change", "p_holm", "further_processes", "base_latency_s"} <= set(found.columns)
 
@@ -40,10 +41,10 @@ def test_json_holds_the_same_rows() -> None:
 
 def test_json_says_limits_counts_and_notes() -> None:
     """What a program needs to know of the whole."""
-    report = Report(every_verdict(), Limits(margin=0.03), anchor="sdpa", notes=("a note",))
+    report = Report(every_verdict(), Limits(margin=0.03), rebased_to="sdpa", notes=("a note",))
     found = json.loads(as_json(report))
     assert (found["margin"], found["equivalence"], found["level"]) == (0.03, 0.03, 0.01)
-    assert (found["judge"], found["anchor"], found["notes"]) == ("sdpa", "sdpa", ["a note"])
+    assert (found["baseline"], found["rebased"], found["notes"]) == ("sdpa", True, ["a note"])
     assert found["counts"] == dict.fromkeys(VERDICTS, 1)
     assert found["stamp"] is None
 

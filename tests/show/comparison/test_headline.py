@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bench.analyse.compare import compare
+from bench.analyse.comparison.compare import compare
 from bench.show.comparison.headline import headline
 from bench.show.comparison.report import Report
 from tests.analyse.tables import Row, baseline, cases, failed, row, table

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from bench.analyse.compare import compare
-from bench.analyse.verdicts import VERDICTS
+from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.show.comparison.markdown import MATTER, MOST_CHARACTERS, markdown
 from bench.show.comparison.report import STAMP, Report
 from tests.analyse.tables import baseline, cases, failed, row, table

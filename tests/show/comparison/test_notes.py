@@ -2,10 +2,10 @@
 
 import pytest
 
-from bench.analyse.together import Movement
+from bench.analyse.comparison.confounders import CommonShift
 from bench.show.comparison import notes
-from bench.store.detectable import Detectable
-from bench.store.state import StateDifference
+from bench.store.comparable import StateDifference
+from bench.store.selfcheck import Detectable
 from tests.analyse.tables import failed, row, table
 from tests.examples import case
 
@@ -26,17 +26,17 @@ def test_a_run_that_knows_no_commit_says_so() -> None:
 
 
 @pytest.mark.parametrize(("verdict", "other"), [("slower", "faster"), ("faster", "slower")])
-def test_the_hint_names_who_may_have_changed_and_who_could_judge(verdict: str, other: str) -> None:
+def test_the_hint_names_who_may_have_changed_and_another_baseline(verdict: str, other: str) -> None:
     """Where all ratios fell, their common baseline may have risen."""
-    said = notes.hint(Movement(verdict, 9, 10, 3, "mha"), "eager")
+    said = notes.hint(CommonShift(verdict, 9, 10, 3, "mha"), "eager")
     assert f"9 of 10 judged rows, of 3 implementations, became {verdict} together" in said
-    assert f"eager, which they refer to, may be what became {other}; --anchor mha" in said
+    assert f"eager, which they refer to, may be what became {other}; --baseline mha" in said
 
 
-def test_an_anchor_is_named_with_whom_it_stands_for() -> None:
+def test_another_baseline_is_named_with_the_one_that_it_replaces() -> None:
     """Nobody takes the ratios for those of the run."""
-    assert notes.judge("sdpa", "eager").startswith("anchor: sdpa judges in place of eager; ")
-    assert notes.judge("sdpa", "").startswith("anchor: sdpa judges in place of the baseline; ")
+    assert notes.rebased("sdpa", "eager").startswith("baseline: sdpa in place of eager; ")
+    assert notes.rebased("sdpa", "").startswith("baseline: sdpa in place of that of the runs; ")
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from bench.analyse.compare import compare
-from bench.analyse.effort import MOST_PROCESSES
-from bench.analyse.verdicts import VERDICTS
+from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.show.comparison import report as compared
 from bench.show.comparison.report import STAMP, Report
 from bench.show.rows import Row
+from bench.stats.sample_size import MOST_PROCESSES
 from tests.analyse.tables import Row as Values
 from tests.analyse.tables import baseline, failed, row, table
 from tests.examples import case
@@ -30,17 +30,17 @@ def test_verdicts_are_counted_worst_first() -> None:
     assert compared.counts(Report(compare(rows, rows)).rows) == "2 equivalent"
 
 
-@pytest.mark.parametrize("anchor", ["", "sdpa"])
-def test_the_judge_is_the_anchor_or_the_baseline(anchor: str) -> None:
+@pytest.mark.parametrize("rebased_to", ["", "sdpa"])
+def test_the_baseline_is_the_one_asked_for_or_that_of_the_runs(rebased_to: str) -> None:
     """What all ratios refer to, by name."""
     run = table(baseline(), at(SDPA, 1.0))
-    assert Report(compare(run, run), anchor=anchor).judge == (anchor or "eager")
+    assert Report(compare(run, run), rebased_to=rebased_to).baseline == (rebased_to or "eager")
 
 
-def test_tables_without_their_baseline_name_no_judge() -> None:
+def test_tables_without_their_baseline_name_none() -> None:
     """Nobody knows what the ratios of such a table refer to."""
     run = table(at(SDPA, 1.0))
-    assert Report(compare(run, run)).judge == ""
+    assert Report(compare(run, run)).baseline == ""
 
 
 def test_the_stamp_has_its_reasons() -> None:

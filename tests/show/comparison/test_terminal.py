@@ -6,11 +6,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.compare import compare
-from bench.analyse.verdicts import VERDICTS, Limits
+from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.verdicts import VERDICTS
 from bench.show.comparison.report import STAMP, Report
 from bench.show.comparison.terminal import render
 from bench.show.terminal.console import rendered
+from bench.stats.limits import Limits
 from tests.analyse.tables import failed, row, table
 from tests.examples import case
 from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
@@ -121,13 +122,13 @@ def test_what_would_decide_has_a_column_only_where_something_is_open() -> None:
     assert titles(shown(every_verdict()))[-1] == "more"
 
 
-def test_limits_and_judge_are_said() -> None:
+def test_limits_and_baseline_are_said() -> None:
     """By how much, how surely, and in ratios to what."""
     comparison = every_verdict()
     said = shown(Report(comparison, Limits(margin=0.005)))
     assert "speed-up over tokens_baseline by BASE's" in said
     assert "by more than 0.5%, wrong about any of the rows with a chance of 1%; equivalent: within 2%" in said
-    assert "speed-up over sdpa by BASE's" in shown(Report(comparison, anchor="sdpa"))
+    assert "speed-up over sdpa by BASE's" in shown(Report(comparison, rebased_to="sdpa"))
 
 
 def test_notes_stand_before_the_counts() -> None:

@@ -12,13 +12,13 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bench.analyse.compare import compare
-from bench.analyse.verdicts import Limits
+from bench.analyse.comparison.compare import compare
 from bench.plan.errors import WrongRequest
 from bench.show.comparison.report import STAMP, Report
 from bench.show.figures import page
 from bench.show.figures.catalogue import draw_comparison as draw
 from bench.show.figures.changes import MARKS, figure
+from bench.stats.limits import Limits
 from tests.analyse.tables import drawn, failed, row, table
 from tests.examples import case
 from tests.show.comparison.example_comparisons import NOISY, at, every_verdict

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.analyse.scaling import Scaling
+from bench.analyse.scaling.growth import Scaling
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.figures import catalogue, scaling_panels

@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from bench.analyse.crossover import Crossover
-from bench.analyse.estimates import Interval
-from bench.analyse.scaling import Exponent
+from bench.analyse.scaling.crossover import Crossover
+from bench.analyse.scaling.growth import Exponent
 from bench.show.figures import scaling_panels
 from bench.show.palette import style
+from bench.stats.estimates import Interval
 
 PLACES = (100, 400, 1600)
 NO_INTERVAL = (math.nan, math.nan)

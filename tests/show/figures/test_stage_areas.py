@@ -9,7 +9,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from bench.analyse.stage_growth import StageGrowth, stage_growths
+from bench.analyse.scaling.stage_growth import StageGrowth, stage_growths
 from bench.show.figures.stage_areas import figure, name, stacked
 from bench.show.palette import QUADRATIC
 from bench.store.profile import Profile

@@ -9,10 +9,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.analyse.estimates import Interval
 from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
-from bench.analyse.series import CHANNELS, HEADS
+from bench.analyse.scaling.series import CHANNELS, HEADS
 from bench.analyse.summary import summarise
 from bench.plan.case import Case, Point
 from bench.plan.names import IMPLEMENTATIONS
@@ -20,6 +19,7 @@ from bench.plan.sweep import load_sweep
 from bench.show.figures import catalogue
 from bench.show.figures.winner_map import OPEN, TIED, figure, maps, words
 from bench.show.palette import style
+from bench.stats.estimates import Interval
 from tests.examples import point
 from tests.show.example_results import Fate, quick, record, results
 from tests.show.figures.legible import assert_legible
@@ -44,9 +44,9 @@ def test_a_winner_is_named_with_its_lead_over_the_next() -> None:
     assert len(found.cells) == 4
     cell = found.cells[50, 3]
     assert (cell.says, cell.names, cell.runner_up) == (WINNER, ("online",), "sdpa")
-    assert cell.lead is not None
-    assert cell.lead.low < 2 < cell.lead.high
-    assert cell.lead.high / cell.lead.low < 1.1
+    assert cell.relative is not None
+    assert cell.relative.low < 2 < cell.relative.high
+    assert cell.relative.high / cell.relative.low < 1.1
 
 
 def test_a_tie_names_all_who_tie() -> None:
@@ -61,8 +61,8 @@ def test_one_process_leads_without_having_won() -> None:
     (found,) = maps(led({"eager": 0.04, "sdpa": 0.02}, processes=1))
     cell = found.cells[50, 6]
     assert cell.says == WITHOUT_INTERVALS
-    assert cell.lead is not None
-    assert not cell.lead.is_known
+    assert cell.relative is not None
+    assert not cell.relative.is_known
 
 
 @pytest.mark.parametrize(("failing", "says"), [(("sdpa",), ALONE), (("sdpa", "eager"), NOTHING)])
@@ -71,7 +71,7 @@ def test_what_has_no_rival_has_no_lead(failing: tuple[str, ...], says: str) -> N
     fates: dict[Case, Fate] = {Case(GRID[0], name): ("oom", "") for name in failing}
     (found,) = maps(results([Case(at, name) for at in GRID for name in ("eager", "sdpa")], fates))
     cell = found.cells[50, 3]
-    assert (cell.says, cell.lead) == (says, None)
+    assert (cell.says, cell.relative) == (says, None)
 
 
 def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:

@@ -3,9 +3,9 @@
 import math
 
 from bench.analyse.duel import Row
-from bench.analyse.sequential import Judgement
 from bench.show.terminal.console import rendered
 from bench.show.terminal.duel import header, legend, look_line, render
+from bench.stats.sequential import Judgement
 from tests.points import point
 
 FASTER = Row(point(num_tokens=5), Judgement("faster", 5, 1.312, 1.29, 1.334), "", (2e-3, 1.52e-3))

@@ -6,12 +6,12 @@ import re
 import pandas as pd
 import pytest
 
-from bench.analyse.crossover import Crossover
-from bench.analyse.estimates import Interval
+from bench.analyse.scaling.crossover import Crossover
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.show.terminal import scaling
 from bench.show.terminal.console import rendered
+from bench.stats.estimates import Interval
 from tests.examples import point
 from tests.show.example_results import Fate, quick, results
 

@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from bench.analyse.power import TABLES
 from bench.analyse.selfcheck import CLAIM, Finding, findings
 from bench.show.terminal.console import rendered
 from bench.show.terminal.selfcheck import progress_line, render
+from bench.stats.power import TABLES
 from tests.points import point
 
 QUIET = [0.001, -0.001, 0.002, 0.0, -0.002] * 2

@@ -1,0 +1,1 @@
+"""Two tables of results against each other."""

@@ -1,0 +1,133 @@
+"""Compare two tables of results: what became faster, slower or neither, and how sure that is."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from bench.analyse.comparison.matching import COLUMNS, SIDES, is_ok, match, numbers, present, shared_baseline
+from bench.analyse.comparison.verdicts import REGRESSIONS
+from bench.stats.estimates import Estimates, half_widths
+from bench.stats.limits import (
+    EQUIVALENCE,
+    INCONCLUSIVE,
+    JUDGED,
+    LEVEL,
+    MARGIN,
+    Limits,
+    Verdicts,
+    first_that_holds,
+    judged,
+)
+from bench.stats.replicates import Array
+from bench.stats.sample_size import further_processes
+from bench.stats.significance import SMALLEST_SCATTER, Moments, difference, holm
+
+
+def compare(
+    base: pd.DataFrame,
+    new: pd.DataFrame,
+    *,
+    margin: float = MARGIN,
+    equivalence: float = EQUIVALENCE,
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """Return one row per case of either table: the change of its speed-up, the interval and the verdict.
+
+    `change` is NEW's speed-up over BASE's, above 1 if NEW is faster relative to its own run's baseline;
+    `change_low` and `change_high` are its 95 % interval over processes.
+    `p` tests whether the change exceeds the margin, `p_holm` is adjusted for all rows that are judged.
+    `further_processes` is the number of further processes on each side that would decide an inconclusive row, and
+    `further_verdict` the verdict that it would get; both are missing if no reasonable number would decide it.
+    Rows stand in the order of BASE, then of NEW.
+    Speed-ups must refer to one baseline, as the tables name it in their column `baseline`. If a table names none, the
+    baseline's own rows are judged as any other: their ratios are 1 without scatter, so they are inconclusive.
+    Raises NotComparable if no case is shared or baselines differ, WrongRequest for impossible limits or a repeated
+    case.
+    """
+    limits = Limits(margin, equivalence, level)
+    matched = match(base, new)
+    settled = _by_status(matched, shared_baseline(base, new))
+    samples = _samples(matched)
+    changes = difference(*samples)
+    p = limits.p_changed(changes)
+    p_holm = holm(p)
+    verdicts = np.where(settled == "", judged(changes, p_holm < level, limits), settled)
+    return matched[list(COLUMNS)].assign(
+        **_columns(changes, p, p_holm),
+        **_effort(samples, limits, verdicts, undecided=int(np.sum(p_holm >= level))),
+        verdict=pd.array(verdicts, dtype="string"),
+    )
+
+
+def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
+    """Return whether any row of a comparison has one of these verdicts."""
+    return bool(comparison["verdict"].isin(list(verdicts)).any())
+
+
+def is_compared(comparison: pd.DataFrame) -> bool:
+    """Return whether any row compares both runs: by a ratio, or by a status that changed."""
+    judged_rows = comparison["verdict"].isin(JUDGED) & comparison["change"].notna()
+    return bool((judged_rows | comparison["verdict"].isin(["newly failing", "fixed"])).any())
+
+
+def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
+    """Return the verdicts that need no statistics, empty for the rows that are to be judged."""
+    in_base, in_new = present(matched, "base"), present(matched, "new")
+    base_ok, new_ok = is_ok(matched, "base"), is_ok(matched, "new")
+    return first_that_holds(
+        {
+            "missing": in_base & ~in_new,
+            "new": in_new & ~in_base,
+            "newly failing": base_ok & ~new_ok,
+            "fixed": new_ok & ~base_ok,
+            "failing": ~base_ok & ~new_ok,
+            "baseline": matched["implementation"].isin([baseline]).to_numpy(dtype=bool),
+        },
+        default="",
+    )
+
+
+def _samples(matched: pd.DataFrame) -> tuple[Moments, Moments]:
+    """Return the logarithms of the speed-ups of both sides; rows that can't be judged lack mean or scatter."""
+    base, new = (
+        Moments(
+            _logarithm(numbers(matched, f"{side}_speedup")),
+            _scatter(numbers(matched, f"{side}_log_ratio_sd")),
+            numbers(matched, f"{side}_processes"),
+        )
+        for side in SIDES
+    )
+    return base, new
+
+
+def _columns(changes: Estimates, p: Array, p_holm: Array) -> dict[str, pd.api.extensions.ExtensionArray]:
+    half = half_widths(changes)
+    with np.errstate(over="ignore"):  # two processes that disagree wildly bound nothing
+        columns = {
+            "change": np.exp(changes.value),
+            "change_low": np.exp(changes.value - half),
+            "change_high": np.exp(changes.value + half),
+            "p": p,
+            "p_holm": p_holm,
+        }
+    return {name: pd.array(values, dtype="Float64") for name, values in columns.items()}
+
+
+def _effort(
+    samples: tuple[Moments, Moments], limits: Limits, verdicts: Verdicts, undecided: int
+) -> dict[str, pd.api.extensions.ExtensionArray]:
+    further, would_be = further_processes(*samples, limits, undecided)
+    known = (verdicts == INCONCLUSIVE) & (further > 0)
+    return {
+        "further_processes": pd.array(np.where(known, further, np.nan), dtype="Int64"),
+        "further_verdict": pd.Series(would_be, dtype="string").where(known).array,
+    }
+
+
+def _logarithm(ratios: Array) -> Array:
+    return np.log(np.where(ratios > 0, ratios, np.nan))
+
+
+def _scatter(sd: Array) -> Array:
+    return np.where(sd < SMALLEST_SCATTER, 0.0, sd)

@@ -1,0 +1,1 @@
+"""How latency and memory grow along an axis, and where the fastest changes."""

@@ -1,0 +1,140 @@
+"""Who is faster by how much, and the number of tokens at which the winner changes."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from bench.analyse.scaling.row_estimates import log_latencies, log_speedups
+from bench.analyse.scaling.series import TOKENS, Row, by
+from bench.stats.estimates import Estimates, Interval, combined, half_widths, intervals
+from bench.stats.replicates import Array
+
+STEPS = 200
+"""Steps between two measured places: neighbours of a sweep lie less than tenfold apart, so a step is about 1 %."""
+
+Leaders = Mapping[int, Sequence[str]]
+"""Who may be the fastest at each number of tokens, by rank: one name, or several that tie or are not decided."""
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """The number of tokens from which `after` is faster than `before`, which led until then.
+
+    The interval ends at 0 or infinity if no measurement bounds it.
+    """
+
+    before: str
+    after: str
+    tokens: Interval
+
+
+@dataclass(frozen=True)
+class _Race:
+    """How much faster one is than another: logarithms of ratios, interpolated linearly between places.
+
+    Places are logarithms too; `speeds` holds those of the one at all places, then those of the other.
+    """
+
+    logs: Array
+    speeds: Estimates
+
+    def at(self, logs: Array) -> Estimates:
+        """Return the logarithm of the ratio at these places."""
+        parts = [np.interp(logs, self.logs, each) for each in np.eye(len(self.logs))]
+        weights = np.stack(parts, axis=-1)  # [asked, measured]
+        return combined(np.concatenate([-weights, weights], axis=-1), self.speeds)
+
+
+def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
+    """Return the numbers of tokens at which the winner changes, along the measured rows of a series.
+
+    A change needs one of both to beat the other on at least one side: from tie to tie nothing changes.
+    """
+    candidates = (_crossover(rows, *change) for change in _changes(leaders)) if rows else ()
+    return [crossover for crossover in candidates if crossover]
+
+
+def times_as_fast(one: Row, other: Row) -> Interval:
+    """Return how many times as fast as another row of its point a row is."""
+    (of,) = intervals(combined(np.array([[-1.0, 1.0]]), _speeds([other], [one])))
+    return Interval(math.exp(of.value), math.exp(of.low), math.exp(of.high))
+
+
+def _changes(leaders: Leaders) -> Iterator[tuple[str, str, int, int]]:
+    """Yield for each change the leader before it and after it, the last place of the one and the first of the other.
+
+    A leader stays the leader until it is beaten: while it ties with the fastest, nothing has changed.
+    At the last place it may tie with one that it beat before, which is a change that only begins.
+    """
+    places = sorted(place for place, names in leaders.items() if names)
+    since = led = places[0]
+    leader = leaders[led][0]
+    for place in places[1:]:
+        fastest = leaders[place][0]
+        if leader not in leaders[place]:
+            yield leader, fastest, led, place
+            leader, since = fastest, place
+        if fastest == leader:
+            led = place
+    fastest = leaders[places[-1]][0]
+    if fastest != leader and any(fastest not in leaders[place] for place in places if place >= since):
+        yield leader, fastest, led, places[-1]
+
+
+def _crossover(rows: Sequence[Row], before: str, after: str, start: int, end: int) -> Crossover | None:
+    """Return the last place between start and end at which the ratio of both passes 1, None if it never does.
+
+    It never does if one of them wasn't measured there, and the other led only for that reason.
+    """
+    at = [{row[TOKENS.column]: row for row in by(rows, "implementation")[name]} for name in (before, after)]
+    shared = sorted(at[0].keys() & at[1].keys())
+    if len(shared) < 2:
+        return None
+    speeds = _speeds([at[0][place] for place in shared], [at[1][place] for place in shared])
+    race = _Race(np.log(np.array(shared, dtype=np.float64)), speeds)
+    ratios = race.at(race.logs).value
+    passed = [
+        _zero(race.logs[index : index + 2], ratios[index : index + 2])
+        for index, (low, high) in enumerate(pairwise(shared))
+        if start <= low and high <= end and ratios[index] < 0 <= ratios[index + 1]
+    ]
+    return Crossover(before, after, Interval(math.exp(passed[-1]), *_bounds(race, passed[-1]))) if passed else None
+
+
+def _bounds(race: _Race, place: float) -> tuple[float, float]:
+    """Return the numbers of tokens around a crossover at which the ratio's interval leaves 1 (Fieller 1954)."""
+    logs = _between(race.logs)
+    of = race.at(logs)
+    half = half_widths(of)
+    if np.isnan(half).all():
+        return math.nan, math.nan
+    earlier, later = logs[(logs < place) & (of.value < -half)], logs[(logs > place) & (of.value > half)]
+    return math.exp(max(earlier, default=-math.inf)), math.exp(min(later, default=math.inf))
+
+
+def _between(logs: Array) -> Array:
+    gaps = [np.linspace(low, high, STEPS, endpoint=False) for low, high in pairwise(logs)]
+    return np.concatenate([*gaps, logs[-1:]])
+
+
+def _zero(xs: Array, ys: Array) -> float:
+    """Return where the straight line through two points is 0."""
+    return float(xs[0] - ys[0] * (xs[1] - xs[0]) / (ys[1] - ys[0]))
+
+
+def _speeds(before: Sequence[Row], after: Sequence[Row]) -> Estimates:
+    """Return the logarithms of speeds, one after the other: by their ratios to the baseline, or else by latencies.
+
+    Ratios are measured in pairs. Two of them share the baseline's scatter, so taken as independent they err wide.
+    """
+    pairs = list(zip(before, after, strict=True))
+    paired = np.tile([None not in (one["speedup"], other["speedup"]) for one, other in pairs], 2)
+    ratios, latencies = log_speedups([*before, *after]), log_latencies([*before, *after])
+    return Estimates(
+        np.where(paired, ratios.value, -latencies.value),
+        np.where(paired, ratios.error, latencies.error),
+        np.where(paired, ratios.freedom, latencies.freedom),
+    )

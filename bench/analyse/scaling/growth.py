@@ -1,0 +1,96 @@
+"""Growth of latency and memory along an axis: local exponents, fits, and the fastest at each place."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.analyse.fastest import Outcome, outcome
+from bench.analyse.scaling.crossover import Crossover, crossovers
+from bench.analyse.scaling.fit import Fit, fit
+from bench.analyse.scaling.row_estimates import log_latencies
+from bench.analyse.scaling.series import AXES, TOKENS, Axis, Row, by, groups
+from bench.stats.estimates import Estimates, Interval, combined, exact, intervals
+from bench.stats.replicates import Array
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """The slope of log quantity over log place between two neighbours: 2 if twice as many cost four times as much."""
+
+    start: int
+    end: int
+    slope: Interval
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How one implementation grows along an axis; `fit` is None off the tokens, and for fewer than three places."""
+
+    implementation: str
+    fit: Fit | None
+    latency: tuple[Exponent, ...]
+    memory: tuple[Exponent, ...]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A series of all implementations along one axis: rows, growth, the fastest at each place, and crossovers."""
+
+    axis: Axis
+    rows: tuple[Row, ...]
+    growths: tuple[Growth, ...]
+    outcomes: Mapping[int, Outcome]
+    crossovers: tuple[Crossover, ...]
+
+
+def scalings(rows: Iterable[Row]) -> list[Scaling]:
+    """Return every series among measured rows, by axis; in each, some implementation has at least two places."""
+    return [_scaling(group, axis) for axis, group in _series(rows)]
+
+
+def has_series(rows: Iterable[Row]) -> bool:
+    """Return whether measured rows hold a series, so that something can be fitted."""
+    return bool(_series(rows))
+
+
+def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
+    """Return the slopes between neighbouring places, given logarithms of a quantity; exact ones have no intervals."""
+    if len(places) < 2:
+        return ()
+    slopes = intervals(combined(_differences(np.log(np.asarray(places, dtype=np.float64))), logs))
+    return tuple(Exponent(*gap) for gap in zip(places[:-1], places[1:], slopes, strict=True))
+
+
+def _series(rows: Iterable[Row]) -> list[tuple[Axis, list[Row]]]:
+    """Return the groups of rows along each axis in which one implementation at least has two places."""
+    known = list(rows)
+    series = [(axis, group) for axis in AXES for group in groups(known, axis)]
+    return [
+        (axis, group) for axis, group in series if any(len(own) > 1 for own in by(group, "implementation").values())
+    ]
+
+
+def _scaling(group: Sequence[Row], axis: Axis) -> Scaling:
+    outcomes = {place: outcome(rows) for place, rows in sorted(by(group, axis.column).items())}
+    leaders = {place: known.names for place, known in outcomes.items()}
+    changes = crossovers(group, leaders) if axis is TOKENS else []
+    growths = tuple(_growth(name, rows, axis) for name, rows in by(group, "implementation").items())
+    return Scaling(axis, tuple(group), growths, outcomes, tuple(changes))
+
+
+def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:
+    at = {row[axis.column]: row for row in rows}
+    ordered = [at[place] for place in sorted(at)]
+    sized = [row for row in ordered if row["peak_bytes"]]
+    return Growth(
+        name,
+        fit(ordered) if axis is TOKENS else None,
+        exponents([row[axis.column] for row in ordered], log_latencies(ordered)),
+        exponents([row[axis.column] for row in sized], exact([np.log(row["peak_bytes"]) for row in sized])),
+    )
+
+
+def _differences(logs: Array) -> Array:
+    """Return the weights that make slopes of values at these logarithms of places."""
+    return np.diff(np.eye(len(logs)), axis=0) / np.diff(logs)[:, None]  # [gaps, places]

@@ -1,0 +1,92 @@
+"""Rows in series: points that differ along one axis alone, all other columns fixed."""
+
+import dataclasses
+from collections.abc import Collection, Iterable, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from bench.plan.case import Case, Point
+
+Row = dict[str, Any]
+"""A row of the results by column; what is missing is None."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A column of the points along which they are compared."""
+
+    name: str
+    column: str
+    symbol: str
+
+
+TOKENS = Axis("tokens", "num_tokens", "N")
+HEADS = Axis("heads", "num_heads", "H")
+CHANNELS = Axis("channels", "channels", "C")
+
+AXES = (TOKENS, HEADS, CHANNELS)
+
+SERIES = 3
+"""The places of a series. Two are enough only if no longer series shows the same setting along this axis."""
+
+
+def groups(rows: Iterable[Row], axis: Axis, together: Set[str] = frozenset()) -> list[list[Row]]:
+    """Return the rows of each series along an axis; points that differ in the columns `together` share a series.
+
+    A series has two places or more.
+    Series of two are left out if the same layer, device, mode and so on has a longer one along that axis: a sweep of
+    heads at two token counts is no sweep of tokens.
+    """
+    series = [group for group in gathered(rows, [axis], together) if len(places(group, axis)) > 1]
+    long = {_setting(group) for group in series if len(places(group, axis)) >= SERIES}
+    return [group for group in series if len(places(group, axis)) >= SERIES or _setting(group) not in long]
+
+
+def gathered(rows: Iterable[Row], axes: Collection[Axis], together: Set[str] = frozenset()) -> list[list[Row]]:
+    """Return groups of rows: in a group, points differ only along these axes and in the columns `together`."""
+    rows_by_setting: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        point = point_of(row)
+        without = together | {column for axis in axes for column in moving(axis, point)}
+        rows_by_setting.setdefault(_fixed(point, without), []).append(row)
+    return list(rows_by_setting.values())
+
+
+def moving(axis: Axis, point: Point) -> set[str]:
+    """Return the columns that change along an axis.
+
+    The token length follows the channels if it equals them, and the tokens of an image follow its size.
+    """
+    if axis is CHANNELS and point.token_len == point.channels:
+        return {axis.column, "token_len"}
+    if axis is TOKENS and point.image_size is not None:
+        return {axis.column, "image_size"}
+    return {axis.column}
+
+
+def places(rows: Iterable[Row], axis: Axis) -> tuple[int, ...]:
+    """Return the values of the rows on an axis, smallest first."""
+    return tuple(sorted({row[axis.column] for row in rows}))
+
+
+def by(rows: Iterable[Row], column: str) -> dict[Any, list[Row]]:
+    """Return the rows by their value in a column, in the order of first appearance."""
+    rows_by_value: dict[Any, list[Row]] = {}
+    for row in rows:
+        rows_by_value.setdefault(row[column], []).append(row)
+    return rows_by_value
+
+
+def point_of(row: Row) -> Point:
+    """Return the point that a row was measured at."""
+    return Case.from_columns(row).point
+
+
+def _fixed(point: Point, without: Set[str]) -> tuple[object, ...]:
+    columns = dataclasses.asdict(point)
+    return tuple(None if name in without else value for name, value in columns.items())
+
+
+def _setting(group: Sequence[Row]) -> tuple[object, ...]:
+    point = point_of(group[0])
+    return _fixed(point, {"token_len"}.union(*(moving(axis, point) for axis in AXES)))

@@ -1,0 +1,63 @@
+"""Estimates from few processes, and weighted sums of them with intervals that keep their level."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.stats.replicates import CONFIDENCE, Array, t_quantile
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and the ends of its 95 % interval, NaN if it has none."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is an interval."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Values with standard errors and degrees of freedom; these are NaN if no scatter is known."""
+
+    value: Array
+    error: Array
+    freedom: Array
+
+
+def exact(values: Sequence[float]) -> Estimates:
+    """Return numbers that are counted, not measured, as estimates without errors."""
+    nothing = np.full(len(values), np.nan)
+    return Estimates(np.asarray(values, dtype=np.float64), nothing, nothing)
+
+
+def combined(weights: Array, of: Estimates) -> Estimates:
+    """Return weighted sums of independent estimates, with Satterthwaite's degrees of freedom (1946).
+
+    Weights have the shape [sums, estimates], estimates [estimates], or [sums, estimates] if each sum has its own.
+    If no estimate scatters, the error is unknown (NaN): the clock was too coarse.
+    """
+    parts = np.where(weights == 0, 0.0, weights**2 * of.error**2)  # [sums, estimates]
+    variance = np.sum(parts, axis=-1)
+    variance = np.where(variance > 0, variance, np.nan)
+    inverse = np.sum(np.where(parts == 0, 0.0, (parts / variance[..., None]) ** 2 / of.freedom), axis=-1)
+    return Estimates(np.sum(weights * of.value, axis=-1), np.sqrt(variance), 1 / np.where(inverse > 0, inverse, np.nan))
+
+
+def half_widths(of: Estimates, confidence: float = CONFIDENCE) -> Array:
+    """Return the half-width of the t interval of each estimate."""
+    return t_quantile(of.freedom, confidence) * of.error
+
+
+def intervals(of: Estimates) -> list[Interval]:
+    """Return the t interval of each estimate."""
+    half = half_widths(of)
+    ends = zip(of.value, of.value - half, of.value + half, strict=True)
+    return [Interval(float(value), float(low), float(high)) for value, low, high in ends]

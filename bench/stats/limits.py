@@ -1,0 +1,90 @@
+"""The limits of a verdict: which change counts, which rows are equivalent, and at which level."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bench.plan.errors import WrongRequest
+from bench.stats.estimates import Estimates
+from bench.stats.significance import p_beyond, p_within
+
+MARGIN = 0.01
+"""A change of 1 % or less is not worth acting on: builds and memory layouts alone move a ratio by some 0.2 %."""
+
+EQUIVALENCE = 0.02
+"""Rows within 2 % count as equivalent: twice the margin, so that 5 to 10 processes can show it."""
+
+LEVEL = 0.01
+"""The chance of any false faster or slower in a whole table: a gate that runs daily errs once in 100 tables."""
+
+EQUIVALENCE_LEVEL = 0.05
+"""The level of each of the two one-sided tests, that is a 90 % interval inside the bounds: the test's usual level.
+
+It holds for a row, not for the table: a wrong "equivalent" hides one change and raises no alarm.
+"""
+
+INCONCLUSIVE = "inconclusive"
+
+CHANGED = ("slower", "faster")
+
+EQUIVALENT = "equivalent"
+
+JUDGED = (*CHANGED, INCONCLUSIVE, EQUIVALENT)
+"""Verdicts by statistics; the others follow from statuses alone."""
+
+Truths = npt.NDArray[np.bool_]
+Verdicts = npt.NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The margin above which a change counts, the bounds of equivalence, and the level of the whole table.
+
+    Raises WrongRequest for impossible values.
+    """
+
+    margin: float = MARGIN
+    equivalence: float = EQUIVALENCE
+    level: float = LEVEL
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.margin < math.inf:
+            raise WrongRequest(f"margin = {self.margin} must be a number of at least 0, such as {MARGIN} for 1 %")
+        if not 0 < self.equivalence < math.inf:
+            raise WrongRequest(
+                f"equivalence = {self.equivalence} must be a number above 0, such as {EQUIVALENCE} for 2 %"
+            )
+        if not 0 < self.level < 1:
+            raise WrongRequest(f"level = {self.level} must lie between 0 and 1, such as {LEVEL}")
+
+    @property
+    def bound(self) -> float:
+        """The largest change of equivalent rows: at least the margin, or changes between both would have no verdict."""
+        return max(self.equivalence, self.margin)
+
+    def p_changed(self, changes: Estimates) -> npt.NDArray[np.float64]:
+        """Return the p-value of "the ratio changed by no more than the margin"."""
+        return p_beyond(changes, math.log1p(self.margin))
+
+    def p_equivalent(self, changes: Estimates) -> npt.NDArray[np.float64]:
+        """Return the p-value of "the ratio changed by at least the bound"."""
+        return p_within(changes, math.log1p(self.bound))
+
+
+def judged(changes: Estimates, changed: Truths, limits: Limits) -> Verdicts:
+    """Return the verdict of each change, given whether it is shown to exceed the margin."""
+    return first_that_holds(
+        {
+            "faster": changed & (changes.value > 0),
+            "slower": changed & (changes.value < 0),
+            "equivalent": limits.p_equivalent(changes) < EQUIVALENCE_LEVEL,
+        },
+        default=INCONCLUSIVE,
+    )
+
+
+def first_that_holds(conditions: dict[str, Truths], default: str) -> Verdicts:
+    """Return for each row the name of the first condition that holds."""
+    return np.select(list(conditions.values()), [np.array(name) for name in conditions], default=np.array(default))

@@ -1,0 +1,99 @@
+"""Estimates from rounds and processes: the processes are the replicates."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+Array = npt.NDArray[np.float64]
+
+CONFIDENCE = 0.95
+
+MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
+"""The standard error of a median over that of a mean, for a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval over processes; one process alone gives no interval (NaN)."""
+
+    value: float
+    low: float
+    high: float
+    sd: float
+
+
+def t_half_width(sd: float, count: int, confidence: float = CONFIDENCE) -> float:
+    """Return the half-width of a t interval of the mean of `count` values with standard deviation `sd`.
+
+    NaN for fewer than two values.
+    """
+    if count < 2:
+        return math.nan
+    return float(t_quantile(count - 1, confidence)) * sd / math.sqrt(count)
+
+
+def ratio(log_ratios: Sequence[float]) -> Estimate:
+    """Return the geometric mean of ratios, given as logarithms one per process, with its t interval.
+
+    `sd` is that of the logarithms.
+    """
+    mean, sd, half = _mean(log_ratios)
+    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), sd)
+
+
+def latency(medians_s: Sequence[float]) -> Estimate:
+    """Return the median of the processes' medians in seconds, with the t interval of their logarithms about it."""
+    _, sd, half = _mean([math.log(median) for median in medians_s])
+    value = float(np.median(medians_s))
+    return Estimate(value, value * math.exp(-half), value * math.exp(half), sd)
+
+
+def paired_log_ratio(
+    values_s: Sequence[float], rounds: Sequence[int], base_s: Sequence[float], base_rounds: Sequence[int]
+) -> float:
+    """Return the median over shared rounds of log(baseline) - log(value): positive if the value is faster.
+
+    NaN if no round is shared.
+    """
+    differences = round_differences(values_s, rounds, base_s, base_rounds)
+    return float(np.median(differences)) if differences else math.nan
+
+
+def round_differences(
+    values_s: Sequence[float], rounds: Sequence[int], base_s: Sequence[float], base_rounds: Sequence[int]
+) -> list[float]:
+    """Return log(baseline) - log(value) for each round that both were measured in."""
+    base = dict(zip(base_rounds, base_s, strict=True))
+    return [
+        math.log(base[number]) - math.log(value)
+        for number, value in zip(rounds, values_s, strict=True)
+        if number in base
+    ]
+
+
+def expected_half_width(differences: Sequence[float], processes: int) -> float:
+    """Return the half-width that a ratio's interval would have over processes that scatter as these rounds do.
+
+    The scatter is estimated by the median absolute deviation, which a few disturbed rounds don't move.
+    Infinite for fewer than three rounds.
+    """
+    if len(differences) < 3:
+        return math.inf
+    sd = float(stats.median_abs_deviation(differences, scale="normal"))
+    standard_error = MEDIAN_EFFICIENCY * sd / math.sqrt(len(differences))
+    return t_half_width(standard_error, max(processes, 2))
+
+
+def t_quantile(freedom: Array | float, confidence: float = CONFIDENCE) -> Array:
+    """Return the half-width in standard errors of t intervals with these degrees of freedom; NaN if they are NaN."""
+    return np.asarray(special.stdtrit(freedom, 0.5 + confidence / 2))
+
+
+def _mean(values: Sequence[float]) -> tuple[float, float, float]:
+    mean = float(np.mean(values))
+    sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    return mean, sd, t_half_width(sd, len(values))

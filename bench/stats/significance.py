@@ -1,0 +1,73 @@
+"""How sure a difference of two means is: Welch's interval, tests against a margin, Holm's correction."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from bench.stats.estimates import Estimates, combined
+from bench.stats.replicates import Array
+
+SMALLEST_SCATTER = 1e-9
+"""A smaller standard deviation counts as unknown: a sample of 1 ms on a clock of 1 ns can't resolve it."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The mean, standard deviation and number of some values, per row; NaN if a row has none."""
+
+    mean: Array
+    sd: Array
+    count: Array
+
+
+def difference(base: Moments, new: Moments) -> Estimates:
+    """Return new - base with Welch's standard error and degrees of freedom (Welch 1947).
+
+    The error is NaN if a side has fewer than two values, or if neither side scatters: real measurements always
+    scatter, so then the clock was too coarse or the numbers are no measurements.
+    """
+    mean, sd, count = (
+        np.stack(np.broadcast_arrays(*sides), axis=-1)  # [..., 2]
+        for sides in ((base.mean, new.mean), (base.sd, new.sd), (base.count, new.count))
+    )
+    count = np.where(count >= 2, count, np.nan)
+    return combined(np.array([-1.0, 1.0]), Estimates(mean, sd / np.sqrt(count), count - 1))
+
+
+def means(values: Sequence[Sequence[float]]) -> Estimates:
+    """Return the mean of each row of values with its standard error; NaN if nothing is known, or nothing scatters."""
+    counts = np.array([max(len(own), 1) for own in values], dtype=np.float64)
+    mean = np.array([float(np.mean(own)) if own else math.nan for own in values])
+    sds = np.array([float(np.std(own, ddof=1)) if len(own) > 1 else math.nan for own in values])
+    sds = np.where(sds > SMALLEST_SCATTER, sds, math.nan)
+    return Estimates(mean, sds / np.sqrt(counts), counts - 1)
+
+
+def p_beyond(of: Estimates, margin: float) -> Array:
+    """Return the p-value of "the true difference is no larger than the margin, in either direction".
+
+    Both tails are counted, from the edge of the margin on the side of the difference, so that the test keeps its
+    level at a margin of 0 too; with a margin of many standard errors it is the one-sided test.
+    """
+    size = np.abs(of.value)
+    near = special.stdtr(of.freedom, -(size - margin) / of.error)
+    far = special.stdtr(of.freedom, -(size + margin) / of.error)
+    return np.asarray(near + far)
+
+
+def p_within(of: Estimates, margin: float) -> Array:
+    """Return the p-value of "the true difference is at least the margin", the larger of two one-sided tests."""
+    return np.asarray(special.stdtr(of.freedom, (np.abs(of.value) - margin) / of.error))
+
+
+def holm(p_values: Array) -> Array:
+    """Return the p-values adjusted for all of them together (Holm 1979); NaN is no test and stays NaN."""
+    count = int(np.sum(~np.isnan(p_values)))
+    order = np.argsort(p_values, kind="stable")[:count]  # NaN sorts to the end
+    factors = count - np.arange(count)
+    adjusted = np.full_like(p_values, np.nan)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1)
+    return adjusted

@@ -1,0 +1,112 @@
+"""Ratios to another implementation, paired anew: only processes that measured both say anything."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison.rebase import common_implementations, rebased
+from bench.analyse.summary import summarise
+from bench.show.rows import Row, plain
+from bench.store.record import Record
+from tests.examples import record, timed
+
+TIMES = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8}
+
+
+def test_ratios_refer_to_the_new_baseline() -> None:
+    """With sdpa twice as fast as eager, eager is half as fast as sdpa, and sdpa itself is 1."""
+    found = speedups(rebased(run(), "sdpa"))
+    assert found == pytest.approx({"eager": 0.5, "sdpa": 1.0, "mha": 0.625}, rel=1e-3)
+
+
+def test_the_runs_own_baseline_as_baseline_changes_nothing() -> None:
+    """What was summarised when it was measured is found again."""
+    pd.testing.assert_frame_equal(rebased(run(), "eager"), summarise(run(), "eager"))
+
+
+def test_ratios_are_paired_within_processes() -> None:
+    """A process in which everything takes twice as long moves no ratio, and adds no scatter."""
+    records = run(disturbed={1: 2.0})
+    found = by_name(rebased(records, "sdpa"))
+    assert found["mha"]["speedup"] == pytest.approx(0.625, rel=1e-3)
+    assert found["mha"]["log_ratio_sd"] < 1e-3
+
+
+def test_a_change_of_the_baseline_is_told_by_the_new_baseline() -> None:
+    """Eager became a fifth faster: by eager all others got slower, by sdpa eager got faster and nothing else."""
+    base, new = run(), run({**TIMES, "eager": 0.8})
+    by_eager = verdicts(compare(summarise(base, "eager"), summarise(new, "eager")))
+    by_sdpa = verdicts(compare(rebased(base, "sdpa"), rebased(new, "sdpa")))
+    assert by_eager == {"eager": "baseline", "sdpa": "slower", "mha": "slower"}
+    assert by_sdpa == {"eager": "faster", "sdpa": "baseline", "mha": "equivalent"}
+
+
+def test_only_processes_beside_the_new_baseline_count() -> None:
+    """An implementation that was added later met eager again, and sdpa in two of its five processes only."""
+    first = run({"eager": 1.0, "sdpa": 0.5}, processes=range(5))
+    added = run({"eager": 1.0, "mha": 0.8}, processes=range(3, 8))
+    records = [*first, *(one for one in added if one.case.implementation == "mha" or one.process > 4)]
+    found = by_name(rebased(records, "sdpa"))
+    assert found["mha"]["processes"] == 2
+    assert found["eager"]["processes"] == 5
+    assert by_name(summarise(records, "sdpa"))["eager"]["processes"] == 8
+
+
+def test_a_case_that_never_met_the_new_baseline_has_no_ratio() -> None:
+    """It stays a row, because it was measured, and is judged by nothing."""
+    records = [*run({"eager": 1.0, "sdpa": 0.5}), *run({"mha": 0.8}, processes=range(10, 13))]
+    found = by_name(rebased(records, "sdpa"))
+    assert found["mha"]["status"] == "ok"
+    assert found["mha"]["speedup"] is None
+
+
+def test_a_failure_apart_from_the_new_baseline_is_a_failure() -> None:
+    """What crashed in one process is not ok, wherever the new baseline was."""
+    crash = record("mha", process=7, status="crashed")
+    found = by_name(rebased([*run(), crash], "sdpa"))
+    assert found["mha"]["status"] == "crashed"
+
+
+def test_common_implementations_are_what_both_runs_measured() -> None:
+    """In the order of BASE; what failed everywhere on a side is no baseline."""
+    base = [*run(), *run({"flex": 1.0, "online": 1.0})]
+    new = [*run(), record("flex", status="oom")]
+    assert common_implementations(base, new) == ["eager", "sdpa", "mha"]
+
+
+def run(
+    times: dict[str, float] | None = None,
+    processes: Sequence[int] = range(5),
+    disturbed: dict[int, float] | None = None,
+) -> list[Record]:
+    """Return the records of a run in which each implementation takes its time, give or take a tenth of a percent."""
+    return [
+        measured(name, process, value * (disturbed or {}).get(process, 1.0))
+        for process in processes
+        for name, value in (times or TIMES).items()
+    ]
+
+
+def measured(name: str, process: int, value_s: float) -> Record:
+    """Return a record of two rounds."""
+    value_s *= math.exp(1e-4 * math.sin(len(name) + 2.4 * process))
+    return record(name, process=process, slots=timed(value_s, value_s), calls_per_timing=1)
+
+
+def by_name(table: pd.DataFrame) -> dict[str, Row]:
+    """Return the rows by their implementation."""
+    return {row["implementation"]: row for row in plain(table)}
+
+
+def speedups(table: pd.DataFrame) -> dict[str, Any]:
+    """Return the speed-up of each implementation."""
+    return {name: row["speedup"] for name, row in by_name(table).items()}
+
+
+def verdicts(comparison: pd.DataFrame) -> dict[str, str]:
+    """Return the verdict of each implementation."""
+    return {name: row["verdict"] for name, row in by_name(comparison).items()}

@@ -1,0 +1,180 @@
+"""Where the winner changes, and how sure that is."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bench.analyse.scaling.crossover import Leaders, crossovers, times_as_fast
+from bench.analyse.scaling.series import Row, by
+from bench.stats.estimates import Interval
+from tests.analyse.planted import HELD, Law, drawn, draws, exact, row
+
+PLACES = (50, 100, 197, 577, 1024)
+
+
+def power(at: int, exponent: float) -> Law:
+    """Return a law that takes a second at a place, with this exponent."""
+    return lambda tokens: (tokens / at) ** exponent
+
+
+def led(rows: list[Row]) -> Leaders:
+    """Return who may be the fastest at each place: all whose speed-up's interval reaches that of the largest."""
+    return {place: _reaching(at) for place, at in by(rows, "num_tokens").items()}
+
+
+def _reaching(rows: list[Row]) -> tuple[str, ...]:
+    paired = all(row["speedup"] is not None for row in rows)
+    speeds = {row["implementation"]: _ratio(row) if paired else _rate(row) for row in rows}
+    first, *others = sorted(speeds, key=lambda name: -speeds[name].value)
+    return (first, *(name for name in others if speeds[name].high >= speeds[first].low))
+
+
+def _ratio(row: Row) -> Interval:
+    return Interval(*(row[name] or math.nan for name in ("speedup", "speedup_low", "speedup_high")))
+
+
+def _rate(row: Row) -> Interval:
+    return Interval(*(1 / (row[name] or math.nan) for name in ("latency_s", "latency_high_s", "latency_low_s")))
+
+
+def rival(*logs: float, places: tuple[int, ...] = (100, 400), spread: float = 0.01) -> list[Row]:
+    """Return rows of eager and of sdpa, whose speed-ups have these logarithms with a little scatter."""
+    rows = []
+    for place, log in zip(places, logs, strict=True):
+        times = [math.exp(-log + spread * step) for step in (-1, 0, 1)]
+        rows += [row("eager", [1.0] * 3, [1.0] * 3, num_tokens=place), row("sdpa", times, [1.0] * 3, num_tokens=place)]
+    return rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [3, 5])
+@pytest.mark.parametrize(("sd", "planted"), [(0.02, 300), (0.1, 300), (0.1, 70)])
+def test_intervals_hold_a_planted_crossover(processes: int, sd: float, planted: int) -> None:
+    """Two power laws that meet at a place: in 90 of 100 draws or more the interval holds it."""
+    laws = {"eager": power(planted, 1.6), "sdpa": power(planted, 1.2), "manual": lambda n: 2 * power(planted, 1.6)(n)}
+    held = found = 0
+    for rng in draws(processes):
+        rows = drawn(rng, laws, PLACES, processes=processes, sd=sd / 2, drift=0.1)
+        for each in crossovers(rows, led(rows)):
+            assert {each.before, each.after} == {"eager", "sdpa"}
+            found += 1
+            held += each.tokens.low <= planted <= each.tokens.high
+    assert found >= HELD
+    assert held >= 0.9 * found
+
+
+def test_the_place_is_interpolated_in_logarithms() -> None:
+    """Ratios of e^-0.1 at 100 tokens and e^0.1 at 400 are 1 at 200."""
+    (found,) = crossovers(rows := rival(-0.1, 0.1), led(rows))
+    assert (found.before, found.after) == ("eager", "sdpa")
+    assert found.tokens.value == pytest.approx(200)
+
+
+def test_the_interval_ends_where_the_ratios_interval_leaves_one() -> None:
+    """The error in the middle of two like places is 1 / √2 of theirs, with twice the degrees of freedom.
+
+    The ratio rises by 0.2 over two doublings, so an error of 0.01 / √3 / √2 and t(4) = 2.776 make ±0.0113, that is
+    ±0.0785 of the logarithm of tokens; it grows a little with the distance from the middle.
+    """
+    (found,) = crossovers(rows := rival(-0.1, 0.1), led(rows))
+    half = 2.776 * 0.01 / math.sqrt(6) / 0.2 * math.log(4)
+    assert math.log(found.tokens.high / 200) == pytest.approx(half, rel=0.12)
+    assert math.log(200 / found.tokens.low) == pytest.approx(half, rel=0.12)
+
+
+def test_several_changes_are_found_in_their_order() -> None:
+    """Eager, then sdpa, then online: two crossovers."""
+    laws = {"eager": power(100, 2.0), "sdpa": power(100, 1.5), "online": lambda n: 1.5 * power(100, 1.0)(n)}
+    rows = [each for name, law in laws.items() for each in exact(name, law, (30, 60, 120, 300, 900))]
+    found = crossovers(rows, led(rows))
+    assert [(each.before, each.after) for each in found] == [("eager", "sdpa"), ("sdpa", "online")]
+    # 1.5 (n / 100) = (n / 100) ** 1.5 where n / 100 = 2.25
+    assert [each.tokens.value for each in found] == pytest.approx([100, 225])
+
+
+def test_one_process_has_a_place_without_an_interval() -> None:
+    """What isn't known to scatter isn't said to."""
+    rows = [*exact("eager", power(200, 2.0), (100, 400)), *exact("sdpa", power(200, 1.0), (100, 400))]
+    (found,) = crossovers(rows, led(rows))
+    assert found.tokens.value == pytest.approx(200)
+    assert not found.tokens.is_known
+
+
+def test_a_change_between_ties_is_none() -> None:
+    """Where each ties with the other on both sides, the faster one changes by chance."""
+    rows = rival(-0.001, 0.001)
+    assert {len(names) for names in led(rows).values()} == {2}
+    assert crossovers(rows, led(rows)) == []
+
+
+def test_a_winner_that_ties_for_a_while_has_not_changed() -> None:
+    """Sdpa wins, ties with a faster eager, and wins again."""
+    rows = rival(0.1, -0.001, 0.1, places=(100, 200, 400))
+    assert led(rows)[200] == ("eager", "sdpa")
+    assert crossovers(rows, led(rows)) == []
+
+
+def test_a_change_through_a_tie_spans_it() -> None:
+    """Eager wins at 100 tokens, nobody at 200, sdpa at 400: the interval is open to both sides of 200."""
+    rows = rival(-0.1, 0.001, 0.1, places=(100, 200, 400))
+    (found,) = crossovers(rows, led(rows))
+    assert 100 < found.tokens.low < 200 < found.tokens.high < 400
+
+
+def test_a_leader_that_never_won_leaves_the_interval_open_below() -> None:
+    """A tie at the smallest place, then a winner: the change is no later than its upper end, and may be far below."""
+    (found,) = crossovers(rows := rival(-0.005, 0.2), led(rows))
+    assert found.tokens.low == 0
+    assert 100 < found.tokens.value < found.tokens.high < 400
+
+
+def test_a_tie_at_the_largest_place_leaves_the_interval_open_above() -> None:
+    """A winner, then a tie in which another is faster: the change has begun, and may end anywhere."""
+    (found,) = crossovers(rows := rival(-0.2, 0.005), led(rows))
+    assert 100 < found.tokens.low < found.tokens.value < 400
+    assert math.isinf(found.tokens.high)
+
+
+def test_nothing_measured_has_no_crossover() -> None:
+    """Without rows nobody leads, and nothing changes."""
+    assert crossovers([], {}) == []
+
+
+def test_one_who_wins_for_want_of_a_rival_overtakes_nobody() -> None:
+    """Where the winner ran out of memory, another leads without having become faster."""
+    rows = [*exact("eager", power(1, 1.0), (100, 400)), *exact("online", lambda n: 2.0 * n, (100, 400, 1600))]
+    assert led(rows)[1600] == ("online",)
+    assert crossovers(rows, led(rows)) == []
+    apart = [*exact("eager", power(1, 1.0), (100,)), *exact("online", power(1, 1.0), (400,))]
+    assert crossovers(apart, led(apart)) == []
+
+
+def test_paired_ratios_go_before_latencies() -> None:
+    """A drift that moves both hides the change in the latencies and not in the ratios."""
+    rng = np.random.default_rng(4)
+    laws = {"eager": power(200, 1.5), "sdpa": power(200, 1.2)}
+    rows = drawn(rng, laws, (50, 800), processes=5, sd=0.01, drift=0.5)
+    (found,) = crossovers(rows, led(rows))
+    assert 150 < found.tokens.low < 200 < found.tokens.high < 260
+
+
+def test_latencies_serve_where_the_baseline_failed() -> None:
+    """Without a ratio the latencies say where the winner changes."""
+    rng = np.random.default_rng(4)
+    laws = {"eager": power(200, 1.5), "sdpa": power(200, 1.2)}
+    rows = [
+        {**each, "speedup": None, "log_ratio_sd": None} for each in drawn(rng, laws, (50, 800), processes=5, sd=0.01)
+    ]
+    (found,) = crossovers(rows, led(rows))
+    assert 150 < found.tokens.low < 200 < found.tokens.high < 260
+
+
+def test_a_lead_is_the_ratio_of_two_rows_with_its_interval() -> None:
+    """Sdpa at 1.2 times the baseline and eager at 1: it is 1.2 times as fast, and its interval that of the speed-up."""
+    eager, sdpa = rival(math.log(1.2), places=(100,))
+    found = times_as_fast(sdpa, eager)
+    half = 4.303 * 0.01 / math.sqrt(3)
+    assert found.value == pytest.approx(1.2)
+    assert (found.low, found.high) == pytest.approx((1.2 * math.exp(-half), 1.2 * math.exp(half)), rel=1e-4)
+    assert times_as_fast(eager, sdpa).value == pytest.approx(1 / 1.2)

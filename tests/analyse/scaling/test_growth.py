@@ -1,0 +1,104 @@
+"""How a series grows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from bench.analyse.scaling.growth import Scaling, exponents, scalings
+from bench.analyse.scaling.row_estimates import log_latencies
+from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, TOKENS, Axis, Row
+from tests.analyse.planted import HELD, drawn, draws, exact, row
+
+PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192, 384, 768)}
+
+
+def found(rows: Sequence[Row]) -> list[Scaling]:
+    """Return the series among rows, which are ranked by their latencies."""
+    ranks = sorted(row["latency_s"] for row in rows)
+    return scalings([{**row, "rank": ranks.index(row["latency_s"]), "relative_low": None} for row in rows])
+
+
+@pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.name)
+@pytest.mark.parametrize("processes", [3, 5])
+def test_intervals_hold_planted_exponents(axis: Axis, processes: int) -> None:
+    """In 90 of 100 draws or more, for each pair of neighbouring places along tokens, heads and channels."""
+    held = np.zeros(len(PLACES[axis]) - 1)
+    for rng in draws(processes):
+        rows = drawn(rng, {"sdpa": lambda n: 1e-4 * n**1.4}, PLACES[axis], processes=processes, column=axis.column)
+        slopes = [each.slope for each in exponents(PLACES[axis], log_latencies(rows))]
+        held += [slope.low <= 1.4 <= slope.high for slope in slopes]
+    assert held.min() >= HELD
+
+
+def test_an_exponent_is_local() -> None:
+    """Fixed cost first and pairs of tokens later: near 0 at few tokens, near 2 at many."""
+    rows = exact("eager", lambda n: 1e-3 + 1e-9 * n**2, (10, 20, 10_000, 20_000))
+    first, _, last = exponents((10, 20, 10_000, 20_000), log_latencies(rows))
+    assert (first.start, first.end, last.start, last.end) == (10, 20, 10_000, 20_000)
+    assert first.slope.value == pytest.approx(0, abs=0.001)
+    assert last.slope.value == pytest.approx(2, abs=0.02)
+
+
+def test_memory_has_exact_exponents() -> None:
+    """Bytes fourfold at twice the tokens are the exponent 2, without an interval."""
+    rows = [row("eager", [1.0] * 3, num_tokens=n, peak_bytes=8 * n**2) for n in (100, 200, 800)]
+    (scaling,) = found(rows)
+    assert [each.slope.value for each in scaling.growths[0].memory] == pytest.approx([2, 2])
+    assert not any(each.slope.is_known for each in scaling.growths[0].memory)
+
+
+def test_a_place_without_bytes_is_stepped_over() -> None:
+    """Where the peak wasn't measured, the exponent goes from the place before to the one after."""
+    rows = [row("eager", [1.0], num_tokens=n, peak_bytes=None if n == 200 else n) for n in (100, 200, 800)]
+    (scaling,) = found(rows)
+    assert [(each.start, each.end) for each in scaling.growths[0].memory] == [(100, 800)]
+
+
+def test_each_axis_has_its_series() -> None:
+    """A cross of tokens, heads and channels gives one series of each, and only that of tokens a fit."""
+    rows = [
+        each
+        for axis in AXES
+        for each in exact("eager", lambda n: float(n), PLACES[axis], axis.column, **_following(axis))
+    ]
+    series = {scaling.axis: scaling for scaling in found(rows)}
+    assert list(series) == [TOKENS, HEADS, CHANNELS]
+    assert [growth.fit is not None for scaling in series.values() for growth in scaling.growths] == [True, False, False]
+    assert all(scaling.crossovers == () for scaling in series.values())
+
+
+def test_two_places_have_an_exponent_and_no_fit() -> None:
+    """A slope needs two places and a parabola three."""
+    (scaling,) = found(exact("eager", lambda n: float(n), (100, 200)))
+    assert scaling.growths[0].fit is None
+    assert scaling.growths[0].latency[0].slope.value == pytest.approx(1)
+
+
+def test_what_was_measured_once_has_no_exponent() -> None:
+    """Beside a series of its rivals, an implementation with a single place has neither slope nor fit."""
+    rows = [*exact("eager", lambda n: float(n), (100, 200, 400)), *exact("flex", lambda n: float(n), (200,))]
+    (scaling,) = found(rows)
+    eager, flex = scaling.growths
+    assert len(eager.latency) == 2
+    assert (flex.latency, flex.memory, flex.fit) == ((), (), None)
+
+
+@pytest.mark.parametrize("places", [(100,), (100, 200)])
+def test_without_two_places_of_one_implementation_there_is_no_series(places: tuple[int, ...]) -> None:
+    """A single point is none, nor are two that no implementation was measured at both of."""
+    assert found([row(f"kernel{place}", [1.0], num_tokens=place) for place in places]) == []
+
+
+def test_the_fastest_stands_by_place() -> None:
+    """Who is fastest is asked at each place, of its rows alone."""
+    rows = [*exact("eager", lambda n: n**2.0, (100, 400)), *exact("sdpa", lambda n: 200.0 * n, (100, 400))]
+    (scaling,) = found(rows)
+    assert {place: of.names for place, of in scaling.outcomes.items()} == {100: ("eager",), 400: ("sdpa",)}
+    assert [(each.before, each.after) for each in scaling.crossovers] == [("eager", "sdpa")]
+    assert scaling.crossovers[0].tokens.value == pytest.approx(200)
+
+
+def _following(axis: Axis) -> dict[str, int]:
+    # the series of tokens and of heads keep the width that a series of channels changes
+    return {} if axis is CHANNELS else {"channels": 384, "token_len": 384}

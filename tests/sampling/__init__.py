@@ -1,0 +1,1 @@
+"""How rounds are taken, with turns that are scripted."""

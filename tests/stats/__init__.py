@@ -1,0 +1,1 @@
+"""Estimates, intervals and tests, held against simulation and published values."""

@@ -1,0 +1,157 @@
+"""What is said about rounds and processes is what textbooks say."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from bench.stats.replicates import (
+    MEDIAN_EFFICIENCY,
+    Estimate,
+    expected_half_width,
+    latency,
+    paired_log_ratio,
+    ratio,
+    round_differences,
+    t_half_width,
+)
+
+T_975 = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 29: 2.045}
+"""The 97.5 % points of Student's t by degrees of freedom, as printed in tables."""
+
+DRAWS = 3000
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), T_975.items())
+def test_half_width_is_the_printed_t_times_the_standard_error(freedom: int, quantile: float) -> None:
+    """The half-width over n values is t(n - 1) sd / √n."""
+    count = freedom + 1
+    assert t_half_width(0.7, count) == pytest.approx(quantile * 0.7 / math.sqrt(count), rel=3e-4)
+
+
+def test_half_width_follows_the_confidence() -> None:
+    """At 90 % and 9 degrees of freedom, t is 1.833."""
+    assert t_half_width(1.0, 10, confidence=0.9) == pytest.approx(1.833 / math.sqrt(10), rel=1e-3)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_fewer_than_two_values_have_no_half_width(count: int) -> None:
+    """One value says nothing about the scatter."""
+    assert math.isnan(t_half_width(0.1, count))
+
+
+def test_ratio_is_the_geometric_mean_with_a_t_interval_on_the_logarithms() -> None:
+    """Two processes at 1 and 4 have the ratio 2, and sd ln 4 / √2 on the scale of logarithms."""
+    found = ratio([math.log(1), math.log(4)])
+    half = T_975[1] * math.log(4) / 2  # sd / √2 = ln 4 / 2
+    assert found.value == pytest.approx(2)
+    assert found.sd == pytest.approx(math.log(4) / math.sqrt(2))
+    assert found.low == pytest.approx(2 * math.exp(-half), rel=1e-3)
+    assert found.high == pytest.approx(2 * math.exp(half), rel=1e-3)
+
+
+def test_ratio_of_one_process_has_no_interval() -> None:
+    """A single process gives a value and neither bounds nor scatter."""
+    found = ratio([math.log(3)])
+    assert found.value == pytest.approx(3)
+    assert all(math.isnan(number) for number in (found.low, found.high, found.sd))
+
+
+def test_ratio_of_a_thing_to_itself_is_exactly_one() -> None:
+    """The baseline's ratio is 1 without rounding, by which it is recognised."""
+    assert ratio([0.0, 0.0, 0.0]) == Estimate(1.0, 1.0, 1.0, 0.0)
+
+
+def test_latency_is_the_median_of_the_processes_and_not_their_mean() -> None:
+    """Medians of 1, 1 and 8 seconds give 1 second; their logarithms scatter by √3 ln 2."""
+    found = latency([1.0, 8.0, 1.0])
+    half = T_975[2] * math.log(2)  # √3 ln 2 / √3
+    assert found.value == 1.0
+    assert found.sd == pytest.approx(math.sqrt(3) * math.log(2))
+    assert found.low == pytest.approx(math.exp(-half), rel=1e-3)
+    assert found.high == pytest.approx(math.exp(half), rel=1e-3)
+
+
+def test_latency_of_one_process_has_no_interval() -> None:
+    """A single process gives its median alone."""
+    found = latency([0.02])
+    assert found.value == 0.02
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+def test_ratio_of_rounds_is_the_median_over_those_that_both_were_in() -> None:
+    """Rounds 2 and 3 are shared, with ratios 2 and 8: the middle of their logarithms is that of 4."""
+    found = paired_log_ratio([7.0, 1.0, 1.0], [0, 3, 2], [9.0, 2.0, 8.0], [1, 2, 3])
+    assert found == pytest.approx(math.log(4))
+
+
+@pytest.mark.parametrize(("value_s", "sign"), [(0.5, 1), (2.0, -1)])
+def test_ratio_of_rounds_is_positive_where_the_value_is_faster(value_s: float, sign: int) -> None:
+    """Half the baseline's time is a positive logarithm, twice its time a negative one."""
+    assert math.copysign(1, paired_log_ratio([value_s], [0], [1.0], [0])) == sign
+
+
+def test_ratio_of_rounds_without_a_shared_one_is_missing() -> None:
+    """Nothing is compared across rounds."""
+    assert math.isnan(paired_log_ratio([1.0], [0], [1.0], [1]))
+
+
+def test_ratio_of_rounds_forgets_what_slowed_a_whole_round() -> None:
+    """A drift that both share cancels: the ratio is that of the undisturbed times."""
+    drift = [1.0, 1.5, 9.0, 0.7]
+    values, bases = [2.0 * factor for factor in drift], [3.0 * factor for factor in drift]
+    assert paired_log_ratio(values, range(4), bases, range(4)) == pytest.approx(math.log(1.5))
+
+
+def test_round_differences_stand_in_the_order_of_the_values() -> None:
+    """Each shared round gives log(baseline) - log(value)."""
+    found = round_differences([1.0, 4.0, 1.0], [5, 6, 7], [2.0, 2.0], [6, 5])
+    assert found == pytest.approx([math.log(2), math.log(0.5)])
+
+
+def test_expected_half_width_comes_from_the_median_absolute_deviation() -> None:
+    """Differences 1 to 5 deviate by 1 in the median: 1.4826 as a standard deviation, 1.2533 times for a median."""
+    expected = T_975[2] * 1.2533 * 1.4826 / math.sqrt(5) / math.sqrt(3)
+    assert expected_half_width([1, 2, 3, 4, 5], processes=3) == pytest.approx(expected, rel=1e-3)
+
+
+def test_expected_half_width_is_not_moved_by_a_disturbed_round() -> None:
+    """A round that is a thousand times off is one round among five."""
+    assert expected_half_width([1, 2, 3, 4, 5000], 3) == pytest.approx(expected_half_width([1, 2, 3, 4, 5], 3))
+
+
+def test_expected_half_width_of_one_process_is_that_of_two() -> None:
+    """One process alone would have no interval to aim at."""
+    assert expected_half_width([1, 2, 3, 4, 5], 1) == expected_half_width([1, 2, 3, 4, 5], 2)
+
+
+def test_expected_half_width_of_two_rounds_is_infinite() -> None:
+    """Two rounds are too few to stop at."""
+    assert expected_half_width([0.1, 0.1], 5) == math.inf
+
+
+def test_median_scatters_more_than_a_mean_by_the_stated_factor() -> None:
+    """Over many samples of normal values, the median's standard error is 1.25 times the mean's."""
+    samples = np.random.default_rng(1).normal(0, 1, (20_000, 101))
+    assert np.median(samples, axis=1).std() / samples.mean(axis=1).std() == pytest.approx(MEDIAN_EFFICIENCY, rel=0.03)
+
+
+@pytest.mark.parametrize("processes", [2, 3, 5, 10])
+def test_interval_of_a_ratio_holds_the_truth_in_95_of_100(processes: int) -> None:
+    """Over normal draws the t interval keeps its level, within four standard errors of the simulation."""
+    assert coverage(ratio, processes) == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / DRAWS))
+
+
+@pytest.mark.parametrize("processes", [2, 3, 5, 10])
+def test_interval_of_a_latency_holds_the_truth_in_nine_of_ten_or_more(processes: int) -> None:
+    """It is somewhat short of 95 %, because a median scatters more than the mean whose t interval it borrows."""
+    assert 0.9 <= coverage(lambda logs: latency([math.exp(log) for log in logs]), processes) <= 0.97
+
+
+def coverage(estimate: Callable[[list[float]], Estimate], processes: int) -> float:
+    """Return the share of draws about a ratio of 1 whose interval holds it."""
+    draws = np.random.default_rng(processes).normal(0, 0.01, (DRAWS, processes))
+    found = [estimate(logs) for logs in draws.tolist()]
+    return float(np.mean([one.low <= 1 <= one.high for one in found]))

@@ -1,0 +1,134 @@
+"""How sure a difference is agrees with scipy, with textbooks, and with simulated truth."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bench.stats.estimates import Estimates, half_widths
+from bench.stats.replicates import Array
+from bench.stats.significance import Moments, difference, holm, p_beyond, p_within
+
+ROWS = 20_000
+"""Simulated rows; the standard error of a share near 5 % is then 0.15 %."""
+
+
+def test_welch_agrees_with_scipy() -> None:
+    """Value, degrees of freedom, interval and p-value at a margin of 0 are those of scipy's Welch test."""
+    rng = np.random.default_rng(0)
+    base, new = rng.normal(0, 1, 6), rng.normal(0.8, 3, 11)
+    expected = stats.ttest_ind(new, base, equal_var=False)
+    interval = expected.confidence_interval(0.95)
+    found = difference(sample([base]), sample([new]))
+    half = half_widths(found)
+    assert found.freedom[0] == pytest.approx(expected.df)
+    assert found.value[0] - half[0] == pytest.approx(interval.low)
+    assert found.value[0] + half[0] == pytest.approx(interval.high)
+    assert p_beyond(found, 0.0)[0] == pytest.approx(expected.pvalue)
+
+
+def test_two_tests_within_bounds_agree_with_scipy() -> None:
+    """The p-value is the larger of two one-sided tests of shifted samples."""
+    rng = np.random.default_rng(3)
+    base, new = rng.normal(0, 1, 8), rng.normal(0.2, 2, 8)
+    above = stats.ttest_ind(new + 1.5, base, equal_var=False, alternative="greater").pvalue
+    below = stats.ttest_ind(new - 1.5, base, equal_var=False, alternative="less").pvalue
+    assert p_within(difference(sample([base]), sample([new])), 1.5)[0] == pytest.approx(max(above, below))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_one_value_tells_no_scatter(count: int) -> None:
+    """A side of fewer than two values leaves value without standard error, even if a spread is claimed for it."""
+    found = difference(summary(0.0, 0.1, count), summary(1.0, 0.1, 5))
+    assert found.value[0] == 1.0
+    assert math.isnan(found.error[0])
+
+
+def test_no_scatter_on_both_sides_is_not_certainty() -> None:
+    """Two sides without scatter give neither interval nor p-values, rather than infinite ones."""
+    found = difference(summary(0.0, 0.0, 5), summary(1.0, 0.0, 5))
+    said = (found.error, half_widths(found), p_beyond(found, 0.1), p_within(found, 2))
+    assert all(math.isnan(value[0]) for value in said)
+
+
+def test_no_scatter_on_one_side_leaves_the_other_sides_freedom() -> None:
+    """All of the variance, and so its degrees of freedom, comes from the side that scatters."""
+    found = difference(summary(0.0, 0.0, 5), summary(1.0, 0.3, 9))
+    assert found.freedom[0] == pytest.approx(8)
+    assert found.error[0] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5, 5.0])
+def test_change_of_exactly_the_margin_is_called_beyond_it_at_the_level(margin: float) -> None:
+    """Of rows that truly changed by the margin, 5 in 100 have p < 0.05, at no margin and at a wide one."""
+    share = float(np.mean(p_beyond(simulated(change=margin), margin) < 0.05))
+    assert share == pytest.approx(0.05, abs=0.008)
+
+
+def test_change_of_exactly_the_bound_is_called_within_it_at_the_level() -> None:
+    """Of rows that truly changed by the bound, 5 in 100 are taken as equivalent."""
+    share = float(np.mean(p_within(simulated(change=5.0), 5.0) < 0.05))
+    assert share == pytest.approx(0.05, abs=0.008)
+
+
+def test_p_value_of_no_difference_at_a_margin_is_one() -> None:
+    """Nothing speaks less for a change than none at all."""
+    assert p_beyond(difference(summary(1.0, 0.1, 5), summary(1.0, 0.1, 5)), 0.2)[0] == pytest.approx(1)
+
+
+def test_holm_gives_the_textbook_example() -> None:
+    """Of four p-values the smallest counts four times, the next three times, and none less than the one before."""
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_holm_counts_only_what_was_tested() -> None:
+    """A missing p-value stays missing and makes the others no larger."""
+    found = holm(np.array([np.nan, 0.02, np.nan, 0.01]))
+    assert found == pytest.approx([np.nan, 0.02, np.nan, 0.02], nan_ok=True)
+
+
+def test_holm_never_exceeds_one() -> None:
+    """An adjusted p-value is still a probability."""
+    assert holm(np.array([0.9, 0.8, 0.7])) == pytest.approx([1, 1, 1])
+
+
+@pytest.mark.parametrize("p_values", [[], [math.nan]])
+def test_holm_of_no_tests_is_no_p_value(p_values: list[float]) -> None:
+    """A table without a judged row is adjusted to itself."""
+    assert holm(np.array(p_values)) == pytest.approx(p_values, nan_ok=True)
+
+
+def test_holm_gives_each_p_value_the_same_in_any_order() -> None:
+    """Ties and missing values included, the adjusted value belongs to the p-value and not to its place."""
+    values = (0.01, 0.02, 0.02, math.nan)
+    for order in permutations(range(4)):
+        found = holm(np.array([values[index] for index in order]))
+        assert found == pytest.approx([[0.03, 0.04, 0.04, math.nan][index] for index in order], nan_ok=True)
+
+
+def test_holm_keeps_the_level_of_a_whole_table() -> None:
+    """At 10 %, some 10 of 100 tables of 50 unchanged rows raise an alarm, where nearly all would uncorrected."""
+    p_values = p_beyond(simulated(change=0.0), 0.0).reshape(-1, 50)
+    corrected = [bool((holm(table) < 0.1).any()) for table in p_values]
+    assert np.mean(corrected) == pytest.approx(0.1, abs=0.06)  # four standard errors over 400 tables
+    assert np.mean((p_values < 0.1).any(axis=1)) > 0.95
+
+
+def sample(rows: list[Array]) -> Moments:
+    """Return the summary of these rows of values."""
+    values = np.array(rows)
+    return Moments(values.mean(axis=1), values.std(axis=1, ddof=1), np.full(len(values), float(values.shape[1])))
+
+
+def summary(mean: float, sd: float, count: int) -> Moments:
+    """Return a sample of one row that is known by its summary."""
+    return Moments(np.array([mean]), np.array([sd]), np.array([float(count)]))
+
+
+def simulated(change: float, count: int = 10) -> Estimates:
+    """Return the differences of many rows whose means truly differ by `change` standard deviations."""
+    rng = np.random.default_rng(7)
+    base, new = rng.normal(0, 1, (ROWS, count)), rng.normal(change, 1, (ROWS, count))
+    return difference(sample(list(base)), sample(list(new)))
