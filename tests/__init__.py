@@ -1,1 +1,1 @@
-"""What the suite promises, each promise a test; the folders mirror the rooms."""
+"""What the suite promises, each promise a test; the folders mirror the packages."""

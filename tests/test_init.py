@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_library_is_three_names() -> None:
-    """They are the functions that the rooms hold."""
+    """They are the functions of the packages."""
     assert (bench.compare, bench.load, bench.run) == (compare, load, run)
     assert bench.__all__ == ["compare", "load", "run"]
 

@@ -1,1 +1,1 @@
-"""The commands of `python -m bench`, through the front door."""
+"""The commands of `python -m bench`, as a user calls them."""

@@ -1,4 +1,4 @@
-"""The door `python -m bench duel`: what it refuses, and one duel of each kind from end to end."""
+"""The command `python -m bench duel`: what it refuses, and one duel of each kind from end to end."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The door `python -m bench profile`."""
+"""The command `python -m bench profile`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

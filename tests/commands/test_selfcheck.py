@@ -1,4 +1,4 @@
-"""The door `python -m bench selfcheck`, with workers that make their times up."""
+"""The command `python -m bench selfcheck`, with workers that make their times up."""
 
 import json
 from pathlib import Path

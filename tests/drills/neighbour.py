@@ -1,4 +1,4 @@
-"""A busy neighbour on every core's doorstep: `python -m tests.drills.neighbour`.
+"""A busy process on every core: `python -m tests.drills.neighbour`.
 
 Runs a small sweep on all cores, quiet and beside a process that keeps a core busy, and counts rows that are marked.
 """

@@ -193,6 +193,6 @@ def test_a_users_settings_change_nothing(tmp_path: Path) -> None:
 
 
 def test_drawing_needs_no_global_state() -> None:
-    """No file of the room knows pyplot, which would look for a window system."""
+    """No module of bench.show imports pyplot, which would look for a window system."""
     sources = Path(bench.show.__file__).parent.rglob("*.py")
     assert not [path.name for path in sources if "pyplot" in path.read_text(encoding="utf-8")]

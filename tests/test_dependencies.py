@@ -1,4 +1,4 @@
-"""The arrows between the rooms: each imports only what stands below it, and reading results takes no torch."""
+"""Dependencies between packages: each imports only packages below it, and reading results needs no torch."""
 
 import ast
 import importlib.util
@@ -39,27 +39,27 @@ BELOW: dict[str, set[str]] = {
         DECLARED,
     },
 }
-"""The rooms from below to above, each with those that it imports; an engine reaches a worker by a pipe."""
+"""The packages from the lowest up, each with those that it imports; the engine talks to workers through a pipe."""
 
-DOORS = "bench"
-"""What stands in bench/ itself: the doors alone, above all rooms."""
+TOP_LEVEL = "bench"
+"""The modules in bench/ itself: only entry points, above all packages."""
 
-AT_THE_TOP = {"__init__", "__main__", "cli", "conftest", "test_sweep"}
-"""The doors: the library, the command line, and what pytest reads in the folder that it is given."""
+ENTRY_POINTS = {"__init__", "__main__", "cli", "conftest", "test_sweep"}
+"""The entry points: the library, the command line, and the modules that pytest reads in its folder."""
 
 USE_TORCH = {"impls", "bench.measure", "bench.profiling"}
-"""Whatever runs in a worker process; the doors run in the parent, which stays light."""
+"""The packages that run in a worker process. Entry points run in the parent, which imports no torch."""
 
-LIGHT = sorted({*BELOW, DOORS} - USE_TORCH - {DECLARED})
+LIGHT = sorted({*BELOW, TOP_LEVEL} - USE_TORCH - {DECLARED})
 
 
-def room_of(module: str) -> str:
-    """Return the room that a module of ours stands in."""
+def package_of(module: str) -> str:
+    """Return the package that a module of ours belongs to."""
     if ".".join(module.split(".")[:2]) in DECLARED.split(", "):
         return DECLARED
     top, _, rest = module.partition(".")
-    room = f"{top}.{rest.partition('.')[0]}"
-    return room if top == "bench" and rest and (room in BELOW or is_package(room)) else top
+    package_name = f"{top}.{rest.partition('.')[0]}"
+    return package_name if top == "bench" and rest and (package_name in BELOW or is_package(package_name)) else top
 
 
 def is_package(module: str) -> bool:
@@ -74,7 +74,7 @@ def imports(source: str, module: str, *, package: bool = False) -> Iterator[str]
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), parent(module, package))
-            # `from bench import plan` means the room and `from bench import run` the door
+            # `from bench import plan` means the package and `from bench import run` the entry point
             yield from (f"{base}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
             yield from (str(argument.value) for argument in node.args[:1] if isinstance(argument, ast.Constant))
@@ -87,19 +87,23 @@ def parent(module: str, package: bool) -> str:
 
 def violations(source: str, module: str, *, package: bool = False) -> list[str]:
     """Return what a module imports and may not."""
-    room = room_of(module)
-    return [name for name in imports(source, module, package=package) if not may_import(room, name)]
+    package_name = package_of(module)
+    return [name for name in imports(source, module, package=package) if not may_import(package_name, name)]
 
 
-def may_import(room: str, name: str) -> bool:
-    """Return whether a room may import a module."""
+def may_import(package_name: str, name: str) -> bool:
+    """Return whether a package may import a module."""
     top = name.partition(".")[0]
     if top == "torch":
-        return room in USE_TORCH
+        return package_name in USE_TORCH
     if top not in ("bench", "impls", "tests"):
         return True
-    target = room_of(name)
-    return (room == DOORS and top != "tests") or target == room or target in BELOW.get(room, set())
+    target = package_of(name)
+    return (
+        (package_name == TOP_LEVEL and top != "tests")
+        or target == package_name
+        or target in BELOW.get(package_name, set())
+    )
 
 
 def modules() -> list[tuple[str, Path]]:
@@ -112,44 +116,46 @@ MODULES = modules()
 
 
 @pytest.mark.parametrize(("module", "file"), MODULES, ids=[module for module, _ in MODULES])
-def test_arrows(module: str, file: Path) -> None:
-    """A module imports only its own room and what stands below it, and torch only where torch belongs."""
+def test_dependencies(module: str, file: Path) -> None:
+    """A module imports only its own package and packages below it, and torch only if its package may."""
     assert violations(file.read_text(encoding="utf-8"), module, package=file.stem == "__init__") == []
 
 
 @pytest.mark.parametrize(("module", "file"), MODULES, ids=[module for module, _ in MODULES])
-def test_every_module_stands_in_a_room(module: str, file: Path) -> None:
-    """A folder that the drawing doesn't show is a new room, and belongs into the drawing first."""
-    assert room_of(module) in {*BELOW, DOORS}, f"{file} stands in a room that isn't drawn here"
+def test_every_module_belongs_to_a_declared_package(module: str, file: Path) -> None:
+    """A new folder is declared in BELOW first."""
+    assert package_of(module) in {*BELOW, TOP_LEVEL}, f"{file} is in a package that BELOW doesn't name"
 
 
-def test_the_top_level_holds_doors_only() -> None:
-    """Whatever is no door stands in a room."""
-    assert {file.stem for file in (ROOT / "bench").glob("*.py")} == AT_THE_TOP
+def test_the_top_level_holds_entry_points_only() -> None:
+    """Every other module is in a package."""
+    assert {file.stem for file in (ROOT / "bench").glob("*.py")} == ENTRY_POINTS
 
 
-@pytest.mark.parametrize("room", list(BELOW))
-def test_every_room_was_looked_into(room: str) -> None:
-    """The tests above saw modules in each room, so that they can't pass by finding none."""
-    assert len([module for module, _ in MODULES if room_of(module) == room]) > 1
+@pytest.mark.parametrize("package_name", list(BELOW))
+def test_every_package_has_modules(package_name: str) -> None:
+    """The tests above read modules of each package, so they can't pass by finding none."""
+    assert len([module for module, _ in MODULES if package_of(module) == package_name]) > 1
 
 
-def test_the_drawing_has_one_direction() -> None:
-    """A room imports only rooms that are drawn before it."""
-    rooms = list(BELOW)
-    assert all(rooms.index(lower) < rooms.index(room) for room, below in BELOW.items() for lower in below)
+def test_dependencies_have_one_direction() -> None:
+    """A package imports only packages that are declared before it."""
+    packages = list(BELOW)
+    assert all(
+        packages.index(lower) < packages.index(package_name) for package_name, below in BELOW.items() for lower in below
+    )
 
 
-@pytest.mark.parametrize("room", list(BELOW))
-def test_every_arrow_is_used(room: str) -> None:
-    """A room imports something of each room that it may import."""
+@pytest.mark.parametrize("package_name", list(BELOW))
+def test_every_dependency_is_used(package_name: str) -> None:
+    """A package imports something of each package that it may import."""
     sources = [
         (module, file.read_text(encoding="utf-8"), file.stem == "__init__")
         for module, file in MODULES
-        if room_of(module) == room
+        if package_of(module) == package_name
     ]
     names = [name for module, source, package in sources for name in imports(source, module, package=package)]
-    assert BELOW[room] <= {room_of(name) for name in names if name.partition(".")[0] in ("bench", "impls")}
+    assert BELOW[package_name] <= {package_of(name) for name in names if name.partition(".")[0] in ("bench", "impls")}
 
 
 @pytest.mark.parametrize(
@@ -189,8 +195,8 @@ def test_every_arrow_is_used(room: str) -> None:
         ("bench.store.table", "import torch\nimport json\nimport impls\n", ["torch", "impls"]),
     ],
 )
-def test_a_wrong_arrow_is_found(module: str, source: str, found: list[str]) -> None:
-    """A planted import that goes upwards, sideways or to torch is found, however it is spelled."""
+def test_a_wrong_import_is_found(module: str, source: str, found: list[str]) -> None:
+    """An import that goes upwards, sideways or to torch is found, however it is written."""
     assert violations(source, module) == found
 
 
@@ -207,8 +213,8 @@ def test_a_wrong_arrow_is_found(module: str, source: str, found: list[str]) -> N
         ("impls.whole.mha", "import torch\nfrom impls.contract import Unsupported\n"),
     ],
 )
-def test_a_right_arrow_is_none_of_these(module: str, source: str) -> None:
-    """Imports that go downwards, stay in the room or leave the project are allowed."""
+def test_a_right_import_is_allowed(module: str, source: str) -> None:
+    """Imports that go downwards, stay in the package or leave the project are allowed."""
     assert violations(source, module) == []
 
 
@@ -228,8 +234,8 @@ def modules_of(name):
         if name != "bench" or not found.ispkg and found.name != "bench.__main__":
             yield from modules_of(found.name)
 
-for room in sys.argv[1:]:
-    for name in modules_of(room):
+for package_name in sys.argv[1:]:
+    for name in modules_of(package_name):
         importlib.import_module(name)
         heavy = {"torch", "impls.contract"} & set(sys.modules)
         if heavy:
@@ -238,21 +244,21 @@ for room in sys.argv[1:]:
 """
 
 
-def import_one_by_one(*rooms: str) -> tuple[list[str], str]:
-    """Import rooms module by module in a fresh interpreter until one brings torch; return those before, and it."""
+def import_one_by_one(*packages: str) -> tuple[list[str], str]:
+    """Import packages module by module in a fresh interpreter until one brings torch; return those before, and it."""
     done = subprocess.run(
-        [sys.executable, "-c", IMPORT_ONE_BY_ONE, *rooms], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", IMPORT_ONE_BY_ONE, *packages], cwd=ROOT, capture_output=True, text=True, check=False
     )
     return done.stdout.split(), done.stderr.strip()
 
 
 @pytest.mark.slow
-def test_light_rooms_bring_no_torch() -> None:
-    """Importing bench, its doors, and every module that plans, reads results or starts workers loads no torch."""
+def test_light_packages_bring_no_torch() -> None:
+    """Importing bench, its entry points, and every module that plans, reads results or starts workers loads no torch."""
     imported, objection = import_one_by_one(*LIGHT)
 
     assert objection == ""
-    assert {name for name, _ in MODULES if room_of(name) in LIGHT} - {"bench.__main__"} == set(imported)
+    assert {name for name, _ in MODULES if package_of(name) in LIGHT} - {"bench.__main__"} == set(imported)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The door `pytest bench`, from outside: options, refusals, and one sweep from end to end.
+"""`pytest bench` as a user calls it: options, refusals, and one sweep from end to end.
 
 Most tests have workers that make their times up, inside this process, because importing torch takes seconds.
 """
