@@ -254,7 +254,7 @@ def import_one_by_one(*packages: str) -> tuple[list[str], str]:
 
 @pytest.mark.slow
 def test_light_packages_bring_no_torch() -> None:
-    """Importing bench, its entry points, and every module that plans, reads results or starts workers loads no torch."""
+    """Importing bench, its entry points, and every module that plans, reads results or starts workers is light."""
     imported, objection = import_one_by_one(*LIGHT)
 
     assert objection == ""
