@@ -33,8 +33,14 @@ def _options(group: str) -> dict[str, Option]:
     return {name: (_kind(column), _meaning(column)) for name, column in COLUMNS.items() if column.option == group}
 
 
+TYPES = {Kind.COUNT: int, Kind.NUMBER: float, Kind.TRUTH: bool}
+"""The types of values on the command line; those of other columns are words."""
+
+TRUTHS = {"true": True, "false": False}
+
+
 def _kind(column: Column) -> type:
-    return int if column.kind is Kind.COUNT else str
+    return TYPES.get(column.kind, str)
 
 
 def _meaning(column: Column) -> str:
@@ -235,7 +241,21 @@ def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:
         return []
     words = split(text)
     try:
-        return [word if kind is int and is_range(word) else kind(word) for word in words]
-    except ValueError:
-        rule = "whole numbers separated by commas, or ranges, as 128:2048:128 or 128:2048:x2"
-        raise WrongRequest(f"{flag(name)} {text} must be {rule}") from None
+        return [_value(word, kind) for word in words]
+    except (ValueError, KeyError):
+        raise WrongRequest(f"{flag(name)} {text} must be {RULES[kind]}, separated by commas") from None
+
+
+RULES = {
+    int: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2",
+    float: "numbers",
+    bool: "true or false",
+}
+"""What the values of an option must be, by their type."""
+
+
+def _value(word: str, kind: type) -> Any:
+    """Return the value of a word; raises ValueError or KeyError if it isn't of the kind."""
+    if kind is bool:
+        return TRUTHS[word]
+    return word if kind is int and is_range(word) else kind(word)

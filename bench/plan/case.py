@@ -105,6 +105,7 @@ class Point:
         short=lambda _value: "bias",
         words=lambda value: "with qkv bias" if value else "without qkv bias",
         usual=False,
+        option="shape",
         default=DERIVED,
         changes_function=True,
     )
@@ -114,6 +115,7 @@ class Point:
         absent=None,
         short="s{:g}",
         words=lambda value: "qk scale of the layer" if value is None else f"qk scale {value:g}",
+        option="shape",
         default=DERIVED,
         changes_function=True,
     )

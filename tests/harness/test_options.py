@@ -46,6 +46,12 @@ def test_lists_replace_columns() -> None:
     assert {(point.dtype, point.allocator) for point in sweep.points} == {("bfloat16", "system")}
 
 
+def test_truths_and_numbers_are_values_too() -> None:
+    """A bias and a scale of the user's own are columns like others."""
+    points = options.sweep(asked(qkv_bias="true,false", qk_scale="0.5", num_heads="1")).points
+    assert [(point.qkv_bias, point.qk_scale) for point in points] == [(True, 0.5), (False, 0.5)]
+
+
 def test_the_baseline_is_always_measured() -> None:
     """Asking for sdpa alone still measures eager, which its ratio needs."""
     assert options.sweep(asked(impl="sdpa")).implementations == ("eager", "sdpa")
@@ -97,7 +103,9 @@ def test_models_and_layers_are_options() -> None:
 @pytest.mark.parametrize(
     ("values", "messages"),
     [
-        ({"num_heads": "six"}, ["--num-heads six must be whole numbers separated by commas, or ranges"]),
+        ({"num_heads": "six"}, ["--num-heads six must be whole numbers or ranges"]),
+        ({"qkv_bias": "yes"}, ["--qkv-bias yes must be true or false"]),
+        ({"qk_scale": "1,small"}, ["--qk-scale 1,small must be numbers"]),
         ({"num_tokens": "128:64:8"}, ["num_tokens = 128:64:8 is empty"]),
         ({"sweep": "quikc"}, ["unknown sweep 'quikc'; expected one of allocator, article", "did you mean quick?"]),
         ({"sweep": "missing.toml"}, ["sweep file missing.toml does not exist"]),

@@ -14,10 +14,7 @@ import pandas as pd
 
 from bench.plan.errors import WrongRequest
 from bench.show.comparison.report import Report
-from bench.show.figures import changes as comparison_picture
-from bench.show.figures import lines as plots
-from bench.show.figures import page, roofline, stage_areas, stage_bars, winner_map
-from bench.show.figures import scaling as growth
+from bench.show.figures import changes, lines, page, roofline, scaling, stage_areas, stage_bars, winner_map
 from bench.show.figures.page import Drawing
 from bench.store.profile import Profile
 
@@ -41,15 +38,15 @@ class Kind:
 
 
 KINDS = (
-    Kind("lines", Needs.RESULTS, "latency, speed-up, memory and energy along an axis", plots.figures),
-    Kind("scaling", Needs.RESULTS, "latencies with their fits, and local exponents", growth.figures),
+    Kind("lines", Needs.RESULTS, "latency, speed-up, memory and energy along an axis", lines.figures),
+    Kind("scaling", Needs.RESULTS, "latencies with their fits, and local exponents", scaling.figures),
     Kind("winners", Needs.RESULTS, "the fastest implementation over two axes", winner_map.figures),
     Kind("roofline", Needs.RESULTS, "rates under the ceilings of the device", roofline.figures),
     Kind(
         "stages", Needs.PROFILES, "the time of each profiled case of a point by stage or operator", stage_bars.figures
     ),
     Kind("shares", Needs.PROFILES, "the share of each stage against tokens", stage_areas.figures),
-    Kind("changes", Needs.COMPARISON, "the change of every row with its interval", comparison_picture.figures),
+    Kind("changes", Needs.COMPARISON, "the change of every row with its interval", changes.figures),
 )
 
 
