@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from bench.store import ceilings
 
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
+
+
+def pytest_collection_finish() -> None:
+    """Take what was collected out of garbage collection, which each visit of a point waits for."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
