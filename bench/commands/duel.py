@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     names, pythons = _sides(arguments)
     sweep = _sweep(arguments, names, looks)
     folder = options.run_folder(arguments, options.ROOT, sweep)
-    contest = Pair(sweep, folder, pythons) if pythons else Together(sweep, folder, workers=1)
+    contest = Pair(sweep, folder, pythons) if pythons else Together(sweep, folder, servers=1, needs_all=True)
     with contest:
         rows = fought(contest, looks)
     where = f"{' and '.join(SIDES)} in {folder}" if pythons else str(folder)

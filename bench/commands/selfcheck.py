@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure a self-check, print and remember it; BAD if claims don't hold here."""
     began = time.monotonic()
     sweep = engine.sweep(_threads(arguments.threads))
-    with Run(sweep, options.run_folder(arguments, options.ROOT, sweep), workers=1) as opened:
+    with Run(sweep, options.run_folder(arguments, options.ROOT, sweep), servers=1) as opened:
         _say(f"eager against a copy of itself, torch {opened.environment.identity['torch']}, into {opened.folder}")
         for warning in opened.warnings:
             _say(f"warning: {warning}")

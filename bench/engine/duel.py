@@ -35,11 +35,7 @@ class Contest(Protocol):
 
 
 class Together(Run):
-    """An ordinary run of two implementations, the first of which is the baseline; it needs both."""
-
-    @property
-    def _needed(self) -> Sequence[str]:
-        return self.sweep.implementations
+    """An ordinary run of two implementations, the first of which is the baseline."""
 
     def sides(self, point: Point) -> Sides:
         """Return the baseline's records of a point, and the other implementation's."""

@@ -1,19 +1,20 @@
-"""The worker processes of a run: each imports torch once and then measures whenever it is its turn."""
+"""The processes of a run: servers that import torch once, and the workers and judges that they fork."""
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from bench.engine.scratch import Scratch
-from bench.engine.worker import Died, Heard, Worker, unheard
+from bench.engine.worker import Died, Server, Worker, started
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 
-MODULE = "bench.measure.worker"
-"""The module of a worker process; it is not imported here, because it imports torch."""
+MODULE = "bench.measure.server"
+"""The module of a server; it is not imported here, because it imports torch."""
 
 COMPILED = "compiled"
-"""The folder of the compiler's cache, which all workers share."""
+"""The folder of the compiler's cache, which all processes share."""
 
 WARM_S = 300.0
 """The most seconds for the first use of the compiler."""
@@ -22,126 +23,131 @@ CHECK_S = 120.0
 """The most seconds for importing the implementations."""
 
 Key = tuple[str, int, int]
-"""Allocator, threads, and the number of the process."""
+"""Allocator, threads, and the number of the replicate."""
 
 
 class Pool:
-    """The workers of a run: `size` processes for each combination of settings that hold from the start of a process.
+    """The servers of a run: `size` for each combination of settings that hold from the start of a process.
 
-    They start in parallel. Then they use the toolchain if something compiles, the first one before the others.
+    They start in parallel, and the first one uses the compiler before the others. Each serves one replicate of every
+    point: the processes that it forks have one code layout, and those of another replicate have another.
     `python` is the interpreter of another environment, None means this one.
     """
 
-    def __init__(
-        self, size: int, implementations: Sequence[str], devices: Sequence[str], python: str | None = None
-    ) -> None:
+    def __init__(self, size: int, implementations: Sequence[str], python: str | None = None) -> None:
         self.size = size
         self.implementations = implementations
-        self.devices = devices
         self.python = python
         self.start_up_s = 0.0
-        self._workers: dict[Key, Worker] = {}
+        self._servers: dict[Key, Server] = {}
         self._starting: list[Key] = []
+        self._judge: tuple[Point, Worker] | None = None
         self._scratch = Scratch()
 
+    @property
+    def folder(self) -> Path:
+        """The folder for the outputs of this run's processes; it is removed with the pool."""
+        return self._scratch.folder
+
     def start(self, point: Point) -> None:
-        """Start all workers of the point that don't exist yet, without waiting for them."""
+        """Start all servers of the point that don't exist yet, without waiting for them."""
         for index in range(self.size):
             key = (point.allocator, point.threads, index)
-            if key not in self._workers:
-                self._workers[key] = self._started(point.allocator, point.threads)
+            if key not in self._servers:
+                self._servers[key] = self._started(point.allocator, point.threads)
                 self._starting.append(key)
 
-    def worker(self, point: Point, number: int, heard: Heard = unheard) -> Worker:
-        """Return the worker for a process of the point; at the first call all of the point's workers start together.
+    def worker(self, point: Point, number: int = 0) -> Worker:
+        """Return a new process for a replicate of the point, in which nothing of the implementation is imported.
 
-        Raises Died if one doesn't start.
+        At the first call all of the point's servers start together. Raises Died if one doesn't start.
         """
-        begin = time.monotonic()
-        self.start(point)
-        fresh, self._starting = self._starting, []
-        try:
-            for group in (fresh[:1], fresh[1:]):  # the others find in the cache what the first has compiled
-                for key in group:
-                    self._workers[key].ready(heard)
-                    self._workers[key].post(self._warming)
-                for key in group:
-                    self._workers[key].receive(WARM_S, heard)
-        except Died:
-            for key in fresh:
-                self._workers.pop(key).close()
-            raise
-        self.start_up_s += time.monotonic() - begin
-        return self._workers[self._key(point, number)]
+        return self._fork(self._server(point, number), "worker")
+
+    def judge(self, point: Point) -> Worker:
+        """Return the judge of a point; the one of another point ends. Raises Died if it doesn't start."""
+        if self._judge is None or self._judge[0] != point:
+            self.dismiss()
+            self._judge = point, self._fork(self._server(point, 0), "judge")
+        return self._judge[1]
+
+    def dismiss(self) -> None:
+        """End the judge."""
+        if self._judge is not None:
+            self._judge[1].close()
+            self._judge = None
+
+    def memory_worker(self, threads: int) -> Worker:
+        """Return a new process that returns freed memory at once; raises Died if it doesn't start."""
+        key = ("returned", threads, 0)
+        if key not in self._servers:
+            self._servers[key] = self._started("returned", threads)
+            self._make_ready([key])
+        return self._fork(self._servers[key], "worker")
 
     def check(self, point: Point, implementations: Sequence[str] = ()) -> dict[str, Any]:
         """Return the facts about the machine that a worker's torch knows.
 
-        If a worker is killed from outside meanwhile, all are started once more.
-        Raises WrongRequest if no worker starts, or if one can't import one of the given implementations.
+        If a process is killed from outside meanwhile, all are started once more.
+        Raises WrongRequest if no process starts, or if one can't import one of the given implementations.
         """
         request = {"request": "check", "implementations": implementations}
-        try:
-            reply = self.worker(point, 0).ask(request, CHECK_S)
-        except Died as first:
-            if not first.is_outside:
-                raise _not_started(first) from None
-            self.renew()
+        for is_last in (False, True):
             try:
-                reply = self.worker(point, 0).ask(request, CHECK_S)
-            except Died as second:
-                raise _not_started(second) from None
+                with self.worker(point) as worker:
+                    reply = worker.ask(request, CHECK_S)
+                break
+            except Died as death:
+                if is_last or not death.is_outside:
+                    raise WrongRequest(f"no worker process could be started: {death.detail}") from None
+                self.renew()
         if reply["mistakes"]:
             raise WrongRequest("; ".join(reply["mistakes"]))
         facts: dict[str, Any] = reply["facts"]
         return facts
 
-    def memory_worker(self, threads: int) -> Worker:
-        """Return the worker that returns freed memory at once, started at its first use.
-
-        Raises Died if it doesn't start.
-        """
-        key = ("returned", threads, 0)
-        if key not in self._workers:
-            self._workers[key] = self._started("returned", threads)
-            try:
-                self._workers[key].ready()
-            except Died:
-                self._workers.pop(key).close()
-                raise
-        return self._workers[key]
-
-    def retire(self, point: Point, number: int) -> None:
-        """Close the worker for a process of the point, so that its next process is a fresh one."""
-        self.replace(self._workers[self._key(point, number)])
-
-    def replace(self, worker: Worker) -> None:
-        """Close a worker; another one starts when it is needed."""
-        worker.close()
-        self._workers = {key: other for key, other in self._workers.items() if other is not worker}
-
     def renew(self) -> None:
-        """End all workers, so that fresh ones start next; the compiler's cache stays."""
-        for worker in self._workers.values():
-            worker.close()
-        self._workers.clear()
+        """End all processes, so that fresh ones start next; the compiler's cache stays."""
+        self.dismiss()
+        for server in self._servers.values():
+            server.close()
+        self._servers.clear()
         self._starting.clear()
 
     def close(self) -> None:
-        """End all workers, and remove their temporary files."""
+        """End all processes, and remove their temporary files."""
         self.renew()
         self._scratch.close()
 
-    def _key(self, point: Point, number: int) -> Key:
-        return point.allocator, point.threads, number % self.size
+    def _server(self, point: Point, number: int) -> Server:
+        begin = time.monotonic()
+        self.start(point)
+        fresh, self._starting = self._starting, []
+        for keys in (fresh[:1], fresh[1:]):  # the others find in the cache what the first has compiled
+            self._make_ready(keys)
+        self.start_up_s += time.monotonic() - begin
+        return self._servers[point.allocator, point.threads, number % self.size]
 
-    def _started(self, allocator: str, threads: int) -> Worker:
-        return Worker(allocator, threads, self._scratch.folder / COMPILED, MODULE, self.python)
+    def _make_ready(self, keys: Sequence[Key]) -> None:
+        try:
+            for key in keys:
+                self._servers[key].ready()
+                self._servers[key].post({"request": "warm", "implementations": self.implementations})
+            for key in keys:
+                self._servers[key].receive(WARM_S)
+        except Died:
+            for key in keys:
+                self._servers.pop(key).close()
+            raise
 
-    @property
-    def _warming(self) -> dict[str, Any]:
-        return {"request": "warm", "implementations": self.implementations, "devices": self.devices}
+    def _fork(self, server: Server, role: str) -> Worker:
+        """Return a new process of a server; one that has ended is replaced at the next call."""
+        try:
+            return server.fork(role)
+        except Died:
+            server.close()
+            self._servers = {key: other for key, other in self._servers.items() if other is not server}
+            raise
 
-
-def _not_started(death: Died) -> WrongRequest:
-    return WrongRequest(f"no worker process could be started: {death.detail}")
+    def _started(self, allocator: str, threads: int) -> Server:
+        return Server(started(MODULE, allocator, threads, self.folder / COMPILED, self.python))

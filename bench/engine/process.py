@@ -1,4 +1,4 @@
-"""A process that is ended together with all processes that it started."""
+"""Processes that are ended together with all processes that they started."""
 
 import contextlib
 import os
@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Protocol
 
 import psutil
 
@@ -20,7 +20,24 @@ STRAYS_S = 5.0
 """The most seconds for ending processes that left the group: one that hangs in the system can't be ended."""
 
 
-class Process:
+class Process(Protocol):
+    """A process that is ended together with all processes that it started."""
+
+    descriptor: int | None
+    """A pidfd, readable once the process has ended; None if the system has none."""
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+
+    def has_ended(self, within_s: float = 0.0) -> bool:
+        """Wait at most `within_s` for the end of the process, and return whether it has ended."""
+
+    def end(self) -> int:
+        """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
+
+
+class Started:
     """A process that reads nothing, writes to `log`, and inherits the descriptors in `inherited`.
 
     Raises OSError if it can't be started.
@@ -41,7 +58,6 @@ class Process:
             start_new_session=True,  # Ctrl-C reaches only the parent, which then ends its processes
         )
         self.descriptor = _pidfd(self._process.pid)
-        """A pidfd, readable once the process has ended; None if the system has none."""
 
     @property
     def pid(self) -> int:
@@ -53,10 +69,7 @@ class Process:
         if self._is_ended:
             return True
         if self.descriptor is not None:
-            # without reaping it: its id must not be reused before the group is ended
-            poll = select.poll()
-            poll.register(self.descriptor, select.POLLIN)
-            return bool(poll.poll(within_s * 1000))
+            return _is_readable(self.descriptor, within_s)  # it isn't reaped: its id must not be reused
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(within_s)
         return self._process.returncode is not None
@@ -65,13 +78,61 @@ class Process:
         """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
         if not self._is_ended:
             self._is_ended = True
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or only dead ones
-                os.killpg(self._process.pid, signal.SIGKILL)
+            _kill_group(self._process.pid)
             self._process.wait()
             _end_marked(self._mark)
             if self.descriptor is not None:
                 os.close(self.descriptor)
         return self._process.wait()
+
+
+class Forked:
+    """A process that a server has forked; `reap` lets the server wait for its end and returns its exit status."""
+
+    def __init__(self, pid: int, reap: Callable[[int], int]) -> None:
+        self.pid = pid
+        self.descriptor = _pidfd(pid)
+        self._reap = reap
+        self._code: int | None = None
+
+    def has_ended(self, within_s: float = 0.0) -> bool:
+        """Wait at most `within_s` for the end of the process, and return whether it has ended."""
+        if self._code is not None:
+            return True
+        if self.descriptor is not None:
+            return _is_readable(self.descriptor, within_s)
+        deadline = time.monotonic() + within_s
+        while not (has_ended := _is_dead(self.pid)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return has_ended
+
+    def end(self) -> int:
+        """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
+        if self._code is None:
+            _kill_group(self.pid)
+            self._code = self._reap(self.pid)
+            if self.descriptor is not None:
+                os.close(self.descriptor)
+        return self._code
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _is_readable(descriptor: int, within_s: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
+
+
+def _kill_group(pid: int) -> None:
+    for kill in (os.killpg, os.kill):  # a process that was just forked has no group yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or only dead ones
+            kill(pid, signal.SIGKILL)
 
 
 def _pidfd(pid: int) -> int | None:

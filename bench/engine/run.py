@@ -4,8 +4,8 @@ import dataclasses
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -16,14 +16,22 @@ from bench.engine import admission, preflight
 from bench.engine.allowance import Allowance
 from bench.engine.ledger import Ledger
 from bench.engine.pool import Pool
-from bench.engine.trials import Trials
-from bench.engine.worker import Died, Worker
+from bench.engine.replicate import Member, Replicate, now
+from bench.engine.worker import Died
 from bench.plan.case import Case, Point
+from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
-from bench.store import ceilings, machine
+from bench.sampling.rounds import StoppingRule
+from bench.store import machine
 from bench.store import plan as stored
 from bench.store.environment import Environment
 from bench.store.record import Record
+
+MOST_DEATHS = 2
+"""The deaths of a case's process after which it is not tried again: one may have come from outside."""
+
+SECOND_DEATH = "second death, in a fresh process"
+NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
 
 Heard = Callable[[Point, int, str, str], None]
 """`heard(point, process, implementation, stage)` is called for every event from a worker."""
@@ -39,9 +47,11 @@ class Run:
     or another process writes into it, or if it has another sweep or results that were measured under other conditions.
     Then `warnings` lists problems of the machine and repairs of the folder.
     With `extend` the sweep may add to the folder's own.
-    `workers` is the number of processes that exist at the same time; by default, the sweep's number per point.
+    `servers` is the number of servers that fork processes; by default, one for each replicate of a point.
     With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
     known to be the cause of their failure.
+    With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
+    end. `python` is the interpreter of another environment that measures, None means this one.
     `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
 
@@ -49,23 +59,26 @@ class Run:
         self,
         sweep: Sweep,
         folder: Path,
-        workers: int | None = None,
+        servers: int | None = None,
         *,
         extend: bool = False,
         retry_failed: bool = False,
+        needs_all: bool = False,
+        python: str | None = None,
     ) -> None:
         self.sweep = sweep
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = _unheard
-        devices = tuple(dict.fromkeys(point.device for point in sweep.points))
-        is_idle = admission.nothing_fits(sweep, machine.available_bytes())  # then one worker identifies the machine
-        self._pool = (
-            Pool(1, (), ()) if is_idle else Pool(workers or sweep.effort.processes, sweep.implementations, devices)
-        )
+        is_idle = admission.nothing_fits(sweep, machine.available_bytes())  # then one server identifies the machine
+        servers = 1 if is_idle else servers or sweep.effort.processes
+        self._pool = Pool(servers, () if is_idle else sweep.implementations, python)
+        self._needed = sweep.implementations if needs_all else ()
         self._ledger = Ledger(sweep, folder, extend=extend)
         self._allowance = Allowance(sweep.effort, len(sweep.points))
-        self._visits: Counter[Point] = Counter()
+        self._deaths: Counter[Case] = Counter()
+        self._alone: set[Case] = set()
+        self._seeds: dict[Point, int] = {}
         self.warnings: list[str] = []
         self._busy_s = 0.0
         self._opened_s = self._measured_s = time.monotonic()
@@ -75,9 +88,12 @@ class Run:
             admission.check_threads(self.sweep)
             self._ledger.prepare()
             state = preflight.watch()
-            facts = self._pool.check(self.sweep.points[0], self._needed)
-            self._ledger.open(machine.observe(facts, plan(self.sweep), dataclasses.asdict(state)))
-            self.warnings = [*self._ledger.notices, *warnings(state, self.sweep)]
+            self._open(state)
+            threads = max(point.threads for point in self.sweep.points)
+            self.warnings = [
+                *self._ledger.notices,
+                *preflight.warnings(state, threads, machine.physical_cores()),
+            ]
         except BaseException:
             self.close()
             raise
@@ -91,8 +107,19 @@ class Run:
         self._pool.close()
         self._ledger.close()
 
+    def _open(self, state: preflight.Preflight) -> None:
+        """Open the folder for what this machine is and the state in which it was seen."""
+        python = self._pool.python
+        try:
+            facts = self._pool.check(self.sweep.points[0], self._needed)
+        except OSError as error:
+            raise WrongRequest(f"--python {python} can't be started: {error.strerror}") from None
+        except WrongRequest as error:
+            raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
+        self._ledger.open(machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state)))
+
     def renew(self) -> None:
-        """End all workers, so that the next process of a point is a fresh one."""
+        """End all servers, so that the next replicate of a point comes from a fresh one."""
         self._pool.renew()
 
     def finished(self) -> list[Point]:
@@ -106,16 +133,11 @@ class Run:
             bool(self.records(point, name)) for point in self.sweep.points for name in self.sweep.implementations
         )
 
-    @property
-    def _needed(self) -> Sequence[str]:
-        """The implementations whose failed import ends the run; that of others ends only their cases."""
-        return ()
-
     def _skip_too_large(self, point: Point, missing: Sequence[str]) -> None:
         """Write a record with the status `skipped` for each new case that can't fit into the free memory."""
         new = [name for name in missing if self._ledger.is_new(point, [name])]
         reasons = admission.too_large(point, new, machine.available_bytes())
-        number, started = self._ledger.next_process(point), now()
+        number, started = self.next_process(point), now()
         records = [
             self._ledger.record(Case(point, name), number, started, "skipped", reason)
             for name, reason in reasons.items()
@@ -144,11 +166,19 @@ class Run:
         if self._missing(point, processes):
             self._allowance.begin()
             while missing := self._missing(point, processes):
-                self._visit(point, missing)
+                self._replicate(point, missing)
             self._allowance.end()
+        self.tabulate(point)
+        return self._ledger.of(point)
+
+    def tabulate(self, point: Point) -> None:
+        """Write the point's rows into results.csv."""
         self._ledger.tabulate(point)
         self._measured_s = time.monotonic()
-        return self._ledger.of(point)
+
+    def has_failed(self, point: Point) -> bool:
+        """Return whether an implementation failed at a point and is not tried again."""
+        return bool(self._ledger.failed(point))
 
     def records(self, point: Point, implementation: str) -> list[Record]:
         """Return the records of one case."""
@@ -170,108 +200,88 @@ class Run:
     def _missing(self, point: Point, processes: int) -> list[str]:
         return self._ledger.missing(point, processes, retry_failed=self.retry_failed)
 
-    def _visit(self, point: Point, missing: Sequence[str]) -> None:
-        """Measure a point in one more process; if that dies, in fresh ones until every case has a record."""
-        baseline = self.sweep.baseline
-        trials = Trials(missing, None if baseline in self._ledger.failed(point) - {*missing} else baseline)
-        turn = self._visits[point]
-        self._visits[point] += 1
-        while group := trials.group:
-            number, started = self._ledger.next_process(point), now()
-            reply = self._ask(point, turn, number, group)
-            if isinstance(reply, Died):
-                records = [
-                    self._ledger.record(
-                        Case(point, end.implementation), number, started, end.status, end.detail,
-                        {"own_cause": end.own_cause},
-                    )
-                    for end in trials.died(reply)
-                ]  # fmt: skip
-            else:
-                trials.came_through()
-                records = self._records(point, number, started, group, reply)
-                if trials.group:  # one of them may have killed a process, so they get a fresh one
-                    self._pool.retire(point, turn)
-            if records:
-                self._ledger.keep(point, records)
-
-    def _records(
-        self, point: Point, number: int, started: str, group: Sequence[str], reply: dict[str, Any]
-    ) -> list[Record]:
-        self._busy_s += reply["busy_s"]
-        ceilings.remember(self.environment.env_id, point, reply.get("ceiling"))
-        outcomes = {name: reply["outcomes"][name] for name in group}
-        if self._ledger.is_new(point, group) and self.sweep.effort.check_memory:
-            self._check_memory(point, number, outcomes)
-        return [
-            self._ledger.record(Case(point, name), number, started, **outcome) for name, outcome in outcomes.items()
-        ]
-
-    def _ask(self, point: Point, turn: int, number: int, implementations: Sequence[str]) -> dict[str, Any] | Died:
-        worker: Worker | None = None
+    def _replicate(self, point: Point, missing: Sequence[str]) -> None:
+        """Measure a point in one more replicate, with the baseline unless that has failed."""
+        number = self.next_process(point)
+        members = {name: self.member(point, name) for name in self._group(point, missing)}
         heard = partial(self.heard, point, number)
         heard("", "start")
-        try:
-            worker = self._pool.worker(point, turn, heard)
-            return worker.ask(self._request(point, implementations), self.sweep.effort.timeout_s, heard)
-        except Died as death:
-            if worker is not None:
-                self._pool.replace(worker)
-            return death
+        replicate = Replicate(members, self.sweep.baseline, self.limits, self.seed(point), number, heard=heard)
+        replicate.measure(self.sweep.effort.timeout_s)
+        self._alone.update(member.case for member in members.values() if member.is_left and member.status == "oom")
+        self.count_deaths(members.values())
+        baseline = members.get(self.sweep.baseline)
+        if baseline is None or not self.is_tried_again(baseline):  # else nothing would have a ratio
+            self.keep(members.values(), number, replicate)
 
-    def _check_memory(self, point: Point, number: int, outcomes: dict[str, dict[str, Any]]) -> None:
-        """Add the operating system's peak memory to the metrics of each successful case on a CPU."""
-        if point.device != "cpu":
+    def _group(self, point: Point, missing: Sequence[str]) -> list[str]:
+        """Return the implementations of the next replicate: what had no memory beside others is measured by itself."""
+        alone = [name for name in missing if Case(point, name) in self._alone]
+        group, baseline = alone[:1] or missing, self.sweep.baseline
+        is_left_out = baseline not in self.sweep.implementations or baseline in self._ledger.failed(point) - {*missing}
+        return [*group] if is_left_out or baseline in group else [baseline, *group]
+
+    def next_process(self, point: Point) -> int:
+        """Return the number of the point's next replicate."""
+        return self._ledger.next_process(point)
+
+    def member(self, point: Point, name: str) -> Member:
+        """Return a case to be measured in a replicate."""
+        thorough = self._ledger.is_new(point, [name])
+        return Member(Case(point, name), self._pool, self.environment.env_id, thorough)
+
+    def seed(self, point: Point) -> int:
+        """Return the seed of the point's weights and inputs in this session."""
+        return self._seeds.setdefault(point, random.SystemRandom().randrange(1 << 32))
+
+    @property
+    def limits(self) -> StoppingRule:
+        """When the rounds of a replicate end: it gets its share of the point's budget."""
+        effort = self.sweep.effort
+        return StoppingRule(effort.target, self._allowance.budget_s / effort.processes, effort.processes)
+
+    def count_deaths(self, members: Iterable[Member]) -> None:
+        """Count the deaths of the members' processes, which decide who is tried again."""
+        self._deaths.update(member.case for member in members if member.death is not None)
+
+    def is_tried_again(self, member: Member) -> bool:
+        """Return whether a member whose process died is measured again in another replicate."""
+        return member.death is not None and self._deaths[member.case] < MOST_DEATHS
+
+    def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
+        """Write a record of each member that is measured, or that failed and is not tried again."""
+        ended = [member for member in members if not member.is_left and not self.is_tried_again(member)]
+        for member in ended:
+            self._busy_s += member.busy_s
+            if member.thorough and self.sweep.effort.check_memory:
+                self._check_memory(member)
+        records = [self._record(member, number, replicate) for member in ended]
+        if records:
+            self._ledger.keep(records[0].case.point, records)
+
+    def _record(self, member: Member, number: int, replicate: Replicate) -> Record:
+        session: dict[str, Any] = {"seed": replicate.seed, "pid": member.pid}
+        detail = member.detail
+        if member.death is not None:
+            session["own_cause"] = not member.death.is_outside
+            detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if member.death.is_outside else ''})"
+        metrics = {**session, **member.metrics}
+        record = self._ledger.record(member.case, number, replicate.started, member.status, detail, metrics)
+        return dataclasses.replace(record, slots=member.slots) if record.status == "ok" else record
+
+    def _check_memory(self, member: Member) -> None:
+        """Add the operating system's peak memory to the metrics of a successful case on a CPU."""
+        point = member.case.point
+        if point.device != "cpu" or not member.is_ok:
             return
-        for name, outcome in outcomes.items():
-            if outcome["status"] != "ok":
-                continue
-            request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": name}
-            worker: Worker | None = None
-            try:
-                worker = self._pool.memory_worker(point.threads)
-                reply = worker.ask(request, self.sweep.effort.timeout_s, partial(self.heard, point, number))
-                outcome["metrics"]["system_peak_bytes"] = reply["peak_bytes"]
-            except Died:
-                if worker is not None:
-                    self._pool.replace(worker)
-
-    def _request(self, point: Point, implementations: Sequence[str]) -> dict[str, Any]:
-        thorough, budget_s = self._ledger.is_new(point, implementations), self._allowance.budget_s
-        request = visit_request(self.sweep, point, implementations, budget_s, thorough=thorough)
-        return {**request, "ceiling": ceilings.recall(self.environment.env_id, point)}
-
-
-def visit_request(
-    sweep: Sweep, point: Point, implementations: Sequence[str], budget_s: float, *, thorough: bool
-) -> dict[str, Any]:
-    """Return the request for a visit of a point, with one process's share of the point's budget."""
-    effort = sweep.effort
-    limits = {"target": effort.target, "budget_s": budget_s / effort.processes, "processes": effort.processes}
-    return {
-        "request": "visit",
-        "point": dataclasses.asdict(point),
-        "implementations": implementations,
-        "baseline": sweep.baseline,
-        "limits": limits,
-        "seed": random.SystemRandom().randrange(1 << 32),
-        "thorough": thorough,
-    }
-
-
-def plan(sweep: Sweep) -> dict[str, Any]:
-    """Return the part of a sweep that environment.json has; plan.json has all of it."""
-    return {"sweep": sweep.name}
-
-
-def warnings(state: preflight.Preflight, sweep: Sweep) -> list[str]:
-    """Return the warnings about this machine for a sweep."""
-    return preflight.warnings(state, max(point.threads for point in sweep.points), machine.physical_cores())
-
-
-def now() -> str:
-    """Return the current time (UTC) in the format of records."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+        request = {
+            "request": "memory",
+            "point": dataclasses.asdict(point),
+            "implementation": member.case.implementation,
+        }
+        with suppress(Died), self._pool.memory_worker(point.threads) as worker:
+            reply = worker.ask(request, self.sweep.effort.timeout_s)
+            member.metrics["system_peak_bytes"] = reply["peak_bytes"]
 
 
 def run(

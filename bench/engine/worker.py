@@ -1,4 +1,4 @@
-"""The parent's side of a worker process: start, requests, replies, end."""
+"""The parent's side of its processes: start or fork, requests, replies, end."""
 
 import json
 import os
@@ -9,12 +9,12 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
-from bench.engine.process import Process
+from bench.engine.process import Forked, Process, Started
 
 ROOT = Path(__file__).parents[2]
 """The checkout, from which a worker of another environment imports this suite."""
@@ -50,52 +50,44 @@ ALLOCATOR_VARIABLES = {
 page faults twice. `returned` returns it at once, so that the system sees the memory in use: not for timing.
 """
 
-Heard = Callable[[str, str], None]
-"""`heard(implementation, stage)` is called for every event from a worker; the implementation is "" if none is
-running."""
+Heard = Callable[[str], None]
+"""`heard(stage)` is called for every event from a worker."""
 
 
-def unheard(_implementation: str, _stage: str) -> None:
+def unheard(_stage: str) -> None:
     """Ignore an event."""
 
 
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
-    """A worker ended, was silent for too long, or sent a line that is no event.
+    """A process ended, was silent for too long, or sent a line that is no event.
 
-    `implementation` is the one that was running, "" if none was.
     `is_outside` is true if a signal ended it that other processes send.
     """
 
-    def __init__(self, status: str, implementation: str, detail: str, *, is_outside: bool = False) -> None:
+    def __init__(self, status: str, detail: str, *, is_outside: bool = False) -> None:
         super().__init__(detail)
         self.status = status
-        self.implementation = implementation
         self.detail = detail
         self.is_outside = is_outside
 
 
 class Worker:
-    """A process that imports torch once and serves requests until it is closed.
+    """A process that serves requests on a pipe until it is closed; `start` returns it for the other end of the pipe.
 
-    `python` is the interpreter of another environment with its own packages; None means this one.
-    Raises OSError if the interpreter can't be started.
+    Raises what `start` raises.
     """
 
-    def __init__(self, allocator: str, threads: int, cache: Path, module: str, python: str | None = None) -> None:
+    def __init__(self, start: Callable[[socket.socket, IO[bytes]], Process]) -> None:
         self._id = self._request = ""
-        self._heard = ("", "start")
+        self._stage = "start"
         self._buffer = b""
         self._log_start = 0
         with ExitStack() as files:
-            # files without a name, so that a kill leaves none behind
-            self._log = files.enter_context(tempfile.TemporaryFile())
-            self._breadcrumb = files.enter_context(tempfile.TemporaryFile())
+            self._log = files.enter_context(tempfile.TemporaryFile())  # without a name, so that a kill leaves none
             self._pipe, theirs = socket.socketpair()
             files.enter_context(self._pipe)
             with theirs:
-                inherited = [theirs.fileno(), self._breadcrumb.fileno()]
-                command = [python or sys.executable, "-m", module, *map(str, inherited)]
-                self._process = Process(command, self._log, environment(allocator, threads, cache, python), inherited)
+                self._process = start(theirs, self._log)
             self._selector = files.enter_context(selectors.DefaultSelector())
             self._files = files.pop_all()
         self._selector.register(self._pipe, selectors.EVENT_READ)
@@ -111,18 +103,31 @@ class Worker:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""
         self.ask({"request": "start"}, START_S, heard)
 
-    def ask(self, request: dict[str, Any], timeout_s: float, heard: Heard = unheard) -> dict[str, Any]:
+    def ask(
+        self,
+        request: dict[str, Any],
+        timeout_s: float,
+        heard: Heard = unheard,
+        *,
+        stage: str = "start",
+        descriptors: Sequence[int] = (),
+    ) -> dict[str, Any]:
         """Send a request and return the reply; raises the errors of `post` and `receive`."""
-        self.post(request)
+        self.post(request, stage=stage, descriptors=descriptors)
         return self.receive(timeout_s, heard)
 
-    def post(self, request: dict[str, Any]) -> None:
-        """Send a request without waiting for the reply; raises Died if the worker has closed the pipe."""
-        os.pwrite(self._breadcrumb.fileno(), b" " * 512, 0)
-        self._heard = ("", "start")
+    def post(self, request: dict[str, Any], *, stage: str = "start", descriptors: Sequence[int] = ()) -> None:
+        """Send a request without waiting for the reply; raises Died if the worker has closed the pipe.
+
+        `stage` is what the worker does until it announces another one; `descriptors` are handed to it.
+        """
+        self._stage = stage
         self._id, self._request = secrets.token_hex(8), request["request"]
+        line = json.dumps({**request, "id": self._id}).encode() + b"\n"
         try:
-            self._pipe.sendall(json.dumps({**request, "id": self._id}).encode() + b"\n")
+            if descriptors:
+                line = line[socket.send_fds(self._pipe, [line], descriptors) :]
+            self._pipe.sendall(line)
         except (BrokenPipeError, ConnectionResetError):
             raise self._ended() from None
 
@@ -137,9 +142,9 @@ class Worker:
             if event.get("id") != self._id:
                 raise self._foreign(line)
             match event:
-                case {"event": "working", "implementation": str(implementation), "stage": str(stage)}:
-                    self._heard = (implementation, stage)
-                    heard(implementation, stage)
+                case {"event": "working", "stage": str(stage)}:
+                    self._stage = stage
+                    heard(stage)
                 case {"event": str(name)} if name == self._request:
                     self._log_start = os.fstat(self._log.fileno()).st_size
                     return event
@@ -191,36 +196,24 @@ class Worker:
                 return None
 
     def _silent(self, timeout_s: float) -> Died:
-        implementation, stage = self._crumb()
         self._process.end()
-        return Died("timeout", implementation, f"no sign of life for {timeout_s:g} s during {stage}")
+        return Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
 
     def _foreign(self, line: bytes) -> Died:
-        implementation, stage = self._crumb()
         self._process.end()
         excerpt = line[:EXCERPT_BYTES].decode(errors="backslashreplace")
         more = " …" if len(line) > EXCERPT_BYTES else ""
-        return Died("crashed", implementation, f"sent a line that is no reply during {stage}: {excerpt!r}{more}")
+        return Died("crashed", f"sent a line that is no reply during {self._stage}: {excerpt!r}{more}")
 
     def _ended(self) -> Died:
         by_itself = self._process.has_ended(END_S)
         code = self._process.end()
-        implementation, stage = self._crumb()
         if not by_itself:
-            return Died("crashed", implementation, f"closed the pipe to its parent during {stage}")
+            return Died("crashed", f"closed the pipe to its parent during {self._stage}")
         how = f"killed by {_signal(-code)}" if code < 0 else f"ended with exit status {code}"
         hint = ", as the kernel does when memory runs out" if code == -signal.SIGKILL else ""
-        detail = f"{how}{hint} during {stage}{self._last_log_line()}"
-        return Died("crashed", implementation, detail, is_outside=-code in OUTSIDE_SIGNALS)
-
-    def _crumb(self) -> tuple[str, str]:
-        """Return the implementation and the stage from the worker's file, or else from its last event."""
-        content = os.pread(self._breadcrumb.fileno(), 512, 0).strip()
-        try:
-            implementation, stage = json.loads(content)
-        except (ValueError, TypeError):  # it is empty, or the worker's code wrote over it
-            return self._heard
-        return str(implementation), str(stage)
+        detail = f"{how}{hint} during {self._stage}{self._last_log_line()}"
+        return Died("crashed", detail, is_outside=-code in OUTSIDE_SIGNALS)
 
     def _last_log_line(self) -> str:
         """Return the last line of the log since the last reply, with a colon before it; empty if there is none."""
@@ -230,6 +223,44 @@ class Worker:
         # the profiler of some builds of torch writes lines that begin with USDT
         messages = [line.strip() for line in lines if line.strip() and not line.startswith("USDT")]
         return f": {messages[-1]}" if messages else ""
+
+
+class Server(Worker):
+    """A process that has imported torch and forks workers of itself; closing it ends them.
+
+    Raises Died if it ends meanwhile.
+    """
+
+    def fork(self, role: str) -> Worker:
+        """Return a new process that does the work of a role."""
+
+        def start(pipe: socket.socket, log: IO[bytes]) -> Process:
+            reply = self.ask({"request": "fork", "role": role}, START_S, descriptors=(pipe.fileno(), log.fileno()))
+            return Forked(reply["pid"], self._reap)
+
+        return Worker(start)
+
+    def _reap(self, pid: int) -> int:
+        try:
+            return int(self.ask({"request": "reap", "pid": pid}, START_S)["code"])
+        except Died:  # its processes have ended with it
+            return -signal.SIGKILL
+
+
+def started(
+    module: str, allocator: str, threads: int, cache: Path, python: str | None = None
+) -> Callable[[socket.socket, IO[bytes]], Process]:
+    """Return a function that starts a module of this suite as a process.
+
+    `python` is the interpreter of another environment with its own packages; None means this one.
+    The function raises OSError if the interpreter can't be started.
+    """
+
+    def start(pipe: socket.socket, log: IO[bytes]) -> Process:
+        command = [python or sys.executable, "-m", module, str(pipe.fileno())]
+        return Started(command, log, environment(allocator, threads, cache, python), [pipe.fileno()])
+
+    return start
 
 
 def environment(allocator: str, threads: int, cache: Path, python: str | None = None) -> dict[str, str]:

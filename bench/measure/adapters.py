@@ -1,4 +1,4 @@
-"""Import of implementations' adapters; changes of the process's state by an import are undone."""
+"""Import of implementations' adapters; changes of the process's state by an import are recorded."""
 
 import impls
 from bench.measure.process_state import ANY, LeftChanged, State
@@ -9,7 +9,7 @@ _changed: dict[str, str] = {}
 
 
 def resolve(name: str) -> impls.Adapt:
-    """Return the adapter of an implementation; changes by its module's import are undone, and `check` reports them.
+    """Return the adapter of an implementation; `check` reports the changes that its module's import made.
 
     A module may set environment variables that were not set. Raises LookupError if there is no such adapter.
     """
@@ -17,7 +17,7 @@ def resolve(name: str) -> impls.Adapt:
     try:
         return impls.resolve(parse(name).base)
     finally:
-        changed = state.restore(free=ANY)
+        changed = state.changes(free=ANY)
         if changed:
             _changed[_module(name)] = changed
 

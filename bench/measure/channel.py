@@ -1,4 +1,4 @@
-"""The worker's end of the pipe to its parent: requests come in and events go out, each as one line of JSON.
+"""A worker's end of the pipe to its parent: requests come in and events go out, each as one line of JSON.
 
 Every event carries the id of the request that it belongs to.
 This file imports no torch, so it can be tested without torch.
@@ -12,12 +12,8 @@ import resource
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
-
-HEARTBEAT_S = 0.5
-"""During rounds a worker sends at most one event in this time: waking the parent would disturb the measurement."""
 
 HIGH = 512
 """The pipe gets a descriptor of at least this number if the system allows it: code that closes or writes to
@@ -27,18 +23,16 @@ PR_SET_PDEATHSIG = 1
 
 
 class Channel:
-    """The pipe to the parent, and a file that says what the worker is about to run, in case it dies there.
+    """The pipe to the parent.
 
-    Only the process that made the channel can use it: a fork closes its copies, and exits if it uses them.
+    Only the process that made the channel can use it: a fork closes its copy, and exits if it uses it.
     """
 
-    def __init__(self, pipe: int, breadcrumb: int) -> None:
+    def __init__(self, pipe: int) -> None:
         self._pid = os.getpid()
-        self._pipe = socket.socket(fileno=_moved_up(pipe))
-        self._breadcrumb = _moved_up(breadcrumb)
+        self._pipe = socket.socket(fileno=moved_up(pipe))
         self._lines = self._pipe.makefile("rb")
         self._id = ""
-        self._sent_s = 0.0
         os.register_at_fork(after_in_child=self._let_go)
 
     def requests(self) -> Iterator[dict[str, Any]]:
@@ -52,13 +46,9 @@ class Channel:
         """Send the reply to the request of this name."""
         self._send({**content, "event": request})
 
-    def announce(self, implementation: str, stage: str) -> None:
-        """Write to the file what is about to run, and tell the parent, in `rounds` at most once in HEARTBEAT_S."""
-        self._end_a_fork()
-        crumb = json.dumps([implementation, stage]).encode()
-        os.pwrite(self._breadcrumb, crumb.ljust(512), 0)
-        if stage != "rounds" or time.monotonic() - self._sent_s > HEARTBEAT_S:
-            self._send({"event": "working", "implementation": implementation, "stage": stage})
+    def announce(self, stage: str) -> None:
+        """Tell the parent what is about to run, in case the process dies there."""
+        self._send({"event": "working", "stage": stage})
 
     def _next_line(self) -> bytes:
         self._end_a_fork()
@@ -66,9 +56,7 @@ class Channel:
 
     def _send(self, event: dict[str, Any]) -> None:
         self._end_a_fork()
-        line = json.dumps({**event, "id": self._id}, allow_nan=False)
-        self._pipe.sendall(line.encode() + b"\n")
-        self._sent_s = time.monotonic()
+        self._pipe.sendall(json.dumps({**event, "id": self._id}, allow_nan=False).encode() + b"\n")
 
     def _end_a_fork(self) -> None:
         # a fork made by C code runs none of Python's hooks, so the process id is compared each time
@@ -76,25 +64,28 @@ class Channel:
             os._exit(0)
 
     def _let_go(self) -> None:
-        if self._pipe.fileno() >= 0:  # a fork of a fork has none of them
+        if self._pipe.fileno() >= 0:  # a fork of a fork has none
             os.close(self._pipe.detach())
-            os.close(self._breadcrumb)
 
 
 Serve = Callable[[dict[str, Any], Channel], dict[str, Any]]
 """A function that serves a request and returns the content of the reply."""
 
 
-def serve(requests_served: dict[str, Serve]) -> None:
+def serve(requests_served: dict[str, Serve], channel: Channel) -> None:
     """Serve requests by their name until the parent closes the pipe; `start` gets an empty reply at once."""
-    _die_with_parent()
-    channel = Channel(int(sys.argv[1]), int(sys.argv[2]))
     for request in channel.requests():
         name = request["request"]
         channel.reply(name, {} if name == "start" else requests_served[name](request, channel))
 
 
-def _moved_up(descriptor: int) -> int:
+def own_channel() -> Channel:
+    """Return the channel of a process that was started with its pipe as the first argument."""
+    die_with_parent()
+    return Channel(int(sys.argv[1]))
+
+
+def moved_up(descriptor: int) -> int:
     """Return a copy of a descriptor with a high number, which child programs don't inherit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     least = HIGH if limit == resource.RLIM_INFINITY else min(HIGH, limit // 2)
@@ -103,6 +94,7 @@ def _moved_up(descriptor: int) -> int:
     return moved
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Let the system end this process when its parent ends, on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,16 +1,18 @@
-"""The correctness check: an implementation that doesn't compute the reference's function gets no time."""
+"""The comparison of outputs with those of the reference: an implementation with other numbers gets no time."""
 
 import copy
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 
 import torch
 from torch import Tensor, nn
 
-from bench.measure.workload import Subject, Workload
+from bench.measure.outputs import gradients
+from bench.measure.workload import Workload
+from bench.sampling.checks import NORMAL, PEAKED
 
 PEAK = 5.0
 """A normal input is multiplied by this, so that its softmax is peaked: logits grow with the square."""
@@ -36,15 +38,9 @@ WHOLE_BATCH_SCORES = 4_000_000
 """The most attention scores with which the whole batch is compared with float64, which is slow on the CPU.
 With more, this many are computed at a time."""
 
-ITEMS = 2
-"""The number of random items of a larger batch that are compared with float64; attention doesn't mix items."""
-
-TIMED, AFTERWARDS = "in a timed call", "on fresh values after the rounds"
-"""The names of the inputs that are checked during and after the rounds, as messages have them."""
-
-
-class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
-    """The output can't be the layer's, whatever its numbers; the message says why."""
+ITEMS, LATER_ITEMS = 2, 1
+"""The number of random items of a larger batch that are compared with float64, before the rounds and later; attention
+doesn't mix items."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +58,11 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class CheckInput:
-    """An input, the gradient of its output if the mode has gradients, and the expected results."""
+class Check:
+    """The expected results for the input of this name."""
 
     name: str
-    x: Tensor
-    direction: Tensor | None
     expected: tuple[Expected, ...]
-
-
-@dataclass(frozen=True)
-class Output:
-    """The results of a call: the input x after the call, the output y, and the gradients if the mode has any."""
-
-    x: Tensor
-    y: Tensor
-    gradients: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,25 +73,23 @@ class CheckResult:
     tolerance: float
     reason: str = ""
 
-
-def check_inputs(workload: Workload, *, thorough: bool = True) -> tuple[CheckInput, ...]:
-    """Return the inputs that an implementation must get right: a normal one, and one with a peaked softmax.
-
-    If the check is not `thorough`, only the peaked input is returned, which is the harder one.
-    """
-    peaked = check_input(workload, "peaked input", workload.x * PEAK)
-    return (check_input(workload, "normal input", workload.x), peaked) if thorough else (peaked,)
+    @property
+    def severity(self) -> float:
+        """The error in units of its tolerance."""
+        severity = self.error / self.tolerance
+        return math.inf if math.isnan(severity) else severity
 
 
-def check_input(workload: Workload, name: str, x: Tensor, items: int = ITEMS) -> CheckInput:
-    """Return an input with its expected results.
+def expect(workload: Workload, name: str, shift: int = 0) -> Check:
+    """Return the expected results for the input of this name; `shift` is that of inputs which are cut out of others.
 
-    For a small batch they are computed in float64 on the CPU. For a larger one they are float64 results for `items`
+    For a small batch they are computed in float64 on the CPU. For a larger one they are float64 results for a few
     random items, and the results of plain eager in the same dtype for all items.
     Tolerances are multiples of plain eager's own error, which is known for the items that float64 has computed.
     """
+    x = values(workload, name, shift)
     direction = workload.direction if workload.with_gradients else None
-    chosen = _items(workload, name, items)
+    chosen = _items(workload, name, shift)
     reference = copy.deepcopy(workload.layer).to("cpu", torch.float64)
     exact = _computed(workload, reference, *_select(x, direction, chosen, dtype=torch.float64, device="cpu"))
     plain = _computed(workload, workload.layer, *_select(x, direction, chosen))
@@ -117,7 +100,7 @@ def check_input(workload: Workload, name: str, x: Tensor, items: int = ITEMS) ->
     floors = _floors(workload, x.dtype)
     tolerances = tuple(max(floor, MARGIN * error) for floor, error in zip(floors, errors, strict=False))
     if len(chosen) == workload.point.batch:
-        return CheckInput(name, x, direction, (Expected(chosen, exact, scales, tolerances),))
+        return Check(name, (Expected(chosen, exact, scales, tolerances),))
     whole = _computed(workload, workload.layer, x, direction)
     wider = tuple(tolerance + error for tolerance, error in zip(tolerances, errors, strict=True))
     by_item = slice(2)  # the gradients of weights are sums over all items
@@ -125,101 +108,35 @@ def check_input(workload: Workload, name: str, x: Tensor, items: int = ITEMS) ->
         Expected(chosen, exact[by_item], scales[by_item], tolerances[by_item]),
         Expected([*range(workload.point.batch)], whole, _scales(whole, cancelled), wider),
     )
-    return CheckInput(name, x, direction, expected)
+    return Check(name, expected)
 
 
-def compute(subject: Subject, x: Tensor, direction: Tensor | None) -> Output:
-    """Return an implementation's output for x, with gradients if there is a direction."""
-    if direction is None:
-        with torch.inference_mode():
-            return Output(x, subject.function(x))
-    with torch.enable_grad():
-        x = x if x.requires_grad else x.detach().requires_grad_()
-        y = subject.function(x)
-        if type(y) is not Tensor:
-            return Output(x, y)
-        return Output(x, y.detach(), _gradients(y, x, subject.layer, direction))
+def values(workload: Workload, name: str, shift: int = 0) -> Tensor:
+    """Return the values of the input of this name; `shift` is that of inputs which are cut out of other values."""
+    return workload.x * PEAK if name == PEAKED else workload.input(shift)
 
 
-def check(
-    subject: Subject,
-    workload: Workload,
-    inputs: Sequence[CheckInput],
-    output_for: Callable[[CheckInput], Output] | None = None,
-) -> CheckResult:
-    """Check an implementation on all inputs; the first incorrect output ends the check.
-
-    `output_for` returns the output for an input; by default it is computed on a copy of the input.
-    """
-    output_for = output_for or (lambda one: compute(subject, one.x.clone(), one.direction))
-    result = CheckResult(0.0, inputs[0].expected[0].tolerances[0])
-    for one in inputs:
-        result = max(result, compare(subject, workload, one, output_for(one)), key=_severity)
-        if result.reason:
-            break
-    return result
-
-
-def compare(subject: Subject, workload: Workload, one: CheckInput, output: Output) -> CheckResult:
-    """Return the result of checking the output for one input.
+def compare(workload: Workload, check: Check, tensors: Sequence[Tensor]) -> CheckResult:
+    """Return the result of checking an output, and its gradients if the mode has any, for one input.
 
     The error of a tensor is its largest absolute deviation, divided by the largest absolute expected value of the
     tensor, or of all weights' gradients if this one cancels out.
     """
-    try:
-        check_form(subject, workload, one.x, output)
-        if not bool(output.y.isfinite().all()):
-            raise Incorrect("output is not finite")
-    except Incorrect as error:
-        return CheckResult(math.inf, one.expected[0].tolerances[0], f"{error} ({one.name})")
-    names = ["output", "gradient of x", *(f"gradient of {name}" for name, _ in subject.layer.named_parameters())]
+    if not bool(tensors[0].isfinite().all()):
+        return CheckResult(math.inf, check.expected[0].tolerances[0], f"output is not finite ({check.name})")
+    names = ["output", "gradient of x", *(f"gradient of {name}" for name, _ in workload.layer.named_parameters())]
     results = [
-        _compare(f"{name} ({one.name})", _error(tensor, target, scale), tolerance)
-        for expected in one.expected
+        _compare(f"{name} ({check.name})", _error(tensor, target, scale), tolerance)
+        for expected in check.expected
         for name, tensor, target, scale, tolerance in zip(
-            names, _tensors(output, expected), expected.tensors, expected.scales, expected.tolerances, strict=False
+            names, _items_of(tensors, expected), expected.tensors, expected.scales, expected.tolerances, strict=False
         )
     ]
-    return max(results, key=_severity)
+    return max(results, key=lambda result: result.severity)
 
 
-def check_form(subject: Subject, workload: Workload, x: Tensor, output: Output) -> None:
-    """Check everything about the output for x except its numbers; raises Incorrect with the reason."""
-    y, expected = output.y, workload.direction
-    if type(y) is not Tensor:
-        raise Incorrect(f"output is a {type(y).__name__}, expected a plain torch.Tensor")
-    if not torch.equal(output.x, x):
-        raise Incorrect("edited its input in place")
-    if not has_weights_of(subject, workload):
-        raise Incorrect("edited the layer's weights")
-    if y.shape != expected.shape:
-        raise Incorrect(f"output has shape {list(y.shape)}, expected {list(expected.shape)}")
-    if y.dtype != expected.dtype:
-        raise Incorrect(f"output is {y.dtype}, expected {expected.dtype}")
-    if y.device != expected.device:
-        raise Incorrect(f"output is on {y.device}, expected {expected.device}")
-    if _address(y) in {_address(tensor) for tensor in (output.x, *subject.layer.parameters())}:
-        raise Incorrect("output shares memory with its input or with a weight")
-
-
-def has_weights_of(subject: Subject, workload: Workload) -> bool:
-    """Return whether an implementation's weights are still the layer's."""
-    pairs = zip(subject.layer.parameters(), workload.layer.parameters(), strict=True)
-    return all(torch.equal(weight, original) for weight, original in pairs)
-
-
-def finite(error: float) -> float | None:
-    """Return an error, None if it isn't finite."""
-    return error if math.isfinite(error) else None
-
-
-def _address(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
-
-
-def _tensors(output: Output, expected: Expected) -> list[Tensor]:
-    by_item = [tensor[expected.items] for tensor in (output.y, *output.gradients[:1])]
-    return [*by_item, *output.gradients[1:]]
+def _items_of(tensors: Sequence[Tensor], expected: Expected) -> list[Tensor]:
+    return [*(tensor[expected.items] for tensor in tensors[:2]), *tensors[2:]]
 
 
 def _compare(name: str, error: float, tolerance: float) -> CheckResult:
@@ -228,11 +145,6 @@ def _compare(name: str, error: float, tolerance: float) -> CheckResult:
     return CheckResult(
         error, tolerance, f"{name} is off by {error:.2g} of its largest value, tolerance {tolerance:.2g}"
     )
-
-
-def _severity(result: CheckResult) -> float:
-    severity = result.error / result.tolerance
-    return math.inf if math.isnan(severity) else severity
 
 
 def _computed(workload: Workload, layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:
@@ -253,12 +165,7 @@ def _run(layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor,
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         output = layer(x)
-        return output.detach(), *(_wide(gradient) for gradient in _gradients(output, x, layer, direction))
-
-
-def _gradients(output: Tensor, x: Tensor, layer: nn.Module, direction: Tensor) -> tuple[Tensor, ...]:
-    inputs = [x, *layer.parameters()]
-    return torch.autograd.grad(output, inputs, direction, allow_unused=True, materialize_grads=True)
+        return output.detach(), *(_wide(gradient) for gradient in gradients(output, x, layer, direction))
 
 
 def _floors(workload: Workload, dtype: torch.dtype) -> Iterator[float]:
@@ -285,11 +192,12 @@ def _select(
     return chosen, None if direction is None else direction[items].to(device, dtype)
 
 
-def _items(workload: Workload, name: str, items: int) -> list[int]:
-    point = workload.point
+def _items(workload: Workload, name: str, shift: int) -> list[int]:
+    point, items = workload.point, ITEMS if name in (NORMAL, PEAKED) else LATER_ITEMS
     if point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES or point.batch <= items:
         return [*range(point.batch)]
-    return sorted(random.Random(f"{workload.seed} {name}").sample(range(point.batch), items))  # noqa: S311
+    rng = random.Random(f"{workload.seed} {name} {shift}")  # noqa: S311 - a choice, not a secret
+    return sorted(rng.sample(range(point.batch), items))
 
 
 def _error(result: Tensor, expected: Tensor, scale: float) -> float:

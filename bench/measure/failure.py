@@ -7,31 +7,28 @@ import torch
 
 import impls
 from bench.measure import compilation
-from bench.measure.correctness import Incorrect
 from bench.measure.outcome import Outcome
+from bench.measure.outputs import Incorrect
 from bench.measure.process_state import LeftChanged
 
 
 @contextmanager
-def caught(outcome: Outcome, device: str) -> Iterator[None]:
-    """End the case with any exception that is raised inside."""
+def caught(outcome: Outcome, device: str, prefix: str = "") -> Iterator[None]:
+    """End the case with any exception that is raised inside.
+
+    `prefix` is put before the message, unless that names a layer or an implementation by itself.
+    The process exits if the error left a GPU unusable for it.
+    """
     try:
         yield
     except Exception as error:
-        end(outcome, device, error)
-
-
-def end(outcome: Outcome, device: str, error: Exception, prefix: str = "") -> None:
-    """End the case with an exception; `prefix` is put before its message.
-
-    The process exits if the error left a GPU unusable for it.
-    """
-    _exit_if_unusable(device, error)
-    outcome.end(_status(error), prefix + _message(error))
+        _exit_if_unusable(device, error)
+        is_named = isinstance(error, impls.Unresolved | impls.Unsupported)
+        outcome.end(_status(error), ("" if is_named else prefix) + _message(error))
 
 
 def _exit_if_unusable(device: str, error: Exception) -> None:
-    """Exit if an error left a GPU unusable for this process; the engine continues with another process."""
+    """Exit if an error left a GPU unusable for this process."""
     if device == "cpu" or not torch.cuda.is_initialized():
         return
     try:

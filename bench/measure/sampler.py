@@ -8,7 +8,6 @@ from time import perf_counter
 import numpy as np
 
 from bench.measure.clock import Call, Timer
-from bench.measure.interference import Interference
 from bench.sampling.rounds import Sample
 
 LEAST_TIMING_S = 1e-3
@@ -65,13 +64,13 @@ def warm_up(
     return Pace(math.ceil(least_s / warm_s), 1 if warm_s > LONG_CALL_S else TIMINGS, settled)
 
 
-def sample(call: Call, timer: Timer, pace: Pace, interference: Interference) -> Sample:
+def sample(call: Call, timer: Timer, pace: Pace) -> Sample:
     """Return one sample of an implementation."""
     before = resource.getrusage(resource.RUSAGE_SELF)
     timings = tuple(timer(call, pace.calls) for _ in range(pace.timings))
     after = resource.getrusage(resource.RUSAGE_SELF)
     switches, faults = after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
-    return Sample(timings, switches, faults, interference.share())
+    return Sample(timings, switches, faults)
 
 
 def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float]:

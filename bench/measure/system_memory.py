@@ -8,7 +8,7 @@ import gc
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.measure import compilation, workload
+from bench.measure import workload
 from bench.plan.case import Case
 
 STATUS = Path("/proc/self/status")
@@ -22,7 +22,6 @@ def of_case(case: Case) -> int | None:
     """Return the peak of one call of a case on the CPU in bytes; None if it can't run or the system gives no peak."""
     if not CLEAR_REFS.exists():
         return None
-    compilation.reset()
     try:
         workload.set_up(case.point)
         work = workload.make(case.point)

@@ -18,6 +18,7 @@ import impls
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import Work
+from bench.sampling.checks import SHIFTS
 from impls.contract import NO_MASK
 from impls.layers import construct, statement
 
@@ -26,9 +27,6 @@ SEED = 20_200_914
 
 TURNS = 3
 """The number of inputs of an implementation, which alternate from call to call."""
-
-SHIFTS = 4096
-"""The number of other inputs that can be cut out of the random values, each shifted by one more value."""
 
 GAMMA = 0.5
 """The weight of the residual of `conv`: at its initial 0 the layer returns its input, and any kernel would pass."""
@@ -85,9 +83,9 @@ class Inputs:
     `next()` returns the input of the next call.
     """
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, rng: random.Random | None = None) -> None:
         self._workload = workload
-        self._rng = random.Random(workload.seed)  # noqa: S311 - values, not secrets
+        self._rng = rng or random.Random(workload.seed)  # noqa: S311 - values, not secrets
         self._tensors = [workload.x.clone().requires_grad_(workload.with_gradients) for _ in range(TURNS)]
         self._shifts = [0] * TURNS
         self.next: Callable[[], Tensor] = cycle(self._tensors).__next__

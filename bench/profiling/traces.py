@@ -9,9 +9,9 @@ from typing import Any
 
 from bench.analyse.profile import operator_table
 from bench.engine.pool import COMPILED
-from bench.engine.run import now
+from bench.engine.replicate import now
 from bench.engine.scratch import Scratch
-from bench.engine.worker import Died, Worker
+from bench.engine.worker import Died, Worker, started
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.store import machine
@@ -82,7 +82,7 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
         "scratch": str(scratch),
     }
     try:
-        with Worker(case.point.allocator, case.point.threads, scratch / COMPILED, MODULE) as worker:
+        with Worker(started(MODULE, case.point.allocator, case.point.threads, scratch / COMPILED)) as worker:
             worker.ready()
             return worker.ask(request, CASE_S)
     except Died as death:

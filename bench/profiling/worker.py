@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.measure import compilation, facts, visit, workload
-from bench.measure.channel import Channel, serve
+from bench.measure import compilation, facts, workload
+from bench.measure.channel import Channel, own_channel, serve
+from bench.measure.judge import obstacle
 from bench.plan.case import Case, Point
 from bench.profiling import capture, labels, perfetto, tensorboard
 from bench.profiling.operators import operators
@@ -20,10 +21,10 @@ from bench.store.profile import Block, Operator, Span, Stage
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Profile one case and write its trace; the reply has the profile, or the reason if the case can't run."""
     point = Point(**request["point"])
-    reason = visit.obstacle(point)
+    reason = obstacle(point)
     if reason:
         return {"reason": reason}
-    channel.announce(request["implementation"], "profile")
+    channel.announce("profile")
     try:
         profile = _profile(Case(point, request["implementation"]), Path(request["path"]), Path(request["scratch"]))
     except Exception as error:
@@ -63,4 +64,4 @@ def _plain(values: Sequence[Operator | Stage | Span | Block]) -> list[dict[str, 
 
 if __name__ == "__main__":
     compilation.name_kernels()
-    serve({"trace": trace})
+    serve({"trace": trace}, own_channel())

@@ -85,7 +85,7 @@ class Record:
 
     `metrics` holds what its worker reported, by the names of `bench.store.metrics.REPORTED`: all of them, None or an
     empty tuple for what was not measured.
-    `seed` is what weights, inputs and orders were drawn from in this process.
+    `seed` is what weights and inputs were drawn from, `pid` the id of the process that measured the case.
     `visit_size` counts the records of the point that this process measured together, in the same rounds.
     `own_cause` is False if the case failed and isn't known to be the cause: a resumed run tries it again.
     """
@@ -100,6 +100,7 @@ class Record:
     visit_size: int = 1
     own_cause: bool = True
     seed: int | None = None
+    pid: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for what no measurement can be."""
@@ -228,7 +229,7 @@ def _check(name: str, value: Any, kinds: tuple[type, ...]) -> None:
         raise ValueError(f"{name} must be a finite number{'' if signed else ' of at least 0'}, got {value!r}")
 
 
-SESSION = ("visit_size", "own_cause", "seed")
+SESSION = ("visit_size", "own_cause", "seed", "pid")
 """The fields of a record that say how it was measured."""
 
 KINDS: dict[type, dict[str, tuple[type, ...]]] = {of: _kinds(of) for of in (Case, Point, Origin, Record)}

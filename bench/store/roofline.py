@@ -16,6 +16,9 @@ from bench.plan.layers.layer import Work
 CEILING_FLOPS, CEILING_BYTES = "ceiling_flops_per_s", "ceiling_bytes_per_s"
 """The metrics that hold a device's ceilings as they were known when a case was measured."""
 
+COPIED_BYTES = {"cpu": 1 << 26, "cuda": 1 << 30}
+"""The size of the copy that measures a device's rate of moving bytes: larger than its caches."""
+
 
 @dataclass(frozen=True)
 class Roof:

@@ -1,8 +1,7 @@
 """Interference by other processes while samples are taken: even on another core they slow ours."""
 
 import time
-
-import psutil
+from collections.abc import Callable
 
 from bench.store import machine
 
@@ -13,13 +12,12 @@ WINDOW_S = 0.25
 class Interference:
     """How busy other processes keep the cores that the measurement leaves free, measured again after each window.
 
-    The process `beside` alternates with this one, and its time counts as our own.
+    `own_s` returns the processor's seconds that the processes of this run have used so far.
     """
 
-    def __init__(self, threads: int, beside: int | None = None) -> None:
+    def __init__(self, threads: int, own_s: Callable[[], float]) -> None:
         self._free = max(1, machine.visible_cores() - threads)
-        self._beside = beside
-        self._beside_s = 0.0
+        self._used_s = own_s
         self._latest = 0.0
         self._start()
 
@@ -37,13 +35,3 @@ class Interference:
 
     def _start(self) -> None:
         self._since_s, self._own_s, self._busy_s = time.perf_counter(), self._used_s(), machine.busy_s()
-
-    def _used_s(self) -> float:
-        """Return our own seconds on all cores; if the process `beside` has ended, its seconds no longer grow."""
-        if self._beside is not None:
-            try:
-                times = psutil.Process(self._beside).cpu_times()
-                self._beside_s = float(times.user + times.system)
-            except psutil.Error:
-                self._beside = None
-        return time.process_time() + self._beside_s

@@ -1,0 +1,415 @@
+"""One replicate of a point: a process for each implementation, which take samples in rounds when they are asked.
+
+The way is the same for all: expected outputs, preparation, comparison, rounds, last checks, comparison. The engine only
+asks and waits, so that nothing runs beside a sample.
+"""
+
+import dataclasses
+import os
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.engine import possible_rate
+from bench.engine.interference import Interference
+from bench.engine.pool import Pool
+from bench.engine.worker import Died, Worker
+from bench.plan.case import Case, Point
+from bench.plan.layers.layer import Work
+from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
+from bench.sampling.rounds import Sample, StoppingRule, sample
+from bench.store import ceilings, machine
+from bench.store.record import Slots
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
+
+WARM_UP_SHARE = 1 / 3
+"""The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
+
+RATES_TURNS, RATES_S, CONFRONTED_S = 3, 0.2, 1.0
+"""Products and a copy are repeated so often and so long for a device's rates, and so long in turns with a case."""
+
+SPARE_BYTES, GROWTH = 1 << 29, 1.2
+"""A process is started beside others if there is as much free memory, and GROWTH times what the largest one took."""
+
+FEWEST = 2
+"""So many processes are tried beside each other whatever memory is free: else there would be no ratio."""
+
+CORES_SPARE = 0.3
+"""An implementation may use so many cores more than its threads, because its process does a little more than calls."""
+
+IDLE_SHARE, IDLE_S = 0.25, 0.02
+"""The most work of a process between its samples: a share of its work in samples, or seconds if that is more."""
+
+CLAIMED_SHARE = 0.4
+"""The least share of the time that the engine waits for a sample which the sample accounts for."""
+
+Heard = Callable[[str, str], None]
+"""`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""
+
+
+class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
+    """A case ended without a time."""
+
+    def __init__(self, status: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+@dataclass
+class Member:
+    """A case in one replicate: its process, and its outcome.
+
+    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
+    `death` says how its process died, if it did; `is_left` is true if it was not measured for want of memory.
+    """
+
+    case: Case
+    pool: Pool
+    env_id: str
+    thorough: bool
+    status: str = "ok"
+    detail: str = ""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    slots: Slots = field(default_factory=Slots)
+    death: Died | None = None
+    is_left: bool = False
+    busy_s: float = 0.0
+    cpu_s: float = 0.0
+    """The processor's seconds that its process has used."""
+    used_s: float = 0.0
+    idle_s: float = 0.0
+    waited_s: float = 0.0
+    claimed_s: float = 0.0
+    """The processor's seconds in samples and between them, the time that the engine waited for samples, and the part
+    of it that they account for."""
+    pid: int | None = None
+    worker: Worker | None = None
+    folder: Path | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing has ended the case."""
+        return self.status == "ok" and not self.is_left
+
+    def end(self, status: str, detail: str) -> None:
+        """End the case."""
+        self.status, self.detail = status, detail
+
+    def close(self) -> None:
+        """End its process, and remove its files."""
+        if self.worker is not None:
+            self.worker.close()
+            self.worker = None
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None
+
+
+class Replicate:
+    """The measurement of the members in one replicate; the members hold what comes out.
+
+    `baseline` is the member that stays in the rounds until all others are done.
+    `seed` is that of weights and inputs; `number` is that of the replicate at its point.
+    """
+
+    def __init__(
+        self,
+        members: Mapping[str, Member],
+        baseline: str,
+        limits: StoppingRule,
+        seed: int,
+        number: int,
+        heard: Heard = lambda _implementation, _stage: None,
+    ) -> None:
+        self.seed = seed
+        self.started = now()
+        self._members = members
+        self._baseline = baseline
+        self._limits = limits
+        self._number = number
+        self._heard = heard
+        self._rng = random.Random(f"{seed} {number}")  # noqa: S311 - an order, not a secret
+        first, second = self._rng.sample(range(1, SHIFTS), 2)
+        self._shifts = {NORMAL: 0, PEAKED: 0, TIMED: first, AFTERWARDS: second}
+        self._point = next(iter(members.values())).case.point
+        self._core = _core(self._point, self._rng)
+        self._work: dict[str, Work] = {}
+
+    def measure(self, timeout_s: float, *, together: bool = False) -> None:
+        """Measure all members; a process that is silent for `timeout_s` ends.
+
+        If they are measured `together` and one can't be prepared, the others are skipped.
+        """
+        self._timeout_s = timeout_s
+        try:
+            for pool in {member.pool: None for member in self._members.values()}:
+                self._expect(pool)
+            self._prepare_all(together=together)
+            active = {name: member for name, member in self._members.items() if member.is_ok}
+            if together and len(active) < len(self._members):
+                for member in active.values():
+                    member.end("skipped", "the other side could not be measured")
+                    member.metrics["own_cause"] = False
+                return
+            self._take_rounds(active)
+            for member in active.values():
+                with self._ending(member):
+                    self._finish(member)
+        finally:
+            for member in self._members.values():
+                member.close()
+
+    def _expect(self, pool: Pool) -> None:
+        """Let the judge make the expected outputs; if it can't, all members of the pool end."""
+        members = [member for member in self._members.values() if member.pool is pool]
+        shifts = {name: shift for name, shift in self._shifts.items() if name != NORMAL or _is_thorough(members)}
+        request = {"request": "expect", "point": dataclasses.asdict(self._point), "seed": self.seed, "shifts": shifts}
+        try:
+            reply = self._ask_judge(pool, request)
+        except Died as death:
+            for member in members:
+                member.death = death
+                member.end(death.status, death.detail)
+            return
+        for member in members:
+            member.end(reply["status"], reply["detail"])
+            if member.is_ok:
+                self._work[member.env_id] = Work(**reply["work"])
+
+    def _prepare_all(self, *, together: bool) -> None:
+        """Prepare the members one after the other, the baseline first, as long as there is memory for another one."""
+        others = [name for name in self._members if name != self._baseline]
+        order = [name for name in self._members if name == self._baseline] + self._rng.sample(others, len(others))
+        largest_bytes = prepared = 0
+        free_bytes = machine.available_bytes()
+        for name in order:
+            member = self._members[name]
+            if not member.is_ok:
+                continue
+            if prepared >= FEWEST and free_bytes < SPARE_BYTES + GROWTH * largest_bytes:
+                member.is_left = True
+                continue
+            with self._ending(member):
+                after_bytes = self._prepare(member)
+                largest_bytes, free_bytes = max(largest_bytes, free_bytes - after_bytes), after_bytes
+                prepared += 1
+            if not member.is_ok and together:
+                return
+            if not member.is_ok:
+                member.close()
+            if member.status == "oom" and prepared >= FEWEST:  # it may fit beside fewer
+                member.is_left = True
+
+    def _prepare(self, member: Member) -> int:
+        """Prepare a member and compare its first outputs; return the free memory of its device."""
+        member.worker = self._forked(member)
+        member.pid = member.worker.pid
+        member.folder = Path(tempfile.mkdtemp(dir=member.pool.folder))
+        shifts = {check: shift for check, shift in self._shifts.items() if check != NORMAL or member.thorough}
+        request = {
+            "request": "prepare",
+            "case": {
+                "point": dataclasses.asdict(self._point),
+                "implementation": member.case.implementation,
+                "seed": self.seed,
+                "order_seed": self._rng.randrange(1 << 32),
+                "shifts": shifts,
+                "thorough": member.thorough,
+                "warm_up_s": WARM_UP_SHARE * self._limits.budget_s / len(self._members),
+                "core": self._core,
+                "folder": str(member.folder),
+            },
+        }
+        reply = self._ask(member, request)
+        self._take(member, reply)
+        results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in shifts]
+        worst = max(results, key=lambda result: result["error"] / result["tolerance"])
+        member.metrics |= {name: worst[name] for name in ("error", "tolerance")}
+        return int(reply.get("free_bytes") or machine.available_bytes())
+
+    def _take_rounds(self, active: dict[str, Member]) -> None:
+        """Take samples until every ratio is known or the budget is spent; one that fails leaves the rounds."""
+        self._interference = Interference(self._point.threads, self._own_s)
+        if not active:
+            return
+
+        def failed(name: str, error: Exception) -> None:
+            if not isinstance(error, Ended):
+                raise error
+            active[name].end(error.status, error.detail)
+
+        turns = {name: lambda member=member: self._sample(member) for name, member in active.items()}
+        for name, slots in sample(turns, self._baseline, self._limits, self._rng, failed).items():
+            active[name].slots = slots
+
+    def _sample(self, member: Member) -> Sample:
+        """Return one sample of a member; raises Ended."""
+        self._heard(member.case.implementation, "rounds")
+        begin = time.perf_counter()
+        reply = self._ask(member, {"request": "sample"}, stage="rounds")
+        waited_s = time.perf_counter() - begin
+        if reply["status"] != "ok":
+            raise Ended(reply["status"], reply["detail"])
+        values = reply["sample"]
+        taken = Sample(**{**values, "timings_s": tuple(values["timings_s"]), "others": self._interference.share()})
+        claimed_s = sum(taken.timings_s) * member.metrics["calls_per_timing"]
+        if claimed_s > waited_s:
+            raise Ended("error", f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s")
+        member.waited_s += waited_s
+        member.claimed_s += claimed_s
+        member.used_s += reply["used_s"]
+        member.idle_s += reply["idle_s"]
+        member.cpu_s = reply["cpu_s"]
+        return taken
+
+    def _finish(self, member: Member) -> None:
+        """End a member's rounds: check how it worked, its last outputs and its rate; raises Ended."""
+        if not member.is_ok:
+            return
+        call_s = min(member.slots.values_s)
+        self._check_work(member)
+        self._take(member, self._ask(member, {"request": "finish", "call_s": call_s}, stage="last calls"))
+        for check in (TIMED, AFTERWARDS):
+            self._compared(member, check)
+        self._check_rate(member, call_s)
+
+    def _check_work(self, member: Member) -> None:
+        """Raise Ended if a member worked on more cores than its threads, between its samples, or by a false clock."""
+        if self._point.device != "cpu":  # the host's work is not what is timed
+            return
+        cores = member.used_s / member.waited_s
+        if cores > self._point.threads + CORES_SPARE:
+            raise Ended("error", f"worked on {cores:.1f} cores, and threads is {self._point.threads}")
+        if member.idle_s > max(IDLE_S, IDLE_SHARE * member.used_s):
+            raise Ended(
+                "error", f"worked between its samples: {member.idle_s:.2g} s, and {member.used_s:.2g} s in samples"
+            )
+        if member.claimed_s < CLAIMED_SHARE * member.waited_s:
+            raise Ended(
+                "error",
+                f"its clock disagrees: samples of {member.claimed_s:.3g} s together took {member.waited_s:.3g} s",
+            )
+
+    def _check_rate(self, member: Member, call_s: float) -> None:
+        """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
+        work, known = self._work[member.env_id], ceilings.recall(member.env_id, self._point)
+        best = Roof(**known) if known else self._rates(member, RATES_TURNS, RATES_S)
+        held = possible_rate.counted(self._point, work)
+        judgement = possible_rate.Judgement(best)
+        if not possible_rate.is_possible(held, call_s, best):
+            judgement = self._confronted(member, held, best)
+        ceilings.remember(member.env_id, self._point, dataclasses.asdict(judgement.best))
+        member.metrics |= {
+            "flops": work.flops,
+            "least_bytes": work.least_bytes,
+            CEILING_FLOPS: judgement.best.flops_per_s,
+            CEILING_BYTES: judgement.best.bytes_per_s,
+        }
+        member.detail = judgement.doubt
+        if judgement.objection:
+            raise Ended("error", judgement.objection)
+
+    def _confronted(self, member: Member, work: Work, best: Roof) -> possible_rate.Judgement:
+        """Time a member again in turns with matrix products and a copy, and judge it by these times."""
+        now = self._rates(member, 1, 0.0)
+        self._interference = Interference(self._point.threads, self._own_s)
+        again_s, end = float("inf"), time.perf_counter() + CONFRONTED_S
+        while time.perf_counter() < end:
+            again_s = min(again_s, *self._sample(member).timings_s)
+            now = now.raised(self._rates(member, 1, 0.0))
+        return possible_rate.judge(work, again_s, best, now, self._interference.share())
+
+    def _rates(self, member: Member, turns: int, least_s: float) -> Roof:
+        reply = self._ask_judge(member.pool, {"request": "rates", "turns": turns, "least_s": least_s})
+        self._judge_cpu_s = reply["cpu_s"]
+        return Roof(reply["flops_per_s"], reply["bytes_per_s"])
+
+    def _compared(self, member: Member, check: str) -> dict[str, float]:
+        """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
+        assert member.folder is not None
+        path = member.folder / f"{check}.bin"
+        request = {"request": "compare", "check": check, "shift": self._shifts[check], "path": str(path)}
+        reply = self._ask_judge(member.pool, request)
+        path.unlink()
+        if reply["reason"]:
+            member.metrics |= {name: reply[name] for name in ("error", "tolerance")}
+            raise Ended("incorrect", reply["reason"])
+        return {name: reply[name] for name in ("error", "tolerance")}
+
+    def _forked(self, member: Member) -> Worker:
+        try:
+            return member.pool.worker(self._point, self._number)
+        except Died as death:
+            member.death = death
+            raise Ended(death.status, death.detail) from None
+
+    def _ask(self, member: Member, request: dict[str, Any], stage: str = "start") -> dict[str, Any]:
+        """Return a member's reply; raises Ended if its process dies."""
+        assert member.worker is not None
+        try:
+            heard = lambda stage: self._heard(member.case.implementation, stage)  # noqa: E731
+            return member.worker.ask(request, self._timeout_s, heard, stage=stage)
+        except Died as death:
+            member.death = death
+            raise Ended(death.status, death.detail) from None
+
+    def _ask_judge(self, pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the judge's reply; raises Died, after which another judge is forked."""
+        try:
+            heard = lambda stage: self._heard("", stage)  # noqa: E731
+            return pool.judge(self._point).ask(request, self._timeout_s, heard, stage="reference")
+        except Died:
+            pool.dismiss()
+            raise
+
+    def _take(self, member: Member, reply: dict[str, Any]) -> None:
+        """Take over a reply's metrics; raises Ended if the case has ended."""
+        member.metrics |= reply["metrics"]
+        member.busy_s = reply["busy_s"]
+        if reply["status"] != "ok":
+            raise Ended(reply["status"], reply["detail"])
+
+    @contextmanager
+    def _ending(self, member: Member) -> Any:
+        """End the member with an Ended that is raised inside; the death of a judge is one of the member."""
+        try:
+            yield
+        except Ended as end:
+            member.end(end.status, end.detail)
+        except Died as death:
+            member.death = death
+            member.end(death.status, death.detail)
+
+    def _own_s(self) -> float:
+        """Return the processor's seconds that this run's processes have used."""
+        return time.process_time() + self._judge_cpu_s + sum(member.cpu_s for member in self._members.values())
+
+    _judge_cpu_s = 0.0
+
+
+def now() -> str:
+    """Return the current time (UTC) in the format of records."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _is_thorough(members: list[Member]) -> bool:
+    return any(member.thorough for member in members)
+
+
+def _core(point: Point, rng: random.Random) -> int | None:
+    """Return the core on which all members work, random for each replicate; None if they may use any core.
+
+    A busy process on one of two cores would slow only some of them: an A/A ratio was seen to be wrong by a third.
+    With several threads they use most cores anyway.
+    """
+    if point.device != "cpu" or point.threads > 1 or not hasattr(os, "sched_getaffinity"):
+        return None
+    return rng.choice(sorted(os.sched_getaffinity(0)))

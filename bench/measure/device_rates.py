@@ -1,0 +1,51 @@
+"""The rates that a device reaches: operations by matrix products, bytes by a copy."""
+
+from collections.abc import Iterator
+from time import perf_counter
+
+import torch
+
+from bench.measure.clock import Call, timer
+from bench.plan.case import Point
+from bench.store.roofline import COPIED_BYTES, Roof
+
+SIDES = {"cpu": (256, 512, 1024, 2048, 4096), "cuda": (8192, 16384)}
+"""The sides of the matrices that are multiplied: small ones find gaps on a busy machine, many cores need large ones."""
+
+LONGEST_S = 0.02
+"""No larger product is tried after one that takes longer than this."""
+
+
+class DeviceRates:
+    """Products and a copy on a point's device, in its dtype and in float32, because a kernel may compute in it."""
+
+    def __init__(self, point: Point) -> None:
+        self._timer = timer(point.device, "host")
+        self._kind = "cpu" if point.device == "cpu" else "cuda"
+        dtypes = dict.fromkeys((point.dtype, "float32"))
+        self._products = [each for dtype in dtypes for each in self._of_dtype(point.device, dtype)]
+        source = torch.zeros(COPIED_BYTES[self._kind] // 2, dtype=torch.uint8, device=point.device)
+        target = torch.empty_like(source)
+        self._copy: Call = lambda: target.copy_(source)
+
+    def best(self, turns: int, least_s: float) -> Roof:
+        """Return the highest rates in so many turns, or as many more as fit into the seconds."""
+        best, end = Roof(0.0, 0.0), perf_counter() + least_s
+        while turns > 0 or perf_counter() < end:
+            flops_per_s = max(operations / self._timer(product, 1) for operations, product in self._products)
+            best = best.raised(Roof(flops_per_s, COPIED_BYTES[self._kind] / self._timer(self._copy, 1)))
+            turns -= 1
+        return best
+
+    def _of_dtype(self, device: str, dtype: str) -> Iterator[tuple[int, Call]]:
+        for side in SIDES[self._kind]:
+            product = _product(device, dtype, side)
+            yield 2 * side**3, product
+            if self._timer(product, 1) > LONGEST_S:
+                break
+
+
+def _product(device: str, dtype: str, side: int) -> Call:
+    factor = torch.randn(side, side, device=device).to(getattr(torch, dtype))
+    result = torch.empty_like(factor)
+    return lambda: torch.mm(factor, factor, out=result)

@@ -1,0 +1,141 @@
+"""A server that forks worker processes of itself, so that none of them has to import torch.
+
+The server runs no code of users. Each worker has its own session, log and pipe to the parent.
+This file imports no torch, so it can be tested without torch.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.measure.channel import Channel, die_with_parent, moved_up
+
+PR_SET_CHILD_SUBREAPER = 36
+
+LONGEST_BYTES = 1 << 16
+"""The most bytes that are read at once."""
+
+ORPHANS_S = 5.0
+"""The most seconds for ending processes that a worker left: one that hangs in the system can't be ended."""
+
+Role = Callable[[Channel], None]
+"""The work of a forked process: it serves requests until the parent closes the pipe."""
+
+
+class Server:
+    """Serves `start`, `warm`, `fork` and `reap`; `roles` are the kinds of processes that it forks.
+
+    `warm` gets the request of this name once, before the first fork.
+    """
+
+    def __init__(self, roles: Mapping[str, Role], warm: Callable[[dict[str, Any]], None]) -> None:
+        self._roles = roles
+        self._warm = warm
+        self._pipe = socket.socket(fileno=moved_up(int(sys.argv[1])))
+        self._workers: set[int] = set()
+        self._own: set[int] = set()
+
+    def serve(self) -> None:
+        """Serve requests until the parent closes the pipe."""
+        die_with_parent()
+        if sys.platform == "linux":  # orphans of its workers then become its children
+            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        while request := self._next():
+            name, descriptors = request["request"], request["descriptors"]
+            content: dict[str, Any] = {}
+            if name == "warm":
+                self._warm(request)
+                self._own = _children()
+            elif name == "fork":
+                content = {"pid": self._fork(request["role"], *descriptors)}
+            elif name == "reap":
+                content = {"code": self._reap(request["pid"])}
+            self._pipe.sendall(json.dumps({**content, "event": name, "id": request["id"]}).encode() + b"\n")
+
+    def _next(self) -> dict[str, Any] | None:
+        """Return the next request with its descriptors, None at the end."""
+        line, descriptors = b"", list[int]()
+        while not line.endswith(b"\n"):
+            part, more, _, _ = socket.recv_fds(self._pipe, LONGEST_BYTES, 2)
+            if not part:
+                return None
+            line, descriptors = line + part, descriptors + more
+        return {**json.loads(line), "descriptors": descriptors}
+
+    def _fork(self, role: str, pipe: int, log: int) -> int:
+        server = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            os._exit(self._run(role, pipe, log, server))
+        os.close(pipe)
+        os.close(log)
+        self._workers.add(pid)
+        return pid
+
+    def _run(self, role: str, pipe: int, log: int, server: int) -> int:
+        """Return the exit status of a forked process after its work."""
+        try:
+            die_with_parent()
+            if os.getppid() != server:
+                return 1
+            os.setsid()
+            self._pipe.close()
+            for descriptor in (1, 2):
+                os.dup2(log, descriptor)
+            os.close(log)
+            self._roles[role](Channel(pipe))
+        except SystemExit as end:
+            if isinstance(end.code, str):
+                print(end.code, file=sys.stderr)
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException:
+            traceback.print_exc()
+            return 1
+        finally:
+            with contextlib.suppress(Exception):  # the worker's code may have closed them
+                sys.stdout.flush()
+                sys.stderr.flush()
+        return 0
+
+    def _reap(self, pid: int) -> int:
+        """Wait for the end of a worker, end all orphans, and return the worker's exit status as in `subprocess`."""
+        _, status = os.waitpid(pid, 0)
+        self._workers.discard(pid)
+        deadline = time.monotonic() + ORPHANS_S
+        while (orphans := self._orphans()) and time.monotonic() < deadline:
+            for orphan in orphans:
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                    os.kill(orphan, signal.SIGKILL)
+                    os.waitpid(orphan, os.WNOHANG)
+            time.sleep(0.001)
+        return os.waitstatus_to_exitcode(status)
+
+    def _orphans(self) -> set[int]:
+        """Return the processes that belonged to workers which have ended."""
+        return {pid for pid in _children() - self._workers - self._own if _session(pid) not in self._workers}
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def _children() -> set[int]:
+    """Return this process's children, dead ones included."""
+    try:
+        return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+    except OSError:  # not Linux, or a kernel without this file
+        return {child.pid for child in psutil.Process().children()}

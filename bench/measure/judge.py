@@ -1,0 +1,98 @@
+"""The judge: a process that makes the expected outputs of a point, and compares the implementations' with them.
+
+It imports no code of an implementation. It also measures which rates the device reaches.
+"""
+
+import dataclasses
+import gc
+import math
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import torch
+
+from bench.measure import correctness, failure, outputs, process_state, workload
+from bench.measure.channel import Channel, serve
+from bench.measure.device_rates import DeviceRates
+from bench.measure.outcome import Outcome
+from bench.plan.case import Point
+
+
+class Judge:
+    """Serves `expect`, `compare` and `rates` for one point at a time."""
+
+    def __init__(self) -> None:
+        self._work: workload.Workload | None = None
+        self._checks: dict[tuple[str, int], correctness.Check] = {}
+        self._rates: DeviceRates | None = None
+
+    def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Make the expected results for the inputs in `shifts`; reply with the least work of a call, or why it can't.
+
+        What was made for an earlier request is made once only.
+        """
+        channel.announce("reference")
+        point, outcome = Point(**request["point"]), Outcome()
+        reason = obstacle(point)
+        if reason:
+            outcome.end("unsupported", reason)
+            return dataclasses.asdict(outcome)
+        with failure.caught(outcome, point.device, "the reference failed: "):
+            work = self._workload(point, request["seed"])
+            wanted = dict.fromkeys(request["shifts"].items())
+            self._checks = {key: check for key, check in self._checks.items() if key in wanted or key[1] == 0}
+            for name, shift in wanted.keys() - self._checks.keys():
+                self._checks[name, shift] = correctness.expect(work, name, shift)
+            if changes := self._state.changes(free=process_state.ANY):
+                raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
+            return {**dataclasses.asdict(outcome), "work": dataclasses.asdict(work.least_work)}
+        return dataclasses.asdict(outcome)
+
+    def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Compare the output in a file with what is expected; reply with error, tolerance, and why it is incorrect."""
+        work, check = self._work, self._checks[request["check"], request["shift"]]
+        assert work is not None
+        like = [work.direction, *([work.x, *work.layer.parameters()] if work.with_gradients else [])]
+        try:
+            result = correctness.compare(work, check, outputs.read(Path(request["path"]), like))
+        except outputs.Incorrect as incorrect:
+            return {"error": None, "tolerance": None, "reason": f"{incorrect} ({check.name})"}
+        error = result.error if math.isfinite(result.error) else None
+        return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
+
+    def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Reply with the highest rates of the device in some turns and seconds."""
+        assert self._work is not None
+        self._rates = self._rates or DeviceRates(self._work.point)
+        best = self._rates.best(request["turns"], request["least_s"])
+        return {**dataclasses.asdict(best), "cpu_s": process_time()}
+
+    def _workload(self, point: Point, seed: int) -> workload.Workload:
+        work = self._work
+        if work is None or (work.point, work.seed) != (point, seed):
+            self._work, self._rates, self._checks = None, None, {}
+            gc.collect()
+            workload.set_up(point)
+            self._state = process_state.State()
+            self._work = work = workload.make(point, seed)
+        return work
+
+
+def obstacle(point: Point) -> str:
+    """Return why this machine can't run the point, empty if it can."""
+    if point.device != "cpu":
+        if not torch.cuda.is_available():
+            return f"no CUDA device: torch {torch.__version__} sees none"
+        index = torch.device(point.device).index or 0
+        if index >= torch.cuda.device_count():
+            return f"no device {point.device}: this machine has {torch.cuda.device_count()} CUDA device(s)"
+    elif point.timing != "host":
+        return f"timing {point.timing} needs a CUDA device; the CPU has host"
+    return ""
+
+
+def work(channel: Channel) -> None:
+    """Serve the requests of a judge until the parent closes the pipe."""
+    judge = Judge()
+    serve({"expect": judge.expect, "compare": judge.compare, "rates": judge.rates}, channel)

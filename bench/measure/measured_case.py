@@ -1,0 +1,269 @@
+"""One case in its own process: prepared, sampled when the parent asks, and finished.
+
+The outputs of some calls are kept in files, for the judge: those of the first calls, that of one call in a randomly
+chosen sample, and that of a call after the last round, on values that the implementation has not seen.
+"""
+
+import dataclasses
+import gc
+import os
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import psutil
+import torch
+
+from bench.measure import (
+    adapters,
+    clock,
+    compilation,
+    correctness,
+    dispatch,
+    energy,
+    gpu_state,
+    inspection,
+    memory,
+    outputs,
+    process_state,
+    sampler,
+    workload,
+)
+from bench.measure.channel import Channel
+from bench.measure.outcome import Outcome
+from bench.measure.outputs import Incorrect, Output
+from bench.plan.case import Point
+from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
+
+LAYOUT_BYTES = 1 << 16
+"""A block of random size up to this is held, so that processes have different memory layouts."""
+
+KEPT_BEFORE = 100
+"""The sample with a checked call is drawn from the first 100, early ones more often; if the rounds end before it, the
+call is made after them."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The request to measure a case.
+
+    `seed` is that of weights and inputs, `order_seed` that of the choices that this process makes.
+    `shifts` has the inputs to check by name, each with the place from which its values are cut out.
+    A `thorough` measurement, the first of a case, also inspects a call.
+    The warm-up takes at most `warm_up_s`, all calls run on `core`, if one is given, and outputs go to `folder`.
+    """
+
+    point: Point
+    implementation: str
+    seed: int
+    order_seed: int
+    shifts: dict[str, int]
+    thorough: bool
+    warm_up_s: float
+    core: int | None
+    folder: Path
+
+
+class MeasuredCase:
+    """A case in this process; `outcome` is how it stands.
+
+    Its methods raise Incorrect for an output of a wrong form, LeftChanged if the implementation changed the state of
+    the process, and whatever the implementation raises.
+    """
+
+    def __init__(self, request: Request, channel: Channel) -> None:
+        self.outcome = Outcome()
+        self.request = request
+        self._channel = channel
+        self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
+        self._busy_s = 0.0
+        self._sampling = ExitStack()
+
+    def prepare(self) -> None:
+        """Build the implementation, keep its outputs for the judge, inspect a call and warm up."""
+        request, point, name = self.request, self.request.point, self.request.implementation
+        self._channel.announce("preparation")
+        if request.core is not None:
+            os.sched_setaffinity(0, {request.core})
+        workload.set_up(point)
+        self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
+        self._work = work = workload.make(point, request.seed)
+        with process_state.kept(), compilation.no_eager_fallback():
+            adapters.check(name)
+            if adapters.compiles(name):
+                with suppress(Exception):  # the first call will raise the same error
+                    compilation.warm_toolchain(point.device)
+            self._subject = workload.subject(work, name)
+        calls_s = self._first_calls()
+        if self.outcome.metrics.get("graphs") == 0:
+            self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
+            return
+        self._inputs = workload.Inputs(work, self._rng)
+        self._call = workload.step(self._subject, work, self._inputs)
+        if request.thorough and not self._inspect():
+            return
+        self._warm_up(calls_s)
+        self._state = process_state.State()
+        self._until_kept = int(KEPT_BEFORE ** self._rng.random()) - 1
+        self._cpu_s = cpu_s()
+
+    def sample(self) -> dict[str, Any]:
+        """Return one sample with the processor's seconds: those since the last one, in this one, and in all."""
+        idle_s = cpu_s() - self._cpu_s
+        with self._busy():
+            if self._until_kept == 0:
+                self._keep_timed()
+            self._until_kept -= 1
+            start_s = process_time()
+            sample = sampler.sample(self._call, self._timer, self._pace)
+            used_s = process_time() - start_s
+        self._state.check()
+        self._cpu_s = cpu_s()
+        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s}
+
+    def finish(self, call_s: float) -> None:
+        """End the rounds: keep the last outputs, and measure a GPU's state and the energy of a call of `call_s`."""
+        work, device = self._work, self.request.point.device
+        counter = energy.counter(device)
+        if device != "cpu":
+            self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
+        self._channel.announce("last calls")
+        if not self._kept.is_filled:
+            self._keep_timed()
+        if self._inputs.are_edited():
+            raise Incorrect(f"edited its input in place ({TIMED})")
+        if not outputs.has_weights_of(self._subject, work):
+            raise Incorrect(f"edited the layer's weights ({TIMED})")
+        fresh = self._output(AFTERWARDS)
+        self._check_form(AFTERWARDS, fresh)
+        self._kept.write(self._path(TIMED))
+        outputs.write(fresh.tensors, self._path(AFTERWARDS))
+        if counter is not None:
+            self._channel.announce("energy")
+            with self._busy():
+                self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
+        self._state.check()
+
+    def reply(self) -> dict[str, Any]:
+        """Return the outcome as JSON, with the seconds that were spent in calls."""
+        return {**dataclasses.asdict(self.outcome), "busy_s": self._busy_s}
+
+    def _first_calls(self) -> list[float]:
+        """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
+        calls_s: list[float] = []
+        compiles = adapters.compiles(self.request.implementation)
+        names = [name for name in (NORMAL, PEAKED) if name in self.request.shifts]
+        for name in names:
+            self._channel.announce("correctness check" if calls_s else "first call")
+            graphs, cached = compilation.graphs(), compilation.cached_graphs()
+            with process_state.kept(), self._busy(), compilation.no_eager_fallback():
+                x = correctness.values(self._work, name).clone()
+                start = perf_counter()
+                output = outputs.compute(self._subject, x, self._direction)
+                elapsed_s = perf_counter() - start
+            new_graphs = compilation.graphs() - graphs if name == names[0] else 0
+            if new_graphs:
+                from_cache = compilation.cached_graphs() > cached
+                self.outcome.metrics |= {"graphs": new_graphs, "compile_s": elapsed_s, "compile_cached": from_cache}
+            elif compiles and name == names[0]:
+                self.outcome.metrics["graphs"] = 0
+            else:
+                calls_s.append(elapsed_s)
+            self._check_form(name, output)
+            outputs.write(output.tensors, self._path(name))
+            self._kept = outputs.OutputBuffer(output)
+        return calls_s
+
+    def _inspect(self) -> bool:
+        """Record the kernels and the memory of a call; False if another kernel ran than was asked for."""
+        self._channel.announce("inspection")
+        work, metrics, subject = self._work, self.outcome.metrics, self._subject
+        with process_state.kept(), work.gradient_mode():
+            inspected = inspection.inspect(self._call, work.point.device)
+            metrics |= {"kernels": inspected.kernels, **dataclasses.asdict(inspected.memory)}
+            if work.with_gradients:
+                x = work.x.detach().requires_grad_()
+                held = iter([x, *subject.layer.parameters()])
+                metrics["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), held)
+        fallback = dispatch.fallback(self.request.implementation, inspected.kernels)
+        if fallback:
+            self.outcome.end("fallback", fallback)
+        return not fallback
+
+    def _warm_up(self, calls_s: list[float]) -> None:
+        """Warm up, and set the conditions of samples: the gradient mode, no compilation, no garbage collection."""
+        self._channel.announce("warm-up")
+        point, timer = self._work.point, clock.timer(self._work.point.device, self._work.point.timing)
+
+        def renewing(call: clock.Call, calls: int) -> float:
+            self._inputs.renew(calls)
+            return timer(call, calls)
+
+        self._timer = renewing
+        self._sampling.enter_context(self._work.gradient_mode())
+        self._sampling.enter_context(compilation.frozen())
+        with process_state.kept(), self._busy():
+            previous_s = calls_s[-1] if calls_s and point.device == "cpu" else None
+            overhead_s = clock.overhead_s()
+            self._pace = sampler.warm_up(self._call, renewing, overhead_s, self.request.warm_up_s, previous_s)
+            if point.timing != "host":
+                self.outcome.metrics["host_s"] = clock.host_s(self._call)
+        self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
+        gc.collect()
+        gc.disable()
+
+    def _keep_timed(self) -> None:
+        """Make the calls of one timing without the clock, and keep the output of one of them."""
+        calls = self._pace.calls
+        earlier = self._rng.randrange(calls)
+        self._inputs.renew(calls)
+        for _ in range(earlier):
+            self._call()
+        output = self._output(TIMED)
+        self._check_form(TIMED, output)
+        self._kept.fill(output)
+        for _ in range(calls - earlier - 1):
+            self._call()
+
+    def _output(self, check: str) -> Output:
+        """Return the output for a check's values, in one of the tensors that timed calls use."""
+        x = self._inputs.holding(self.request.shifts[check])
+        return outputs.compute(self._subject, x, self._direction)
+
+    def _check_form(self, check: str, output: Output) -> None:
+        x = correctness.values(self._work, check, self.request.shifts[check])
+        try:
+            outputs.check_form(self._subject, self._work, x, output)
+        except Incorrect as error:
+            raise Incorrect(f"{error} ({check})") from None
+
+    @property
+    def _direction(self) -> torch.Tensor | None:
+        return self._work.direction if self._work.with_gradients else None
+
+    def _path(self, check: str) -> Path:
+        return self.request.folder / f"{check}.bin"
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        """Count the time spent inside as measuring, warming up or compiling."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self._busy_s += perf_counter() - start
+
+
+def cpu_s() -> float:
+    """Return the processor's seconds that this process and its living children have used."""
+    total_s = process_time()
+    for file in Path("/proc/self/task").glob("*/children"):
+        for child in file.read_text().split():
+            with suppress(psutil.Error):
+                times = psutil.Process(int(child)).cpu_times()
+                total_s += times.user + times.system
+    return total_s

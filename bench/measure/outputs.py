@@ -1,0 +1,115 @@
+"""The outputs of an implementation: computed, checked for their form, and written to a file for the judge.
+
+The process of an implementation holds no expected output, so the numbers are compared elsewhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from bench.measure.workload import Subject, Workload
+
+
+class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
+    """The output can't be the layer's; the message says why."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """The results of a call: the input x after the call, the output y, and the gradients if the mode has any."""
+
+    x: Tensor
+    y: Tensor
+    gradients: tuple[Tensor, ...] = ()
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The output, then the gradients of x and of every weight."""
+        return self.y, *self.gradients
+
+
+class OutputBuffer:
+    """Memory for one output, allocated before the rounds so that keeping the output changes no memory layout."""
+
+    def __init__(self, like: Output) -> None:
+        self._tensors = [torch.empty_like(tensor) for tensor in like.tensors]
+        self.is_filled = False
+
+    def fill(self, output: Output) -> None:
+        """Copy an output and its gradients."""
+        for copy, tensor in zip(self._tensors, output.tensors, strict=True):
+            copy.copy_(tensor)
+        self.is_filled = True
+
+    def write(self, path: Path) -> None:
+        """Write the copies for the judge."""
+        write(self._tensors, path)
+
+
+def compute(subject: Subject, x: Tensor, direction: Tensor | None) -> Output:
+    """Return an implementation's output for x, with gradients if there is a direction."""
+    if direction is None:
+        with torch.inference_mode():
+            return Output(x, subject.function(x))
+    with torch.enable_grad():
+        x = x if x.requires_grad else x.detach().requires_grad_()
+        y = subject.function(x)
+        if type(y) is not Tensor:
+            return Output(x, y)
+        return Output(x, y.detach(), gradients(y, x, subject.layer, direction))
+
+
+def gradients(y: Tensor, x: Tensor, layer: nn.Module, direction: Tensor) -> tuple[Tensor, ...]:
+    """Return the gradients of x and of every weight of a layer, for the gradient `direction` of its output y."""
+    inputs = [x, *layer.parameters()]
+    return torch.autograd.grad(y, inputs, direction, allow_unused=True, materialize_grads=True)
+
+
+def check_form(subject: Subject, workload: Workload, x: Tensor, output: Output) -> None:
+    """Check everything about the output for x except its numbers; raises Incorrect with the reason."""
+    y, expected = output.y, workload.direction
+    if type(y) is not Tensor:
+        raise Incorrect(f"output is a {type(y).__name__}, expected a plain torch.Tensor")
+    if not torch.equal(output.x, x):
+        raise Incorrect("edited its input in place")
+    if not has_weights_of(subject, workload):
+        raise Incorrect("edited the layer's weights")
+    if y.shape != expected.shape:
+        raise Incorrect(f"output has shape {list(y.shape)}, expected {list(expected.shape)}")
+    if y.dtype != expected.dtype:
+        raise Incorrect(f"output is {y.dtype}, expected {expected.dtype}")
+    if y.device != expected.device:
+        raise Incorrect(f"output is on {y.device}, expected {expected.device}")
+    if _address(y) in {_address(tensor) for tensor in (output.x, *subject.layer.parameters())}:
+        raise Incorrect("output shares memory with its input or with a weight")
+
+
+def has_weights_of(subject: Subject, workload: Workload) -> bool:
+    """Return whether an implementation's weights are still the layer's."""
+    pairs = zip(subject.layer.parameters(), workload.layer.parameters(), strict=True)
+    return all(torch.equal(weight, original) for weight, original in pairs)
+
+
+def write(tensors: Sequence[Tensor], path: Path) -> None:
+    """Write the bytes of tensors, one after the other."""
+    with path.open("wb") as file:
+        for tensor in tensors:
+            flat = tensor.detach().to("cpu").contiguous().reshape(-1)
+            file.write(flat.view(torch.uint8).numpy().data)
+
+
+def read(path: Path, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return tensors on the CPU with the shapes and dtypes of `like`; raises Incorrect if the file has another size."""
+    size, expected = path.stat().st_size, sum(tensor.nbytes for tensor in like)
+    if size != expected:
+        raise Incorrect(f"output has {size} bytes, expected {expected}")
+    content = torch.from_file(str(path), size=size, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
+    parts = content.split([tensor.nbytes for tensor in like])
+    return tuple(part.clone().view(each.dtype).view(each.shape) for part, each in zip(parts, like, strict=True))
+
+
+def _address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
