@@ -15,7 +15,7 @@ import pandas as pd
 from bench.analyse.comparison.confounders import speed_change
 from bench.analyse.duel import Row
 from bench.commands.duel import TARGET, add_looks, fought, interpreter, planned
-from bench.engine.pair import Pair
+from bench.engine.two_environments import Pair
 from bench.harness import options
 from bench.plan.case import CASE_COLUMNS, Case, Point
 from bench.plan.errors import NotComparable, WrongRequest

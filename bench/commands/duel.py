@@ -11,7 +11,7 @@ from rich.live import Live
 from bench.analyse.duel import Row
 from bench.commands import BAD, FINE
 from bench.engine.duel import Look, Together, fight
-from bench.engine.pair import SIDES, Pair
+from bench.engine.two_environments import SIDES, Pair
 from bench.harness import options
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep

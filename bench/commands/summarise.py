@@ -3,7 +3,7 @@
 import argparse
 
 from bench.commands import FINE
-from bench.engine.ledger import Ledger
+from bench.engine.run_folder import RunFolder
 from bench.plan.errors import WrongRequest
 from bench.show.terminal.console import console
 from bench.store import plan
@@ -26,12 +26,12 @@ def run(arguments: argparse.Namespace) -> int:
         stored = plan.load(saved.path)
         if stored is None or not (saved.path / JOURNAL).exists():
             raise WrongRequest(f"{saved} holds no {JOURNAL}, from which {RESULTS} could be written")
-        ledger = Ledger(stored.sweep, saved.path)
-        ledger.prepare()
+        run_folder = RunFolder(stored.sweep, saved.path)
+        run_folder.prepare()
         try:
-            ledger.save()
+            run_folder.save()
         finally:
-            ledger.close()
-        for line in (*ledger.notices, f"{saved.path / RESULTS}: {len(ledger.results())} rows"):
+            run_folder.close()
+        for line in (*run_folder.notices, f"{saved.path / RESULTS}: {len(run_folder.results())} rows"):
             console().print(line, soft_wrap=True, markup=False)
     return FINE

@@ -44,8 +44,8 @@ FEWEST = 2
 CORES_SPARE = 0.3
 """An implementation may use so many cores more than its threads, because its process does a little more than calls."""
 
-IDLE_SHARE, IDLE_S = 0.25, 0.02
-"""The most work of a process between its samples: a share of its work in samples, or seconds if that is more."""
+IDLE_SHARE, IDLE_S = 0.25, 0.002
+"""The most work of a process between its samples: a share of its work in samples, and seconds for each sample."""
 
 CLAIMED_SHARE = 0.4
 """The least share of the time that the engine waits for a sample which the sample accounts for."""
@@ -84,12 +84,15 @@ class Member:
     busy_s: float = 0.0
     cpu_s: float = 0.0
     """The processor's seconds that its process has used."""
+    samples: int = 0
+    timed_s: float = 0.0
     used_s: float = 0.0
     idle_s: float = 0.0
+    """The number of samples, the seconds of their timings, and the processor's seconds in them and between them."""
     waited_s: float = 0.0
     claimed_s: float = 0.0
-    """The processor's seconds in samples and between them, the time that the engine waited for samples, and the part
-    of it that they account for."""
+    """The time that the engine waited for samples, without those with a call for the judge, and the part of it that is
+    timed."""
     pid: int | None = None
     worker: Worker | None = None
     folder: Path | None = None
@@ -263,11 +266,14 @@ class Replicate:
         claimed_s = sum(taken.timings_s) * member.metrics["calls_per_timing"]
         if claimed_s > waited_s:
             raise Ended("error", f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s")
-        member.waited_s += waited_s
-        member.claimed_s += claimed_s
+        member.samples += 1
         member.used_s += reply["used_s"]
         member.idle_s += reply["idle_s"]
         member.cpu_s = reply["cpu_s"]
+        member.timed_s += claimed_s
+        if not reply["kept"]:
+            member.waited_s += waited_s
+            member.claimed_s += claimed_s
         return taken
 
     def _finish(self, member: Member) -> None:
@@ -285,14 +291,14 @@ class Replicate:
         """Raise Ended if a member worked on more cores than its threads, between its samples, or by a false clock."""
         if self._point.device != "cpu":  # the host's work is not what is timed
             return
-        cores = member.used_s / member.waited_s
+        cores = member.used_s / member.timed_s
         if cores > self._point.threads + CORES_SPARE:
             raise Ended("error", f"worked on {cores:.1f} cores, and threads is {self._point.threads}")
-        if member.idle_s > max(IDLE_S, IDLE_SHARE * member.used_s):
+        if member.idle_s > IDLE_SHARE * member.used_s + IDLE_S * member.samples:
             raise Ended(
                 "error", f"worked between its samples: {member.idle_s:.2g} s, and {member.used_s:.2g} s in samples"
             )
-        if member.claimed_s < CLAIMED_SHARE * member.waited_s:
+        if member.waited_s and member.claimed_s < CLAIMED_SHARE * member.waited_s:
             raise Ended(
                 "error",
                 f"its clock disagrees: samples of {member.claimed_s:.3g} s together took {member.waited_s:.3g} s",

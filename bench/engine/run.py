@@ -13,10 +13,10 @@ from typing import Any, Self
 import pandas as pd
 
 from bench.engine import admission, preflight
-from bench.engine.allowance import Allowance
-from bench.engine.ledger import Ledger
 from bench.engine.pool import Pool
 from bench.engine.replicate import Member, Replicate, now
+from bench.engine.run_folder import RunFolder
+from bench.engine.time_budget import TimeBudget
 from bench.engine.worker import Died
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
@@ -74,8 +74,8 @@ class Run:
         servers = 1 if is_idle else servers or sweep.effort.processes
         self._pool = Pool(servers, () if is_idle else sweep.implementations, python)
         self._needed = sweep.implementations if needs_all else ()
-        self._ledger = Ledger(sweep, folder, extend=extend)
-        self._allowance = Allowance(sweep.effort, len(sweep.points))
+        self._run_folder = RunFolder(sweep, folder, extend=extend)
+        self._time_budget = TimeBudget(sweep.effort, len(sweep.points))
         self._deaths: Counter[Case] = Counter()
         self._alone: set[Case] = set()
         self._seeds: dict[Point, int] = {}
@@ -86,12 +86,12 @@ class Run:
     def __enter__(self) -> Self:
         try:
             admission.check_threads(self.sweep)
-            self._ledger.prepare()
+            self._run_folder.prepare()
             state = preflight.watch()
             self._open(state)
             threads = max(point.threads for point in self.sweep.points)
             self.warnings = [
-                *self._ledger.notices,
+                *self._run_folder.notices,
                 *preflight.warnings(state, threads, machine.physical_cores()),
             ]
         except BaseException:
@@ -105,7 +105,7 @@ class Run:
     def close(self) -> None:
         """End all workers and unlock the folder."""
         self._pool.close()
-        self._ledger.close()
+        self._run_folder.close()
 
     def _open(self, state: preflight.Preflight) -> None:
         """Open the folder for what this machine is and the state in which it was seen."""
@@ -116,7 +116,7 @@ class Run:
             raise WrongRequest(f"--python {python} can't be started: {error.strerror}") from None
         except WrongRequest as error:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
-        self._ledger.open(machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state)))
+        self._run_folder.open(machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state)))
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from a fresh one."""
@@ -135,20 +135,20 @@ class Run:
 
     def _skip_too_large(self, point: Point, missing: Sequence[str]) -> None:
         """Write a record with the status `skipped` for each new case that can't fit into the free memory."""
-        new = [name for name in missing if self._ledger.is_new(point, [name])]
+        new = [name for name in missing if self._run_folder.is_new(point, [name])]
         reasons = admission.too_large(point, new, machine.available_bytes())
         number, started = self.next_process(point), now()
         records = [
-            self._ledger.record(Case(point, name), number, started, "skipped", reason)
+            self._run_folder.record(Case(point, name), number, started, "skipped", reason)
             for name, reason in reasons.items()
         ]
         if records:
-            self._ledger.keep(point, records)
+            self._run_folder.keep(point, records)
 
     @property
     def environment(self) -> Environment:
         """The environment in which the run measures."""
-        return self._ledger.here
+        return self._run_folder.here
 
     @property
     def busy_share(self) -> float:
@@ -164,41 +164,41 @@ class Run:
         processes = processes or self.sweep.effort.processes
         self._skip_too_large(point, self._missing(point, processes))
         if self._missing(point, processes):
-            self._allowance.begin()
+            self._time_budget.begin()
             while missing := self._missing(point, processes):
                 self._replicate(point, missing)
-            self._allowance.end()
+            self._time_budget.end()
         self.tabulate(point)
-        return self._ledger.of(point)
+        return self._run_folder.of(point)
 
     def tabulate(self, point: Point) -> None:
         """Write the point's rows into results.csv."""
-        self._ledger.tabulate(point)
+        self._run_folder.tabulate(point)
         self._measured_s = time.monotonic()
 
     def has_failed(self, point: Point) -> bool:
         """Return whether an implementation failed at a point and is not tried again."""
-        return bool(self._ledger.failed(point))
+        return bool(self._run_folder.failed(point))
 
     def records(self, point: Point, implementation: str) -> list[Record]:
         """Return the records of one case."""
-        return [record for record in self._ledger.of(point) if record.case.implementation == implementation]
+        return [record for record in self._run_folder.of(point) if record.case.implementation == implementation]
 
     def results(self) -> pd.DataFrame:
         """Return the table of all results so far."""
-        return self._ledger.results()
+        return self._run_folder.results()
 
     def rows(self, point: Point) -> pd.DataFrame:
         """Return the table of a measured point."""
-        return self._ledger.rows(point)
+        return self._run_folder.rows(point)
 
     @property
     def has_results(self) -> bool:
         """Whether there are results."""
-        return self._ledger.has_results
+        return self._run_folder.has_results
 
     def _missing(self, point: Point, processes: int) -> list[str]:
-        return self._ledger.missing(point, processes, retry_failed=self.retry_failed)
+        return self._run_folder.missing(point, processes, retry_failed=self.retry_failed)
 
     def _replicate(self, point: Point, missing: Sequence[str]) -> None:
         """Measure a point in one more replicate, with the baseline unless that has failed."""
@@ -218,16 +218,18 @@ class Run:
         """Return the implementations of the next replicate: what had no memory beside others is measured by itself."""
         alone = [name for name in missing if Case(point, name) in self._alone]
         group, baseline = alone[:1] or missing, self.sweep.baseline
-        is_left_out = baseline not in self.sweep.implementations or baseline in self._ledger.failed(point) - {*missing}
+        is_left_out = baseline not in self.sweep.implementations or baseline in self._run_folder.failed(point) - {
+            *missing
+        }
         return [*group] if is_left_out or baseline in group else [baseline, *group]
 
     def next_process(self, point: Point) -> int:
         """Return the number of the point's next replicate."""
-        return self._ledger.next_process(point)
+        return self._run_folder.next_process(point)
 
     def member(self, point: Point, name: str) -> Member:
         """Return a case to be measured in a replicate."""
-        thorough = self._ledger.is_new(point, [name])
+        thorough = self._run_folder.is_new(point, [name])
         return Member(Case(point, name), self._pool, self.environment.env_id, thorough)
 
     def seed(self, point: Point) -> int:
@@ -238,7 +240,7 @@ class Run:
     def limits(self) -> StoppingRule:
         """When the rounds of a replicate end: it gets its share of the point's budget."""
         effort = self.sweep.effort
-        return StoppingRule(effort.target, self._allowance.budget_s / effort.processes, effort.processes)
+        return StoppingRule(effort.target, self._time_budget.budget_s / effort.processes, effort.processes)
 
     def count_deaths(self, members: Iterable[Member]) -> None:
         """Count the deaths of the members' processes, which decide who is tried again."""
@@ -257,7 +259,7 @@ class Run:
                 self._check_memory(member)
         records = [self._record(member, number, replicate) for member in ended]
         if records:
-            self._ledger.keep(records[0].case.point, records)
+            self._run_folder.keep(records[0].case.point, records)
 
     def _record(self, member: Member, number: int, replicate: Replicate) -> Record:
         session: dict[str, Any] = {"seed": replicate.seed, "pid": member.pid}
@@ -266,7 +268,7 @@ class Run:
             session["own_cause"] = not member.death.is_outside
             detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if member.death.is_outside else ''})"
         metrics = {**session, **member.metrics}
-        record = self._ledger.record(member.case, number, replicate.started, member.status, detail, metrics)
+        record = self._run_folder.record(member.case, number, replicate.started, member.status, detail, metrics)
         return dataclasses.replace(record, slots=member.slots) if record.status == "ok" else record
 
     def _check_memory(self, member: Member) -> None:

@@ -112,10 +112,13 @@ class MeasuredCase:
         self._cpu_s = cpu_s()
 
     def sample(self) -> dict[str, Any]:
-        """Return one sample with the processor's seconds: those since the last one, in this one, and in all."""
-        idle_s = cpu_s() - self._cpu_s
+        """Return one sample with the processor's seconds: those since the last one, in this one, and in all.
+
+        `kept` says that calls were made besides it, one of whose outputs is kept for the judge.
+        """
+        idle_s, is_kept = cpu_s() - self._cpu_s, self._until_kept == 0
         with self._busy():
-            if self._until_kept == 0:
+            if is_kept:
                 self._keep_timed()
             self._until_kept -= 1
             start_s = process_time()
@@ -123,7 +126,7 @@ class MeasuredCase:
             used_s = process_time() - start_s
         self._state.check()
         self._cpu_s = cpu_s()
-        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s}
+        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s, "kept": is_kept}
 
     def finish(self, call_s: float) -> None:
         """End the rounds: keep the last outputs, and measure a GPU's state and the energy of a call of `call_s`."""

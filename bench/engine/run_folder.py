@@ -21,7 +21,7 @@ from bench.store.record import SESSION, Origin, Record, Slots, check_metric, lat
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
 
 
-class Ledger:
+class RunFolder:
     """The records in a run folder's journal by point, and the tables that follow from them.
 
     From `prepare` to `close` only this process may write into the folder. `notices` lists repairs of the folder.

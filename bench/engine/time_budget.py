@@ -9,7 +9,7 @@ MOST_TIMES = 5
 """The largest multiple of its budget that a point gets, so that a sweep with one point doesn't take minutes."""
 
 
-class Allowance:
+class TimeBudget:
     """The seconds for the rounds of one point after the other.
 
     A sweep that would end before `within_s` spends the remaining time on rounds. A point's time besides its rounds is

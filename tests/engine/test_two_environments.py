@@ -8,7 +8,7 @@ import pytest
 
 from bench.analyse.summary import log_ratios
 from bench.engine import pool, preflight
-from bench.engine.pair import Pair, _core
+from bench.engine.two_environments import Pair, _core
 from bench.engine.preflight import Preflight
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep

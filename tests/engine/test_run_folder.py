@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.ledger import Ledger
+from bench.engine.run_folder import RunFolder
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
 from bench.store import journal
@@ -25,51 +25,51 @@ SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
 FOUND = {"slots": {"rounds": [0], "timings_s": [[1e-3]], "switches": [0], "faults": [0]}, "settled": True}
 
 
-def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> Ledger:
-    """Return a ledger whose folder was opened on a made-up machine."""
-    ledger = Ledger(sweep, folder, extend=extend)
+def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> RunFolder:
+    """Return a run_folder whose folder was opened on a made-up machine."""
+    run_folder = RunFolder(sweep, folder, extend=extend)
     here = examples.environment()
-    ledger.open(dataclasses.replace(here, context={"commit": "abc"}))
-    return ledger
+    run_folder.open(dataclasses.replace(here, context={"commit": "abc"}))
+    return run_folder
 
 
-def kept(ledger: Ledger, *implementations: str, status: str = "ok", own_cause: bool = True) -> None:
+def kept(run_folder: RunFolder, *implementations: str, status: str = "ok", own_cause: bool = True) -> None:
     """Keep a record of each implementation in the point's next process."""
     found = {**FOUND, "own_cause": own_cause}
-    number = ledger.next_process(point())
+    number = run_folder.next_process(point())
     cases = [case for case in SWEEP.cases() if case.implementation in implementations]
-    ledger.keep(point(), [ledger.record(case, number, "now", status, "", found) for case in reversed(cases)])
+    run_folder.keep(point(), [run_folder.record(case, number, "now", status, "", found) for case in reversed(cases)])
 
 
 def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> None:
     """Records of a visit are in the order of the sweep, and count those that were measured together."""
-    ledger = opened(tmp_path)
-    kept(ledger, "eager", "sdpa")
-    ledger.tabulate(point())
+    run_folder = opened(tmp_path)
+    kept(run_folder, "eager", "sdpa")
+    run_folder.tabulate(point())
     records = journal.read(tmp_path)
     assert [(record.case.implementation, record.visit_size) for record in records] == [("eager", 2), ("sdpa", 2)]
     assert load(tmp_path)["implementation"].tolist() == ["eager", "sdpa"]
 
 
 def test_a_folder_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
-    """Another ledger of the folder knows what is missing, what is new and which process comes next."""
+    """Another run_folder of the folder knows what is missing, what is new and which process comes next."""
     first = opened(tmp_path)
     kept(first, "eager")
     first.close()
-    ledger = opened(tmp_path)
-    assert ledger.missing(point(), 1) == ["sdpa"]
-    assert ledger.missing(point(), 2) == ["eager", "sdpa"]
-    assert (ledger.is_new(point(), ["eager"]), ledger.is_new(point(), ["sdpa"])) == (False, True)
-    assert ledger.next_process(point()) == 1
-    assert ledger.has_results
+    run_folder = opened(tmp_path)
+    assert run_folder.missing(point(), 1) == ["sdpa"]
+    assert run_folder.missing(point(), 2) == ["eager", "sdpa"]
+    assert (run_folder.is_new(point(), ["eager"]), run_folder.is_new(point(), ["sdpa"])) == (False, True)
+    assert run_folder.next_process(point()) == 1
+    assert run_folder.has_results
 
 
 def test_what_failed_is_not_missing(tmp_path: Path) -> None:
     """An implementation that failed in any process is not tried again."""
-    ledger = opened(tmp_path)
-    kept(ledger, "sdpa", status="error")
-    assert ledger.failed(point()) == {"sdpa"}
-    assert ledger.missing(point(), 3) == ["eager"]
+    run_folder = opened(tmp_path)
+    kept(run_folder, "sdpa", status="error")
+    assert run_folder.failed(point()) == {"sdpa"}
+    assert run_folder.missing(point(), 3) == ["eager"]
 
 
 def test_what_failed_without_a_cause_of_its_own_is_tried_again_in_the_next_session(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_made_is_a_wrong_request(tmp_path: Path) -> None
 
 
 def test_a_folder_that_is_being_filled_is_refused(tmp_path: Path) -> None:
-    """A second ledger of it names the process that fills it, and the first goes on."""
+    """A second run_folder of it names the process that fills it, and the first goes on."""
     first = opened(tmp_path)
     with pytest.raises(WrongRequest, match=f"written by process {os.getpid()} on"):
         opened(tmp_path)
@@ -114,51 +114,51 @@ def test_a_folder_that_is_being_filled_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
     """One that a refusal leaves empty is removed with the folders above it that were made; what was there stays."""
-    ledger = Ledger(SWEEP, tmp_path / "new" / "run")
-    ledger.prepare()
+    run_folder = RunFolder(SWEEP, tmp_path / "new" / "run")
+    run_folder.prepare()
     assert (tmp_path / "new" / "run").is_dir()
-    ledger.close()
+    run_folder.close()
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "there").mkdir()
-    ledger = Ledger(SWEEP, tmp_path / "there")
-    ledger.prepare()
-    ledger.close()
+    run_folder = RunFolder(SWEEP, tmp_path / "there")
+    run_folder.prepare()
+    run_folder.close()
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
 
 
 def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
     """A folder that vanishes, or whose lock somebody removed, ends the run with one line; nothing is made anew."""
-    ledger = opened(tmp_path / "run")
-    kept(ledger, "eager")
+    run_folder = opened(tmp_path / "run")
+    kept(run_folder, "eager")
     (tmp_path / "run").rename(tmp_path / "moved")
     with pytest.raises(CannotWrite, match=r"is gone.* process 1 of .* is lost"):
-        kept(ledger, "sdpa")
+        kept(run_folder, "sdpa")
     with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written: No such file"):
-        ledger.tabulate(point())
-    ledger.close()
+        run_folder.tabulate(point())
+    run_folder.close()
     assert [path.name for path in tmp_path.iterdir()] == ["moved"]
     assert len(journal.read(tmp_path / "moved")) == 1
 
 
 def test_a_full_disk_loses_the_visit_in_flight_alone(tmp_path: Path) -> None:
-    """The line says so; the next ledger measures that visit again, under the same number."""
-    ledger = opened(tmp_path)
-    kept(ledger, "eager", "sdpa")
+    """The line says so; the next run_folder measures that visit again, under the same number."""
+    run_folder = opened(tmp_path)
+    kept(run_folder, "eager", "sdpa")
     size = (tmp_path / journal.JOURNAL).stat().st_size
     with full_after(size + 300), pytest.raises(CannotWrite, match=r"too large; process 1 of .* is lost.* kept"):
-        kept(ledger, "eager", "sdpa")
-    assert ledger.rows(point())["processes"].tolist() == [2, 2]
-    ledger.close()
+        kept(run_folder, "eager", "sdpa")
+    assert run_folder.rows(point())["processes"].tolist() == [2, 2]
+    run_folder.close()
     assert (tmp_path / journal.JOURNAL).stat().st_size == size
     assert opened(tmp_path).next_process(point()) == 1
 
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """The old one stays, and the journal holds everything."""
-    ledger = opened(tmp_path)
-    kept(ledger, "eager")
+    run_folder = opened(tmp_path)
+    kept(run_folder, "eager")
     with full_after(100), pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
-        ledger.tabulate(point())
+        run_folder.tabulate(point())
     assert sorted(path.name for path in tmp_path.iterdir()) == [ENVIRONMENT, journal.JOURNAL, PLAN, LOCK]
 
 
@@ -178,7 +178,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(
 
     monkeypatch.setattr(patched, name, read_only)
     with pytest.raises(WrongRequest, match="can't be written: Read-only file system"):
-        Ledger(SWEEP, tmp_path).prepare()
+        RunFolder(SWEEP, tmp_path).prepare()
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -192,11 +192,11 @@ def test_what_a_kill_left_is_mended_and_said(tmp_path: Path) -> None:
     (tmp_path / f".{RESULTS}.123").touch()
     with (tmp_path / journal.JOURNAL).open("ab") as file:
         file.write(b'{"schema')
-    ledger = opened(tmp_path)
-    assert len(ledger.notices) == 2
-    assert LOCK in ledger.notices[0]
-    assert f"{journal.JOURNAL}: line 2 is no record" in ledger.notices[1]
-    ledger.close()
+    run_folder = opened(tmp_path)
+    assert len(run_folder.notices) == 2
+    assert LOCK in run_folder.notices[0]
+    assert f"{journal.JOURNAL}: line 2 is no record" in run_folder.notices[1]
+    run_folder.close()
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [ENVIRONMENT, journal.SET_ASIDE, journal.JOURNAL, PLAN]
 
@@ -223,8 +223,8 @@ def test_a_lost_environment_is_written_anew_if_all_records_come_from_here(tmp_pa
     first.close()
     identity = load_environment(tmp_path).identity  # type: ignore[union-attr]
     (tmp_path / ENVIRONMENT).unlink()
-    ledger = opened(tmp_path)
-    assert [ENVIRONMENT in notice for notice in ledger.notices] == [True]
+    run_folder = opened(tmp_path)
+    assert [ENVIRONMENT in notice for notice in run_folder.notices] == [True]
     anew = load_environment(tmp_path)
     assert anew is not None
     assert (anew.identity, anew.state) == (identity, {})
@@ -258,12 +258,12 @@ def test_what_failed_before_is_tried_again_once_if_asked_for(tmp_path: Path) -> 
     kept(first, "eager")
     kept(first, "sdpa", status="timeout")
     first.close()
-    ledger = opened(tmp_path)
-    assert ledger.missing(point(), 1) == []
-    assert ledger.missing(point(), 1, retry_failed=True) == ["sdpa"]
-    kept(ledger, "sdpa", status="oom")
-    assert ledger.missing(point(), 1, retry_failed=True) == []
-    ledger.close()
+    run_folder = opened(tmp_path)
+    assert run_folder.missing(point(), 1) == []
+    assert run_folder.missing(point(), 1, retry_failed=True) == ["sdpa"]
+    kept(run_folder, "sdpa", status="oom")
+    assert run_folder.missing(point(), 1, retry_failed=True) == []
+    run_folder.close()
     again = opened(tmp_path)
     kept(again, "eager", "sdpa")
     assert again.missing(point(), 1, retry_failed=True) == []
@@ -273,10 +273,10 @@ def test_what_failed_before_is_tried_again_once_if_asked_for(tmp_path: Path) -> 
 
 def test_what_no_measurement_can_be_ends_as_an_error(tmp_path: Path) -> None:
     """A worker that reports impossible values does not end the run, and the journal can be read."""
-    ledger = opened(tmp_path)
+    run_folder = opened(tmp_path)
     slots = {**FOUND["slots"], "timings_s": [[-1.0]]}  # type: ignore[dict-item]
     (case, _) = SWEEP.cases()
-    ledger.keep(point(), [ledger.record(case, 0, "now", "ok", "", {**FOUND, "slots": slots})])
+    run_folder.keep(point(), [run_folder.record(case, 0, "now", "ok", "", {**FOUND, "slots": slots})])
     (record,) = journal.read(tmp_path)
     assert record.status == "error"
     assert "seconds above 0, got -1.0" in record.detail
@@ -298,17 +298,17 @@ def test_what_no_measurement_can_be_ends_as_an_error(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_is_an_error_row(tmp_path: Path, reported: dict[str, object], words: tuple[str, ...]) -> None:
     """An unknown metric or a wrong value ends its own case in words; what else was measured is kept."""
-    ledger = opened(tmp_path)
+    run_folder = opened(tmp_path)
     eager, sdpa = SWEEP.cases()
-    good = ledger.record(eager, 0, "now", "ok", "", FOUND)
-    bad = ledger.record(sdpa, 0, "now", "ok", "", {**FOUND, "peak_bytes": 7, **reported})
-    ledger.keep(point(), [good, bad])
-    ledger.tabulate(point())
+    good = run_folder.record(eager, 0, "now", "ok", "", FOUND)
+    bad = run_folder.record(sdpa, 0, "now", "ok", "", {**FOUND, "peak_bytes": 7, **reported})
+    run_folder.keep(point(), [good, bad])
+    run_folder.tabulate(point())
     table = load(tmp_path)
     assert table["status"].tolist() == ["ok", "error"]
     assert all(word in table["detail"][1] for word in words)
     assert table["peak_bytes"][1] == 7
-    ledger.close()
+    run_folder.close()
     kept_bad = opened(tmp_path).of(point())[1]
     assert kept_bad.metrics["peak_bytes"] == 7
     assert kept_bad.slots.rounds == (() if "slots" in reported else (0,))
