@@ -51,7 +51,7 @@ page faults twice. `returned` returns it at once, so that the system sees the me
 """
 
 STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
-"""The environment variables that let OpenMP's threads sleep soon after a call, in GNU's and Intel's library: threads that
+"""The environment variables that let OpenMP threads sleep soon after a call, in GNU and Intel libraries: threads that
 wait actively would slow the process that is asked next. 20,000 turns take less than 0.1 ms, so that they still wait
 actively within a call. A user's own settings stay."""
 
