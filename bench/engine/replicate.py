@@ -47,8 +47,9 @@ CORES_SPARE = 0.3
 IDLE_SHARE, IDLE_S = 0.25, 0.002
 """The most work of a process between its samples: a share of its work in samples, and seconds for each sample."""
 
-CLAIMED_SHARE = 0.4
-"""The least share of the time that the engine waits for a sample which the sample accounts for."""
+CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
+"""The least share of the time that the engine waits for a sample, without OVERHEAD_S, which must be timed in at least one
+sample: interruptions make others shorter, but not all."""
 
 Heard = Callable[[str, str], None]
 """`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""
@@ -89,10 +90,8 @@ class Member:
     used_s: float = 0.0
     idle_s: float = 0.0
     """The number of samples, the seconds of their timings, and the processor's seconds in them and between them."""
-    waited_s: float = 0.0
-    claimed_s: float = 0.0
-    """The time that the engine waited for samples, without those with a call for the judge, and the part of it that is
-    timed."""
+    claimed_share: float = 0.0
+    """The largest share of a sample's timings in the time that the engine waited for it."""
     pid: int | None = None
     worker: Worker | None = None
     folder: Path | None = None
@@ -271,9 +270,7 @@ class Replicate:
         member.idle_s += reply["idle_s"]
         member.cpu_s = reply["cpu_s"]
         member.timed_s += claimed_s
-        if not reply["kept"]:
-            member.waited_s += waited_s
-            member.claimed_s += claimed_s
+        member.claimed_share = max(member.claimed_share, claimed_s / max(claimed_s, waited_s - OVERHEAD_S))
         return taken
 
     def _finish(self, member: Member) -> None:
@@ -298,11 +295,9 @@ class Replicate:
             raise Ended(
                 "error", f"worked between its samples: {member.idle_s:.2g} s, and {member.used_s:.2g} s in samples"
             )
-        if member.waited_s and member.claimed_s < CLAIMED_SHARE * member.waited_s:
-            raise Ended(
-                "error",
-                f"its clock disagrees: samples of {member.claimed_s:.3g} s together took {member.waited_s:.3g} s",
-            )
+        if member.claimed_share < CLAIMED_SHARE:
+            share = f"{member.claimed_share:.0%} of the time that the engine waited for them"
+            raise Ended("error", f"its clock disagrees: its samples account for at most {share}")
 
     def _check_rate(self, member: Member, call_s: float) -> None:
         """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""

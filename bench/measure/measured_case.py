@@ -6,6 +6,7 @@ chosen sample, and that of a call after the last round, on values that the imple
 
 import dataclasses
 import gc
+import math
 import os
 import random
 from collections.abc import Iterator
@@ -45,6 +46,10 @@ LAYOUT_BYTES = 1 << 16
 KEPT_BEFORE = 100
 """The sample with a checked call is drawn from the first 100, early ones more often; if the rounds end before it, the
 call is made after them."""
+
+
+REPETITIONS, REPEATED = 10, 2.0
+"""Calls on new values and on repeated ones are timed so often in turns, and may differ by this factor."""
 
 
 @dataclass(frozen=True)
@@ -112,13 +117,10 @@ class MeasuredCase:
         self._cpu_s = cpu_s()
 
     def sample(self) -> dict[str, Any]:
-        """Return one sample with the processor's seconds: those since the last one, in this one, and in all.
-
-        `kept` says that calls were made besides it, one of whose outputs is kept for the judge.
-        """
-        idle_s, is_kept = cpu_s() - self._cpu_s, self._until_kept == 0
+        """Return one sample with the processor's seconds: those since the last one, in this one, and in all."""
+        idle_s = cpu_s() - self._cpu_s
         with self._busy():
-            if is_kept:
+            if self._until_kept == 0:
                 self._keep_timed()
             self._until_kept -= 1
             start_s = process_time()
@@ -126,7 +128,7 @@ class MeasuredCase:
             used_s = process_time() - start_s
         self._state.check()
         self._cpu_s = cpu_s()
-        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s, "kept": is_kept}
+        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s}
 
     def finish(self, call_s: float) -> None:
         """End the rounds: keep the last outputs, and measure a GPU's state and the energy of a call of `call_s`."""
@@ -141,6 +143,7 @@ class MeasuredCase:
             raise Incorrect(f"edited its input in place ({TIMED})")
         if not outputs.has_weights_of(self._subject, work):
             raise Incorrect(f"edited the layer's weights ({TIMED})")
+        self._check_repetition()
         fresh = self._output(AFTERWARDS)
         self._check_form(AFTERWARDS, fresh)
         self._kept.write(self._path(TIMED))
@@ -218,6 +221,20 @@ class MeasuredCase:
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
         gc.collect()
         gc.disable()
+
+    def _check_repetition(self) -> None:
+        """Raise Incorrect if calls on values that were seen before are much faster than calls on new ones.
+
+        In a timing the inputs alternate, so an implementation that keeps its results would work in the first calls only.
+        """
+        if self._pace.calls <= workload.TURNS or self._work.point.device != "cpu":
+            return
+        repeated_s = new_s = math.inf
+        for _ in range(REPETITIONS):
+            repeated_s = min(repeated_s, self._timer(self._call, self._pace.calls))
+            new_s = min(new_s, self._timer(self._call, 1))
+        if new_s > REPEATED * repeated_s:
+            raise Incorrect(f"keeps its results: a call takes {new_s:.2g} s, and {repeated_s:.2g} s on the same values")
 
     def _keep_timed(self) -> None:
         """Make the calls of one timing without the clock, and keep the output of one of them."""
