@@ -48,8 +48,8 @@ IDLE_SHARE, IDLE_S = 0.25, 0.002
 """The most work of a process between its samples: a share of its work in samples, and seconds for each sample."""
 
 CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
-"""The least share of the time that the engine waits for a sample, without OVERHEAD_S, which must be timed in at least one
-sample: interruptions make others shorter, but not all."""
+"""The least share of the time that the engine waits for a sample, without OVERHEAD_S, that must be timed: in at least
+one sample, because interruptions lower it in others."""
 
 Heard = Callable[[str, str], None]
 """`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""

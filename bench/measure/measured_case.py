@@ -225,7 +225,7 @@ class MeasuredCase:
     def _check_repetition(self) -> None:
         """Raise Incorrect if calls on values that were seen before are much faster than calls on new ones.
 
-        In a timing the inputs alternate, so an implementation that keeps its results would work in the first calls only.
+        The inputs of a timing alternate, so an implementation that keeps its results works in the first calls only.
         """
         if self._pace.calls <= workload.TURNS or self._work.point.device != "cpu":
             return
