@@ -118,6 +118,11 @@ class Run:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
         self._run_folder.open(machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state)))
 
+    @property
+    def notices(self) -> list[str]:
+        """The repairs of the folder."""
+        return self._run_folder.notices
+
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from a fresh one."""
         self._pool.renew()

@@ -57,7 +57,8 @@ class Pair:
     @property
     def warnings(self) -> list[str]:
         """The problems of the machine and repairs of the folders."""
-        return list(dict.fromkeys(warning for run in self._runs.values() for warning in run.warnings))
+        first, second = self._runs.values()
+        return [*first.warnings, *second.notices]
 
     @property
     def environments(self) -> tuple[Environment, Environment]:
