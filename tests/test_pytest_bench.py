@@ -21,8 +21,6 @@ import bench.show.terminal.failures
 import bench.show.terminal.progress_line
 import bench.show.terminal.results  # noqa: F401 - the same
 from bench.cli import main
-from bench.engine import pool, preflight
-from bench.engine.preflight import Preflight
 from bench.engine.run import Run
 from bench.plan import own
 from bench.store import journal
@@ -92,10 +90,10 @@ Bench = Callable[..., Done]
 
 
 @pytest.fixture
-def scripted(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
+def scripted(
+    scripted_workers: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Bench:
     """Return `pytest bench` with workers that make their times up, and that has any implementation called `test:…`."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
     monkeypatch.setattr(own, "mistake", lambda _name, _path: "")
     sweep, folder = tmp_path / "steady.toml", tmp_path / "a run"
     sweep.write_text(STEADY)
