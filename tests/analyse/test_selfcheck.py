@@ -19,12 +19,13 @@ LOGS = {
 
 
 def test_each_number_of_threads_is_a_finding_of_its_own() -> None:
-    """Points with as many threads are taken together; one process tells nothing."""
+    """Points with as many threads are taken together; one process tells nothing, and no ratios are no finding."""
     one, two = findings(LOGS)
     assert (one.threads, two.threads) == (1, 2)
     assert [found.num_heads for found in one.ratios] == [1, 3]
     assert two.sd == pytest.approx(20 * one.sd)
     assert one.processes == len(QUIET)
+    assert findings({point(): []}) == []
 
 
 def test_a_finding_says_what_would_be_detected() -> None:
@@ -52,8 +53,3 @@ def test_more_alarms_than_allowed_are_unsound() -> None:
     assert one.is_sound
     alarmed = dataclasses.replace(one.redrawn[CLAIM], tables_with_alarm=TABLES // 50)
     assert not dataclasses.replace(one, redrawn={**one.redrawn, CLAIM: alarmed}).is_sound
-
-
-def test_nothing_measured_is_nothing_found() -> None:
-    """Where the copy failed there are no ratios, and no finding."""
-    assert findings({point(): []}) == []

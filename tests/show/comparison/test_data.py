@@ -12,9 +12,9 @@ from bench.plan.case import CASE_COLUMNS
 from bench.show.comparison.data import as_csv, as_json
 from bench.show.comparison.report import STAMP, Report
 from bench.stats.limits import Limits
-from tests.analyse.tables import baseline, failed, of_layers, row, table
+from tests.analyse.tables import at, baseline, failed, of_layers, row, table
 from tests.examples import case
-from tests.show.comparison.example_comparisons import at, every_verdict
+from tests.show.comparison.example_comparisons import every_verdict
 
 UNLIKE = ("cpu: 'A, B' against 'C \"D\"'", "cores: 2 against 8")
 

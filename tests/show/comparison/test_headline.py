@@ -7,9 +7,9 @@ import pytest
 from bench.analyse.comparison.compare import compare
 from bench.show.comparison.headline import headline
 from bench.show.comparison.report import Report
-from tests.analyse.tables import Row, baseline, cases, failed, row, table
+from tests.analyse.tables import Row, at, baseline, cases, failed, row, table
 from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, at
+from tests.show.comparison.example_comparisons import NOISY
 
 RESOLUTION = "processes on each side"
 

@@ -8,9 +8,9 @@ from bench.analyse.comparison.compare import compare
 from bench.analyse.comparison.verdicts import VERDICTS
 from bench.show.comparison.markdown import MATTER, MOST_CHARACTERS, markdown
 from bench.show.comparison.report import STAMP, Report
-from tests.analyse.tables import baseline, cases, failed, row, table
+from tests.analyse.tables import at, baseline, cases, failed, row, table
 from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
+from tests.show.comparison.example_comparisons import NOISY, every_verdict
 
 FOLD = "<details><summary>"
 

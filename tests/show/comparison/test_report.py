@@ -11,9 +11,9 @@ from bench.show.comparison.report import STAMP, Report
 from bench.show.rows import Row
 from bench.stats.sample_size import MOST_PROCESSES
 from tests.analyse.tables import Row as Values
-from tests.analyse.tables import baseline, failed, row, table
+from tests.analyse.tables import at, baseline, failed, row, table
 from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
+from tests.show.comparison.example_comparisons import NOISY, every_verdict
 
 SDPA = case("sdpa")
 

@@ -12,9 +12,9 @@ from bench.show.comparison.report import STAMP, Report
 from bench.show.comparison.terminal import render
 from bench.show.terminal.console import rendered
 from bench.stats.limits import Limits
-from tests.analyse.tables import failed, row, table
+from tests.analyse.tables import at, failed, row, table
 from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
+from tests.show.comparison.example_comparisons import NOISY, every_verdict
 
 LINES_OF_ANSI = re.compile(r"\x1b\[")
 

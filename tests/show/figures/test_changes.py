@@ -19,9 +19,9 @@ from bench.show.figures import page
 from bench.show.figures.catalogue import draw_comparison as draw
 from bench.show.figures.changes import MARKS, figure
 from bench.stats.limits import Limits
-from tests.analyse.tables import drawn, failed, row, table
+from tests.analyse.tables import at, drawn, failed, row, table
 from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
+from tests.show.comparison.example_comparisons import NOISY, every_verdict
 from tests.show.figures.legible import assert_legible, texts
 
 UNLIKE = ("cpu: 'Intel(R) Xeon(R) Processor @ 2.50GHz' against 'AMD EPYC 7B13 64-Core Processor'", "cores: 2 against 8")
