@@ -32,16 +32,12 @@ def test_the_residual_is_what_the_whole_takes_beyond_its_segments() -> None:
 
 
 def test_a_few_operators_are_named_and_the_rest_are_one() -> None:
-    """Nothing is lost: the segments make the time of all operators."""
+    """Nothing is lost: the segments make the time of all operators; what takes next to nothing is not named."""
     many = tuple(Operator(f"aten::op{number}", 1, 1e-3 * (number + 1), 0) for number in range(10))
     (bar,) = bars([profile(operators=many)])
     assert [each.name for each in bar.segments] == [*(f"op{9 - number}" for number in range(MOST_NAMED)), "4 other"]
     assert bar.sum_s == pytest.approx(55e-3)
     assert bar.segments[-1].colour == CATEGORY_COLOURS[OTHER]
-
-
-def test_what_takes_next_to_nothing_is_not_named() -> None:
-    """However few operators there are."""
     (bar,) = bars([profile(operators=(Operator("aten::mm", 1, 1.0, 0), Operator("aten::view", 1, 1e-6, 0)))])
     assert [each.name for each in bar.segments] == ["mm", "1 other"]
 

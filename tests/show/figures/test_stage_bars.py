@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from bench.show.figures.stage_bars import figure, name
 from bench.show.palette import stage_colour
 from bench.store.profile import Operator, Profile
 from tests.profiles import STEPS, profile, stepwise
-from tests.show.figures.legible import assert_legible, texts
+from tests.show.figures.legible import assert_legible, drawn, texts
 
 EAGER = tuple(
     Operator(name, 1, time_s, 0)
@@ -38,18 +39,12 @@ def sheet(mode: str) -> Figure:
     return figure(of_point(mode))
 
 
-def patches(made: Figure, kind: str) -> dict[str, Rectangle]:
-    """Return the rectangles of a kind by what they show."""
-    found = [patch for patch in made.axes[0].patches if str(patch.get_gid()).startswith(f"{kind} ")]
-    return {str(patch.get_gid()).removeprefix(f"{kind} "): patch for patch in found if isinstance(patch, Rectangle)}
-
-
 def test_segments_are_as_wide_as_their_stages_took() -> None:
     """One after the other from 0 on, in the colours of the stages."""
-    drawn = patches(sheet("inference"), "segment")
+    segments = drawn(sheet("inference"), "segment", Rectangle)
     start_s = 0.0
     for stage, (_, time_s, _) in STEPS.items():
-        segment = drawn[f"stepwise {stage}"]
+        segment = segments[f"stepwise {stage}"]
         assert segment.get_x() == pytest.approx(start_s)
         assert segment.get_width() == pytest.approx(time_s)
         assert to_hex(segment.get_facecolor()) == stage_colour(stage)
@@ -58,22 +53,22 @@ def test_segments_are_as_wide_as_their_stages_took() -> None:
 
 def test_the_backward_pass_follows_on_the_same_axis() -> None:
     """Its first stage begins where the last one of the forward pass ends."""
-    drawn = patches(sheet("train"), "segment")
-    skip = drawn["stepwise skip"]
-    (first, *_) = [segment for name, segment in drawn.items() if name.endswith(", backward")]
+    segments = drawn(sheet("train"), "segment", Rectangle)
+    skip = segments["stepwise skip"]
+    (first, *_) = [segment for name, segment in segments.items() if name.endswith(", backward")]
     assert first.get_x() == pytest.approx(skip.get_x() + skip.get_width())
 
 
 def test_the_whole_is_marked_at_its_latency_and_the_residual_is_written() -> None:
     """Also where the stages take longer than the whole, which leaves no gap to be drawn."""
     made = sheet("inference")
-    marks = {str(line.get_gid()): np.asarray(line.get_xdata()) for line in made.axes[0].lines}
+    marks = drawn(made, "whole", Line2D)
     for each in of_point("inference"):
-        assert list(marks[f"whole {each.case.implementation}"]) == [each.timed_s] * 2
-    assert "stepwise" not in patches(made, "residual")
+        assert list(np.asarray(marks[each.case.implementation].get_xdata())) == [each.timed_s] * 2
+    assert "stepwise" not in drawn(made, "residual", Rectangle)
     said = [text.get_text() for text in texts(made)]
     assert "residual -500 µs (-5.1%)" in said
-    gap = patches(figure([stepwise(residual_s=0.5e-3)]), "residual")["stepwise"]
+    gap = drawn(figure([stepwise(residual_s=0.5e-3)]), "residual", Rectangle)["stepwise"]
     assert gap.get_width() == pytest.approx(0.5e-3)
 
 

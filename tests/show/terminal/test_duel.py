@@ -39,13 +39,9 @@ def test_one_point_needs_no_name() -> None:
 
 
 def test_a_look_says_how_much_is_decided_and_what_is_open() -> None:
-    """A line for each look, with the ratio of what goes on."""
+    """A line for each look, with the ratio of what goes on; without scatter the ratio stands alone."""
     line = look_line(5, 63.0, [FASTER, OPEN, FAILED])
     assert line == " 5 processes, 1m03s | 2 of 3 decided | open: N=7 1.004x [0.980, 1.030]"
-
-
-def test_an_interval_that_is_not_known_is_left_out() -> None:
-    """A ratio without scatter stands alone."""
     unknown = Row(point(), Judgement("open", 5, 1.5), "", (1.0, 1.0))
     assert look_line(5, 1.0, [unknown]).endswith("open: 1.500x")
 
