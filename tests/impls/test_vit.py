@@ -91,9 +91,7 @@ def test_a_given_scale_is_the_scale(qk_scale: float) -> None:
     layer = ViTAttention(6, 8, 2, qk_scale=qk_scale).double()
     x = normal(2, 5, 6, dtype=torch.float64)
 
-    expected = forward(array(x), weights(layer), 2, scale=qk_scale).y
-
-    assert distance(layer(x), expected) < ROUNDING
+    assert distance(layer(x), forward(array(x), weights(layer), 2, scale=qk_scale).y) < ROUNDING
 
 
 def test_a_scale_of_zero_averages_the_values() -> None:
@@ -124,18 +122,13 @@ def test_the_skip_adds_the_values(heads: int) -> None:
     assert distance(layer(x), v) < ROUNDING
 
 
-@pytest.mark.parametrize(
-    ("qkv_bias", "expected"),
-    [
-        (False, {"qkv.weight": (192, 49), "proj.weight": (64, 64), "proj.bias": (64,)}),
-        (True, {"qkv.weight": (192, 49), "qkv.bias": (192,), "proj.weight": (64, 64), "proj.bias": (64,)}),
-    ],
-)
-def test_state_dict(qkv_bias: bool, expected: dict[str, tuple[int, ...]]) -> None:
+@pytest.mark.parametrize("qkv_bias", [False, True])
+def test_state_dict(qkv_bias: bool) -> None:
     """The parameters have the origin's names and shapes, and there are no others."""
-    layer = ViTAttention(49, 64, 4, qkv_bias)
+    shapes = {name: tuple(value.shape) for name, value in ViTAttention(49, 64, 4, qkv_bias).state_dict().items()}
 
-    assert {name: tuple(value.shape) for name, value in layer.state_dict().items()} == expected
+    bias = {"qkv.bias": (192,)} if qkv_bias else {}
+    assert shapes == {"qkv.weight": (192, 49), **bias, "proj.weight": (64, 64), "proj.bias": (64,)}
 
 
 @pytest.mark.parametrize("qkv_bias", [False, True])
@@ -149,23 +142,6 @@ def test_a_state_dict_of_the_origin_loads_as_it_is(heads: int, qk_scale: float |
     x = normal(13, 100, 49)
 
     torch.testing.assert_close(layer(x), origin(x), rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("dim", "chan", "qkv_bias", "count"),
-    [
-        (49, 64, False, 13_568),  # 3·49·64 + 64² + 64
-        (49, 64, True, 13_760),  # and 3·64
-        (147, 64, False, 32_384),  # T2T, first stage
-        (576, 64, False, 114_752),  # T2T, second stage
-        (384, 384, False, 590_208),  # DeiT-S
-    ],
-)
-def test_number_of_weights(dim: int, chan: int, qkv_bias: bool, count: int) -> None:
-    """There are 3·dim·chan + chan² + chan weights, and 3·chan more with a QKV bias."""
-    layer = ViTAttention(dim, chan, num_heads=2, qkv_bias=qkv_bias)
-
-    assert sum(parameter.numel() for parameter in layer.parameters()) == count
 
 
 @pytest.mark.parametrize(("chan", "heads"), [(100, 3), (64, 5), (4, 8), (64, 0), (64, -1)])
