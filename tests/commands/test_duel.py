@@ -12,24 +12,15 @@ from bench.commands.duel import TARGET
 from bench.store.table import load
 from tests.engine.interpreters import two
 
-TINY = """
-implementations = ["eager"]
-processes = 2
-budget_s = 0.2
-[defaults]
-batch = 2
-[[grid]]
-num_tokens = [5, 7]
-channels = 12
-num_heads = 2
-"""
-
 
 @pytest.fixture
 def tiny(scripted_workers: None, tmp_path: Path) -> list[str]:
     """Return the options of a tiny duel whose workers make their times up."""
     path = tmp_path / "tiny.toml"
-    path.write_text(TINY)
+    path.write_text(
+        'implementations = ["eager"]\nprocesses = 2\nbudget_s = 0.2\n'
+        "[[grid]]\nbatch = 2\nnum_tokens = [5, 7]\nchannels = 12\nnum_heads = 2\n"
+    )
     return ["--sweep", str(path), "--run", str(tmp_path / "run"), "--looks", "2,4"]
 
 
@@ -95,5 +86,6 @@ def test_help_names_the_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -
     """Points are chosen as for a sweep."""
     with pytest.raises(SystemExit):
         main(["duel", "--help"])
-    said = capsys.readouterr().out
-    assert all(name in said for name in ("--sweep", "--num-tokens", "--dtype", "--threads", "--budget-s", "--python"))
+    output = capsys.readouterr().out
+    for option in ("--sweep", "--num-tokens", "--dtype", "--threads", "--budget-s", "--python"):
+        assert option in output

@@ -40,15 +40,11 @@ def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lists_replace_columns() -> None:
-    """Comma lists take the place of the sweep's values, and the product follows."""
+    """Comma lists take the place of the sweep's values, truths and numbers too, and the product follows."""
     sweep = options.sweep(asked(num_tokens="8, 16", num_heads="2", dtype="bfloat16", threads="1,2", allocator="system"))
     assert [(point.num_tokens, point.num_heads) for point in sweep.points] == [(8, 2), (16, 2)] * 2
     assert [point.threads for point in sweep.points] == [1, 1, 2, 2]
     assert {(point.dtype, point.allocator) for point in sweep.points} == {("bfloat16", "system")}
-
-
-def test_truths_and_numbers_are_values_too() -> None:
-    """A bias and a scale of the user's own are columns like others."""
     points = options.sweep(asked(qkv_bias="true,false", qk_scale="0.5", num_heads="1")).points
     assert [(point.qkv_bias, point.qk_scale) for point in points] == [(True, 0.5), (False, 0.5)]
 

@@ -13,31 +13,6 @@ ROUNDING = 1e-12
 """What float64 arithmetic may differ by from itself in another order."""
 
 
-class OriginAttention(nn.Module):
-    """The origin's `Attention`, by its formulas and parameter names."""
-
-    def __init__(
-        self, dim: int, chan: int, num_heads: int = 1, qkv_bias: bool = False, qk_scale: float | None = None
-    ) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.chan = chan
-        self.head_dim = chan // num_heads
-        self.scale = qk_scale or self.head_dim**-0.5
-        self.qkv = nn.Linear(dim, chan * 3, bias=qkv_bias)
-        self.proj = nn.Linear(chan, chan)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the origin's output."""
-        batch, tokens, _ = x.shape
-        qkv = self.qkv(x).reshape(batch, tokens, 3, self.num_heads, self.head_dim).permute(2, 0, 3, 1, 4)
-        q, k, v = qkv[0], qkv[1], qkv[2]
-        attention = ((q * self.scale) @ k.transpose(-2, -1)).softmax(dim=-1)
-        o = (attention @ v).transpose(1, 2).reshape(batch, tokens, self.chan)
-        skip = v.transpose(1, 2).reshape(batch, tokens, self.chan)
-        return torch.add(skip, self.proj(o))
-
-
 @pytest.mark.parametrize(
     ("heads", "each_of_qkv", "attention"),
     [
@@ -97,8 +72,6 @@ def test_a_given_scale_is_the_scale(qk_scale: float) -> None:
 def test_a_scale_of_zero_averages_the_values() -> None:
     """With qk_scale=0.0 every token attends to all tokens alike, where the origin falls back to its default."""
     layer = ViTAttention(6, 8, 2, qk_scale=0.0).double()
-    origin = OriginAttention(6, 8, 2, qk_scale=0.0).double()
-    origin.load_state_dict(layer.state_dict())
     x = normal(2, 5, 6, dtype=torch.float64)
     w = weights(layer)
 
@@ -106,7 +79,6 @@ def test_a_scale_of_zero_averages_the_values() -> None:
     uniform = v + v.mean(axis=1, keepdims=True) @ w["proj.weight"].T + w["proj.bias"]
 
     assert distance(layer(x), uniform) < ROUNDING
-    assert distance(origin(x), uniform) > 1e-3
 
 
 @pytest.mark.parametrize("heads", [1, 4])
@@ -129,19 +101,6 @@ def test_state_dict(qkv_bias: bool) -> None:
 
     bias = {"qkv.bias": (192,)} if qkv_bias else {}
     assert shapes == {"qkv.weight": (192, 49), **bias, "proj.weight": (64, 64), "proj.bias": (64,)}
-
-
-@pytest.mark.parametrize("qkv_bias", [False, True])
-@pytest.mark.parametrize("qk_scale", [None, 0.3])
-@pytest.mark.parametrize("heads", [1, 4])
-def test_a_state_dict_of_the_origin_loads_as_it_is(heads: int, qk_scale: float | None, qkv_bias: bool) -> None:
-    """With the origin's weights the layer returns the origin's output."""
-    origin = OriginAttention(49, 64, heads, qkv_bias, qk_scale)
-    layer = ViTAttention(49, 64, heads, qkv_bias, qk_scale)
-    layer.load_state_dict(origin.state_dict())
-    x = normal(13, 100, 49)
-
-    torch.testing.assert_close(layer(x), origin(x), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(("chan", "heads"), [(100, 3), (64, 5), (4, 8), (64, 0), (64, -1)])

@@ -20,30 +20,12 @@ Shape = tuple[int, int, int, int, int]
 """batch, num_tokens, token_len, channels, num_heads"""
 
 QUICK: list[Shape] = [
-    (8, 50, 384, 384, 6),
-    (8, 197, 384, 384, 6),
-    (8, 577, 384, 384, 6),
-    (8, 1024, 384, 384, 6),
-    (8, 197, 384, 384, 1),
-    (8, 197, 384, 384, 3),
-    (8, 197, 384, 384, 12),
-    (8, 197, 96, 96, 6),
-    (8, 197, 192, 192, 6),
-    (8, 197, 768, 768, 6),
-    (13, 100, 49, 64, 1),
-    (13, 100, 49, 64, 4),
+    *((8, tokens, 384, 384, 6) for tokens in (50, 197, 577, 1024)),
+    *((8, 197, 384, 384, heads) for heads in (1, 3, 12)),
+    *((8, 197, width, width, 6) for width in (96, 192, 768)),
+    *((13, 100, 49, 64, heads) for heads in (1, 4)),
 ]
-"""Issue 2: around N=197, 384 channels, 6 heads; four token counts, four head counts, four widths, the article's two."""
-
-IN_USE: list[tuple[int, int, int]] = [
-    (197, 192, 3),  # DeiT-Ti/16
-    (197, 384, 6),  # DeiT-S/16
-    (197, 768, 12),  # ViT-B/16, 224 px
-    (577, 768, 12),  # ViT-B/16, 384 px
-    (577, 1024, 16),  # ViT-L/16
-    (257, 1280, 16),  # ViT-H/14
-]
-"""num_tokens, channels, num_heads of the models."""
+"""Around N=197, 384 channels, 6 heads: four token counts, four head counts, four widths; and the article's two."""
 
 
 def load(folder: Path, text: str | bytes, **options: Any) -> Sweep:
@@ -67,7 +49,7 @@ def shapes(sweep: Sweep) -> list[Shape]:
 
 
 def test_a_small_file(tmp_path: Path) -> None:
-    """A file with implementations and one grid is a sweep of its name, the rest by default."""
+    """A file with implementations and one grid is a sweep of its name, the rest by default; its ending is free."""
     assert load(tmp_path, EAGER + GRID) == Sweep(
         name="mine",
         points=(point(num_tokens=10, token_len=12, channels=12, num_heads=1),),
@@ -75,6 +57,7 @@ def test_a_small_file(tmp_path: Path) -> None:
         baseline="eager",
         effort=Effort(),
     )
+    assert load_sweep(str((tmp_path / "mine.toml").rename(tmp_path / "mine.sweep"))).name == "mine"
 
 
 def test_a_full_file(tmp_path: Path) -> None:
@@ -173,16 +156,18 @@ def test_overrides_replace_every_grids_values(tmp_path: Path) -> None:
     assert [(p.num_tokens, p.batch) for p in sweep.points] == [(40, 1), (40, 2)]
 
 
-def test_given_implementations_replace_the_files(tmp_path: Path) -> None:
-    """Implementations from the command line replace the file's; the baseline stays."""
-    sweep = load(tmp_path, EAGER + GRID, implementations=["sdpa", "users.kernel:adapt"])
-
-    assert sweep.implementations == ("eager", "sdpa", "users.kernel:adapt")
-
-
-def test_given_implementations_stand_in_for_missing_ones(tmp_path: Path) -> None:
-    """A file without implementations is a sweep once they are given."""
-    assert load(tmp_path, GRID, implementations=["online"]).implementations == ("eager", "online")
+@pytest.mark.parametrize(
+    ("head", "given", "expected"),
+    [
+        (EAGER, ["sdpa", "users.kernel:adapt"], ("eager", "sdpa", "users.kernel:adapt")),
+        ("", ["online"], ("eager", "online")),
+    ],
+)
+def test_given_implementations_replace_the_files(
+    tmp_path: Path, head: str, given: list[str], expected: tuple[str, ...]
+) -> None:
+    """Implementations from the command line stand in for the file's; the baseline stays."""
+    assert load(tmp_path, head + GRID, implementations=given).implementations == expected
 
 
 def test_given_effort_replaces_the_files(tmp_path: Path) -> None:
@@ -298,14 +283,6 @@ def test_an_unknown_name_is_refused(name: str) -> None:
     assert refusal_of(load_sweep, "missing.toml") == "sweep file missing.toml does not exist"
 
 
-def test_a_file_of_another_ending_is_read(tmp_path: Path) -> None:
-    """Any file can be a sweep, whatever its ending."""
-    file = tmp_path / "mine.sweep"
-    file.write_text(EAGER + GRID, encoding="utf-8")
-
-    assert load_sweep(str(file)).name == "mine"
-
-
 def test_all_mistakes_are_told_in_one_message(tmp_path: Path) -> None:
     """Wrong names, a wrong value and a wrong effort of a file are a line each, every line with the file."""
     text = 'processes = 0\nimplementations = ["sdap", "onlin"]\n' + GRID + 'dtype = "fp32"\n'
@@ -391,16 +368,11 @@ def test_quick_and_article_hold_the_points_that_they_promise() -> None:
     assert shapes(load_sweep("article")) == QUICK[-2:]
 
 
-def test_full_goes_further_than_quick() -> None:
-    """Full holds every point of quick, and training too."""
+def test_full_and_vit_go_further_than_quick() -> None:
+    """Full holds every point of quick, and training too; vit the attention of DeiT and ViT, with their QKV bias."""
     full, quick = load_sweep("full"), load_sweep("quick")
-
     assert set(quick.points) < set(full.points)
     assert {p.mode for p in full.points} == {"inference", "forward", "train"}
     assert full.effort.processes >= 10
-
-
-@pytest.mark.parametrize("shape", IN_USE)
-def test_vit_holds_the_models_in_use(shape: tuple[int, int, int]) -> None:
-    """Vit holds the attention layers of DeiT and ViT, with their QKV bias."""
-    assert shape in [(p.num_tokens, p.channels, p.num_heads) for p in load_sweep("vit").points if p.qkv_bias]
+    in_use = {(197, 192, 3), (197, 384, 6), (197, 768, 12), (577, 768, 12), (577, 1024, 16), (257, 1280, 16)}
+    assert in_use <= {(p.num_tokens, p.channels, p.num_heads) for p in load_sweep("vit").points if p.qkv_bias}

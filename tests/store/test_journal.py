@@ -59,9 +59,10 @@ def test_visits_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_journal_has_no_records(tmp_path: Path) -> None:
-    """A folder that nothing was measured into holds no records and needs no repair."""
+    """A folder that nothing was measured into holds no records and needs no repair; one that vanished is said."""
     assert journal.read(tmp_path) == []
     assert journal.repair(tmp_path) == []
+    assert "No such file" in refusal(journal.append, tmp_path / "gone", visit("eager"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -190,13 +191,6 @@ def test_whatever_fails_in_a_write_is_taken_back(tmp_path: Path, fails: str, mon
     with pytest.raises(KeyboardInterrupt):
         journal.append(tmp_path, visit("sdpa", process=1))
     assert (tmp_path / JOURNAL).read_bytes() == before
-
-
-def test_a_folder_that_vanished_is_said(tmp_path: Path) -> None:
-    """Nothing is made in its place."""
-    with pytest.raises(CannotWrite, match="No such file"):
-        journal.append(tmp_path / "gone", visit("eager"))
-    assert not (tmp_path / "gone").exists()
 
 
 def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
