@@ -33,22 +33,17 @@ def expanded(layer: str, **values: Any) -> Any:
 
 
 def test_every_layer_is_found() -> None:
-    """Each file of the folder that declares a layer is one, and its module makes the layer."""
+    """Each file of the folder that declares a layer is one, and its module makes the layer; both share constants."""
     assert set(LAYERS) == set(OF_LAYER)
-    assert all(
-        isinstance(layers.construct(layer.module, vars(of_layer(name))), nn.Module) for name, layer in LAYERS.items()
-    )
+    built = [layers.construct(layer.module, vars(of_layer(name))) for name, layer in LAYERS.items()]
+    assert all(isinstance(layer, nn.Module) for layer in built)
+    assert KEY_SHARE == conv.KEY_SHARE
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_rest_follows(layer: str) -> None:
     """A grid says what is its own to choose, and all other columns follow from the layer."""
     assert expanded(layer) == of_layer(layer)
-
-
-def test_the_key_share_is_the_layers() -> None:
-    """The plan knows how much narrower keys of conv are."""
-    assert KEY_SHARE == conv.KEY_SHARE
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,8 @@ def test_the_kernels_of_a_compiled_function_are_spans_by_name() -> None:
         compiled(x)
         with profile() as profiler, record_function("call"):
             compiled(x)
-    kernels = [span.name for span in spans(recorded(profiler, "call")) if span.kind == KERNEL]
-    assert len(kernels) == 1
-    assert "fused_add_exp_sin" in kernels[0]
-
-
-@pytest.mark.parametrize("name", ["graph_0_cpp_fused_add_0", "cpp_fused_clone_1", "triton_poi_fused_add_0"])
-def test_inductors_kernels_are_known_by_their_names(name: str) -> None:
-    """As it names them on a CPU and on a GPU; an operator of torch is none."""
-    assert INDUCTOR_KERNEL.match(name)
+    (kernel,) = [span.name for span in spans(recorded(profiler, "call")) if span.kind == KERNEL]
+    assert "fused_add_exp_sin" in kernel
+    for name in ("graph_0_cpp_fused_add_0", "cpp_fused_clone_1", "triton_poi_fused_add_0"):
+        assert INDUCTOR_KERNEL.match(name)
     assert not INDUCTOR_KERNEL.match("aten::add")

@@ -51,22 +51,17 @@ def test_another_identity_has_another_env_id(change: dict[str, Any], told: str) 
     assert differences(environment(), changed) == [told]
 
 
-def test_differences_are_told_one_by_one() -> None:
-    """Each fact that differs is a line of its own, in alphabetical order."""
-    changed = environment(torch="2.14.0", cores=4, cpu="Another CPU")
-
-    assert [line.partition(":")[0] for line in differences(environment(), changed)] == ["cores", "cpu", "torch"]
-
-
 @pytest.mark.parametrize("fact", ["cudnn", "new_in_the_next_version"])
 @pytest.mark.parametrize("value", ["9.1", None])
 def test_a_fact_that_only_one_knows_is_a_difference(fact: str, value: str | None) -> None:
-    """A fact that one identity lacks is told as a difference in both directions, even if the other says None."""
+    """A fact that one identity lacks is told in both directions, even if the other says None; each has its line."""
     richer = environment(**{fact: value})
 
     assert richer.env_id != environment().env_id
     assert [line.partition(":")[0] for line in differences(environment(), richer)] == [fact]
-    assert [line.partition(":")[0] for line in differences(richer, environment())] == [fact]
+    changed = environment(torch="2.14.0", cores=4, **{fact: value})
+    facts = [line.partition(":")[0] for line in differences(changed, environment())]
+    assert facts == sorted([fact, "cores", "torch"])
 
 
 @settings(deadline=None)

@@ -51,19 +51,14 @@ def test_what_is_no_picture_is_refused(tmp_path: Path, name: str, reason: str) -
 
 
 def test_every_judged_row_has_its_mark_at_its_change() -> None:
-    """Slowest at the top; what was not judged is counted below."""
+    """Slowest at the top, whatever the verdict; what was not judged is counted below."""
     made = picture(Report(every_verdict()))
-    found = {name: np.asarray(line.get_data()).T.tolist() for name, line in marks(made).items()}
-    assert found["slower"] == [pytest.approx([0.8, 0])]
-    assert sorted(found[name][0][1] for name in MARKS) == [0, 1, 2, 3]
-    assert found["faster"] == [pytest.approx([1.2, 3])]
+    places = {name: np.asarray(line.get_data()).T.tolist() for name, line in marks(made).items()}
+    assert places["slower"] == [pytest.approx([0.8, 0])]
+    assert sorted(places[name][0][1] for name in MARKS) == [0, 1, 2, 3]
+    assert places["faster"] == [pytest.approx([1.2, 3])]
     assert "not drawn: 1 newly failing, 1 missing, 1 failing, 1 new, 1 fixed, 1 baseline" in said(made)
-
-
-def test_rows_are_sorted_by_their_change() -> None:
-    """Whatever their verdict: what lost most is at the top."""
-    made = picture(many(40))
-    changes = sorted((y, x) for line in marks(made).values() for x, y in np.asarray(line.get_data()).T)
+    changes = sorted((y, x) for line in marks(picture(many(40))).values() for x, y in np.asarray(line.get_data()).T)
     assert [y for y, _ in changes] == list(range(40))
     assert all(above <= below for (_, above), (_, below) in itertools.pairwise(changes))
 
