@@ -36,7 +36,7 @@ def folder(path: Path, times: Mapping[str, float] = TIMES, failing: str = "", co
     """Write a run in which each implementation takes its time at two points, give or take a tenth of a percent."""
     where = Environment({**IDENTITY, "cores": cores}, {**STATE, **state}, {})
     origin = dataclasses.replace(ORIGIN, env_id=where.env_id)
-    crash = {"status": "crashed", "origin": origin, "slots": timed(), "detail": "signal 11\n[core dumped]"}
+    crash: dict[str, Any] = {"status": "crashed", "origin": origin, "slots": timed(), "detail": "signal 11\n[core]"}
     records = [
         record(case=case, process=n, **crash) if name == failing else measured(case, n, value, origin=origin)
         for n, tokens in itertools.product(range(PROCESSES), (5, 7))
@@ -46,16 +46,25 @@ def folder(path: Path, times: Mapping[str, float] = TIMES, failing: str = "", co
     return saved(path, records, where)
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a run, and one in which sdpa takes a tenth longer; both are for copying."""
+    path = tmp_path_factory.mktemp("runs")
+    folder(path / "base")
+    folder(path / "slower", {**TIMES, "sdpa": 0.55})
+    return path
+
+
 @pytest.fixture
-def base(tmp_path: Path) -> Path:
+def base(runs: Path, tmp_path: Path) -> Path:
     """Return a run."""
-    return folder(tmp_path / "base")
+    return shutil.copytree(runs / "base", tmp_path / "base")
 
 
 @pytest.fixture
-def slower(tmp_path: Path) -> Path:
+def slower(runs: Path, tmp_path: Path) -> Path:
     """Return a run in which sdpa takes a tenth longer."""
-    return folder(tmp_path / "slower", {**TIMES, "sdpa": 0.55})
+    return shutil.copytree(runs / "slower", tmp_path / "slower")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.text import Text
@@ -44,7 +45,7 @@ def records(at: int) -> list[Record]:
         for process in range(2)
         for name, value in {"eager": 2e-3, "sdpa": 1e-3 + process * 1e-6}.items()
     ]
-    refused = {"status": "unsupported", "slots": timed(), "detail": "needs more heads"}
+    refused: dict[str, Any] = {"status": "unsupported", "slots": timed(), "detail": "needs more heads"}
     return [*measured, record(case=Case(POINTS[at], "mha"), **refused)]
 
 

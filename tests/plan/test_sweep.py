@@ -67,7 +67,7 @@ def test_a_full_file(tmp_path: Path) -> None:
         "allocator": "system", "timing": "device-hot",
     }  # fmt: skip
     shape = {"num_tokens": 10, "token_len": 7, "channels": 12, "num_heads": 4}
-    effort = {"processes": 5, "target": 0.01, "budget_s": 30, "timeout_s": 60.5, "check_memory": True}
+    effort: dict[str, Any] = {"processes": 5, "target": 0.01, "budget_s": 30, "timeout_s": 60.5, "check_memory": True}
     head = {"implementations": ["sdpa", "users.kernel:adapt"], "baseline": "manual", **effort}
     text = f"{toml(head)}\n[defaults]\n{toml(columns)}\n[[grid]]\n{toml(shape)}"
 

@@ -50,9 +50,8 @@ def test_a_kind_is_drawn_and_the_same_again_whatever_the_users_style(
     kind: str, begin: set[str], tmp_path: Path
 ) -> None:
     """A PNG and an SVG of each picture lie in a folder that is made; the SVG is the same byte for byte."""
-    settings = {"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "svg.fonttype": "none"}
     given = material(6, 12) if kind == "winners" else material(6)
-    with mpl.rc_context({**settings, "hatch.linewidth": 5}):
+    with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "hatch.linewidth": 5}):
         files = catalogue.draw(tmp_path / "run" / "plots", [kind], **given)
     again = catalogue.draw(tmp_path / "again", [kind], **given)
     assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
