@@ -2,8 +2,8 @@
 
 import math
 
-from bench.show import units
 from bench.stats.estimates import Interval
+from bench.store import units
 
 COARSE = 3
 """A half-width whose first digit is below this has two digits, because 1 or 2 alone is coarse."""

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from bench.show import units
 from bench.show.comparison.report import Report, counts, point_words, shares_few, signed_percent, varying_columns
 from bench.show.point_text import counted
 from bench.show.rows import Row
 from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED
 from bench.stats.power import detectable_in
+from bench.store import units
 
 CLAIM = 10
 """The number of processes that is advised for small changes; if both runs have it, twice their number."""

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from bench.analyse.comparison.confounders import CommonShift
-from bench.show import units
 from bench.show.point_text import counted
+from bench.store import units
 from bench.store.comparable import StateDifference
 from bench.store.selfcheck import Detectable
 

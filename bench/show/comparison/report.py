@@ -6,11 +6,11 @@ import pandas as pd
 
 from bench.analyse.comparison.verdicts import VERDICTS
 from bench.plan.case import POINT_COLUMNS, Case, Point
-from bench.show import units
 from bench.show.point_text import differences, parts, varying
 from bench.show.rows import Row, plain, reason
 from bench.stats.limits import INCONCLUSIVE, Limits
 from bench.stats.sample_size import MOST_PROCESSES
+from bench.store import units
 
 STAMP = "NOT COMPARABLE"
 """In every line of a forced comparison, so that no line can be quoted without it."""

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from bench.show import units
 from bench.show.comparison.report import STAMP, Report, change, counts, point_words, shared, varying_columns
 from bench.show.figures import log_axis
 from bench.show.figures.line_axes import ROW_HEIGHT
@@ -19,6 +18,7 @@ from bench.show.figures.text_metrics import SMALL_SIZE, TITLE_SIZE, text_width, 
 from bench.show.palette import ink
 from bench.show.rows import Row
 from bench.stats.limits import INCONCLUSIVE
+from bench.store import units
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.show import units
 from bench.show.figures import log_axis
 from bench.show.figures.line_captions import facts, notes, reference, title, x_label, y_label
 from bench.show.figures.line_data import Picture
 from bench.show.figures.page import EDGE, NOTE_LINE, head_height, tick_labels, write
 from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
+from bench.store import units
 from bench.store.metrics import Unit
 
 LEFT, FOOT = 1.0, 0.56

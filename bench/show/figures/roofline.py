@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from bench.analyse.scaling.series import Row, by, point_of
 from bench.plan.case import COLUMNS, Point
-from bench.show import units
 from bench.show.figures import log_axis, page
 from bench.show.figures.line_axes import AXES_HEIGHT, AXES_WIDTH, FOOT, LABEL_GAP
 from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, styled
@@ -20,6 +19,7 @@ from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
 from bench.show.palette import ink, style
 from bench.show.point_text import parts
 from bench.show.rows import is_measured, plain
+from bench.store import units
 from bench.store.roofline import Roof, roof_of, work_of
 
 FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.option == "execution"))

@@ -12,7 +12,7 @@ from scipy.interpolate import make_interp_spline
 
 from bench.analyse.scaling.crossover import Crossover
 from bench.analyse.scaling.growth import Exponent, Growth, Scaling
-from bench.show import intervals, units
+from bench.show import intervals
 from bench.show.figures import log_axis
 from bench.show.figures.end_labels import draw_labels, height
 from bench.show.figures.line_axes import AXES_WIDTH, LABEL_START, Panels
@@ -21,6 +21,7 @@ from bench.show.figures.line_styles import LINE_WIDTH, LineStyle, line_styles
 from bench.show.figures.placement import Span, sideways_steps
 from bench.show.palette import ink, style
 from bench.stats.replicates import Array
+from bench.store import units
 from impls.catalogue import Style
 
 Curve = Callable[[Array], Array]

@@ -13,13 +13,13 @@ from matplotlib.patheffects import withStroke
 
 from bench.analyse.scaling.series import TOKENS, moving
 from bench.analyse.scaling.stage_growth import StageGrowth, stage_growths
-from bench.show import units
 from bench.show.figures import log_axis, page
 from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_height, styled, write
 from bench.show.figures.placement import spread
 from bench.show.figures.profile_captions import facts, origins
 from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
 from bench.show.palette import QUADRATIC, ink, stage_colour
+from bench.store import units
 from bench.store.profile import BACKWARD, Profile
 
 TITLE = "Share of each stage against tokens"

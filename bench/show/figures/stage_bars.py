@@ -9,12 +9,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from bench.plan.case import Point
-from bench.show import units
 from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_height, styled, write
 from bench.show.figures.profile_captions import facts, origins
 from bench.show.figures.stage_bar_data import Bar, Segment, bars
 from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
 from bench.show.palette import RESIDUAL_COLOUR, on
+from bench.store import units
 from bench.store.profile import Profile
 
 TITLE = "Where the time of a call goes"

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.profile import HEAVY, overhead, residual_s, shares, stage_shares, stage_sum_s, time_s, unnamed_s
-from bench.show import units
 from bench.show.operator_categories import CATEGORY_COLOURS
 from bench.show.palette import QUADRATIC, stage_colour, style
 from bench.show.report.memory_chart import Band, MemoryChart, memory_chart
 from bench.show.report.timeline import Timeline, categories, timeline
+from bench.store import units
 from bench.store.profile import Block, Operator, Profile, Stage
 
 MOST_OPERATORS, MOST_BLOCKS = 30, 12

@@ -13,13 +13,12 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.show import units
 from bench.show.operator_categories import CATEGORY_COLOURS
 from bench.show.palette import OTHER_STAGE_COLOURS, STAGE_COLOURS, mix, on
 from bench.show.point_text import differences, parts, varying
 from bench.show.report.case import CaseView, case_view, peak_words
 from bench.show.short_names import short, shortened
-from bench.store import atomic
+from bench.store import atomic, units
 from bench.store.profile import Profile
 
 PAGE = "profile.html"

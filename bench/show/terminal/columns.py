@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
-from bench.show import units
 from bench.show.rows import Row
 from bench.show.terminal.flags import flags
 from bench.show.terminal.kernels import algorithm
+from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric
 

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from bench.analyse.duel import Row
 from bench.plan.case import POINT_COLUMNS, Point
-from bench.show import units
 from bench.show.point_text import differences, parts, varying
 from bench.show.terminal.styles import BAD, GOOD, QUIET, WARNING
 from bench.stats.limits import Limits
 from bench.stats.sequential import OPEN, USUAL
+from bench.store import units
 
 WORDS = {"faster": "B faster", "slower": "B slower"}
 STYLES = {"faster": GOOD, "slower": BAD, "inconclusive": WARNING, OPEN: QUIET}

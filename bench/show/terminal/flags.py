@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from bench.analyse.derived import launch_bound
 from bench.plan.sweep import Effort
-from bench.show import units
 from bench.show.rows import Row
+from bench.store import units
 
 TARGET = Effort().target
 

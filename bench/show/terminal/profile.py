@@ -20,10 +20,10 @@ from bench.analyse.profile import (
     unnamed_s,
 )
 from bench.plan.case import Case
-from bench.show import units
 from bench.show.point_text import counted, parts
 from bench.show.rows import Row, by_point
 from bench.show.terminal.styles import QUIET, WARNING
+from bench.store import units
 from bench.store.profile import BACKWARD, Operator, Profile
 
 TOP = 10

@@ -21,9 +21,9 @@ from bench.analyse.profile_difference import (
     together,
 )
 from bench.plan.case import POINT_COLUMNS
-from bench.show import units
 from bench.show.point_text import counted, differences, parts, varying
 from bench.show.terminal.styles import BAD, GOOD, QUIET
+from bench.store import units
 from bench.store.profile import KERNEL, OPERATOR, Profile
 
 STYLES = {APPEARED: BAD, GREW: BAD, VANISHED: GOOD, SHRANK: GOOD}

@@ -6,12 +6,12 @@ import pandas as pd
 from rich.text import Text
 
 from bench.analyse.fastest import fastest_first
-from bench.show import units
 from bench.show.fastest_text import outcome_of, short
 from bench.show.point_text import differences, parts
 from bench.show.rows import Row, by_point, measured, unmeasured
 from bench.show.terminal.console import on_one_line
 from bench.show.terminal.styles import QUIET, style_of_outcome, style_of_status
+from bench.store import units
 
 
 def point_line(

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from bench.plan.errors import WrongRequest
 from bench.plan.published import PARTS, Published
-from bench.show import units
 from bench.show.point_text import parts
 from bench.show.rows import by_point
 from bench.show.terminal.styles import QUIET
+from bench.store import units
 
 LEGEND = (
     "theirs / ours: above 1 we are faster; two machines and often two pieces of work, so an order of magnitude and no "

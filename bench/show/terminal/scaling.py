@@ -17,10 +17,11 @@ from bench.analyse.scaling.fit import COEFFICIENTS
 from bench.analyse.scaling.growth import Exponent, Growth, Scaling, has_series, scalings
 from bench.analyse.scaling.series import TOKENS, moving, places, point_of
 from bench.plan.errors import WrongRequest
-from bench.show import intervals, units
+from bench.show import intervals
 from bench.show.point_text import counted, parts
 from bench.show.rows import Row, is_measured, plain
 from bench.show.terminal.styles import QUIET
+from bench.store import units
 
 ROUNDING = 1e-9
 """The deviation that rounding leaves of a curve through as many places as it has coefficients."""

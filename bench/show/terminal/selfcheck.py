@@ -8,11 +8,11 @@ from rich.text import Text
 
 from bench.analyse.selfcheck import CLAIM, Finding
 from bench.plan.case import POINT_COLUMNS
-from bench.show import units
 from bench.show.point_text import differences, parts, varying
 from bench.show.terminal.styles import BAD, WARNING
 from bench.stats.limits import EQUIVALENCE, LEVEL
 from bench.stats.power import POWER, TABLE_ROWS
+from bench.store import units
 
 COARSE = 0.05
 """A machine that can't show a change of 5 % at the processes of a claim is unfit for most claims."""

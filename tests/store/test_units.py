@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from bench.show import units
+from bench.store import units
 
 MISSING = [None, math.nan, pd.NA, math.inf]
 
