@@ -76,6 +76,11 @@ class Picture:
         return any(line.allocator for line in self.lines)
 
     @property
+    def reference(self) -> str:
+        """The label of the rule at 1 in a picture of ratios to the baseline, empty in others."""
+        return f"{self.baseline or 'baseline'} = 1" if self.quantity.axis.relative else ""
+
+    @property
     def varying(self) -> set[str]:
         """The columns of the points that are not fixed in the picture."""
         return moving(self.axis, self.point) | ({ALLOCATOR} if self.by_allocator else set())

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from bench.plan.case import COLUMNS
-from bench.show.figures.line_axes import Panels
-from bench.show.figures.line_captions import reference
 from bench.show.figures.line_data import Line, Picture
-from bench.show.figures.page import GREY
+from bench.show.figures.page import GREY, marker
 from bench.show.palette import style
 from impls.catalogue import DOTTED, Dash, Style
 
@@ -55,11 +54,7 @@ class LineStyle:
             "color": self.style.colour,
             "linewidth": LINE_WIDTH,
             "linestyle": (offset, dash) if dash else "solid",
-            "marker": self.style.marker,
-            "markersize": max(MARKER_SIZE - MARKER_STEP * self.rank, MARKER_SIZE / 2),
-            "markerfacecolor": "white" if self.style.hollow else self.style.colour,
-            "markeredgecolor": self.style.colour,
-            "markeredgewidth": 1.1,
+            **marker(self.style, max(MARKER_SIZE - MARKER_STEP * self.rank, MARKER_SIZE / 2), 1.1),
             "zorder": 3 + self.rank / 100,
         }
 
@@ -76,16 +71,16 @@ def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
     return styles
 
 
-def draw_lines(panels: Panels, picture: Picture) -> None:
+def draw_lines(axes: Axes, picture: Picture) -> None:
     """Draw every line with its band, and the rule at 1 if the quantity is a ratio."""
-    if reference(picture):
-        panels.main.axhline(1, color=reference_colour(picture), linewidth=REFERENCE_WIDTH, zorder=2.5, gid="reference")
-    for line_style in line_styles(picture, panels.main.get_ylim()):
-        name = line_style.line.label
-        panels.main.fill_between(
-            picture.xs, line_style.line.lows, line_style.line.highs, **_band(line_style, len(picture.lines))
-        )
-        panels.main.plot(picture.xs, line_style.line.values, gid=f"line {name}", **line_style.on_axes)
+    if picture.reference:
+        axes.axhline(1, color=reference_colour(picture), linewidth=REFERENCE_WIDTH, zorder=2.5, gid="reference")
+    for line_style in line_styles(picture, axes.get_ylim()):
+        line, colour = line_style.line, line_style.style.colour
+        face, edge = (colour, min(MOST_ALPHA, BAND_ALPHA / len(picture.lines))), (colour, EDGE_ALPHA)
+        band_options: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "linewidth": EDGE_WIDTH, "zorder": 2}
+        axes.fill_between(picture.xs, line.lows, line.highs, **band_options)
+        axes.plot(picture.xs, line.values, gid=f"line {line.label}", **line_style.on_axes)
 
 
 def reference_colour(picture: Picture) -> str:
@@ -100,21 +95,14 @@ def _style_of(line: Line) -> Style:
     return own if usual else replace(own, dash=DOTTED, hollow=True)
 
 
-def _band(line_style: LineStyle, number: int) -> dict[str, Any]:
-    colour = line_style.style.colour
-    face, edge = (colour, min(MOST_ALPHA, BAND_ALPHA / number)), (colour, EDGE_ALPHA)
-    return {"facecolor": face, "edgecolor": edge, "linewidth": EDGE_WIDTH, "zorder": 2}
-
-
 def _coincident(lines: Sequence[Line], ends: tuple[float, float]) -> list[list[Line]]:
     room = SAME * math.log(ends[1] / ends[0])
     groups: list[list[Line]] = []
     for line in lines:
-        home = next((group for group in groups if _same(group[0], line, room)), None)
-        if home is None:
-            groups.append([line])
-        else:
-            home.append(line)
+        home = next((group for group in groups if _same(group[0], line, room)), [])
+        if not home:
+            groups.append(home)
+        home.append(line)
     return groups
 
 

@@ -7,21 +7,19 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.interpolate import make_interp_spline
 
 from bench.analyse.scaling.crossover import Crossover
 from bench.analyse.scaling.growth import Exponent, Growth, Scaling
 from bench.show import intervals
-from bench.show.figures import log_axis
-from bench.show.figures.end_labels import draw_labels, height
-from bench.show.figures.line_axes import AXES_WIDTH, LABEL_START, Panels
+from bench.show.figures.end_labels import draw_labels
 from bench.show.figures.line_data import Line, Picture
 from bench.show.figures.line_styles import LINE_WIDTH, LineStyle, line_styles
+from bench.show.figures.lines import set_vertical_scale
+from bench.show.figures.page import LABEL_START, marker, size, to_inches, write_beside
 from bench.show.figures.placement import Span, sideways_steps
-from bench.show.palette import ink, style
+from bench.show.palette import style
 from bench.stats.replicates import Array
-from bench.store import units
 from impls.catalogue import Style
 
 Curve = Callable[[Array], Array]
@@ -50,18 +48,10 @@ USUAL = (0.0, 1.0, 2.0)
 """Exponents that the axis always holds: constant, linear, quadratic."""
 
 
-def set_horizontal_scale(axes: Axes, places: Sequence[int]) -> None:
-    """Give axes the horizontal scale that all panels share, without tick labels."""
-    axes.set_xscale("log")
-    axes.set_xlim(log_axis.padded(places[0], places[-1]))
-    axes.set_xticks(places, labels=[])
-    axes.set_xticks([], minor=True)
-    axes.tick_params(axis="x", length=0)
-
-
 def latency(axes: Axes, of: Scaling, picture: Picture) -> None:
     """Draw each implementation's latencies with their intervals, and its curve, or straight lines without one."""
-    _vertical(axes, picture)
+    set_vertical_scale(axes, picture)
+    axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
     growths = {growth.implementation: growth for growth in of.growths}
     curves = {line.label: _curve(growths[line.implementation], picture.xs, line.values) for line in picture.lines}
     lines = {line.label: line for line in picture.lines}
@@ -72,9 +62,7 @@ def latency(axes: Axes, of: Scaling, picture: Picture) -> None:
         _implementation(axes, picture.xs, line_style, lines[label], curves[label], side_factors[label])
     for each in of.crossovers:
         axes.axvline(each.tokens.value, color=style(each.after).colour, linewidth=0.8, linestyle=(0, (1, 2)), zorder=2)
-    figure = axes.get_figure(root=True)
-    assert isinstance(figure, Figure)
-    draw_labels(Panels(figure, axes, None), smooth)
+    draw_labels(axes, smooth)
 
 
 def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Exponent]]) -> None:
@@ -86,7 +74,8 @@ def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Expone
     top = min(high + REACH, max([high, *(slope.high for slope in known)])) + MARGIN
     axes.set_ylim(bottom, top)
     axes.set_yticks(range(math.ceil(bottom), math.floor(top) + 1))
-    _label(axes, label)
+    axes.set_ylabel(label)
+    axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
     for number, (implementation, of) in enumerate(exponents_of.items(), start=1):
         share = number / (len(exponents_of) + 1)
         xs = [each.start ** (1 - share) * each.end**share for each in of]
@@ -108,39 +97,13 @@ def crossovers(axes: Axes, changes: Sequence[Crossover]) -> None:
             ends = [max(at.low, low), min(at.high, high)]
             axes.plot(ends, [row] * 2, color=colour, linewidth=2 * LINE_WIDTH, alpha=0.5, solid_capstyle="butt")
         axes.plot([at.value], [row], color=colour, marker="|", markersize=10, markeredgewidth=LINE_WIDTH, gid=gid)
-        axes.text(
-            1 + LABEL_START / AXES_WIDTH,
-            row,
-            change(each),
-            transform=axes.get_yaxis_transform(),
-            color=ink(colour),
-            va="center_baseline",
-            gid=f"label {gid}",
-        )
+        place = to_inches(axes, [(low, row)])[0, 1]
+        write_beside(axes, LABEL_START, place, change(each), colour, f"label {gid}")
 
 
 def change(of: Crossover) -> str:
     """Return the label of a crossover: `eager → sdpa at 170 [140, 220]`."""
     return f"{of.before} → {of.after} {intervals.place(of.tokens)}"
-
-
-def _vertical(axes: Axes, picture: Picture) -> None:
-    ends = log_axis.limits(
-        [value for line in picture.lines for value in line.values],
-        [low for line in picture.lines for low in line.lows],
-        [high for line in picture.lines for high in line.highs],
-    )
-    ticks = log_axis.decimal(*ends)
-    axes.set_yscale("log")
-    axes.set_ylim(ends)
-    axes.set_yticks(ticks, labels=[units.seconds(tick, trim=True) for tick in ticks])
-    axes.set_yticks([], minor=True)
-    _label(axes, "time per call")
-
-
-def _label(axes: Axes, text: str) -> None:
-    axes.set_ylabel(text)
-    axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
 
 
 def _implementation(
@@ -196,23 +159,21 @@ def _side_factors(axes: Axes, picture: Picture) -> dict[str, Array]:
 def _spans(axes: Axes, picture: Picture, place: int) -> list[Span]:
     """Return the vertical ends of all marks of a place with their intervals, in logarithms; NaN for a missing one."""
     low, high = np.log(axes.get_ylim())
-    room = MARK_HEIGHT / height(axes) * float(high - low) / 2
+    room = MARK_HEIGHT / size(axes)[1] * float(high - low) / 2
     marks = np.log([(line.values[place], line.lows[place], line.highs[place]) for line in picture.lines])
     return [(float(np.fmin(value - room, bottom)), float(np.fmax(value + room, top))) for value, bottom, top in marks]
 
 
 def _marks(axes: Axes, xs: Array, values: Array, reach: Array, mark_style: Style, gid: str) -> None:
     """Draw marks with bars to the ends of their intervals, without a bar if there is no interval."""
-    drawing: dict[str, Any] = {
-        "fmt": mark_style.marker,
+    options: dict[str, Any] = {
+        **marker(mark_style, MARKER_SIZE, 0.9),
+        "linestyle": "none",
         "color": mark_style.colour,
-        "markersize": MARKER_SIZE,
-        "markerfacecolor": "white" if mark_style.hollow else mark_style.colour,
-        "markeredgewidth": 0.9,
         "elinewidth": BAR_WIDTH,
         "capsize": CAP,
         "alpha": ALPHA,
         "zorder": 4,
     }
-    container = axes.errorbar(xs, values, yerr=reach if np.isfinite(reach).any() else None, **drawing)
+    container = axes.errorbar(xs, values, yerr=reach if np.isfinite(reach).any() else None, **options)
     container[0].set_gid(gid)

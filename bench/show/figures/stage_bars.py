@@ -9,15 +9,14 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from bench.plan.case import Point
-from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_height, styled, write
-from bench.show.figures.profile_captions import facts, origins
+from bench.show.figures import page
+from bench.show.figures.captions import calls, facts, origin_rows
+from bench.show.figures.page import EDGE, GREY, INK, SMALL_SIZE, Drawing, styled, text_width
 from bench.show.figures.stage_bar_data import Bar, Segment, bars
-from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
 from bench.show.palette import RESIDUAL_COLOUR, on
+from bench.show.rows import origins
 from bench.store import units
 from bench.store.profile import Profile
-
-TITLE = "Where the time of a call goes"
 
 AXES_WIDTH = 7.2
 TALL, OVERHANG, GAP = 0.4, 0.06, 0.2
@@ -26,7 +25,8 @@ TALL, OVERHANG, GAP = 0.4, 0.06, 0.2
 LINE, SQUARE, PAD = 0.17, 0.09, 0.07
 """Under a bar: the height of a line of names, the side of a name's coloured square, and the room around text."""
 
-FOOT, BESIDE = 0.56, 0.1
+BESIDE = 0.1
+"""Between the axes and the text beside them."""
 
 BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 """A background that keeps the grid from running through text."""
@@ -61,28 +61,26 @@ def name(profiles: Sequence[Profile]) -> str:
     return f"stages-{profiles[0].case.point.name}"
 
 
+@styled()
 def figure(profiles: Sequence[Profile]) -> Figure:
     """Return the picture of the profiles of one point as a figure."""
-    with styled():
-        return _figure(profiles, bars(profiles))
-
-
-def _figure(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Figure:
+    bars_of_point = bars(profiles)
     end_s = max(max(bar.sum_s, bar.timed_s) for bar in bars_of_point)
     rows = list(_rows(bars_of_point, AXES_WIDTH / end_s))
-    left = EDGE + max(text_width(bar.implementation, bold=True) for bar in bars_of_point) + BESIDE
-    width = left + AXES_WIDTH + BESIDE + max(text_width(line) for bar in bars_of_point for line in whole(bar)) + EDGE
-    subtitle = wrapped(facts(profiles), width - 2 * EDGE)
-    footnotes = wrapped(list(_notes(profiles, bars_of_point)), width - 2 * EDGE, SMALL_SIZE)
-    tall, foot = rows[-1].bottom, FOOT + NOTE_LINE * len(footnotes)
-    height = head_height(len(subtitle)) + tall + foot
-    figure = Figure(figsize=(width, height), facecolor="white")
-    axes = figure.add_axes((left / width, foot / height, AXES_WIDTH / width, tall / height))
-    _frame(axes, end_s, tall)
+    made = page.new_figure(
+        "Where the time of a call goes",
+        facts(profiles[0].case.point, origin_rows(profiles)),
+        list(_notes(profiles, bars_of_point)),
+        [rows[-1].bottom],
+        left=EDGE + max(text_width(bar.implementation, bold=True) for bar in bars_of_point) + BESIDE,
+        across=AXES_WIDTH,
+        right=BESIDE + max(text_width(line) for bar in bars_of_point for line in whole(bar)) + EDGE,
+    )
+    axes = made.axes[0]
+    _frame(axes, end_s, rows[-1].bottom)
     for row in rows:
         _draw(axes, row, AXES_WIDTH / end_s)
-    write(figure, TITLE, subtitle, footnotes)
-    return figure
+    return made
 
 
 def whole(bar: Bar) -> tuple[str, str]:
@@ -97,7 +95,8 @@ def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterato
         yield "hatched: backward"
     if any(not profile.stages for profile in profiles):
         yield "an operator has the colour of the stage that does such work"
-    yield from origins(profiles)
+    yield calls(profiles)
+    yield from origins(origin_rows(profiles))
 
 
 def _rows(bars_of_point: Sequence[Bar], scale: float) -> Iterator[BarRow]:

@@ -12,15 +12,13 @@ from matplotlib.patches import Rectangle
 from bench.analyse.fastest import NOTHING, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
-from bench.plan.case import POINT_COLUMNS, Point
+from bench.plan.case import Point
 from bench.show.fastest_text import MOST_NAMES, WITHIN, ahead, further, outcome_of
 from bench.show.figures import page
-from bench.show.figures.line_axes import FOOT, LEFT
-from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, RULE, Drawing, styled
-from bench.show.figures.text_metrics import SMALL_SIZE, TEXT_SIZE, text_width, wrapped
+from bench.show.figures.page import EDGE, GREY, INK, LEFT, RULE, SMALL_SIZE, TEXT_SIZE, Drawing, styled, text_width
 from bench.show.palette import ink, mix, style
-from bench.show.point_text import counted, parts
-from bench.show.rows import measured, plain
+from bench.show.point_text import parts
+from bench.show.rows import devices, measured, origins, plain, process_count
 
 
 @dataclass(frozen=True)
@@ -83,10 +81,22 @@ def figures(table: pd.DataFrame) -> Iterator[Drawing]:
     return ((each.name, figure(each)) for each in maps(table))
 
 
+@styled()
 def figure(of: WinnerMap) -> Figure:
     """Return the map as a figure."""
-    with styled():
-        return _figure(of)
+    xs, ys = places(of.rows, TOKENS), places(of.rows, of.axis)
+    texts, notes = [words(cell) for cell in of.cells.values()], list(_notes(of))
+    facts = [*parts(of.point, without=of.varying), *devices(of.rows)]
+    around = max(*map(text_width, facts), *(text_width(note, SMALL_SIZE) for note in notes))
+    wide = max(LEAST_WIDTH, 2 * PADDING + max(map(_breadth, texts)), (around + EDGE - LEFT) / len(xs))
+    tall = 2 * PADDING + LINE * max(map(len, texts))
+    heading = f"Who wins over {TOKENS.name} and {of.axis.name}"
+    made = page.new_figure(heading, facts, notes, [tall * len(ys)], across=wide * len(xs), right=EDGE)
+    axes = made.axes[0]
+    _scale(axes, of, xs, ys)
+    for (x, y), cell in of.cells.items():
+        _draw_cell(axes, xs.index(x), ys.index(y), cell, LINE / tall)
+    return made
 
 
 def words(cell: Outcome) -> list[str]:
@@ -107,25 +117,6 @@ def _names(cell: Outcome, last: str) -> list[str]:
     rest = len(cell.names) - len(names)
     names = [*names, f"{rest} others"] if rest else names
     return [*names[:-1], f"{last}{names[-1]}"]
-
-
-def _figure(of: WinnerMap) -> Figure:
-    xs, ys = places(of.rows, TOKENS), places(of.rows, of.axis)
-    texts, facts, notes = [words(cell) for cell in of.cells.values()], _facts(of), list(_notes(of))
-    around = max(*(text_width(fact) for fact in facts), *(text_width(note, SMALL_SIZE) for note in notes))
-    wide = max(LEAST_WIDTH, 2 * PADDING + max(map(_breadth, texts)), (around + EDGE - LEFT) / len(xs))
-    tall = 2 * PADDING + LINE * max(map(len, texts))
-    width = LEFT + wide * len(xs) + EDGE
-    subtitle, footnotes = wrapped(facts, width - 2 * EDGE), wrapped(notes, width - 2 * EDGE, SMALL_SIZE)
-    head, foot = page.head_height(len(subtitle)), FOOT + NOTE_LINE * len(footnotes)
-    height = head + tall * len(ys) + foot
-    figure = Figure(figsize=(width, height), facecolor="white")
-    axes = figure.add_axes((LEFT / width, foot / height, wide * len(xs) / width, tall * len(ys) / height))
-    page.write(figure, f"Who wins over {TOKENS.name} and {of.axis.name}", subtitle, footnotes)
-    _scale(axes, of, xs, ys)
-    for (x, y), cell in of.cells.items():
-        _draw_cell(axes, xs.index(x), ys.index(y), cell, LINE / tall)
-    return figure
 
 
 def _breadth(lines: list[str]) -> float:
@@ -175,17 +166,11 @@ def _ink(cell: Outcome, fill: str) -> str:
     return "white" if ink(fill) == fill else INK
 
 
-def _facts(of: WinnerMap) -> list[str]:
-    devices = dict.fromkeys(row["device_name"] for row in of.rows if row["device_name"])
-    return [*parts(of.point, [name for name in POINT_COLUMNS if name not in of.varying]), *devices]
-
-
 def _notes(of: WinnerMap) -> Iterator[str]:
     cells = of.cells.values()
-    processes = counted([row["processes"] for row in of.rows if row["latency_s"] is not None], "process", "processes")
     kinds = {cell.says for cell in cells}
     if WINNER in kinds:
-        yield f"[low, high]: 95 % interval over {processes}"
+        yield f"[low, high]: 95 % interval over {process_count(row for row in of.rows if row['latency_s'] is not None)}"
     if TIE in kinds:
         yield f"hatched: shown to be {WITHIN} of each other"
     if NOT_DECIDED in kinds:
@@ -194,5 +179,4 @@ def _notes(of: WinnerMap) -> Iterator[str]:
         yield "pale: the fastest without an interval, or the only one measured, so that no winner is shown"
     if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
         yield "blank: not measured"
-    yield from dict.fromkeys(f"torch {row['torch_version']}" for row in of.rows if row["torch_version"])
-    yield from dict.fromkeys(f"commit {row['commit']}" for row in of.rows if row["commit"])
+    yield from origins(of.rows)

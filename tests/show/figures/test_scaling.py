@@ -16,7 +16,7 @@ from bench.analyse.scaling.growth import Scaling
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.figures import catalogue, scaling_panels
-from bench.show.figures.line_axes import AXES_WIDTH, LEFT
+from bench.show.figures.page import AXES_WIDTH, LEFT
 from bench.show.figures.scaling import figure, name
 from bench.show.terminal import scaling
 from bench.store.table import load

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from bench.analyse.scaling.crossover import Crossover
 from bench.analyse.scaling.growth import Exponent
 from bench.show.figures import scaling_panels
+from bench.show.figures.page import share_places
 from bench.show.palette import style
 from bench.stats.estimates import Interval
 
@@ -20,9 +21,10 @@ NO_INTERVAL = (math.nan, math.nan)
 
 def axes() -> Axes:
     """Return axes with the scale that panels share."""
-    made = Figure().add_subplot()
-    scaling_panels.set_horizontal_scale(made, PLACES)
-    return made
+    figure = Figure()
+    figure.add_subplot()
+    share_places(figure, PLACES, "tokens")
+    return figure.axes[0]
 
 
 def test_exponents_stand_between_their_places_side_by_side() -> None:
