@@ -84,7 +84,7 @@ def figure(report: Report) -> Figure | None:
     verdicts = [f"{row['verdict']} {change(row)}" for row in rows]
     heading = f"NEW against BASE: change of the speed-up over {report.baseline or 'the baseline'}"
     left = EDGE + _widest(names) + PAD + _widest(points) + (GAP if any(points) else 0)
-    text = max(text_width(heading, TITLE_SIZE, bold=True), _widest(report.unlike, bold=True))
+    above = max(text_width(heading, TITLE_SIZE, bold=True), _widest(report.unlike, bold=True))
     made = page.new_figure(
         heading,
         shared(report.rows).split(" · "),
@@ -92,7 +92,7 @@ def figure(report: Report) -> Figure | None:
         [ROW_HEIGHT * (len(rows) + 0.4)],
         left=left,
         across=AXES_WIDTH,
-        right=max(PAD + _widest(verdicts), EDGE + text - left - AXES_WIDTH) + EDGE,
+        right=max(PAD + _widest(verdicts), EDGE + above - left - AXES_WIDTH) + EDGE,
         above=1.4 * TITLE_LINE + SCALE_ROOM,
         foot=2.4 * SCALE_ROOM + EDGE / 2,
         alarm=[STAMP, *report.unlike] if report.unlike else [],

@@ -30,7 +30,7 @@ LEADER_END, SAMPLES = 0.16, (0.18, 0.37, 0.56)
 
 def draw_labels(axes: Axes, picture: Picture) -> None:
     """Write each line's name beside its end, with a leader line and a sample of the line."""
-    labels = []
+    labels: list[tuple[tuple[float, float], str, str, dict[str, Any]]] = []
     for each in line_styles(picture, axes.get_ylim()):
         last = max(index for index, value in enumerate(each.line.values) if math.isfinite(value))
         end = picture.xs[last], each.line.values[last]

@@ -13,7 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
-from matplotlib.transforms import ScaledTranslation, Transform
+from matplotlib.transforms import BboxTransformTo, ScaledTranslation, Transform
 from numpy.typing import NDArray
 
 from bench.plan.errors import WrongRequest
@@ -145,7 +145,7 @@ def new_figure(
 
 def log_scale(axis: Axis, ends: tuple[float, float], ticks: Sequence[float], labels: Sequence[str]) -> None:
     """Give an axis a logarithmic scale with these ticks alone."""
-    name = axis.axis_name
+    name = "x" if axis is axis.axes.xaxis else "y"
     axis.axes.set(**{f"{name}scale": "log", f"{name}lim": ends})
     axis.set_ticks(ticks, labels=labels)
     axis.set_ticks([], minor=True)
@@ -187,7 +187,7 @@ def inches(axes: Axes) -> Transform:
     """Return the transform of points that are given from the lower left corner of axes."""
     figure = axes.get_figure(root=True)
     assert figure is not None
-    return figure.dpi_scale_trans + ScaledTranslation(0, 0, axes.transAxes)
+    return figure.dpi_scale_trans + ScaledTranslation(0, 0, BboxTransformTo(axes.bbox))
 
 
 def to_inches(axes: Axes, points: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
