@@ -22,6 +22,11 @@ def parts(point: Point, columns: Collection[str] = POINT_COLUMNS, *, without: Co
     )
 
 
+def shared(points: Collection[Point]) -> str:
+    """Return in words the values that all of these points share."""
+    return " · ".join(parts(next(iter(points)), without=varying(points)))
+
+
 def differences(point: Point, columns: Collection[str]) -> str:
     """Return the values of the columns in which this point differs from others, usual ones too."""
     return " ".join(_words(point, _merged(columns)))

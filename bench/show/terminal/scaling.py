@@ -18,8 +18,9 @@ from bench.analyse.scaling.growth import Exponent, Growth, Scaling, has_series, 
 from bench.analyse.scaling.series import TOKENS, moving, places, point_of
 from bench.plan.errors import WrongRequest
 from bench.show import intervals
-from bench.show.point_text import counted, parts
-from bench.show.rows import Row, is_measured, plain
+from bench.show.point_text import parts
+from bench.show.rows import Row, devices, is_measured, plain, process_count, versions
+from bench.show.terminal.console import definitions
 from bench.show.terminal.styles import QUIET
 from bench.store import units
 
@@ -70,12 +71,12 @@ class SeriesTables:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the report, block by block."""
         rows = [row for scaling in self.scalings for row in scaling.rows]
-        yield _origin(rows)
+        yield Text(" · ".join([*devices(rows), *versions(rows)]))
         for scaling in self.scalings:
             yield Text()
             yield from _series(scaling, narrow=options.max_width < WIDE)
         yield Text()
-        yield _legend(rows)
+        yield definitions({**LEGEND, "[low, high]": _processes(rows)}, QUIET)
 
 
 def render(scalings: Sequence[Scaling]) -> RenderableType:
@@ -93,24 +94,9 @@ def crossover(of: Crossover) -> str:
     return "; ".join([words, *open_below, *open_above])
 
 
-def _origin(rows: Sequence[Row]) -> Text:
-    devices = [row["device_name"] for row in rows if row["device_name"]]
-    versions = [f"torch {row['torch_version']}" for row in rows if row["torch_version"]]
-    return Text(" · ".join(dict.fromkeys([*devices, *versions])))
-
-
-def _legend(rows: Sequence[Row]) -> Table:
-    legend = Table.grid(padding=(0, 2))
-    legend.add_column(no_wrap=True)
-    legend.add_column(overflow="fold")
-    for word, meaning in {**LEGEND, "[low, high]": _processes(rows)}.items():
-        legend.add_row(Text(word), Text(meaning), style=QUIET)
-    return legend
-
-
 def _series(of: Scaling, *, narrow: bool) -> Iterator[RenderableType]:
     point, at = point_of(of.rows[0]), places(of.rows, of.axis)
-    fixed = parts(point, [name for name in vars(point) if name not in moving(of.axis, point)])
+    fixed = parts(point, without=moving(of.axis, point))
     along = f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}"
     yield Text(along, "bold")
     yield Text(" · ".join(fixed))
@@ -202,7 +188,7 @@ def _range(at: Sequence[int]) -> str:
 
 
 def _processes(rows: Sequence[Row]) -> str:
-    number = counted([row["processes"] for row in rows if row["processes"]], "process", "processes")
+    number = process_count(rows)
     known = any(row["latency_low_s"] is not None for row in rows)
     return f"95 % interval over {number}" if known else f"{number}, so no intervals: measure with more --processes"
 
