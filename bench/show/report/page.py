@@ -11,10 +11,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 
+from bench.analyse import profile as analyse
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.show.operator_categories import CATEGORY_COLOURS
-from bench.show.palette import OTHER_STAGE_COLOURS, STAGE_COLOURS, mix, on
+from bench.show.palette import OTHER_STAGE_COLOURS, QUADRATIC, STAGE_COLOURS, mix, on, stage_colour
 from bench.show.point_text import differences, parts, varying
 from bench.show.report.case import CaseView, case_view, peak_words
 from bench.show.short_names import short, shortened
@@ -108,8 +109,16 @@ def _environment() -> Environment:
         "breakable": _breakable,
         "parts": parts,
         "peak_words": peak_words,
+        "overhead": analyse.overhead,
+        "residual_s": analyse.residual_s,
+        "stage_sum_s": analyse.stage_sum_s,
+        "unnamed_s": analyse.unnamed_s,
+        "time_s": analyse.time_s,
+        "flops_per_s": analyse.rate,
+        "stage_colour": stage_colour,
         "colour_class": colour_class,
     }
+    environment.globals |= {"heavy": analyse.HEAVY, "quadratic": QUADRATIC}
     return environment
 
 
@@ -164,8 +173,8 @@ def _facts(profiles: Sequence[Profile]) -> dict[str, list[str]]:
 
 def _names(groups: Sequence[Group]) -> list[str]:
     """Return the names of all operators and kernels that the tables show."""
-    lines = [line for group in groups for case in group.cases for line in case.operators]
-    return [name for line in lines for name in (line.name, *line.kernels)]
+    operators = [operator for group in groups for case in group.cases for operator, _ in case.operators]
+    return [name for operator in operators for name in (operator.name, *operator.kernels)]
 
 
 def _colours(groups: Sequence[Group]) -> dict[str, tuple[str, str, str]]:

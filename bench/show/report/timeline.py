@@ -57,6 +57,12 @@ class Timeline:
         """How many rows there are."""
         return sum(lane.rows for lane in self.lanes)
 
+    @property
+    def legend(self) -> dict[str, str]:
+        """The categories of the boxes outside all stages, with their colours."""
+        present = {box.category for box in self.boxes}
+        return {name: colour for name, colour in CATEGORY_COLOURS.items() if name in present}
+
 
 def timeline(spans: Sequence[Span], most: int) -> Timeline:
     """Return the timeline of a call with its stages and at most `most` other spans, the longest."""
@@ -72,12 +78,6 @@ def timeline(spans: Sequence[Span], most: int) -> Timeline:
     first = {lane.name: lane.row for lane in lanes}
     boxes = [_box(span, first[lane] + depth, whole_s, stages, visible) for lane, depth, span in positions]
     return Timeline(whole_s, tuple(boxes), tuple(lanes), len(others) - len(visible))
-
-
-def categories(boxes: Sequence[Box]) -> list[str]:
-    """Return the categories of the boxes outside all stages, which the legend explains."""
-    present = {box.category for box in boxes}
-    return [name for name in CATEGORY_COLOURS if name in present]
 
 
 def _stage_lane(span: Span, stages: Sequence[Span]) -> str:
