@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench.show.comparison.report import STAMP, Report, change, counts, point_words, shared, varying_columns
+from bench.show.comparison.report import STAMP, Report, change, counts
 from bench.show.figures import log_axis, page
 from bench.show.figures.page import (
     EDGE,
@@ -78,16 +78,15 @@ def figure(report: Report) -> Figure | None:
     if not rows:
         return None
     rows.sort(key=lambda row: float(row["change"]))
-    columns = varying_columns(report.rows)
     names = [str(row["implementation"]) for row in rows]
-    points = [point_words(row, columns) for row in rows]
+    points = list(map(report.point, rows))
     verdicts = [f"{row['verdict']} {change(row)}" for row in rows]
     heading = f"NEW against BASE: change of the speed-up over {report.baseline or 'the baseline'}"
     left = EDGE + _widest(names) + PAD + _widest(points) + (GAP if any(points) else 0)
     above = max(text_width(heading, TITLE_SIZE, bold=True), _widest(report.unlike, bold=True))
     made = page.new_figure(
         heading,
-        shared(report.rows).split(" · "),
+        report.shared.split(" · "),
         _notes(report, rows),
         [ROW_HEIGHT * (len(rows) + 0.4)],
         left=left,

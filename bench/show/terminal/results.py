@@ -15,7 +15,7 @@ from bench.plan.case import Point
 from bench.show.fastest_text import outcome_of, words
 from bench.show.point_text import differences, shared, varying
 from bench.show.rows import Row, by_point, devices, measured, process_count, reason, unmeasured, versions
-from bench.show.terminal.columns import GAP, PAIRED, Fitted, columns, fit
+from bench.show.terminal.columns import GAP, PAIRED, Fitted, columns, fit, line
 from bench.show.terminal.flags import TARGET, flags, legend
 from bench.show.terminal.styles import QUIET, WARNING, style_of_outcome, style_of_status
 
@@ -77,17 +77,12 @@ def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[Ren
     outcome = outcome_of(rows)
     yield Text.assemble((f"{name}  " if name else "", "bold"), (words(outcome), style_of_outcome(outcome)))
     if measured(rows):
-        yield _line([column.column.heading for column in fitted], fitted, QUIET)
+        yield Text(" " * INDENT + line(fitted, None), QUIET)
     for row in fastest_first(measured(rows)):
         style = style_of_outcome(outcome) if row["implementation"] in outcome.names else ""
-        yield _line([column.column.cell(row) for column in fitted], fitted, style)
+        yield Text(" " * INDENT + line(fitted, row), style)
     if unmeasured(rows):
         yield _reasons(unmeasured(rows), len(rows), fitted)
-
-
-def _line(cells: Sequence[str], fitted: Sequence[Fitted], style: str) -> Text:
-    aligned = (column.align(cell) for column, cell in zip(fitted, cells, strict=True))
-    return Text(" " * INDENT + GAP.join(aligned).rstrip(), style)
 
 
 def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> RenderableType:
