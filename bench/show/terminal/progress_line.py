@@ -9,12 +9,9 @@ from bench.analyse.fastest import fastest_first
 from bench.show.fastest_text import outcome_of, short
 from bench.show.point_text import differences, parts
 from bench.show.rows import Row, by_point, measured, unmeasured
-from bench.show.terminal.console import rendered
+from bench.show.terminal.console import on_one_line
 from bench.show.terminal.styles import QUIET, style_of_outcome, style_of_status
 from bench.store import units
-
-NO_EDGE = 10_000
-"""A width at which no line is wrapped."""
 
 
 def point_line(
@@ -40,7 +37,7 @@ def point_line(
     ordered = (*fastest_first(measured(members)), *unmeasured(members))
     outcome = outcome_of(members)
     cells = [Text(short(outcome), style_of_outcome(outcome)), *(_outcome(row, baseline) for row in ordered)]
-    return rendered(Text(" | ").join([line, *cells]), width=NO_EDGE, colour=colour).rstrip("\n")
+    return on_one_line(Text(" | ").join([line, *cells]), colour=colour)
 
 
 def _outcome(row: Row, baseline: str) -> Text:
