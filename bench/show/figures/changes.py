@@ -11,21 +11,6 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.show.comparison.report import STAMP, Report, change, counts
 from bench.show.figures import log_axis, page
-from bench.show.figures.page import (
-    EDGE,
-    GREY,
-    INK,
-    ROW_HEIGHT,
-    TITLE_LINE,
-    TITLE_SIZE,
-    Drawing,
-    inches,
-    log_scale,
-    marker,
-    size,
-    styled,
-    text_width,
-)
 from bench.show.palette import ink
 from bench.show.rows import Row
 from bench.stats.limits import INCONCLUSIVE
@@ -64,14 +49,14 @@ WIDE = 3.0
 """An axis that spans more than this factor has ticks at round ratios, a shorter one at round percentages."""
 
 
-def figures(report: Report) -> Iterator[Drawing]:
+def figures(report: Report) -> Iterator[page.Drawing]:
     """Yield the picture of a comparison, nothing if no row is judged."""
     picture = figure(report)
     if picture is not None:
         yield "changes", picture
 
 
-@styled()
+@page.styled()
 def figure(report: Report) -> Figure | None:
     """Return the picture as a figure, None if no row is judged."""
     rows = [row for row in report.rows if row["verdict"] in MARKS and row["change"] is not None]
@@ -82,18 +67,18 @@ def figure(report: Report) -> Figure | None:
     points = list(map(report.point, rows))
     verdicts = [f"{row['verdict']} {change(row)}" for row in rows]
     heading = f"NEW against BASE: change of the speed-up over {report.baseline or 'the baseline'}"
-    left = EDGE + _widest(names) + PAD + _widest(points) + (GAP if any(points) else 0)
-    above = max(text_width(heading, TITLE_SIZE, bold=True), _widest(report.unlike, bold=True))
+    left = page.EDGE + _widest(names) + PAD + _widest(points) + (GAP if any(points) else 0)
+    above = max(page.text_width(heading, page.TITLE_SIZE, bold=True), _widest(report.unlike, bold=True))
     made = page.new_figure(
         heading,
         report.shared.split(" · "),
         _notes(report, rows),
-        [ROW_HEIGHT * (len(rows) + 0.4)],
+        [page.ROW_HEIGHT * (len(rows) + 0.4)],
         left=left,
         across=AXES_WIDTH,
-        right=max(PAD + _widest(verdicts), EDGE + above - left - AXES_WIDTH) + EDGE,
-        above=1.4 * TITLE_LINE + SCALE_ROOM,
-        foot=2.4 * SCALE_ROOM + EDGE / 2,
+        right=max(PAD + _widest(verdicts), page.EDGE + above - left - AXES_WIDTH) + page.EDGE,
+        above=1.4 * page.TITLE_LINE + SCALE_ROOM,
+        foot=2.4 * SCALE_ROOM + page.EDGE / 2,
         alarm=[STAMP, *report.unlike] if report.unlike else [],
     )
     axes = made.axes[0]
@@ -102,8 +87,8 @@ def figure(report: Report) -> Figure | None:
         _draw_marks(axes, rows, verdict)
     for place, (row, name, point, verdict) in enumerate(zip(rows, names, points, verdicts, strict=True)):
         for across, text, colour, side in (
-            (EDGE - left, name, INK, "left"),
-            (-PAD, point, GREY, "right"),
+            (page.EDGE - left, name, page.INK, "left"),
+            (-PAD, point, page.GREY, "right"),
             (AXES_WIDTH + PAD, verdict, ink(MARKS[row["verdict"]].colour), "left"),
         ):
             options: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center_baseline"}
@@ -132,15 +117,15 @@ def _frame(axes: Axes, rows: Sequence[Row], report: Report) -> None:
     axes.set_yticks(range(len(rows)), labels=[])
     axes.tick_params(axis="y", length=0)
     ticks = _ticks(low, high)
-    log_scale(axes.xaxis, (low, high), ticks, [_percentage(tick) for tick in ticks])
+    page.log_scale(axes.xaxis, (low, high), ticks, [_percentage(tick) for tick in ticks])
     axes.tick_params(axis="x", labeltop=True)  # a tall picture is read from both ends
     nothing = math.log(1 / low) / math.log(high / low)
     axes.set_xlabel(X_LABEL, x=min(max(nothing, 0.25), 0.75))  # about the place of no change, and not over an edge
     axes.spines["left"].set_visible(False)
     axes.axvspan(1 / margin, margin, color=SHADE, linewidth=0, zorder=0.5, gid="margin")
     for end in (1 / bound, bound):
-        axes.axvline(end, color=GREY, linewidth=0.7, linestyle=DASHES, zorder=1.5, gid="bound")
-    axes.axvline(1, color=GREY, linewidth=0.9, zorder=1.5)
+        axes.axvline(end, color=page.GREY, linewidth=0.7, linestyle=DASHES, zorder=1.5, gid="bound")
+    axes.axvline(1, color=page.GREY, linewidth=0.9, zorder=1.5)
 
 
 def _ends(rows: Sequence[Row], bound: float) -> tuple[float, float]:
@@ -172,7 +157,7 @@ def _draw_marks(axes: Axes, rows: Sequence[Row], verdict: str) -> None:
         np.array([_number(rows[place][name]) for place in places]) for name in ("change", "change_low", "change_high")
     )
     options: dict[str, Any] = {
-        **marker(MARKS[verdict], *MARKER),
+        **page.marker(MARKS[verdict], *MARKER),
         "linestyle": "none",
         "color": MARKS[verdict].colour,
         "elinewidth": BAR_WIDTH,
@@ -189,18 +174,18 @@ def _number(value: float | None) -> float:
 
 def _legend(axes: Axes, left: float, rows: Sequence[Row]) -> None:
     """Write the verdicts in use with their marks, in one line above the axes, which are `left` of the edge."""
-    across, up = EDGE - left, size(axes)[1] + SCALE_ROOM + TITLE_LINE
-    options: dict[str, Any] = {"transform": inches(axes), "clip_on": False}
+    across, up = page.EDGE - left, page.size(axes)[1] + SCALE_ROOM + page.TITLE_LINE
+    options: dict[str, Any] = {"transform": page.inches(axes), "clip_on": False}
     for verdict, mark in MARKS.items():
         number = sum(row["verdict"] == verdict for row in rows)
         if not number:
             continue
-        axes.plot([across + SAMPLE / 2], [up], linestyle="none", **marker(mark, *MARKER), **options)
+        axes.plot([across + SAMPLE / 2], [up], linestyle="none", **page.marker(mark, *MARKER), **options)
         across += SAMPLE + PAD / 2
         text = f"{number} {verdict}"
         axes.text(across, up, text, color=ink(mark.colour), va="center_baseline", **options)
-        across += text_width(text) + GAP
+        across += page.text_width(text) + GAP
 
 
 def _widest(words: Iterable[str], *, bold: bool = False) -> float:
-    return max((text_width(text, bold=bold) for text in words), default=0.0)
+    return max((page.text_width(text, bold=bold) for text in words), default=0.0)

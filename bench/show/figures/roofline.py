@@ -13,21 +13,6 @@ from matplotlib.figure import Figure
 from bench.analyse.scaling.series import Row, by, point_of
 from bench.plan.case import COLUMNS, Point
 from bench.show.figures import log_axis, page
-from bench.show.figures.page import (
-    AXES_HEIGHT,
-    AXES_WIDTH,
-    EDGE,
-    GREY,
-    INK,
-    LABEL_GAP,
-    SMALL_SIZE,
-    Drawing,
-    inches,
-    marker,
-    styled,
-    text_width,
-    write_beside,
-)
 from bench.show.palette import style
 from bench.show.point_text import parts
 from bench.show.rows import devices, is_measured, origins, plain
@@ -64,7 +49,7 @@ class Rates:
         return f"roofline-{self.point.short_name(set(COLUMNS) - set(FIXED))}"
 
 
-def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
     """Yield a picture of each setting of a table of results whose ceilings are known."""
     return ((rates.name, figure(rates)) for rates in settings(table))
 
@@ -81,18 +66,18 @@ def settings(table: pd.DataFrame) -> Iterator[Rates]:
         yield Rates(point_of(rows[0]), tuple(rows), tuple(work.intensity for work in works), highest)
 
 
-@styled()
+@page.styled()
 def figure(rates: Rates) -> Figure:
     """Return the picture as a figure."""
     names = by(rates.rows, "implementation")
-    tall = max(AXES_HEIGHT, LABEL_GAP * (len(names) + 1))
+    tall = max(page.AXES_HEIGHT, page.LABEL_GAP * (len(names) + 1))
     made = page.new_figure(
         "Rate against operations per byte, and the device's ceilings",
         [*parts(rates.point, FIXED), *devices(rates.rows)],
         list(_notes(rates)),
         [tall],
         left=LEFT,
-        right=NAME_START + max(map(text_width, names)) + EDGE,
+        right=NAME_START + max(map(page.text_width, names)) + page.EDGE,
     )
     axes = made.axes[0]
     _scale(axes, rates)
@@ -100,12 +85,12 @@ def figure(rates: Rates) -> Figure:
     at = {id(row): intensity for row, intensity in zip(rates.rows, rates.intensities, strict=True)}
     options: dict[str, Any] = {"linestyle": "none", "alpha": MARK_ALPHA, "zorder": 3}
     for number, (name, rows) in enumerate(names.items()):
-        marks = {**options, **marker(style(name), MARK_SIZE, 1.0)}
+        marks = {**options, **page.marker(style(name), MARK_SIZE, 1.0)}
         xs, ys = [at[id(row)] for row in rows], [row["flops_per_s"] for row in rows]
         axes.plot(xs, ys, gid=f"rate {name}", **marks)
-        place = tall - LABEL_GAP * (number + 0.5)
-        axes.plot([AXES_WIDTH + SAMPLE], [place], transform=inches(axes), clip_on=False, **marks)
-        write_beside(axes, NAME_START, place, name, style(name).colour, f"label {name}")
+        place = tall - page.LABEL_GAP * (number + 0.5)
+        axes.plot([page.AXES_WIDTH + SAMPLE], [place], transform=page.inches(axes), clip_on=False, **marks)
+        page.write_beside(axes, NAME_START, place, name, style(name).colour, f"label {name}")
     return made
 
 
@@ -131,8 +116,13 @@ def _scale(axes: Axes, rates: Rates) -> None:
 def _roof(axes: Axes, roof: Roof) -> None:
     low, high = axes.get_xlim()
     xs = np.array([low, roof.ridge, high])
-    axes.plot(xs, [roof.reached(x) for x in xs], color=INK, linewidth=ROOF_WIDTH, zorder=2.5, gid="roof")
+    axes.plot(xs, [roof.reached(x) for x in xs], color=page.INK, linewidth=ROOF_WIDTH, zorder=2.5, gid="roof")
     flat, slope = units.rate(roof.flops_per_s, "FLOP/s"), units.rate(roof.bytes_per_s, "B/s")
-    text_options: dict[str, Any] = {"color": GREY, "size": SMALL_SIZE, "textcoords": "offset points", "va": "bottom"}
+    text_options: dict[str, Any] = {
+        "color": page.GREY,
+        "size": page.SMALL_SIZE,
+        "textcoords": "offset points",
+        "va": "bottom",
+    }
     axes.annotate(f"matrix products {flat}", (high, roof.flops_per_s), xytext=(0, 4), ha="right", **text_options)
     axes.annotate(f"copy {slope}", (low, roof.reached(low)), xytext=(10, 0), **text_options)

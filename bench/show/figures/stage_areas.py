@@ -14,7 +14,6 @@ from bench.analyse.scaling.series import TOKENS, moving
 from bench.analyse.scaling.stage_growth import StageGrowth, stage_growths
 from bench.show.figures import log_axis, page
 from bench.show.figures.captions import calls, facts, origin_rows
-from bench.show.figures.page import AXES_WIDTH, EDGE, GREY, INK, LABEL_GAP, Drawing, styled, text_width
 from bench.show.figures.placement import spread
 from bench.show.palette import QUADRATIC, stage_colour
 from bench.show.rows import origins
@@ -36,7 +35,7 @@ HALF = 0.5
 TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 
-def figures(profiles: Iterable[Profile]) -> Iterator[Drawing]:
+def figures(profiles: Iterable[Profile]) -> Iterator[page.Drawing]:
     """Yield a picture of each series of profiles along the tokens."""
     return ((name(of), figure(of)) for of in stage_growths(profiles))
 
@@ -49,7 +48,7 @@ def name(of: StageGrowth) -> str:
     )
 
 
-@styled()
+@page.styled()
 def figure(of: StageGrowth) -> Figure:
     """Return the picture of a series as a figure."""
     labels = [_label(of, stage) for stage in of.stages]
@@ -60,7 +59,7 @@ def figure(of: StageGrowth) -> Figure:
         list(_notes(of)),
         [AXES_HEIGHT],
         left=LEFT,
-        right=LEADER + SQUARE + GAP + max(map(text_width, labels)) + EDGE,
+        right=LEADER + SQUARE + GAP + max(map(page.text_width, labels)) + page.EDGE,
     )
     axes = made.axes[0]
     _frame(axes, of.places)
@@ -110,11 +109,11 @@ def _areas(axes: Axes, of: StageGrowth) -> None:
 def _quadratic(axes: Axes, of: StageGrowth) -> None:
     """Draw the total share of the quadratic stages with its value at each place, and a rule at one half."""
     shares = of.share_of(QUADRATIC)
-    axes.axhline(HALF, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-    options: dict[str, Any] = {"color": INK, "linewidth": 2, "marker": "o", "markersize": 5, "clip_on": False}
+    axes.axhline(HALF, color=page.INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    options: dict[str, Any] = {"color": page.INK, "linewidth": 2, "marker": "o", "markersize": 5, "clip_on": False}
     axes.plot(of.places, shares, gid="quadratic", **options)
     texts = [f"{share:.0%}" for share in shares]
-    widths = [text_width(text, bold=True) + 2 * GAP for text in texts]
+    widths = [page.text_width(text, bold=True) + 2 * GAP for text in texts]
     centres = [_centre(of, place, width) for place, width in zip(of.places, widths, strict=True)]
     last = len(texts) - 1
     for index in log_axis.spaced(centres, widths, [last, 0, *range(1, last)]):
@@ -123,15 +122,15 @@ def _quadratic(axes: Axes, of: StageGrowth) -> None:
 
 def _centre(of: StageGrowth, place: int, width: float) -> float:
     """Return the centre of a text of this width above a place, moved if it would cross an edge of the axes."""
-    across = AXES_WIDTH * math.log(place / of.places[0]) / math.log(of.places[-1] / of.places[0])
-    return min(max(across, width / 2), AXES_WIDTH - width / 2)
+    across = page.AXES_WIDTH * math.log(place / of.places[0]) / math.log(of.places[-1] / of.places[0])
+    return min(max(across, width / 2), page.AXES_WIDTH - width / 2)
 
 
 def _share(axes: Axes, centre: float, share: float, text: str, gid: str) -> None:
     """Write a share above its mark, or below it if there is no room."""
     is_low = share < HIGHEST
     axes.text(
-        centre / AXES_WIDTH,
+        centre / page.AXES_WIDTH,
         share + (ABOVE if is_low else -ABOVE) / AXES_HEIGHT,
         text,
         transform=axes.transAxes,
@@ -152,12 +151,12 @@ def _labels(axes: Axes, of: StageGrowth) -> None:
     stages = stacked(of)
     last = [of.share_of([stage])[-1] for stage in stages]
     middles = [(top - share / 2) * AXES_HEIGHT for top, share in zip(accumulate(last), last, strict=True)]
-    places = spread(middles, LABEL_GAP, LABEL_GAP / 2, AXES_HEIGHT - LABEL_GAP / 2)
+    places = spread(middles, page.LABEL_GAP, page.LABEL_GAP / 2, AXES_HEIGHT - page.LABEL_GAP / 2)
     options: dict[str, Any] = {"transform": page.inches(axes), "clip_on": False}
-    square = AXES_WIDTH + LEADER
+    square = page.AXES_WIDTH + LEADER
     for stage, start, place in zip(stages, middles, places, strict=True):
         colour = stage_colour(stage)
-        axes.plot([AXES_WIDTH, square], [start, place], color=GREY, linewidth=0.7, **options)
+        axes.plot([page.AXES_WIDTH, square], [start, place], color=page.GREY, linewidth=0.7, **options)
         corner = (square, place - SQUARE / 2)
         axes.add_patch(Rectangle(corner, SQUARE, SQUARE, facecolor=colour, edgecolor="none", **options))
         page.write_beside(axes, LEADER + SQUARE + GAP, place, _label(of, stage), colour, f"label {stage}")

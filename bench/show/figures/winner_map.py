@@ -15,7 +15,6 @@ from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gat
 from bench.plan.case import Point
 from bench.show.fastest_text import MOST_NAMES, WITHIN, ahead, further, outcome_of
 from bench.show.figures import page
-from bench.show.figures.page import EDGE, GREY, INK, LEFT, RULE, SMALL_SIZE, TEXT_SIZE, Drawing, styled, text_width
 from bench.show.palette import ink, mix, style
 from bench.show.point_text import parts
 from bench.show.rows import devices, measured, origins, plain, process_count
@@ -76,22 +75,22 @@ LINE, PADDING, LEAST_WIDTH = 0.16, 0.12, 1.4
 """The height of a line of text, the room around it and the least width of a cell, in inches."""
 
 
-def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
     """Yield every map that a table of results has points for."""
     return ((each.name, figure(each)) for each in maps(table))
 
 
-@styled()
+@page.styled()
 def figure(of: WinnerMap) -> Figure:
     """Return the map as a figure."""
     xs, ys = places(of.rows, TOKENS), places(of.rows, of.axis)
     texts, notes = [words(cell) for cell in of.cells.values()], list(_notes(of))
     facts = [*parts(of.point, without=of.varying), *devices(of.rows)]
-    around = max(*map(text_width, facts), *(text_width(note, SMALL_SIZE) for note in notes))
-    wide = max(LEAST_WIDTH, 2 * PADDING + max(map(_breadth, texts)), (around + EDGE - LEFT) / len(xs))
+    around = max(*map(page.text_width, facts), *(page.text_width(note, page.SMALL_SIZE) for note in notes))
+    wide = max(LEAST_WIDTH, 2 * PADDING + max(map(_breadth, texts)), (around + page.EDGE - page.LEFT) / len(xs))
     tall = 2 * PADDING + LINE * max(map(len, texts))
     heading = f"Who wins over {TOKENS.name} and {of.axis.name}"
-    made = page.new_figure(heading, facts, notes, [tall * len(ys)], across=wide * len(xs), right=EDGE)
+    made = page.new_figure(heading, facts, notes, [tall * len(ys)], across=wide * len(xs), right=page.EDGE)
     axes = made.axes[0]
     _scale(axes, of, xs, ys)
     for (x, y), cell in of.cells.items():
@@ -121,7 +120,7 @@ def _names(cell: Outcome, last: str) -> list[str]:
 
 def _breadth(lines: list[str]) -> float:
     first, *rest = lines
-    return max(text_width(first, bold=True), *(text_width(line, SMALL_SIZE) for line in rest), 0.0)
+    return max(page.text_width(first, bold=True), *(page.text_width(line, page.SMALL_SIZE) for line in rest), 0.0)
 
 
 def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) -> None:
@@ -131,7 +130,7 @@ def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) 
     axes.set_yticks(range(len(ys)), labels=map(str, ys))
     axes.tick_params(length=0)
     axes.grid(visible=False)
-    axes.spines[:].set_color(RULE)
+    axes.spines[:].set_color(page.RULE)
     axes.spines[:].set_visible(True)
     axes.set_xlabel(f"{TOKENS.name} {TOKENS.symbol}")
     follows = "\n(token length = channels)" if of.axis is CHANNELS and "token_len" in of.varying else ""
@@ -148,9 +147,9 @@ def _draw_cell(axes: Axes, column: int, row: int, cell: Outcome, line: float) ->
     axes.add_patch(Rectangle(corner, 1, 1, facecolor="none", edgecolor="white", linewidth=2))
     text_options: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": _ink(cell, fill)}
     top = row + line * len(rest) / 2
-    axes.text(column, top, first, size=TEXT_SIZE, weight="bold", **text_options)
+    axes.text(column, top, first, size=page.TEXT_SIZE, weight="bold", **text_options)
     for number, text in enumerate(rest, start=1):
-        axes.text(column, top - line * number, text, size=SMALL_SIZE, **text_options)
+        axes.text(column, top - line * number, text, size=page.SMALL_SIZE, **text_options)
 
 
 def _fill(cell: Outcome) -> str:
@@ -162,8 +161,8 @@ def _fill(cell: Outcome) -> str:
 
 def _ink(cell: Outcome, fill: str) -> str:
     if cell.says == NOTHING:
-        return GREY
-    return "white" if ink(fill) == fill else INK
+        return page.GREY
+    return "white" if ink(fill) == fill else page.INK
 
 
 def _notes(of: WinnerMap) -> Iterator[str]:

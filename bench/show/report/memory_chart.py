@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.profile import Peak, live_bytes, peak
-from bench.show.operator_categories import CATEGORY_COLOURS, category
+from bench.show.operators import CATEGORY_COLOURS, category
 from bench.show.palette import stage_colour
 from bench.store.profile import Block, Profile
 

@@ -14,11 +14,10 @@ from matplotlib.ticker import MaxNLocator
 from bench.analyse import profile as analyse
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.show.operator_categories import CATEGORY_COLOURS
+from bench.show.operators import CATEGORY_COLOURS, short, shortened
 from bench.show.palette import OTHER_STAGE_COLOURS, QUADRATIC, STAGE_COLOURS, mix, on, stage_colour
 from bench.show.point_text import differences, parts, varying
 from bench.show.report.case import CaseView, case_view, peak_words
-from bench.show.short_names import short, shortened
 from bench.store import atomic, units
 from bench.store.profile import Profile
 

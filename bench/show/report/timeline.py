@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.show.operator_categories import CATEGORY_COLOURS, category
+from bench.show.operators import CATEGORY_COLOURS, category
 from bench.show.palette import stage_colour
 from bench.store.profile import STAGE, Span
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bench.show.operator_categories import CATEGORY_COLOURS
+from bench.show.operators import CATEGORY_COLOURS
 from bench.show.palette import stage_colour
 from bench.show.report.timeline import Lane, dominant_child, timeline
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Span

@@ -1,10 +1,11 @@
-"""Names short enough for a table."""
+"""Categories of operators, and their names made short."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.show.short_names import LONGEST, short, shortened
+from bench.show.operators import CATEGORY_COLOURS, LONGEST, category, short, shortened
+from bench.show.palette import STAGE_COLOURS
 
 ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::BUnaryFunctor<float, float, float, "
@@ -51,3 +52,39 @@ def test_a_name_of_noise_alone_stays() -> None:
 def test_shortened_names_are_listed_once() -> None:
     """Only what isn't shown whole has to be said elsewhere."""
     assert shortened([SOFTMAX, "aten::mm", ELEMENTWISE, SOFTMAX]) == [SOFTMAX, ELEMENTWISE]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("aten::addmm", "matrix product"),
+        ("aten::bmm", "batched product"),
+        ("aten::baddbmm", "batched product"),
+        ("mkldnn::_linear_pointwise", "matrix product"),
+        ("autograd::engine::evaluate_function: MmBackward0", "matrix product"),
+        ("ampere_sgemm_128x64_tn", "matrix product"),
+        ("aten::_softmax", "softmax"),
+        ("aten::_softmax_backward_data", "softmax"),
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", "several steps in one kernel"),
+        ("pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>", "several steps in one kernel"),
+        ("aten::copy_", "copy or new memory"),
+        ("Memcpy DtoD (Device -> Device)", "copy or new memory"),
+        ("aten::add", "element by element"),
+        ("graph_0_cpp_fused__softmax_mul_1", "several steps in one kernel"),
+        ("triton_per_fused_add_0", "several steps in one kernel"),
+        ("CompiledFxGraph", "other"),
+        ("aten::view", "other"),
+        ("aten::expand", "other"),
+        ("void (anonymous namespace)::softmax_warp_forward<c10::Half, at::Common, 8, false>(c10::Half*)", "softmax"),
+        ("", "other"),
+    ],
+)
+def test_a_name_tells_what_an_operator_does(name: str, expected: str) -> None:
+    """Products, softmax, copies and arithmetic are told apart by the names that torch and CUDA give them."""
+    assert category(name) == expected
+
+
+def test_every_family_has_a_colour_of_its_own() -> None:
+    """Seven words, seven colours, and only what does several steps or none has one that no stage has."""
+    assert len(set(CATEGORY_COLOURS.values())) == len(CATEGORY_COLOURS) == 7
+    assert len({*CATEGORY_COLOURS.values()} & {*STAGE_COLOURS.values()}) == 5
