@@ -116,32 +116,16 @@ def _filled(text: str, picture: Picture) -> str:
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How a line is drawn: its style, its dashes with their offset in line widths, and its rank from the back."""
+    """How a line is drawn: its style, and its options for matplotlib."""
 
     line: Line
     style: Style
-    dash: Dash
-    offset: float
-    rank: int
-
-    @property
-    def on_axes(self) -> dict[str, Any]:
-        """The options of the line for matplotlib."""
-        return self._drawn(self.offset, self.dash)
+    on_axes: dict[str, Any]
 
     @property
     def in_label(self) -> dict[str, Any]:
         """The options of the sample beside its name: in its own dashes, also if the line coincides with others."""
-        return {**self._drawn(0, self.style.dash), "markevery": [1]}
-
-    def _drawn(self, offset: float, dash: Dash) -> dict[str, Any]:
-        return {
-            "color": self.style.colour,
-            "linewidth": LINE_WIDTH,
-            "linestyle": (offset, dash) if dash else "solid",
-            **page.marker(self.style, max(MARKER_SIZE - MARKER_STEP * self.rank, MARKER_SIZE / 2), 1.1),
-            "zorder": 3 + self.rank / 100,
-        }
+        return {**self.on_axes, "linestyle": _linestyle(self.style.dash), "markevery": [1]}
 
 
 def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
@@ -149,11 +133,22 @@ def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
     lines = sorted(picture.lines, key=lambda line: bool(_style_of(line).dash))
     styles: list[LineStyle] = []
     for members in _coincident(lines, ends):
+        stripes = (STRIPE, STRIPE * (len(members) - 1))
         for place, line in enumerate(members):
-            style_of_line, shared = _style_of(line), len(members) > 1
-            dash = (STRIPE, STRIPE * (len(members) - 1)) if shared else style_of_line.dash
-            styles.append(LineStyle(line, style_of_line, dash, -STRIPE * place if shared else 0.0, len(styles)))
+            own, rank = _style_of(line), len(styles)
+            options = {
+                "color": own.colour,
+                "linewidth": LINE_WIDTH,
+                "linestyle": _linestyle(stripes, -STRIPE * place) if len(members) > 1 else _linestyle(own.dash),
+                **page.marker(own, max(MARKER_SIZE - MARKER_STEP * rank, MARKER_SIZE / 2), 1.1),
+                "zorder": 3 + rank / 100,
+            }
+            styles.append(LineStyle(line, own, options))
     return styles
+
+
+def _linestyle(dash: Dash, offset: float = 0.0) -> tuple[float, Dash] | str:
+    return (offset, dash) if dash else "solid"
 
 
 def draw_lines(axes: Axes, picture: Picture) -> None:
