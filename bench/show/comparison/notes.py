@@ -135,13 +135,11 @@ def detects(detectable: Detectable, threads: Collection[int]) -> str:
     shares = {count: share for count, share in sorted(detectable.share.items()) if count in threads}
     if not shares:
         return ""
-    changes = " and ".join(_change(count, share, len(shares) > 1) for count, share in shares.items())
+    changes = " and ".join(
+        units.percent(share) + (f" with {counted([count], 'thread', 'threads')}" if len(shares) > 1 else "")
+        for count, share in shares.items()
+    )
     alarms = (
         f", with {detectable.false_alarms} false alarms in {detectable.rows} unchanged rows" if detectable.rows else ""
     )
     return f"self-check: this machine detects changes of {changes} at {detectable.processes} processes{alarms}"
-
-
-def _change(threads: int, share: float, several: bool) -> str:
-    with_threads = f" with {threads} thread{'s' if threads > 1 else ''}" if several else ""
-    return f"{units.percent(share)}{with_threads}"

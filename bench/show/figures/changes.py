@@ -14,6 +14,7 @@ from bench.show.figures import log_axis, page
 from bench.show.palette import ink
 from bench.show.rows import Row
 from bench.stats.limits import INCONCLUSIVE
+from bench.stats.replicates import Array
 from bench.store import units
 from impls.catalogue import SOLID, Style
 
@@ -112,7 +113,8 @@ def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
 def _frame(axes: Axes, rows: Sequence[Row], report: Report) -> None:
     """Draw the axes with the margin shaded and the bounds of equivalence dashed."""
     margin, bound = 1 + report.limits.margin, 1 + report.limits.bound
-    low, high = _ends(rows, bound)
+    changes, lows, highs = _intervals(rows)
+    low, high = log_axis.limits([1 / bound, bound, *changes], lows, highs)
     axes.set_ylim(len(rows) - 0.3, -0.7)
     axes.set_yticks(range(len(rows)), labels=[])
     axes.tick_params(axis="y", length=0)
@@ -128,14 +130,6 @@ def _frame(axes: Axes, rows: Sequence[Row], report: Report) -> None:
     axes.axvline(1, color=page.GREY, linewidth=0.9, zorder=1.5)
 
 
-def _ends(rows: Sequence[Row], bound: float) -> tuple[float, float]:
-    return log_axis.limits(
-        [1 / bound, bound, *(row["change"] for row in rows)],
-        [_number(row["change_low"]) for row in rows],
-        [_number(row["change_high"]) for row in rows],
-    )
-
-
 def _ticks(low: float, high: float) -> list[float]:
     if high / low > WIDE:
         return log_axis.ratios(low, high, TICK_GAP)
@@ -149,13 +143,17 @@ def _percentage(ratio: float) -> str:
     return f"{percent:+g}%" if percent else "0"
 
 
+def _intervals(rows: Sequence[Row]) -> Array:
+    """Return the changes and both ends of their intervals, NaN if there is none: [3, rows]."""
+    columns = ("change", "change_low", "change_high")
+    return np.array([[row[name] for row in rows] for name in columns], dtype=np.float64)
+
+
 def _draw_marks(axes: Axes, rows: Sequence[Row], verdict: str) -> None:
     places = [place for place, row in enumerate(rows) if row["verdict"] == verdict]
     if not places:
         return
-    values, lows, highs = (
-        np.array([_number(rows[place][name]) for place in places]) for name in ("change", "change_low", "change_high")
-    )
+    values, lows, highs = _intervals([rows[place] for place in places])
     options: dict[str, Any] = {
         **page.marker(MARKS[verdict], *MARKER),
         "linestyle": "none",
@@ -166,10 +164,6 @@ def _draw_marks(axes: Axes, rows: Sequence[Row], verdict: str) -> None:
     }
     container = axes.errorbar(values, places, xerr=np.stack([values - lows, highs - values]), **options)
     container[0].set_gid(f"verdict {verdict}")
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
 
 
 def _legend(axes: Axes, left: float, rows: Sequence[Row]) -> None:

@@ -75,11 +75,10 @@ class Bar:
 def bars(profiles: Sequence[Profile]) -> list[Bar]:
     """Return a bar for each profile of a point: those in stages first, then the slowest first."""
     ordered = sorted(profiles, key=lambda profile: (not profile.stages, -profile.timed_s))
-    return [Bar(each.case.implementation, _segments(each), each.timed_s) for each in ordered]
-
-
-def _segments(profile: Profile) -> tuple[Segment, ...]:
-    return _stages(profile) if profile.stages else _operators(profile.operators)
+    return [
+        Bar(each.case.implementation, _stages(each) if each.stages else _operators(each.operators), each.timed_s)
+        for each in ordered
+    ]
 
 
 def _stages(profile: Profile) -> tuple[Segment, ...]:

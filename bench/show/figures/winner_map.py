@@ -1,6 +1,6 @@
 """The map of winners over tokens and heads or channels: a cell for each point, in the colour of its winner."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,15 +48,11 @@ def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
     for axis in (HEADS, CHANNELS):
         for group in gathered(plain(table), (TOKENS, axis)):
             if min(len(places(group, TOKENS)), len(places(group, axis))) > 1 and measured(group):
-                cells = {place: outcome_of(rows) for place, rows in _by_place(group, axis).items()}
+                rows_at: dict[tuple[int, int], list[Row]] = {}
+                for row in group:
+                    rows_at.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
+                cells = {place: outcome_of(rows) for place, rows in rows_at.items()}
                 yield WinnerMap(axis, point_of(group[0]), cells, tuple(group))
-
-
-def _by_place(group: Sequence[Row], axis: Axis) -> dict[tuple[int, int], list[Row]]:
-    cells: dict[tuple[int, int], list[Row]] = {}
-    for row in group:
-        cells.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
-    return cells
 
 
 TIED, HATCH, STRIPES = "#fdf6d8", "////", 0.08
@@ -87,7 +83,12 @@ def figure(of: WinnerMap) -> Figure:
     texts, notes = [words(cell) for cell in of.cells.values()], list(_notes(of))
     facts = [*parts(of.point, without=of.varying), *devices(of.rows)]
     around = max(*map(page.text_width, facts), *(page.text_width(note, page.SMALL_SIZE) for note in notes))
-    wide = max(LEAST_WIDTH, 2 * PADDING + max(map(_breadth, texts)), (around + page.EDGE - page.LEFT) / len(xs))
+    breadth = max(
+        page.text_width(text, page.SMALL_SIZE if number else page.TEXT_SIZE, bold=not number)
+        for lines in texts
+        for number, text in enumerate(lines)
+    )
+    wide = max(LEAST_WIDTH, 2 * PADDING + breadth, (around + page.EDGE - page.LEFT) / len(xs))
     tall = 2 * PADDING + LINE * max(map(len, texts))
     heading = f"Who wins over {TOKENS.name} and {of.axis.name}"
     made = page.new_figure(heading, facts, notes, [tall * len(ys)], across=wide * len(xs), right=page.EDGE)
@@ -116,11 +117,6 @@ def _names(cell: Outcome, last: str) -> list[str]:
     rest = len(cell.names) - len(names)
     names = [*names, f"{rest} others"] if rest else names
     return [*names[:-1], f"{last}{names[-1]}"]
-
-
-def _breadth(lines: list[str]) -> float:
-    first, *rest = lines
-    return max(page.text_width(first, bold=True), *(page.text_width(line, page.SMALL_SIZE) for line in rest), 0.0)
 
 
 def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) -> None:

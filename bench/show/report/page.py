@@ -74,7 +74,6 @@ def page(profiles: Sequence[Profile], title: str) -> str:
             title=title,
             facts=_facts(profiles),
             groups=groups,
-            cases=[case for group in groups for case in group.cases],
             colours=_colours(groups),
             long_names={name: f"name-{number}" for number, name in enumerate(shortened(_names(groups)))},
             script=Markup(script),  # noqa: S704 # our own file
@@ -185,9 +184,5 @@ def _colours(groups: Sequence[Group]) -> dict[str, tuple[str, str, str]]:
         *CATEGORY_COLOURS.values(),
         *(case.colour for case in cases),
     ]
-    return {each: (on(each), *_in_the_dark(each)) for each in dict.fromkeys(used)}
-
-
-def _in_the_dark(colour: str) -> tuple[str, str]:
-    lighter = mix(colour, "#ffffff", LIGHTER_IN_THE_DARK)
-    return lighter, on(lighter)
+    lighter = {each: mix(each, "#ffffff", LIGHTER_IN_THE_DARK) for each in used}
+    return {each: (on(each), dark, on(dark)) for each, dark in lighter.items()}

@@ -69,29 +69,19 @@ def timeline(spans: Sequence[Span], most: int) -> Timeline:
     whole_s = max((span.start_s + span.duration_s for span in spans), default=0.0)
     stages = [span for span in spans if span.kind == STAGE and whole_s]
     others = [span for span in spans if span.kind != STAGE]
-    visible = _longest([span for span in others if span.duration_s > NARROWEST * whole_s], most)
+    wide = (span for span in others if span.duration_s > NARROWEST * whole_s)
+    longest = sorted(wide, key=lambda span: -span.duration_s)[:most]
+    visible = sorted(longest, key=lambda span: (span.lane, span.depth, span.start_s))
+    one_lane = len({stage.lane for stage in stages}) == 1
     positions = [
-        *((_stage_lane(span, stages), 0, span) for span in stages),
-        *((span.lane, _depth(span, stages), span) for span in visible),
+        *((STAGES if one_lane else f"{STAGES}, {span.lane}", 0, span) for span in stages),
+        # stages have a lane of their own, so they don't count in the depth of what lies in them
+        *((span.lane, max(0, span.depth - sum(_holds(each, span) for each in stages)), span) for span in visible),
     ]
     lanes = _lanes([(lane, depth) for lane, depth, _ in positions])
     first = {lane.name: lane.row for lane in lanes}
     boxes = [_box(span, first[lane] + depth, whole_s, stages, visible) for lane, depth, span in positions]
     return Timeline(whole_s, tuple(boxes), tuple(lanes), len(others) - len(visible))
-
-
-def _stage_lane(span: Span, stages: Sequence[Span]) -> str:
-    return STAGES if len({stage.lane for stage in stages}) == 1 else f"{STAGES}, {span.lane}"
-
-
-def _longest(spans: Sequence[Span], most: int) -> list[Span]:
-    long = sorted(spans, key=lambda span: -span.duration_s)[:most]
-    return sorted(long, key=lambda span: (span.lane, span.depth, span.start_s))
-
-
-def _depth(span: Span, stages: Sequence[Span]) -> int:
-    """Return the depth of a span, not counting the stages it lies in, which have a lane of their own."""
-    return max(0, span.depth - sum(_holds(stage, span) for stage in stages))
 
 
 def _holds(stage: Span, span: Span) -> bool:

@@ -39,9 +39,13 @@ class Fitted:
 
 def columns(baseline: str | None, target: float) -> list[Column]:
     """Return all columns from left to right: those of metrics and the others."""
+
+    def remarks(row: Row) -> str:
+        return f"{''.join(flag.letter for flag in flags(row, target))} {row['order']}".strip()
+
     by_place = {
         0: Column("", lambda row: str(row["implementation"]), is_text=True),
-        10: Column("", lambda row: _remarks(row, target), is_text=True),
+        10: Column("", remarks, is_text=True),
         25: Column("", _latency_interval, rank=1, is_text=True),
         35: Column("", _speedup_interval, is_text=True),
         60: Column("predicted", _peak_of_prediction, rank=7),
@@ -82,10 +86,6 @@ def line(fitted: Sequence[Fitted], row: Row | None, gap: str = GAP) -> str:
     cells = ((each, each.column.cell(row) if row else each.column.heading) for each in fitted)
     aligned = (cell.ljust(each.width) if each.column.is_text else cell.rjust(each.width) for each, cell in cells)
     return gap.join(aligned).rstrip()
-
-
-def _remarks(row: Row, target: float) -> str:
-    return f"{''.join(flag.letter for flag in flags(row, target))} {row['order']}".strip()
 
 
 def _latency_interval(row: Row) -> str:

@@ -107,7 +107,8 @@ def _series(of: Scaling, *, narrow: bool) -> Iterator[RenderableType]:
 
 def _tables(of: Scaling, *, narrow: bool) -> Iterator[Table]:
     """Yield fits and exponents side by side, or one below the other if there is little room."""
-    last = _gap(_last(of))
+    exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
+    last = _gap(max(exponents, key=lambda each: (each.end, each.start)))
     fits = {growth.implementation: _fit(growth) for growth in of.growths}
     slopes = {
         growth.implementation: [_exponent(growth.latency, last), _exponent(growth.memory, last)]
@@ -133,12 +134,6 @@ def _table(headings: Sequence[str], lines: Mapping[str, Sequence[str]]) -> Table
     return table
 
 
-def _last(of: Scaling) -> Exponent:
-    """Return the exponent at the largest places of any implementation."""
-    exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
-    return max(exponents, key=lambda each: (each.end, each.start))
-
-
 def _gap(of: Exponent) -> str:
     return f"{of.start} to {of.end}"
 
@@ -147,7 +142,9 @@ def _fit(growth: Growth) -> list[str]:
     if growth.fit is None:
         return [f"{COEFFICIENTS} places needed", "", "", ""]
     coefficients = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)
-    return [*map(intervals.seconds, coefficients), _deviation(growth.fit.deviation)]
+    # what rounding leaves of a curve through every place is 0 %
+    deviation = growth.fit.deviation if growth.fit.deviation > ROUNDING else 0.0
+    return [*map(intervals.seconds, coefficients), units.percent(deviation)]
 
 
 def _exponent(exponents: Sequence[Exponent], last: str) -> str:
@@ -172,7 +169,7 @@ def _fastest(of: Scaling) -> str:
     """Return who is fastest at which places, equal neighbours together: `50 tie of 2 · 197 to 1024 sdpa`."""
     names = [(place, _named(outcome)) for place, outcome in of.outcomes.items()]
     runs = [(name, [place for place, _ in run]) for name, run in groupby(names, key=lambda each: each[1])]
-    return " · ".join(f"{_range(at)} {name}" for name, at in runs)
+    return " · ".join(f"{at[0]} {name}" if len(at) == 1 else f"{at[0]} to {at[-1]} {name}" for name, at in runs)
 
 
 def _named(outcome: Outcome) -> str:
@@ -183,16 +180,7 @@ def _named(outcome: Outcome) -> str:
     return outcome.names[0] if outcome.says in (WINNER, ALONE) else f"{outcome.names[0]} ({outcome.says})"
 
 
-def _range(at: Sequence[int]) -> str:
-    return f"{at[0]}" if len(at) == 1 else f"{at[0]} to {at[-1]}"
-
-
 def _processes(rows: Sequence[Row]) -> str:
     number = process_count(rows)
     known = any(row["latency_low_s"] is not None for row in rows)
     return f"95 % interval over {number}" if known else f"{number}, so no intervals: measure with more --processes"
-
-
-def _deviation(share: float) -> str:
-    """Return a share; what rounding leaves of a curve through every place is 0 %."""
-    return units.percent(share if share > ROUNDING else 0.0)
