@@ -86,8 +86,13 @@ def hint(shift: CommonShift, judging: str) -> str:
 
 def state(differences: Sequence[StateDifference]) -> str:
     """Return a warning that the machine's state differed, with advice."""
+    facts = []
+    for each in differences:
+        plain = each.name.rpartition(".")[2].replace("_", " ")
+        words = STATE.get(each.name, f"{plain} was {{}} before BASE and {{}} before NEW")
+        facts.append(words.format(each.base, each.new))
     return (
-        f"warning: the machine was in another state: {'; '.join(map(_fact, differences))}: "
+        f"warning: the machine was in another state: {'; '.join(facts)}: "
         "quiet it and measure again, or let --rerun measure both sides alternately"
     )
 
@@ -101,13 +106,6 @@ def plans(base: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         if all(side.get(name) is not None for side in sides) and sides[0][name] != sides[1][name]
     ]
     return f"BASE and NEW were asked for differently: {'; '.join(differences)}" if differences else ""
-
-
-def _fact(difference: StateDifference) -> str:
-    """Return a difference of state in words, `its speed varied by 28% before BASE and 5% before NEW`."""
-    plain = difference.name.rpartition(".")[2].replace("_", " ")
-    words = STATE.get(difference.name, f"{plain} was {{}} before BASE and {{}} before NEW")
-    return words.format(difference.base, difference.new)
 
 
 def company(only_base: Sequence[str], only_new: Sequence[str]) -> str:

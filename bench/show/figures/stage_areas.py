@@ -1,6 +1,5 @@
 """The picture of the share of each stage against tokens. Lengths are in inches."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
@@ -19,9 +18,6 @@ from bench.show.palette import QUADRATIC, stage_colour
 from bench.show.rows import origins
 from bench.store import units
 from bench.store.profile import BACKWARD, Profile
-
-X_LABEL = f"{TOKENS.name} {TOKENS.symbol}"
-Y_LABEL = "share of the time in stages"
 
 LEFT, AXES_HEIGHT = 0.86, 3.7
 
@@ -88,8 +84,8 @@ def _frame(axes: Axes, places: Sequence[int]) -> None:
     page.log_scale(axes.xaxis, ends, places, page.tick_labels(places, ends))
     axes.set_ylim(0, 1)
     axes.set_yticks(TICKS, labels=[f"{tick:.0%}" for tick in TICKS])
-    axes.set_xlabel(X_LABEL)
-    axes.set_ylabel(Y_LABEL)
+    axes.set_xlabel(f"{TOKENS.name} {TOKENS.symbol}")
+    axes.set_ylabel("share of the time in stages")
     axes.grid(visible=False)
 
 
@@ -114,32 +110,23 @@ def _quadratic(axes: Axes, of: StageGrowth) -> None:
     axes.plot(of.places, shares, gid="quadratic", **options)
     texts = [f"{share:.0%}" for share in shares]
     widths = [page.text_width(text, bold=True) + 2 * GAP for text in texts]
-    centres = [_centre(of, place, width) for place, width in zip(of.places, widths, strict=True)]
+    length, ends = page.AXES_WIDTH, page.to_inches(axes, list(zip(of.places, shares, strict=True)))
+    # moved if a text would cross an edge of the axes
+    centres = [min(max(x, width / 2), length - width / 2) for x, width in zip(ends[:, 0], widths, strict=True)]
     last = len(texts) - 1
     for index in log_axis.spaced(centres, widths, [last, 0, *range(1, last)]):
-        _share(axes, centres[index], shares[index], texts[index], f"share {of.places[index]}")
-
-
-def _centre(of: StageGrowth, place: int, width: float) -> float:
-    """Return the centre of a text of this width above a place, moved if it would cross an edge of the axes."""
-    across = page.AXES_WIDTH * math.log(place / of.places[0]) / math.log(of.places[-1] / of.places[0])
-    return min(max(across, width / 2), page.AXES_WIDTH - width / 2)
-
-
-def _share(axes: Axes, centre: float, share: float, text: str, gid: str) -> None:
-    """Write a share above its mark, or below it if there is no room."""
-    is_low = share < HIGHEST
-    axes.text(
-        centre / page.AXES_WIDTH,
-        share + (ABOVE if is_low else -ABOVE) / AXES_HEIGHT,
-        text,
-        transform=axes.transAxes,
-        ha="center",
-        va="bottom" if is_low else "top",
-        weight="bold",
-        gid=gid,
-        path_effects=[withStroke(linewidth=2.4, foreground="white")],
-    )
+        is_low = shares[index] < HIGHEST
+        axes.text(
+            centres[index],
+            ends[index, 1] + (ABOVE if is_low else -ABOVE),
+            texts[index],
+            transform=page.inches(axes),
+            ha="center",
+            va="bottom" if is_low else "top",
+            weight="bold",
+            gid=f"share {of.places[index]}",
+            path_effects=[withStroke(linewidth=2.4, foreground="white")],
+        )
 
 
 def _label(of: StageGrowth, stage: str) -> str:

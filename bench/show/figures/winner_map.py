@@ -134,31 +134,25 @@ def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) 
 
 
 def _draw_cell(axes: Axes, column: int, row: int, cell: Outcome, line: float) -> None:
-    fill, (first, *rest) = _fill(cell), words(cell)
+    (fill, text_colour), (first, *rest) = _colours(cell), words(cell)
     patch_options: dict[str, Any] = {"facecolor": fill, "linewidth": 0, "gid": f"cell {column} {row}"}
     if cell.says == TIE:
         patch_options |= {"hatch": HATCH, "edgecolor": mix(TIED, "#000000", STRIPES)}
     corner = (column - 0.5, row - 0.5)
     axes.add_patch(Rectangle(corner, 1, 1, **patch_options))
     axes.add_patch(Rectangle(corner, 1, 1, facecolor="none", edgecolor="white", linewidth=2))
-    text_options: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": _ink(cell, fill)}
+    text_options: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": text_colour}
     top = row + line * len(rest) / 2
     axes.text(column, top, first, size=page.TEXT_SIZE, weight="bold", **text_options)
     for number, text in enumerate(rest, start=1):
         axes.text(column, top - line * number, text, size=page.SMALL_SIZE, **text_options)
 
 
-def _fill(cell: Outcome) -> str:
-    if cell.says in PLAIN:
-        return PLAIN[cell.says]
-    own = style(cell.names[0]).colour
-    return own if cell.says == WINNER else mix(own, "#ffffff", UNSURE)
-
-
-def _ink(cell: Outcome, fill: str) -> str:
-    if cell.says == NOTHING:
-        return page.GREY
-    return "white" if ink(fill) == fill else page.INK
+def _colours(cell: Outcome) -> tuple[str, str]:
+    """Return the colour of a cell and that of its text."""
+    own = style(cell.names[0]).colour if cell.says not in PLAIN else PLAIN[cell.says]
+    fill = own if cell.says in (WINNER, *PLAIN) else mix(own, "#ffffff", UNSURE)
+    return fill, page.GREY if cell.says == NOTHING else "white" if ink(fill) == fill else page.INK
 
 
 def _notes(of: WinnerMap) -> Iterator[str]:

@@ -67,6 +67,8 @@ def page(profiles: Sequence[Profile], title: str) -> str:
     """Return the page of some profiles, under a title."""
     script = (PARTS / "page.js").read_text(encoding="utf-8")
     groups = _groups(profiles)
+    operators = [operator for group in groups for case in group.cases for operator, _ in case.operators]
+    names = [name for operator in operators for name in (operator.name, *operator.kernels)]
     return (
         _environment()
         .get_template("page.html")
@@ -75,7 +77,7 @@ def page(profiles: Sequence[Profile], title: str) -> str:
             facts=_facts(profiles),
             groups=groups,
             colours=_colours(groups),
-            long_names={name: f"name-{number}" for number, name in enumerate(shortened(_names(groups)))},
+            long_names={name: f"name-{number}" for number, name in enumerate(shortened(names))},
             script=Markup(script),  # noqa: S704 # our own file
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
@@ -167,12 +169,6 @@ def _facts(profiles: Sequence[Profile]) -> dict[str, list[str]]:
         "profiled": [origin.started_at.partition("T")[0] for origin in origins],
     }
     return {name: [value for value in dict.fromkeys(values) if value] for name, values in facts.items()}
-
-
-def _names(groups: Sequence[Group]) -> list[str]:
-    """Return the names of all operators and kernels that the tables show."""
-    operators = [operator for group in groups for case in group.cases for operator, _ in case.operators]
-    return [name for operator in operators for name in (operator.name, *operator.kernels)]
 
 
 def _colours(groups: Sequence[Group]) -> dict[str, tuple[str, str, str]]:

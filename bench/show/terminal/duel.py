@@ -34,9 +34,16 @@ def render(rows: Sequence[Row], looks: Sequence[int], limits: Limits = USUAL) ->
     """Return the table of a duel with its legend."""
     columns = varying(row.point for row in rows)
     cells = table("point", ["B as fast as A", "verdict"], ["processes", "A", "B"])
+    failures = []
     for row in rows:
-        cells.add_row(*_cells(row, columns))
-    failures = [Text(f"{_point(row, columns)}: {row.detail}", BAD) for row in rows if not row.is_measured]
+        point, verdict = differences(row.point, columns) or ONLY_POINT, row.judgement.verdict
+        if row.is_measured:
+            said = Text(WORDS.get(verdict, verdict), STYLES.get(verdict, ""))
+            times = map(units.seconds, row.latencies_s)
+            cells.add_row(point, ratio(row), said, str(row.judgement.processes), *times)
+        else:
+            cells.add_row(point, "", Text(UNMEASURED, BAD))
+            failures.append(Text(f"{point}: {row.detail}", BAD))
     return Group(cells, *failures, *(Text(line) for line in legend(looks, limits)))
 
 
@@ -62,16 +69,3 @@ def ratio(row: Row) -> str:
         return ""
     interval = "" if units.is_missing(judgement.low) else f" [{judgement.low:.3f}, {judgement.high:.3f}]"
     return f"{judgement.ratio:.3f}x{interval}"
-
-
-def _cells(row: Row, columns: set[str]) -> list[Text]:
-    judgement = row.judgement
-    if not row.is_measured:
-        return [Text(_point(row, columns)), Text(""), Text(UNMEASURED, BAD), *[Text("")] * 3]
-    verdict = Text(WORDS.get(judgement.verdict, judgement.verdict), STYLES.get(judgement.verdict, ""))
-    times = (units.seconds(latency_s) for latency_s in row.latencies_s)
-    return [Text(_point(row, columns)), Text(ratio(row)), verdict, Text(str(judgement.processes)), *map(Text, times)]
-
-
-def _point(row: Row, columns: set[str]) -> str:
-    return differences(row.point, columns) or ONLY_POINT

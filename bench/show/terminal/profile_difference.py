@@ -16,7 +16,6 @@ from bench.analyse.profile_difference import (
     UNCHANGED,
     VANISHED,
     Change,
-    Cost,
     difference,
     together,
 )
@@ -108,20 +107,13 @@ def _table(kind: str, changes: Sequence[Change], top: int) -> Table:
 def _cells(change: Change) -> Iterator[Text]:
     before, after = change.before, change.after
     yield Text(_pair(units.count(before.calls), units.count(after.calls)))
-    yield Text(_pair(_time(before), _time(after)))
+    yield Text(_pair(*(units.seconds(cost.time_s) if cost.time_s else "0" for cost in (before, after))))
     yield Text(_seconds(change.time_s))
-    yield Text(_pair(_bytes(before), _bytes(after)) if before.allocated_bytes or after.allocated_bytes else "")
+    sizes = [units.size(cost.allocated_bytes) if cost.allocated_bytes else "0" for cost in (before, after)]
+    yield Text("" if sizes == ["0", "0"] else _pair(*sizes))
     yield Text(_size(change.allocated_bytes))
     first, *others = change.callers or ((),)
     yield Text(WITHIN.join(first) + (f" and {len(others)} more" if others else ""))
-
-
-def _time(cost: Cost) -> str:
-    return units.seconds(cost.time_s) if cost.time_s else "0"
-
-
-def _bytes(cost: Cost) -> str:
-    return units.size(cost.allocated_bytes) if cost.allocated_bytes else "0"
 
 
 def _pair(old: str, new: str) -> str:
@@ -138,15 +130,11 @@ def _calls(change: Change) -> str:
 
 
 def _seconds(change_s: float) -> str:
-    return f"{_sign(change_s)}{units.seconds(abs(change_s))}" if change_s else ""
+    return f"{change_s:+}"[0] + units.seconds(abs(change_s)) if change_s else ""
 
 
 def _size(change_bytes: float) -> str:
-    return f"{_sign(change_bytes)}{units.size(abs(change_bytes))}" if change_bytes else ""
-
-
-def _sign(value: float) -> str:
-    return "+" if value > 0 else "-"
+    return f"{change_bytes:+}"[0] + units.size(abs(change_bytes)) if change_bytes else ""
 
 
 def _legend(a: Profile, b: Profile) -> list[str]:

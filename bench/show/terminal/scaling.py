@@ -96,10 +96,8 @@ def crossover(of: Crossover) -> str:
 
 def _series(of: Scaling, *, narrow: bool) -> Iterator[RenderableType]:
     point, at = point_of(of.rows[0]), places(of.rows, of.axis)
-    fixed = parts(point, without=moving(of.axis, point))
-    along = f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}"
-    yield Text(along, "bold")
-    yield Text(" · ".join(fixed))
+    yield Text(f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}", "bold")
+    yield Text(" · ".join(parts(point, without=moving(of.axis, point))))
     yield from _tables(of, narrow=narrow)
     if of.axis is TOKENS:
         yield from _winners(of)

@@ -58,7 +58,7 @@ def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.Monke
     def figures(_material: object) -> Iterator[tuple[str, Figure]]:
         yield "mine", Figure()
 
-    kinds = [Kind(f"mine {needs.name}", needs, "an empty page", figures) for needs in Needs]
+    kinds = [Kind(f"mine {needs.name}", needs, figures) for needs in Needs]
     monkeypatch.setattr(catalogue, "KINDS", kinds)
     for folder, material in (("results", {"results": quick()}), ("profiles", {"profiles": [profile()]})):
         drawn = catalogue.draw(tmp_path / folder, **material)
