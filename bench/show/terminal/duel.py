@@ -40,9 +40,9 @@ def render(rows: Sequence[Row], looks: Sequence[int], limits: Limits = USUAL) ->
         if row.is_measured:
             said = Text(WORDS.get(verdict, verdict), STYLES.get(verdict, ""))
             times = map(units.seconds, row.latencies_s)
-            cells.add_row(point, ratio(row), said, str(row.judgement.processes), *times)
+            cells.add_row(Text(point), Text(ratio(row)), said, str(row.judgement.processes), *times)
         else:
-            cells.add_row(point, "", Text(UNMEASURED, BAD))
+            cells.add_row(Text(point), "", Text(UNMEASURED, BAD))
             failures.append(Text(f"{point}: {row.detail}", BAD))
     return Group(cells, *failures, *(Text(line) for line in legend(looks, limits)))
 

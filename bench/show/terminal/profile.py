@@ -52,12 +52,7 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Text]:
         f"latency {units.seconds(profile.timed_s)}, under the profiler {units.seconds(profile.profiled_s)} "
         f"({_signed(share)}); {_in_the_run(profile, row)}"
     )
-    comparable = row is not None and row["latency_s"] is not None and not _elsewhere(profile, row)
-    if (
-        row
-        and comparable
-        and (factor := slowdown(profile, row["latency_s"], row["latency_low_s"], row["latency_high_s"]))
-    ):
+    if row is not None and (factor := _slowdown(profile, row)):
         yield Text(
             f"Without the profiler too a call takes {factor:.2g} times as long here as in the run: it is another time, "
             "at which the machine may run at another speed or be busy, and the case is alone in its process. "
@@ -70,6 +65,12 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Text]:
             "not their times. A larger batch or more tokens make operators outlast their recording.",
             WARNING,
         )
+
+
+def _slowdown(profile: Profile, row: Row) -> float | None:
+    if row["latency_s"] is None or _elsewhere(profile, row):
+        return None
+    return slowdown(profile, row["latency_s"], row["latency_low_s"], row["latency_high_s"])
 
 
 def _elsewhere(profile: Profile, row: Row) -> bool:
