@@ -3,7 +3,7 @@
 `python -m bench.show.documented` replaces what stands between the marks of each table.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.plan.case import COLUMNS
@@ -80,7 +80,7 @@ def _default_and_short(column: Column) -> tuple[str, str]:
     return default, f"`{column.shortened(SAMPLES[column.kind])}`" if column.kind in SAMPLES else "the value"
 
 
-def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [headings, tuple("---" for _ in headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("<", "&lt;")
 
