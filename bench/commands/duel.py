@@ -15,7 +15,7 @@ from bench.engine.pair import SIDES, Pair
 from bench.harness import options
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
-from bench.show.point_text import counted
+from bench.show.point_text import counted, shared
 from bench.show.terminal import duel as show
 from bench.show.terminal.console import console
 from bench.stats.limits import Limits
@@ -149,11 +149,10 @@ def _open(contest: Pair | Together, looks: Sequence[int]) -> None:
     """Say who the sides are, what is about to be measured and where it goes."""
     sweep, effort = contest.sweep, contest.sweep.effort
     sides = _environments(contest) if isinstance(contest, Pair) else _implementations(contest)
-    shared = show.header(sweep.points)
     rounds_s = effort.budget_s / effort.processes
     for line in (
         *sides,
-        f"sweep {sweep.name}: {counted([len(sweep.points)], 'point', 'points')}, {shared}",
+        f"sweep {sweep.name}: {counted([len(sweep.points)], 'point', 'points')}, {shared(sweep.points)}",
         f"looks at {', '.join(map(str, looks))} processes, {rounds_s:.2g} s of rounds for a point in each",
         f"results go to {contest.folder}",
         *(f"warning: {warning}" for warning in contest.warnings),

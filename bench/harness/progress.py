@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from bench.engine.admission import too_large
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import Sweep
-from bench.show import units
 from bench.show.point_text import counted, differences, parts, varying
+from bench.store import units
 from bench.store.machine import available_bytes
 
 if TYPE_CHECKING:

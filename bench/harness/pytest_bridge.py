@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from bench.plan.case import Case
-from bench.show.units import is_missing
 from bench.store.record import Record
+from bench.store.units import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd

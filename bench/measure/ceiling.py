@@ -24,7 +24,7 @@ from bench.measure.clock import Call, timer
 from bench.measure.interference import Interference
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
-from bench.show import units
+from bench.store import units
 from bench.store.roofline import Roof
 
 SIDES = {"cpu": (256, 512, 1024, 2048, 4096), "cuda": (8192, 16384)}

@@ -4,7 +4,7 @@ import pytest
 
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import load_sweep
-from bench.show.point_text import counted, differences, parts, varying
+from bench.show.point_text import counted, differences, parts, shared, varying
 from tests.examples import point
 from tests.points import of_layer
 
@@ -44,6 +44,11 @@ def test_what_varies_is_found() -> None:
     """The columns in which points differ are those that are not all the same; one point differs from nothing."""
     assert varying([point(), point(num_heads=3), point(num_heads=1)]) == {"num_heads"}
     assert varying([point()]) == varying([]) == set()
+
+
+def test_what_points_share_is_said_once() -> None:
+    """The columns in which they differ are left out."""
+    assert shared([point(), point(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
 
 
 def test_file_names_of_different_points_differ() -> None:

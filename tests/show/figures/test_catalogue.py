@@ -98,7 +98,7 @@ def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.Monke
     def figures(_material: object) -> Iterator[tuple[str, Figure]]:
         yield "mine", Figure()
 
-    kinds = [Kind(f"mine {needs.name}", needs, "an empty page", figures) for needs in Needs]
+    kinds = [Kind(f"mine {needs.name}", needs, figures) for needs in Needs]
     monkeypatch.setattr(catalogue, "KINDS", kinds)
     for folder, material in (("results", {"results": quick()}), ("profiles", {"profiles": [profile()]})):
         drawn = catalogue.draw(tmp_path / folder, **material)
@@ -110,7 +110,7 @@ def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_second_kind_of_comparison_lies_beside_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file is asked for: the first picture has its name, the others begin with it."""
     changes = next(kind for kind in KINDS if kind.needs is Needs.COMPARISON)
-    second = Kind("second", Needs.COMPARISON, "an empty page", lambda _report: iter([("second", Figure())]))
+    second = Kind("second", Needs.COMPARISON, lambda _report: iter([("second", Figure())]))
     monkeypatch.setattr(catalogue, "KINDS", [changes, second])
     assert catalogue.draw_comparison(Report(every_verdict()), tmp_path / "of.svg")
     assert {path.name for path in tmp_path.iterdir()} == {"of.svg", "of-second.svg"}

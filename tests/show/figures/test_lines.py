@@ -14,9 +14,9 @@ from matplotlib.text import Text
 
 import bench.show
 from bench.plan.case import Case
-from bench.show.figures.line_axes import LABEL_GAP
 from bench.show.figures.line_data import Picture, pictures
 from bench.show.figures.lines import figure
+from bench.show.figures.page import LABEL_GAP
 from bench.show.palette import style
 from tests.examples import point
 from tests.show.example_results import Fate, results

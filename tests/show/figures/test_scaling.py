@@ -10,15 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bench.analyse.scaling.growth import Scaling
+from bench.analyse.scaling.crossover import Crossover
+from bench.analyse.scaling.growth import Exponent, Scaling
 from bench.plan.case import Case, Point
-from bench.show.figures import scaling_panels
-from bench.show.figures.line_axes import AXES_WIDTH, LEFT
-from bench.show.figures.scaling import figure, name
+from bench.show.figures.page import AXES_WIDTH, LEFT, share_places
+from bench.show.figures.scaling import MARKER_SIZE, change, crossovers, exponents, figure, name
+from bench.show.palette import style
 from bench.show.terminal import scaling
+from bench.stats.estimates import Interval
 from bench.store.table import load
 from tests.examples import point
 from tests.show.example_results import quick, results, timed
@@ -28,6 +31,9 @@ PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
 SECONDS = {"eager": (1e-3, 1e-4, 4e-7), "sdpa": (9e-3, 1e-4, 2e-7), "online": (60e-3, 1e-4, 1e-7)}
 """The coefficients of three that lead one after the other: at 200 and at 714 tokens their curves meet."""
+
+PLACES = (100, 400, 1600)
+NO_INTERVAL = (math.nan, math.nan)
 
 
 @functools.cache
@@ -104,7 +110,7 @@ def test_no_mark_hides_another() -> None:
     made = figure(scaling.series(load(PUBLISHED / "quick-xeon-2core"))[0])
     axes = times(made)
     found = [axes.transData.transform(at) for xs, ys in marks(made).values() for at in zip(xs, ys, strict=True)]
-    least = 0.8 * scaling_panels.MARKER_SIZE / 72 * made.dpi
+    least = 0.8 * MARKER_SIZE / 72 * made.dpi
     assert all(math.dist(one, other) >= least for one, other in itertools.combinations(found, 2))
 
 
@@ -168,3 +174,66 @@ def test_results_without_memory_have_no_panel_for_it() -> None:
     (series,) = scaling.series(table)
     assert ids(figure(series), "exponent of latency") == {"eager"}
     assert ids(figure(series), "exponent of peak memory") == set()
+
+
+def axes() -> Axes:
+    """Return axes with the scale that panels share."""
+    figure = Figure()
+    figure.add_subplot()
+    share_places(figure, PLACES, "tokens")
+    return figure.axes[0]
+
+
+def test_exponents_stand_between_their_places_side_by_side() -> None:
+    """Two implementations are at a third and two thirds of the way, in logarithms."""
+    made = axes()
+    gaps = [Exponent(100, 400, Interval(1.0, 0.8, 1.2)), Exponent(400, 1600, Interval(2.0, 1.8, 2.2))]
+    exponents(made, "exponent", {"eager": gaps, "sdpa": gaps})
+    places = {str(line.get_gid()): np.asarray(line.get_xdata()) for line in made.lines}
+    assert places["exponent eager"] == pytest.approx([100 * 4 ** (1 / 3), 400 * 4 ** (1 / 3)])
+    assert places["exponent sdpa"] == pytest.approx([100 * 4 ** (2 / 3), 400 * 4 ** (2 / 3)])
+
+
+def test_a_wild_interval_does_not_flatten_the_others() -> None:
+    """An axis of exponents reaches a little beyond the values, however wide one interval is."""
+    made = axes()
+    exponents(made, "exponent", {"eager": [Exponent(100, 400, Interval(1.0, -40, 42))]})
+    low, high = made.get_ylim()
+    assert -1 < low < 0
+    assert 2 < high < 3
+
+
+def test_exact_exponents_have_no_bars() -> None:
+    """Memory is counted, so that its marks stand alone."""
+    made = axes()
+    exponents(made, "exponent", {"eager": [Exponent(100, 400, Interval(2.0, *NO_INTERVAL))]})
+    assert len(made.collections) == 0
+    exponents(made, "exponent", {"eager": [Exponent(100, 400, Interval(2.0, 1.9, 2.1))]})
+    assert len(made.collections) == 1
+
+
+@pytest.mark.parametrize(
+    ("tokens", "ends"),
+    [
+        (Interval(300, 200, 500), [200, 500]),
+        (Interval(150, 0, 300), [None, 300]),
+        (Interval(900, 700, math.inf), [700, None]),
+    ],
+)
+def test_a_crossover_has_a_bar_as_far_as_it_is_known(tokens: Interval, ends: list[float | None]) -> None:
+    """An open end goes to the edge of the axis, in the colour of who leads afterwards."""
+    made = axes()
+    crossovers(made, [Crossover("eager", "sdpa", tokens)])
+    bar, mark = made.lines
+    wanted = [end if end is not None else edge for end, edge in zip(ends, made.get_xlim(), strict=True)]
+    assert list(np.asarray(bar.get_xdata())) == pytest.approx(wanted)
+    assert list(np.asarray(mark.get_xdata())) == [tokens.value]
+    assert to_hex(mark.get_color()) == style("sdpa").colour
+
+
+def test_a_crossover_without_an_interval_is_a_mark() -> None:
+    """One process says where, and not how sure that is."""
+    made = axes()
+    crossovers(made, [Crossover("eager", "sdpa", Interval(300, *NO_INTERVAL))])
+    assert [line.get_gid() for line in made.lines] == ["crossover eager sdpa"]
+    assert change(Crossover("eager", "sdpa", Interval(300, *NO_INTERVAL))) == "eager → sdpa at 300"

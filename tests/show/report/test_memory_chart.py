@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bench.show.operator_categories import CATEGORY_COLOURS
+from bench.show.operators import CATEGORY_COLOURS
 from bench.show.palette import stage_colour
 from bench.show.report.memory_chart import HEIGHT, NAMED, WIDTH, MemoryChart, memory_chart
 from bench.store.profile import Block

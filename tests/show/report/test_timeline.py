@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from bench.show.operator_categories import CATEGORY_COLOURS
+from bench.show.operators import CATEGORY_COLOURS
 from bench.show.palette import stage_colour
-from bench.show.report.timeline import Lane, categories, dominant_child, timeline
+from bench.show.report.timeline import Lane, dominant_child, timeline
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 
 SCORES = Span("scores", STAGE, "host", 0, 0.0, 6.0)
@@ -61,7 +61,7 @@ def test_who_calls_has_the_colour_of_what_it_calls() -> None:
 
 def test_a_legend_names_what_stands_outside_stages() -> None:
     """What a stage explains needs no other word."""
-    assert categories(timeline(SPANS, 99).boxes) == ["matrix product", "element by element"]
+    assert list(timeline(SPANS, 99).legend) == ["matrix product", "element by element"]
 
 
 def test_what_no_screen_shows_is_counted() -> None:

@@ -4,7 +4,7 @@ import math
 
 from bench.analyse.duel import Row
 from bench.show.terminal.console import rendered
-from bench.show.terminal.duel import header, legend, look_line, render
+from bench.show.terminal.duel import legend, look_line, render
 from bench.stats.sequential import Judgement
 from tests.points import point
 
@@ -35,7 +35,6 @@ def test_a_side_that_could_not_be_measured_is_said_with_its_reason() -> None:
 def test_one_point_needs_no_name() -> None:
     """Where nothing varies the row still says what it is about."""
     assert shown(FASTER)[1].startswith("the point")
-    assert header([FASTER.point, OPEN.point]) == "vit · float32 · inference · B=2 · C=12 · H=3 · 1 thread"
 
 
 def test_a_look_says_how_much_is_decided_and_what_is_open() -> None:

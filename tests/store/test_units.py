@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from bench.show import units
+from bench.store import units
 
 MISSING = [None, math.nan, pd.NA, math.inf]
 
