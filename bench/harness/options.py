@@ -19,7 +19,7 @@ from bench.plan.sweep import Sweep, altered, load_sweep
 from bench.store import plan
 from bench.store.machine import default_threads
 from bench.store.record import STATUSES
-from impls.name import split
+from impls.name import parse, split
 
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and keywords."""
@@ -148,8 +148,8 @@ def sweep(option: argparse.Namespace) -> Sweep:
     wanted: Sweep
     wanted, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
     all_of(
-        lambda: own.check(wanted.implementations),
-        lambda: own.check_layers(dict.fromkeys(point.layer for point in wanted.points)),
+        lambda: own.check(parse(name).base for name in wanted.implementations),
+        lambda: own.check(dict.fromkeys(point.layer for point in wanted.points), "layer"),
         lambda: admission.check_threads(wanted),
     )
     return wanted

@@ -29,9 +29,8 @@ class Effort:
     """How precisely a point is measured, and how long that may take.
 
     A point is done if the 95 % interval of every ratio has a half-width of at most `target`.
-    `budget_s` is the time for a point's rounds over all processes, `timeout_s` the longest time without a sign of life
-    of a case. A sweep that takes less than `within_s` with these budgets spends the rest on more rounds; None means no
-    additional rounds.
+    `budget_s` is the time for a point's rounds over all processes, `timeout_s` the longest time that a case may give no
+    sign of life. A sweep that takes less than `within_s` spends the rest on more rounds; None: no more rounds.
     `check_memory` also reads the peak memory from the operating system, in a separate process.
     `oversubscribe` allows more threads than there are cores.
     """
@@ -199,17 +198,14 @@ def _implementations(names: object, baseline: object, path: Sequence[str] | None
         raise WrongRequest(f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}")
     if not isinstance(names, list | tuple) or not names:
         raise WrongRequest(f"implementations = {names!r} must be a list of at least one name")
-    all_names = [*names, *([] if baseline in names else [baseline])]
-    if mistakes := _mistakes(all_names, path):
+    missing = [] if baseline in names else [baseline]
+    if mistakes := _mistakes([*names, *missing], path):
         raise WrongRequest("\n".join(dict.fromkeys(mistakes)))
-    return tuple(dict.fromkeys([*([] if baseline in names else [baseline]), *names]))
+    return tuple(dict.fromkeys([*missing, *names]))
 
 
 def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
-    """Return a line for all unknown names, and one for each of a user's own names that can't be an implementation.
-
-    Modules are searched only if a path is given.
-    """
+    """Return a line for all unknown names, and one for each name of a user's own that can't be an implementation."""
     unknown_ones: list[object] = []
     mistakes: list[str] = []
     for name in names:
@@ -229,18 +225,12 @@ def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
             (mistakes if misspelled else unknown_ones).append(misspelled or name)
         elif base in CATALOGUE:
             known = CATALOGUE[base].options
-            mistakes += [_no_option(base, option, known) for option in options if option not in known]
+            for option in (option for option in options if option not in known):
+                rule = f"option {option!r}; expected one of {', '.join(known)}" if known else f"options, got {option!r}"
+                mistakes.append(f"implementation {base!r} has no {rule}{suggestion(option, known)}")
     if unknown_ones:
         mistakes.insert(0, unknown_names("implementation", unknown_ones, (*known_names(), "module:attribute")))
     return mistakes
-
-
-def _no_option(name: str, option: str, known: Mapping[str, str]) -> str:
-    if not known:
-        return f"implementation {name!r} has no options, got {option!r}"
-    return f"implementation {name!r} has no option {option!r}; expected one of {', '.join(known)}" + suggestion(
-        option, known
-    )
 
 
 def _effort(values: Mapping[str, Any]) -> Effort:

@@ -148,4 +148,4 @@ def test_a_layer_may_be_any_name_of_a_module(folder: Path) -> None:
     """A function that takes three values is no adapter, and may well make a layer."""
     assert own.mistake("mykernel:attend", [str(folder)], "layer") == ""
     with pytest.raises(WrongRequest, match="layer 'no_such_module:Layer'"):
-        own.check_layers(["vit", "no_such_module:Layer"])
+        own.check(["vit", "no_such_module:Layer"], "layer")
