@@ -96,7 +96,7 @@ def scripted(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_pat
     """Return `pytest bench` with workers that make their times up, and that has any implementation called `test:…`."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
     monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
-    monkeypatch.setattr(own, "mistake", lambda _name, _path: "")
+    monkeypatch.setattr(own, "mistake", lambda *_: "")
     sweep, folder = tmp_path / "steady.toml", tmp_path / "a run"
     sweep.write_text(STEADY)
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS
+from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
@@ -93,6 +93,12 @@ def baseline_of(table: pd.DataFrame) -> str | None:
     """Return the implementation that all speed-ups of a table refer to, None if the table doesn't name exactly one."""
     names = table["baseline"].dropna().unique()
     return str(names[0]) if len(names) == 1 else None
+
+
+def cases(table: pd.DataFrame) -> list[Case]:
+    """Return the case of each row of a table."""
+    rows = table[list(CASE_COLUMNS)].astype(object).to_dict("records")
+    return [Case.from_columns({str(name): value for name, value in row.items()}) for row in rows]
 
 
 def typed(table: pd.DataFrame) -> pd.DataFrame:
