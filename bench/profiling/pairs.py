@@ -1,4 +1,4 @@
-"""The times of alternate calls without and with the profiler."""
+"""Pairs of calls without and with the profiler."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,18 +12,17 @@ from bench.profiling.recorded import Call
 Value = TypeVar("Value")
 
 FEW_FAULTS = 50
-"""The page faults that any call may have (noise)."""
+"""The noise of page faults: any call may have this many."""
 
 SIMILAR = 0.1
-"""The largest relative difference in page faults between two calls of which both have many, as they do if the
-allocator returns freed memory."""
+"""The largest relative difference between the page faults of two calls in the same state of memory."""
 
 
 @dataclass(frozen=True)
 class Pair:
     """A call without the profiler and the next one with it: their seconds, and the recording of the second.
 
-    `faults` are the page faults of each of the two; `trace` is the file of the Chrome trace, as torch wrote it.
+    `faults` are the page faults of both calls; `trace` is the file of the Chrome trace that torch wrote.
     """
 
     timed_s: float
@@ -43,8 +42,8 @@ class Pair:
 class Capture:
     """All pairs of calls of one case.
 
-    Means are taken over the middle half of the calls. Like medians they ignore calls that a noisy machine delayed, and
-    the means of a call's parts still add up to that of the call.
+    Means are taken over the middle half of the calls: like medians they ignore delayed calls, and the means of a call's
+    parts add up to that of the call.
     """
 
     pairs: tuple[Pair, ...]

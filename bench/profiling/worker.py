@@ -1,8 +1,6 @@
-"""The process that profiles one case with torch.profiler, separately from all timing."""
+"""The process that profiles one case with torch.profiler, separate from all timing."""
 
-import dataclasses
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from bench.profiling.operators import operators
 from bench.profiling.pairs import Capture
 from bench.profiling.spans import spans
 from bench.profiling.stages import stages
-from bench.store.profile import Block, Operator, Span, Stage
 
 
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -50,15 +47,11 @@ def _summary(captured: Capture, point: Point) -> dict[str, Any]:
         "calls": len(captured.middle),
         "timed_s": captured.timed_s,
         "profiled_s": captured.profiled_s,
-        "operators": _plain(operators(captured.middle, point.device)),
-        "stages": _plain(stages(captured.middle, point)),
-        "spans": _plain(spans(captured.kept.call)),
-        "blocks": _plain([each.block for each in captured.kept.blocks]),
+        "operators": [*map(vars, operators(captured.middle, point.device))],
+        "stages": [*map(vars, stages(captured.middle, point))],
+        "spans": [*map(vars, spans(captured.kept.call))],
+        "blocks": [vars(each.block) for each in captured.kept.blocks],
     }
-
-
-def _plain(values: Sequence[Operator | Stage | Span | Block]) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(value) for value in values]
 
 
 if __name__ == "__main__":
