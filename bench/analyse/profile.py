@@ -39,7 +39,7 @@ def slowdown(profile: Profile, latency_s: float, low_s: float | None, high_s: fl
 
 
 def time_s(operator: Operator) -> float:
-    """Return an operator's time where the case ran: on the GPU, or on the host without the operators that it called."""
+    """Return an operator's time: the GPU's if the case ran on one, else the host's without the operators it called."""
     return operator.self_s if operator.device_s is None else operator.device_s
 
 
@@ -82,7 +82,7 @@ def live_bytes(blocks: Sequence[Block]) -> list[tuple[float, int]]:
 
 
 def peak(profile: Profile) -> Peak | None:
-    """Return the peak with the blocks that live at it, largest first; None if nothing was allocated."""
+    """Return the peak with its live blocks, largest first; None without an allocation."""
     curve = live_bytes(profile.blocks)
     if not curve:
         return None

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline",
         metavar="IMPLEMENTATION",
         default="",
-        help="take ratios to this implementation, if the baseline itself is what changed (default: that of the runs)",
+        help="take ratios to this implementation, if the baseline itself changed (default: the baseline of the runs)",
     )
     parser.add_argument(
         "--fail-on",

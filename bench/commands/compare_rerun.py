@@ -51,7 +51,7 @@ def check(arguments: argparse.Namespace) -> None:
     """Raise WrongRequest if a rerun is not possible as asked for."""
     if not arguments.rerun:
         if arguments.python:
-            raise WrongRequest("--python goes with --rerun: it names what measures the rows in dispute again")
+            raise WrongRequest("--python goes with --rerun: it names the interpreters that measure again")
         return
     planned(arguments.looks)
     if len(arguments.python) != len(SIDES):

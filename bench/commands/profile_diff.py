@@ -17,13 +17,13 @@ Profiles = Mapping[Case, Profile]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the option that asks for a difference; `--case` chooses what it is of."""
+    """Add the option for a difference; `--case` chooses its profiles."""
     parser.add_argument(
         "--diff",
         metavar=("RUN_A", "RUN_B"),
         nargs=2,
         type=SavedRun,
-        help="compare existing profiles: what changed of each operator from RUN_A to RUN_B; "
+        help="compare existing profiles: the change of each operator from RUN_A to RUN_B; "
         "the first of two --case is for RUN_A, the second for RUN_B",
     )
 

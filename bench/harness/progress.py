@@ -66,7 +66,7 @@ class Screen:
 
 
 class Progress:
-    """Prints a line for each point as it ends; a terminal also shows what is being measured, and the time left."""
+    """Prints a line for each point as it ends; a terminal also shows the current case and the time left."""
 
     def __init__(self, sweep: Sweep, total: int, screen: Screen, *, colour: bool) -> None:
         self._sweep = sweep

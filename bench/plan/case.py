@@ -82,7 +82,7 @@ class Point:
         changes_function=True,
     )
     qk_scale: float | None = column(
-        "what the queries are multiplied by; the layer's own scale if not given",
+        "the factor of the queries; the layer's own scale if not given",
         default=DERIVED,
         absent=None,
         short="s{:g}",

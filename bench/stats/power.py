@@ -1,4 +1,4 @@
-"""The power of a comparison: the smallest change that it is likely to find, and its verdicts if nothing changed."""
+"""The power of a comparison: the smallest change that it detects, and its verdicts on rows without a change."""
 
 import math
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ Rates = dict[str, float]
 
 
 def recall(env_id: str, point: Point) -> Rates | None:
-    """Return the best that the point's device has shown with its dtype and threads; None if nothing is known."""
+    """Return the best rates of the point's device with its dtype and threads; None if they aren't known."""
     known = atomic.read_objects(PATH).get(env_id, {}).get(_setting(point))
     is_whole = isinstance(known, dict) and {type(value) for value in known.values()} == {float}
     return known if is_whole and {*known} == {"flops_per_s", "bytes_per_s"} else None

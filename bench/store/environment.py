@@ -58,7 +58,7 @@ def load(run: Path) -> Environment | None:
 
 
 def differences(base: Environment, new: Environment) -> list[str]:
-    """Return what differs between two identities, one line each."""
+    """Return the differences between two identities, one line each."""
     return [
         f"{key}: {_described(base.identity, key)} against {_described(new.identity, key)}"
         for key in sorted({*base.identity, *new.identity})

@@ -5,6 +5,7 @@ types, how the processes of a case are combined, the columns in the terminal, th
 table in results/README.md.
 """
 
+import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -118,18 +119,6 @@ def _median(name: str, processes: Sequence[Values]) -> Any:
     return statistics.median(known) if known else None
 
 
-def _largest(name: str, processes: Sequence[Values]) -> Any:
-    return max(_known(name, processes), default=None)
-
-
-def _every(name: str, processes: Sequence[Values]) -> bool:
-    return all(values[name] for values in processes)
-
-
-def _each_once(name: str, processes: Sequence[Values]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for texts in _known(name, processes) for text in texts))
-
-
 def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
     judged = [values for values in processes if values["error"] is not None]
     if not judged:
@@ -151,11 +140,13 @@ def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
 
 FIRST = Combined("the first process that has one", _first)
 MEDIAN = Combined("median", _median)
-LARGEST = Combined("the largest", _largest)
-EVERY = Combined("true if it is in every process", _every)
-EACH_ONCE = Combined("each of them once", _each_once)
+LARGEST = Combined("the largest", lambda name, all_: max(_known(name, all_), default=None))
+EVERY = Combined("true if it is in every process", lambda name, all_: all(values[name] for values in all_))
+EACH_ONCE = Combined(
+    "each of them once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_known(name, all_))))
+)
 OF_WORST_ERROR = Combined("the process whose error is the largest part of its tolerance", _of_worst_error)
-COLD = Combined("the first that found nothing", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))
+COLD = Combined("the first that compiled", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))
 WARM = Combined("median of the others", lambda _, all_: _median("compile_s", _compilations(all_, cached=True)))
 
 
@@ -221,7 +212,7 @@ _TABLE = (
         meaning="`winner`, `tie`, `slower` or `not decided`, by the rules below; empty if no other row is ok"),
     Metric("further_processes", kind=int, unit=Unit.COUNT,
         meaning="about how many more processes would decide the point, if means and scatter stay as they are; "
-        "empty if it is decided, if nothing is known of the scatter, or if 50 would not do"),
+        "empty if it is decided, if the scatter is unknown, or if 50 would not suffice"),
     Metric("relative", unit=Unit.RATIO,
         meaning="the time of this row relative to the fastest row of its point, paired round by round: 1 for "
         "the fastest, above 1 for a slower one; empty if both were never in the same round"),
@@ -276,7 +267,7 @@ COLUMNS: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items(
 
 
 def combine(processes: Sequence[Values], *, is_ok: bool) -> dict[str, Any]:
-    """Return the cells of a row that follow from what the processes of a case reported."""
+    """Return the cells of a row that follow from the reports of the processes of a case."""
     return {
         name: _cell(metric, metric.combined.of(name, processes))
         for name, metric in COLUMNS.items()

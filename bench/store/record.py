@@ -67,7 +67,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where and when a record was measured."""
+    """The place and time of a record's measurement."""
 
     env_id: str
     device_name: str

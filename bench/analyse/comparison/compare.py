@@ -1,4 +1,4 @@
-"""Compare two tables of results: what became faster, slower or neither, and how sure that is."""
+"""The comparison of two tables of results: the changes of the ratios, with intervals and verdicts."""
 
 from collections.abc import Collection
 

@@ -117,7 +117,7 @@ def _bounds(ratios: _Ratios, place: float) -> tuple[float, float]:
 
 
 def _zero(xs: Array, ys: Array) -> float:
-    """Return where the straight line through two points is 0."""
+    """Return the zero of the straight line through two points."""
     return float(xs[0] - ys[0] * (xs[1] - xs[0]) / (ys[1] - ys[0]))
 
 

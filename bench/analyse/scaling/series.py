@@ -7,7 +7,7 @@ from typing import Any
 from bench.plan.case import Case, Point
 
 Row = dict[str, Any]
-"""A row of the results by column; what is missing is None."""
+"""A row of the results by column; a missing value is None."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ class Step:
     """One step of a layer, as the implementation `stepwise` labels it.
 
     `forward` and `backward` are the numbers of elements that it must read and write, each tensor once. The backward
-    pass reads the output's gradient and what the forward pass kept, and writes the inputs' gradients.
+    pass reads the output's gradient and the kept tensors, and writes the inputs' gradients.
     `multiplications` are those of its matrix product in the forward pass, None if it has no product.
     """
 
