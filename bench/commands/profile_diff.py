@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the difference of each pair that the arguments name; raises WrongRequest if there is none."""
-    for number, (a, b) in enumerate(pairs(*arguments.diff, arguments.case)):
+    for number, (a, b) in enumerate(pairs(arguments.diff[0], arguments.diff[1], arguments.case)):
         console().print(*([""] if number else []), render(a, b, arguments.top), sep="\n")
     return FINE
 

@@ -16,8 +16,9 @@ Rates = dict[str, float]
 def recall(env_id: str, point: Point) -> Rates | None:
     """Return the best rates of the point's device with its dtype and threads; None if they aren't known."""
     known = atomic.read_objects(PATH).get(env_id, {}).get(_setting(point))
-    is_whole = isinstance(known, dict) and {type(value) for value in known.values()} == {float}
-    return known if is_whole and {*known} == {"flops_per_s", "bytes_per_s"} else None
+    if not isinstance(known, dict) or {*known} != {"flops_per_s", "bytes_per_s"}:
+        return None
+    return known if all(type(rate) is float for rate in known.values()) else None
 
 
 def remember(env_id: str, point: Point, rates: Rates | None) -> None:

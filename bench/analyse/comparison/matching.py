@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, Case
+from bench.plan.case import CASE_COLUMNS
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.stats.limits import Truths
 from bench.stats.replicates import Array
-from bench.store.table import baseline_of
+from bench.store.table import baseline_of, cases
 
 SIDES = ("base", "new")
 
@@ -66,10 +66,8 @@ def numbers(matched: pd.DataFrame, column: str) -> Array:
 
 
 def _check_unique(side: str, table: pd.DataFrame) -> None:
-    repeated = table.duplicated(list(CASE_COLUMNS))
-    if repeated.any():
-        first = table[repeated].iloc[0]
-        name = Case.from_columns(first.to_dict()).name
+    if repeated := cases(table[table.duplicated(list(CASE_COLUMNS))]):
+        name = repeated[0].name
         raise WrongRequest(f"{side.upper()} holds the case {name} more than once; expected one row per case")
 
 
