@@ -33,7 +33,7 @@ class Pair:
     trace: Path
 
     @property
-    def is_calm(self) -> bool:
+    def is_comparable(self) -> bool:
         """Whether both calls had about the same number of page faults, so that memory was in the same state."""
         return abs(self.faults[0] - self.faults[1]) <= max(FEW_FAULTS, SIMILAR * max(self.faults))
 
@@ -51,30 +51,25 @@ class Capture:
     @property
     def timed_s(self) -> float:
         """The mean seconds of the middle half of the calls without the profiler."""
-        return mean(_middle(sorted(pair.timed_s for pair in self.pairs)))
+        return mean(_middle_half(sorted(pair.timed_s for pair in self.pairs)))
 
     @property
     def profiled_s(self) -> float:
         """The mean seconds of the middle half of the calls with the profiler."""
-        return mean(pair.profiled_s for pair in self.middle)
+        return mean(pair.profiled_s for pair in self.middle_half)
 
     @property
-    def middle(self) -> Sequence[Pair]:
+    def middle_half(self) -> Sequence[Pair]:
         """The middle half of the profiled calls, fastest first."""
-        return _middle(sorted(self.pairs, key=lambda pair: pair.profiled_s))
+        return _middle_half(sorted(self.pairs, key=lambda pair: pair.profiled_s))
 
     @property
-    def kept(self) -> Pair:
+    def median(self) -> Pair:
         """The pair with the median profiled call, which represents all in timeline, memory chart and trace."""
-        return self.middle[len(self.middle) // 2]
+        return self.middle_half[len(self.middle_half) // 2]
 
 
-def calm(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs whose two calls had about the same number of page faults."""
-    return [pair for pair in pairs if pair.is_calm]
-
-
-def _middle(ordered: Sequence[Value]) -> Sequence[Value]:
+def _middle_half(ordered: Sequence[Value]) -> Sequence[Value]:
     """Return a sequence without its first and last quarter; of three values only the second."""
     quarter = (len(ordered) + 1) // 4
     return ordered[quarter : len(ordered) - quarter]

@@ -37,20 +37,20 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
         with work.gradient_mode():
             captured = capture.capture(call, labels.name(case), point.device, point.timing, Path(folder))
             tensorboard.record(call, path.parents[1], case)
-        perfetto.write(perfetto.repaired(perfetto.read(captured.kept.trace)), path)
+        perfetto.write(perfetto.repaired(perfetto.read(captured.median.trace)), path)
     return _summary(captured, point)
 
 
 def _summary(captured: Capture, point: Point) -> dict[str, Any]:
     """Return a profile's content as JSON, without its case and origin."""
     return {
-        "calls": len(captured.middle),
+        "calls": len(captured.middle_half),
         "timed_s": captured.timed_s,
         "profiled_s": captured.profiled_s,
-        "operators": [*map(vars, operators(captured.middle, point.device))],
-        "stages": [*map(vars, stages(captured.middle, point))],
-        "spans": [*map(vars, spans(captured.kept.call))],
-        "blocks": [vars(each.block) for each in captured.kept.blocks],
+        "operators": [*map(vars, operators(captured.middle_half, point.device))],
+        "stages": [*map(vars, stages(captured.middle_half, point))],
+        "spans": [*map(vars, spans(captured.median.call))],
+        "blocks": [vars(each.block) for each in captured.median.blocks],
     }
 
 
