@@ -157,8 +157,7 @@ class Point:
         return self.short_name()
 
     def short_name(self, without: Collection[str] = ()) -> str:
-        """Return a name that is safe in a file name, without some of the columns."""
-        # the device is always part of the name
+        """Return a name that is safe in a file name, without some of the columns; a usual device stays in it."""
         return "-".join(
             column.shortened(getattr(self, name))
             for name, column in COLUMNS.items()

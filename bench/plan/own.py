@@ -1,4 +1,4 @@
-"""Checks of a user's own implementation or layer, `module:attribute`, before anything starts and without an import."""
+"""Checks of a user's own implementation or layer, `module:attribute`, before the start and without an import."""
 
 import ast
 import contextlib

@@ -1,4 +1,4 @@
-"""Published figures of others, which sweep files hold beside the points."""
+"""Figures that others published, which sweep files list besides the points."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Published:
 
     `source` is the publication, `machine` the machine that was measured, `called` the implementation's name there,
     `implementation` the name of the most similar one here. `unit` is one of FIGURES.
-    `at` holds the values that a point's columns must have for a comparison with the figure.
+    `at` are the values that a point's columns must have for a comparison with the figure.
     """
 
     source: str

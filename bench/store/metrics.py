@@ -149,7 +149,6 @@ OF_WORST_ERROR = Combined("the process whose error is the largest part of its to
 COLD = Combined("the first that compiled", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))
 WARM = Combined("median of the others", lambda _, all_: _median("compile_s", _compilations(all_, cached=True)))
 
-
 _TABLE = (
     # time
     Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),

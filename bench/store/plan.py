@@ -44,7 +44,8 @@ def save(sweep: Sweep, run: Path) -> None:
         "implementations": [*sweep.implementations],
         "effort": dataclasses.asdict(sweep.effort),
     }
-    points = [f"    {json.dumps(_columns(point))}" for point in sweep.points]
+    columns = ({name: value for name, value in vars(point).items() if value is not None} for point in sweep.points)
+    points = [f"    {json.dumps(each)}" for each in columns]
     text = json.dumps(head, indent=2).removesuffix("\n}")
     atomic.replace(run / PLAN, f'{text},\n  "points": [\n' + ",\n".join(points) + "\n  ]\n}\n")
 
@@ -156,11 +157,6 @@ def _point(columns: Mapping[str, Any]) -> Point:
     newer = {name: column.absent for name, column in COLUMNS.items() if column.absent not in (REQUIRED, None)}
     (point,) = expand({**newer, **columns})
     return point
-
-
-def _columns(point: Point) -> dict[str, Any]:
-    """Return the columns of a point that have a value."""
-    return {name: value for name, value in dataclasses.asdict(point).items() if value is not None}
 
 
 def _rebuilt(run: Path) -> Stored | None:
