@@ -75,8 +75,8 @@ def difference(a: Profile, b: Profile) -> Sequence[Change]:
     Calls decide, then bytes, then the time if it differs by more than TIME_MARGIN of the longer one and TIME_WORTH of
     all. Times of operators are the GPU's if the case ran on one, else the host's; those of kernels are of one call.
     """
-    unsure = partly_kept(a) | partly_kept(b)
-    called = chains(a.spans, unsure), chains(b.spans, unsure)
+    incomplete = partly_kept(a) | partly_kept(b)
+    called = chains(a.spans, incomplete), chains(b.spans, incomplete)
     changes = [
         change
         for kind, old, new in ((OPERATOR, _operators(a), _operators(b)), (KERNEL, _kernels(a), _kernels(b)))

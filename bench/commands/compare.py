@@ -112,7 +112,7 @@ def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> Results:
     in_base, in_new = _records(base), _records(new)
     names = common_implementations(in_base, in_new)
     if baseline not in names:
-        raise unknown("baseline", baseline, names or ["what both runs measured, which is nothing"])
+        raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
     return rebased(in_base, baseline), rebased(in_new, baseline)
 
 

@@ -89,7 +89,8 @@ class Progress:
         )
         self._screen.say(f"results go to {folder}")
         self._warn_of_memory()
-        (self._screen.move if self._screen.is_terminal else self._screen.say)("starting worker processes …")
+        show = self._screen.move if self._screen.is_terminal else self._screen.say
+        show("starting worker processes …")
 
     def _warn_of_memory(self) -> None:
         """Print how many cases can't fit into memory, and why the first of them can't."""
@@ -135,7 +136,7 @@ class Progress:
         baseline, left_s = self._sweep.baseline, self._left_s(0.0)
         line = point_line(self._done, self._total, left_s, rows, baseline, varying=self._varying, colour=self._colour)
         if not (rows["status"] == "ok").any():
-            line = SEPARATOR.join(line.split(SEPARATOR)[:2])  # the count of failures says it all
+            line = SEPARATOR.join(line.split(SEPARATOR)[:2])  # the number of failures suffices
         self._screen.line(fitted(line, failed(rows["status"]), self._screen.width))
 
     def _left_s(self, in_point_s: float) -> float | None:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from bench.analyse.comparison.matching import COLUMNS, SIDES, is_ok, match, numbers, present, shared_baseline
+from bench.analyse.comparison.matching import COLUMNS, is_ok, match, numbers, present, shared_baseline
 from bench.analyse.comparison.verdicts import REGRESSIONS
 from bench.stats.estimates import Estimates, ratios
 from bench.stats.limits import (
@@ -47,7 +47,7 @@ def compare(
     limits = Limits(margin, equivalence, level)
     matched = match(base, new)
     settled = _by_status(matched, shared_baseline(base, new))
-    samples = _samples(matched)
+    samples = _moments(matched, "base"), _moments(matched, "new")
     changes = difference(*samples)
     p = limits.p_changed(changes)
     p_holm = holm(p)
@@ -87,13 +87,8 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     )
 
 
-def _samples(matched: pd.DataFrame) -> tuple[Moments, Moments]:
-    """Return the logarithms of the speed-ups of both sides; rows that can't be judged lack mean or scatter."""
-    base, new = (_moments(matched, side) for side in SIDES)
-    return base, new
-
-
 def _moments(matched: pd.DataFrame, side: str) -> Moments:
+    """Return the log speed-ups of a side; rows that can't be judged lack mean or scatter."""
     speedups, sd, count = (numbers(matched, f"{side}_{name}") for name in ("speedup", "log_ratio_sd", "processes"))
     return Moments(np.log(np.where(speedups > 0, speedups, np.nan)), np.where(sd < SMALLEST_SCATTER, 0.0, sd), count)
 
