@@ -99,7 +99,7 @@ def scripted(
     scripted_workers: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Bench:
     """Return `pytest bench` with workers that make their times up, and that has any implementation called `test:…`."""
-    monkeypatch.setattr(own, "mistake", lambda _name, _path: "")
+    monkeypatch.setattr(own, "mistake", lambda *_: "")
     sweep, folder = tmp_path / "steady.toml", tmp_path / "a run"
     sweep.write_text(STEADY)
 

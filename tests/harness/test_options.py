@@ -9,13 +9,13 @@ import pytest
 
 from bench.harness import options
 from bench.plan.errors import WrongRequest
-from bench.plan.sweep import Effort, Sweep, load_sweep
+from bench.plan.sweep import EFFORT_KEYS, Effort, Sweep, load_sweep
 from bench.store import machine, plan
 from tests.points import point
 from tests.refusals import refusal
 
 NONE: dict[str, Any] = {
-    **dict.fromkeys([*options.LISTS, *options.EFFORT, "run", "impl", "fail_on"]),
+    **dict.fromkeys([*options.LISTS, *EFFORT_KEYS, "run", "impl", "fail_on"]),
     **dict.fromkeys(["extend", "retry_failed"], False),
     "sweep": "article",
 }
@@ -140,8 +140,8 @@ def test_statuses_that_fail_a_point(text: str | None, statuses: tuple[str, ...] 
 def test_the_folder_is_the_one_asked_for_or_a_new_one(tmp_path: Path) -> None:
     """Without --run the folder is named by time and sweep under results/."""
     sweep = load_sweep("article")
-    assert options.run_folder(asked(run="there"), tmp_path, sweep) == Path("there")
-    fresh = options.run_folder(asked(), tmp_path, sweep)
+    assert options.run_folder(asked(run="there"), sweep.name, tmp_path) == Path("there")
+    fresh = options.run_folder(asked(), sweep.name, tmp_path)
     assert fresh.parent == tmp_path / "results"
     assert fresh.name.endswith("Z-article")
 

@@ -137,4 +137,4 @@ def test_a_layer_may_be_any_name_of_a_module(folder: Path) -> None:
     line = own.mistake("mykernel:Kernle", [str(folder)], "layer")
     assert line.startswith("layer 'mykernel:Kernle': ")
     assert line.endswith("did you mean Kernel?")
-    assert "layer 'no_such_module:Layer'" in refusal(own.check_layers, ["vit", "no_such_module:Layer"])
+    assert "layer 'no_such_module:Layer'" in refusal(own.check, ["vit", "no_such_module:Layer"], "layer")

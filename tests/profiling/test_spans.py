@@ -20,12 +20,12 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def found() -> tuple[Span, ...]:
     """Return the spans of a training step of stepwise."""
-    return spans(captured(point(mode="train"), "stepwise").kept.call)
+    return spans(captured(point(mode="train"), "stepwise").median.call)
 
 
 def test_spans_of_a_depth_follow_each_other_inside_the_call(found: tuple[Span, ...]) -> None:
     """None begins before the call or the end of its neighbour, and none outlasts the call."""
-    whole_s = duration_s(captured(point(mode="train"), "stepwise").kept.call.whole)
+    whole_s = duration_s(captured(point(mode="train"), "stepwise").median.call.whole)
     assert all(span.start_s >= 0 and span.start_s + span.duration_s <= whole_s + 1e-9 for span in found)
     for depth in {span.depth for span in found}:
         level = sorted((span for span in found if span.depth == depth), key=lambda span: span.start_s)

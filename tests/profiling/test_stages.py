@@ -15,7 +15,7 @@ SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)
 def found(mode: str, implementation: str = "stepwise") -> dict[tuple[str, str], Stage]:
     """Return the stages of a case by name and direction."""
     at = point(**AT, mode=mode)
-    return {(each.name, each.direction): each for each in stages(captured(at, implementation).middle, at)}
+    return {(each.name, each.direction): each for each in stages(captured(at, implementation).middle_half, at)}
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])

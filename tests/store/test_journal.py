@@ -110,7 +110,7 @@ def test_a_cut_visit_is_passed_over(tmp_path: Path, kept: int) -> None:
 
     assert journal.read(tmp_path) == whole
     (notice,) = journal.repair(tmp_path)
-    assert re.search(rf"lines? 4(, 5)? (is|are) of a visit that lacks.*{SET_ASIDE}", notice)
+    assert re.search(rf"lines? 4(, 5)? (is|are) of a replicate that lacks.*{SET_ASIDE}", notice)
     assert (tmp_path / JOURNAL).read_bytes() == b"".join(line_of(one) for one in whole)
     assert (tmp_path / SET_ASIDE).read_bytes() == b"".join(line_of(one) for one in cut[:kept])
 
