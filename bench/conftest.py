@@ -188,7 +188,7 @@ def _why(report: pytest.TestReport) -> str:
 def _open(config: pytest.Config, points: int) -> None:
     """Say what is about to be measured, and start the workers; raises UsageError if that fails."""
     sweep = config.stash[SWEEP]
-    folder = options.run_folder(config.option, config.rootpath, sweep)
+    folder = options.run_folder(config.option, sweep.name, config.rootpath)
     screen = _screen(config)
     progress = Progress(sweep, points, screen, colour=screen.is_terminal)
     progress.opened(folder)

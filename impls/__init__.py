@@ -1,4 +1,4 @@
-"""The attention layers and their implementations; nothing here knows how they are measured.
+"""The attention layers and their implementations; no module here depends on the measurement.
 
 `impls.catalogue` and `impls.name` import no torch, so planning and reading results can use them without torch.
 The names below are imported at their first use.

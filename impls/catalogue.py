@@ -1,7 +1,7 @@
 """Every implementation that the suite ships, declared once.
 
-An entry holds all facts about an implementation: its name, its adapter, what it supports, how it is drawn, which
-kernel it must run.
+An entry has all facts about an implementation: its adapter, the layers that it supports, its style in pictures, the
+kernel that it must run.
 This module imports no torch, so planning and reading results may import it.
 """
 
@@ -23,7 +23,7 @@ LONG: Dash = (8, 2)
 
 @dataclass(frozen=True)
 class Style:
-    """How an implementation is drawn; `colour` is `#rrggbb`, `marker` a matplotlib marker."""
+    """The style of an implementation in pictures; `colour` is `#rrggbb`, `marker` a matplotlib marker."""
 
     colour: str
     dash: Dash
@@ -35,7 +35,7 @@ class Style:
 class Entry:
     """One implementation.
 
-    `adapter` is `module:attribute`. `meaning` and `supports` are what `python -m bench list` prints.
+    `adapter` is `module:attribute`. `python -m bench list` prints `meaning` and `supports`.
     `refuses` maps the class name of a layer that it can never compute to the reason.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
@@ -61,102 +61,44 @@ _NO_MHA = {
 _ONE_WIDTH = "FlashAttention needs queries, keys and values of one width, here keys are an eighth of values"
 _MODE = "the mode of torch.compile, such as max-autotune"
 
-IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType(
-    {
-        "eager": Entry(
-            "impls.attend.eager:adapt",
-            "as the source writes it: two matrix products with a softmax between them",
-            Style("#1a1a1a", SOLID, "o"),
-        ),
-        "manual": Entry(
-            "impls.attend.manual:adapt",
-            "the articles' steps one by one, head by head",
-            Style("#d55e00", DASH_DOT, "^"),
-        ),
-        "stepwise": Entry(
-            "impls.whole.stepwise:adapt",
-            "each step a labelled stage, for profiles",
-            Style("#aa3377", DASHED, "s"),
-        ),
-        "online": Entry(
-            "impls.attend.online:adapt",
-            "softmax over blocks of keys, memory linear in tokens",
-            Style("#009e73", LONG, "D"),
-            options={"block_tokens": "keys per block"},
-        ),
-        "sdpa": Entry(
-            "impls.attend.sdpa:adapt",
-            "scaled_dot_product_attention, PyTorch's choice of backend",
-            Style("#0072b2", SOLID, "v"),
-        ),
-        "sdpa_math": Entry(
-            "impls.attend.sdpa:adapt_math",
-            "scaled_dot_product_attention, the unfused backend alone",
-            Style("#332288", DASH_DOT, "<"),
-            kernel="scaled_dot_product_attention_math",
-        ),
-        "sdpa_flash": Entry(
-            "impls.attend.sdpa:adapt_flash",
-            "scaled_dot_product_attention, FlashAttention alone",
-            Style("#44aa99", SOLID, ">"),
-            supports="if queries, keys and values have one width, which a self layer may not have",
-            refuses={"ConvSelfAttention": _ONE_WIDTH},
-            kernel="scaled_dot_product_flash_attention",
-        ),
-        "sdpa_efficient": Entry(
-            "impls.attend.sdpa:adapt_efficient",
-            "scaled_dot_product_attention, the memory-efficient backend alone",
-            Style("#882255", LONG, "h"),
-            supports="on a GPU",
-            kernel="scaled_dot_product_efficient_attention",
-        ),
-        "sdpa_cudnn": Entry(
-            "impls.attend.sdpa:adapt_cudnn",
-            "scaled_dot_product_attention, cuDNN's backend alone",
-            Style("#777711", DASH_DOT_DOT, "p"),
-            supports="on a GPU",
-            kernel="scaled_dot_product_cudnn_attention",
-        ),
-        "flex": Entry(
-            "impls.attend.flex:adapt",
-            "flex_attention, compiled; the rest of the layer eager",
-            Style("#cc79a7", SOLID, "d"),
-            supports="in inference; in other modes on a GPU alone",
-            compiles=True,
-        ),
-        "compiled_eager": Entry(
-            "impls.torch_compile:adapt_eager",
-            "torch.compile of eager",
-            # lighter than a tint of eager's black, which people without green cones take for the green of online
-            Style("#a8a8a8", DASHED, "o", hollow=True),
-            supports="if there is a compiler",
-            options={"mode": _MODE},
-            compiles=True,
-        ),
-        "compiled_sdpa": Entry(
-            "impls.torch_compile:adapt_sdpa",
-            "torch.compile of sdpa",
-            Style("#73b1d5", DASHED, "v", hollow=True),
-            supports="if there is a compiler",
-            options={"mode": _MODE},
-            compiles=True,
-        ),
-        "mha": Entry(
-            "impls.whole.mha:adapt",
-            "torch.nn.MultiheadAttention with the layer's weights",
-            Style("#e69f00", DASH_DOT_DOT, "P"),
-            supports="if token_len = channels and qk_scale is the layer's own",
-            refuses=_NO_MHA,
-        ),
-        "mha_weights": Entry(
-            "impls.whole.mha:adapt_weights",
-            "the same, with the attention weights computed too",
-            Style("#8c6100", DOTTED, "X"),
-            supports="if token_len = channels and qk_scale is the layer's own",
-            refuses=_NO_MHA,
-        ),
-    }
-)
+IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
+    "eager": Entry("impls.attend.eager:adapt",
+        "as the source writes it: two matrix products with a softmax between them", Style("#1a1a1a", SOLID, "o")),
+    "manual": Entry("impls.attend.manual:adapt", "the articles' steps one by one, head by head",
+        Style("#d55e00", DASH_DOT, "^")),
+    "stepwise": Entry("impls.whole.stepwise:adapt", "each step a labelled stage, for profiles",
+        Style("#aa3377", DASHED, "s")),
+    "online": Entry("impls.attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
+        Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
+    "sdpa": Entry("impls.attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
+        Style("#0072b2", SOLID, "v")),
+    "sdpa_math": Entry("impls.attend.sdpa:adapt_math", "scaled_dot_product_attention, the unfused backend alone",
+        Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math"),
+    "sdpa_flash": Entry("impls.attend.sdpa:adapt_flash", "scaled_dot_product_attention, FlashAttention alone",
+        Style("#44aa99", SOLID, ">"),
+        supports="if queries, keys and values have one width, which a self layer may not have",
+        refuses={"ConvSelfAttention": _ONE_WIDTH}, kernel="scaled_dot_product_flash_attention"),
+    "sdpa_efficient": Entry("impls.attend.sdpa:adapt_efficient",
+        "scaled_dot_product_attention, the memory-efficient backend alone", Style("#882255", LONG, "h"),
+        supports="on a GPU", kernel="scaled_dot_product_efficient_attention"),
+    "sdpa_cudnn": Entry("impls.attend.sdpa:adapt_cudnn", "scaled_dot_product_attention, cuDNN's backend alone",
+        Style("#777711", DASH_DOT_DOT, "p"), supports="on a GPU", kernel="scaled_dot_product_cudnn_attention"),
+    "flex": Entry("impls.attend.flex:adapt", "flex_attention, compiled; the rest of the layer eager",
+        Style("#cc79a7", SOLID, "d"), supports="in inference; in other modes on a GPU alone", compiles=True),
+    # lighter than a tint of eager's black, which people without green cones take for the green of online
+    "compiled_eager": Entry("impls.torch_compile:adapt_eager", "torch.compile of eager",
+        Style("#a8a8a8", DASHED, "o", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
+        compiles=True),
+    "compiled_sdpa": Entry("impls.torch_compile:adapt_sdpa", "torch.compile of sdpa",
+        Style("#73b1d5", DASHED, "v", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
+        compiles=True),
+    "mha": Entry("impls.whole.mha:adapt", "torch.nn.MultiheadAttention with the layer's weights",
+        Style("#e69f00", DASH_DOT_DOT, "P"), supports="if token_len = channels and qk_scale is the layer's own",
+        refuses=_NO_MHA),
+    "mha_weights": Entry("impls.whole.mha:adapt_weights", "the same, with the attention weights computed too",
+        Style("#8c6100", DOTTED, "X"), supports="if token_len = channels and qk_scale is the layer's own",
+        refuses=_NO_MHA),
+})  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 
 ENTRY_POINT_GROUP = "attention_bench.implementations"

@@ -17,7 +17,7 @@ name gives in brackets, as in `mykernel:adapt[block_tokens=64]`.
 """
 
 Implementation = Callable[[Tensor], Tensor]
-"""What an adapter returns: a callable that computes the layer's function with the layer's parameters."""
+"""The result of an adapter: a callable that computes the layer's function with the layer's parameters."""
 
 Adapt = Callable[..., Implementation]
 """An adapter: `adapt(layer)` returns a callable that computes the same function with the same parameters.
@@ -37,11 +37,11 @@ class Unresolved(LookupError):  # noqa: N818 - a name that can't be used
 
 
 def imported(path: str, what: str) -> Callable[..., Any]:
-    """Return the class or function at `module:attribute`; raises Unresolved with `what` it was to be."""
+    """Return the class or function at `module:attribute`; raises Unresolved, in which `what` names it."""
     module, _, attribute = path.partition(":")
     try:
         value = reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except (Exception, SystemExit) as error:  # whatever a user's file does when it is read
+    except (Exception, SystemExit) as error:  # a user's file may raise anything when it is imported
         kind = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
         raise Unresolved(f"{what} can't be imported: {kind}{error}") from error
     if not callable(value):

@@ -26,7 +26,8 @@ def build(layer: nn.Module, name: str) -> Implementation:
     declared = declared_options(adapt)
     for option in options:
         if option not in declared:
-            raise Unresolved(f"{base} has no option {option!r}; {_expected(declared)}")
+            rule = f"expected one of {', '.join(sorted(declared))}" if declared else "it has no options"
+            raise Unresolved(f"{base} has no option {option!r}; {rule}")
     return adapt(layer, **options)
 
 
@@ -52,7 +53,3 @@ def resolve(name: str) -> Adapt:
         return imported(entry.value, what)
     expected = ", ".join(IMPLEMENTATIONS)
     raise Unresolved(f"unknown implementation {name!r}; expected one of {expected}, or module:attribute")
-
-
-def _expected(options: frozenset[str]) -> str:
-    return f"expected one of {', '.join(sorted(options))}" if options else "it has no options"

@@ -2,11 +2,15 @@
 
 import gc
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from bench.cli import main
+from bench.engine import pool, preflight
+from bench.engine.preflight import Preflight
 from bench.store import ceilings
 
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -30,3 +34,33 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep nothing of what made-up workers see of this machine, where real runs would find it."""
     monkeypatch.setattr(ceilings, "PATH", Path(os.devnull) / "ceilings.json")
+
+
+@pytest.fixture
+def scripted_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have workers make their times up, and take the machine for quiet."""
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs a command, sees that it ends with a status, and returns its standard output."""
+
+    def run(*words: object, status: int = 0) -> str:
+        assert main([str(word) for word in words]) == status
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs a command that can't be carried out, and returns the one line that it says."""
+
+    def run(*words: object, status: int = 2) -> str:
+        assert main([str(word) for word in words]) == status
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        return line
+
+    return run

@@ -15,13 +15,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_library_is_three_names() -> None:
-    """They are the functions of the packages."""
+    """They are the functions of the packages; a typo is an AttributeError that names it."""
     assert (bench.compare, bench.load, bench.run) == (compare, load, run)
     assert bench.__all__ == ["compare", "load", "run"]
-
-
-def test_another_name_is_none() -> None:
-    """A typo is an AttributeError that names it."""
     with pytest.raises(AttributeError, match="module 'bench' has no attribute 'laod'"):
         bench.laod  # noqa: B018 - asking is the deed
 

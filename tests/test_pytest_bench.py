@@ -21,8 +21,6 @@ import bench.show.terminal.failures
 import bench.show.terminal.progress_line
 import bench.show.terminal.results  # noqa: F401 - the same
 from bench.cli import main
-from bench.engine import pool, preflight
-from bench.engine.preflight import Preflight
 from bench.engine.run import Run
 from bench.plan import own
 from bench.store import journal
@@ -83,6 +81,11 @@ class Done:
     folder: Path
 
     @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines)
+
+    @property
     def points(self) -> list[str]:
         """The lines of points."""
         return [line for line in self.lines if re.match(r"\[\d/\d\]", line)]
@@ -92,11 +95,11 @@ Bench = Callable[..., Done]
 
 
 @pytest.fixture
-def scripted(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
+def scripted(
+    scripted_workers: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Bench:
     """Return `pytest bench` with workers that make their times up, and that has any implementation called `test:…`."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
-    monkeypatch.setattr(own, "mistake", lambda _name, _path: "")
+    monkeypatch.setattr(own, "mistake", lambda *_: "")
     sweep, folder = tmp_path / "steady.toml", tmp_path / "a run"
     sweep.write_text(STEADY)
 
@@ -184,7 +187,10 @@ def test_a_layer_that_is_not_there_is_a_wrong_request(pytester: pytest.Pytester,
 
 
 def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) -> None:
-    """The first line says what comes, each point has a line of at most 100 characters, and the tables end it."""
+    """The first line says what comes, each point has a line of at most 100 characters, and the tables end it.
+
+    With -v pytest's own words come back.
+    """
     done = scripted()
     assert done.status == 0
     assert done.lines[0].startswith("sweep steady: 3 points × 2 implementations")
@@ -192,15 +198,9 @@ def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) ->
     begin, end = (done.lines.index(point) for point in (done.points[0], done.points[-1]))
     assert end - begin == 2
     assert max(map(len, done.lines[: end + 1])) <= 100
-    text = "\n".join(done.lines)
-    assert not any(word in text for word in ("rootdir", "plugins:", "test_sweep", "passed", "\r"))
-
-
-def test_pytests_own_words_come_back_with_v(scripted: Bench) -> None:
-    """With -v there is a header, and a count of tests at the end."""
-    text = "\n".join(scripted("-v").lines)
-    assert "rootdir" in text
-    assert "3 passed" in text
+    assert not any(word in done.text for word in ("rootdir", "plugins:", "test_sweep", "passed", "\r"))
+    verbose = scripted("-v").text
+    assert all(words in verbose for words in ("rootdir", "3 passed"))
 
 
 def test_a_profile_that_is_broken_costs_no_table(scripted: Bench) -> None:
@@ -218,9 +218,8 @@ def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) 
     """The exit status is 1 and the reason is told once; --fail-on none makes it 0, and so does another status."""
     done = scripted("--impl", "eager,test:raises")
     assert done.status == 1
-    text = "\n".join(done.lines)
-    assert text.count("exit status is 1: 3 of 3 points") == 1
-    assert "FAILURES" not in text
+    assert done.text.count("exit status is 1: 3 of 3 points") == 1
+    assert "FAILURES" not in done.text
     assert all("| 1 error" in point or "| 1 incorrect" in point for point in done.points)
     assert scripted("--impl", "eager,test:raises", "--fail-on", "none").status == 0
     assert scripted("--impl", "eager,test:raises", "--fail-on", "oom,timeout").status == 0
@@ -248,10 +247,9 @@ def test_ctrl_c_while_workers_start_says_that_nothing_was_measured(
         done = scripted()
     finally:
         signal.signal(signal.SIGINT, handler)
-    text = "\n".join(done.lines)
     assert done.status == 2
     assert "Interrupted before anything was measured." in done.lines
-    assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", "INTERNALERROR"))
+    assert not any(word in done.text for word in ("KeyboardInterrupt", "Traceback", "INTERNALERROR"))
 
 
 STARTED = [sys.executable, "-m", "pytest", "-p", "tests.scripted_plugin", str(ROOT / "bench")]

@@ -1,1 +1,1 @@
-"""What a run says: the summary of its records, the fastest of each point, comparisons and scaling."""
+"""The analysis of runs: the summary of records, the fastest of each point, comparisons, scaling and profiles."""

@@ -1,4 +1,4 @@
-"""What follows from the rows of a table when it is read."""
+"""Values that follow from the rows of a table, computed when it is read."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from bench.analyse.scaling.series import Row
 from bench.stats.estimates import Interval
 
 LAUNCH_SHARE = 0.9
-"""If submitting a call takes at least this share of the device's time, a loop of calls waits for the host."""
+"""A loop of calls waits for the host if submitting a call takes at least this share of the device's time."""
 
 COMPILED = "compiled_"
 
@@ -24,16 +24,16 @@ def launch_bound(row: Row) -> bool | None:
 def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> float | None:
     """Return the number of calls after which compiling has paid, infinite if the compiled layer is slower.
 
-    The gain of compiling is the difference to the same implementation uncompiled, or to the baseline if that wasn't
-    measured beside it. Both times follow from their paired ratios to the baseline, if they have them.
-    None if the layer wasn't compiled, if there is nothing to compare it with, or if neither is shown to be faster.
+    The gain is the difference to the uncompiled implementation, or to the baseline if that wasn't measured. Both times
+    follow from their paired ratios to the baseline, if they have them.
+    None if the layer wasn't compiled, if there is no row to compare it with, or if neither is shown to be faster.
     """
     if row["compile_cold_s"] is None or row["latency_s"] is None:
         return None
     measured = {other["implementation"]: other for other in others if other["status"] == "ok"}
     base = measured.get(baseline)
     name = str(row["implementation"])
-    plain = (measured.get(name.removeprefix(COMPILED)) if name.startswith(COMPILED) else None) or base
+    plain = (name.startswith(COMPILED) and measured.get(name.removeprefix(COMPILED))) or base
     if plain is None:
         return None
     gain = _gain(row, plain)
@@ -44,7 +44,7 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
 
 
 def _gain(row: Row, plain: Row) -> Interval:
-    """Return how many times as fast as the plain row a row is, by paired ratios if one of both is the fastest."""
+    """Return how many times as fast as the uncompiled row a row is, by paired ratios if one of both is the fastest."""
     if row.get("rank") == 1:
         return relative_time(plain) or times_as_fast(row, plain)
     if plain.get("rank") == 1 and (behind := relative_time(row)):

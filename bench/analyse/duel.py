@@ -18,7 +18,7 @@ Sides = tuple[Sequence[Record], Sequence[Record]]
 
 @dataclass(frozen=True)
 class Row:
-    """A point of a duel; the ratio says how many times as fast as A B is. `detail` says why a side has no time."""
+    """A point of a duel: B is `judgement.ratio` times as fast as A; `detail` is the reason if a side has no time."""
 
     point: Point
     judgement: Judgement
@@ -32,7 +32,7 @@ class Row:
 
     @property
     def is_decided(self) -> bool:
-        """Whether nothing more needs to be measured."""
+        """Whether no more needs to be measured."""
         return self.judgement.is_decided or not self.is_measured
 
 
@@ -48,10 +48,7 @@ def rows(sides: Mapping[Point, Sides], looks: Sequence[int], limits: Limits = US
 
 
 def _detail(sides: Sides) -> str:
-    """Return why a side could not be measured, empty if both could.
-
-    A side that was only skipped, because the other failed, is left out.
-    """
+    """Return why a side could not be measured, without a side that was skipped because the other failed."""
     reasons = {}
     for name, records in zip("AB", sides, strict=True):
         worst = max(records, key=lambda record: STATUSES.index(record.status), default=None)

@@ -1,4 +1,4 @@
-"""Who is the fastest among the rows of one point, as `bench.analyse.ranking` judged them."""
+"""The fastest among the rows of one point, as `bench.analyse.ranking` judged them."""
 
 import math
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ NOTHING: Final = "nothing was measured"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is known of the fastest at a point.
+    """The fastest at a point, as far as it is known.
 
     `says` is WINNER, TIE or NOT_DECIDED of the ranking; WITHOUT_INTERVALS if one process measured the point; ALONE or
-    NOTHING if there is nothing to compare. `names` are the winner, those that tie, or those of which each may be the
-    fastest, in the order of their rank.
+    NOTHING if fewer than two implementations were measured.
+    `names` are the winner, those that tie, or those of which each may be the fastest, by rank.
     `relative` is the time of the `runner_up` relative to the first, if they were measured in the same rounds.
-    `further_processes` would decide the point, as far as can be said.
+    `further_processes` would decide the point, None if that isn't known.
     """
 
     says: str
@@ -38,7 +38,7 @@ def fastest_first(rows: Sequence[Row]) -> list[Row]:
 
 
 def outcome(rows: Sequence[Row]) -> Outcome:
-    """Return what is known of the fastest among the measured rows of one point."""
+    """Return the fastest among the measured rows of one point."""
     if not rows:
         return Outcome(NOTHING)
     first, *others = fastest_first(rows)
@@ -56,9 +56,8 @@ def relative_time(row: Row) -> Interval | None:
     """Return the time of a row relative to the fastest of its point, None if they share no round."""
     if row.get("relative") is None:
         return None
-    return Interval(
-        *(math.nan if row[name] is None else row[name] for name in ("relative", "relative_low", "relative_high"))
-    )
+    values = (row[name] for name in ("relative", "relative_low", "relative_high"))
+    return Interval(*(math.nan if value is None else value for value in values))
 
 
 def against_their_numbers(rows: Sequence[Row]) -> set[str]:

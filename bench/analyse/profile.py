@@ -1,4 +1,4 @@
-"""What follows from a profile: its overhead, shares, the stages' sum, and the memory that was live."""
+"""Values that follow from a profile: its overhead, shares, the stages' sum, and the live memory."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ HEAVY = 0.2
 
 @dataclass(frozen=True)
 class Peak:
-    """The most bytes that were live at once in the call whose spans are kept, since when, and in which blocks."""
+    """The most bytes that were live at once in the median call, from when on, and in which blocks."""
 
     bytes: int
     at_s: float
@@ -24,7 +24,7 @@ class Peak:
 
 
 def overhead(profile: Profile) -> float:
-    """Return by which share of its latency the profiler slowed the case down."""
+    """Return the share of its latency by which the profiler slowed the case down."""
     return profile.profiled_s / profile.timed_s - 1
 
 
@@ -39,7 +39,7 @@ def slowdown(profile: Profile, latency_s: float, low_s: float | None, high_s: fl
 
 
 def time_s(operator: Operator) -> float:
-    """Return the time that an operator spent where the case ran: on the GPU, or on the host without what it called."""
+    """Return an operator's time: the GPU's if the case ran on one, else the host's without the operators it called."""
     return operator.self_s if operator.device_s is None else operator.device_s
 
 
@@ -49,7 +49,7 @@ def shares(profile: Profile) -> tuple[float, ...]:
 
 
 def unnamed_s(profile: Profile) -> float:
-    """Return what a profiled call took on the host beyond its operators: Python, and freeing memory."""
+    """Return the host's time in a profiled call outside all operators: Python, and freeing memory."""
     return profile.profiled_s - sum(operator.self_s for operator in profile.operators)
 
 
@@ -59,17 +59,17 @@ def stage_shares(profile: Profile) -> tuple[float, ...]:
 
 
 def stage_sum_s(profile: Profile) -> float:
-    """Return the time of all stages together."""
+    """Return the sum of the times of all stages."""
     return sum(stage.time_s for stage in profile.stages)
 
 
 def residual_s(profile: Profile) -> float:
-    """Return what the whole layer takes beyond its stages: below 0 if the profiler slowed the stages down."""
+    """Return the layer's time without that of its stages: below 0 if the profiler slowed the stages down."""
     return profile.timed_s - stage_sum_s(profile)
 
 
 def rate(stage: Stage) -> float | None:
-    """Return a stage's floating-point operations a second, None if they are not known."""
+    """Return a stage's floating-point operations per second, None if they are not known."""
     return None if stage.flops is None or not stage.time_s else stage.flops / stage.time_s
 
 
@@ -77,12 +77,12 @@ def live_bytes(blocks: Sequence[Block]) -> list[tuple[float, int]]:
     """Return the live bytes after each moment at which they changed."""
     changes = [(block.start_s, block.bytes) for block in blocks]
     changes += [(block.end_s, -block.bytes) for block in blocks if block.end_s is not None]
-    changes.sort()  # at the same moment first what is freed
+    changes.sort()  # at the same moment blocks are freed first
     return list(zip((moment for moment, _ in changes), accumulate(size for _, size in changes), strict=True))
 
 
 def peak(profile: Profile) -> Peak | None:
-    """Return the peak with the blocks that live at it, largest first; None if nothing was allocated."""
+    """Return the peak with its live blocks, largest first; None without an allocation."""
     curve = live_bytes(profile.blocks)
     if not curve:
         return None
@@ -94,22 +94,11 @@ def peak(profile: Profile) -> Peak | None:
 def operator_table(profile: Profile) -> pd.DataFrame:
     """Return a row for each operator, in their order, the names of kernels separated by semicolons."""
     rows = [
-        {
-            "name": operator.name,
-            "calls": operator.calls,
-            "self_s": operator.self_s,
-            "share": share,
-            "allocated_bytes": operator.allocated_bytes,
-            "flops": operator.flops,
-            "device_s": operator.device_s,
-            "kernels": ";".join(operator.kernels),
-        }
+        {**vars(operator), "share": share, "kernels": ";".join(operator.kernels)}
         for operator, share in zip(profile.operators, shares(profile), strict=True)
     ]
-    return pd.DataFrame(rows, columns=OPERATOR_COLUMNS)
-
-
-OPERATOR_COLUMNS = ["name", "calls", "self_s", "share", "allocated_bytes", "flops", "device_s", "kernels"]
+    columns = ["name", "calls", "self_s", "share", "allocated_bytes", "flops", "device_s", "kernels"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _shares(times_s: Sequence[float]) -> tuple[float, ...]:

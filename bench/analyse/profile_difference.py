@@ -1,31 +1,31 @@
-"""Two profiles side by side: which operators and kernels appeared, vanished, grew or shrank."""
+"""The difference of two profiles: which operators and kernels appeared, vanished, grew or shrank."""
 
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from bench.store.profile import KERNEL, OPERATOR, Operator, Profile, Span
+from bench.analyse.profile import time_s
+from bench.store.profile import KERNEL, OPERATOR, Profile, Span
 
 APPEARED, VANISHED, GREW, SHRANK, UNCHANGED = "appeared", "vanished", "grew", "shrank", "unchanged"
 
 CALLS, BYTES, TIME = "calls", "bytes", "time"
-"""What something grew or shrank by."""
+"""The quantities by which an operator can grow or shrink."""
 
 TIME_MARGIN = 0.2
-"""Times count as different only beyond this share of the longer one: with few calls they are uncertain."""
+"""Times differ if they differ by more than this share of the longer one: with few calls they are uncertain."""
 
 TIME_WORTH = 0.01
-"""And only beyond this share of the time of all operators: less is of no importance."""
-
+"""They must also differ by more than this share of the time of all operators: less is of no importance."""
 
 Chain = tuple[str, ...]
-"""The spans that something was called in, outermost first: a stage, and operators in it."""
+"""The spans around a call, outermost first: a stage, and operators in it."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What something cost in a call: how often it ran, its time without what it called, and what it allocated."""
+    """The cost of an operator or kernel in a call: how often it ran, its own time, and the bytes that it allocated."""
 
     calls: float = 0.0
     time_s: float = 0.0
@@ -34,11 +34,11 @@ class Cost:
 
 @dataclass(frozen=True)
 class Change:
-    """What became of an operator, or of a kernel on a GPU, from one profile to the other.
+    """The change of an operator, or of a kernel on a GPU, from one profile to the other.
 
-    `by` says what it grew or shrank by, empty otherwise. A side on which it doesn't occur costs nothing.
-    `callers` are the chains that it was called in: the new ones if it appeared or grew, those that are gone if it
-    vanished or shrank.
+    `by` is the quantity by which it grew or shrank, empty otherwise. Its cost is 0 on a side without it.
+    `callers` are the chains around its calls: the new ones if it appeared or grew, the old ones if it vanished or
+    shrank.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Change:
 
     @property
     def time_s(self) -> float:
-        """How much longer it takes."""
+        """The seconds that it takes longer."""
         return self.after.time_s - self.before.time_s
 
     @property
     def allocated_bytes(self) -> float:
-        """How much more it allocates."""
+        """The bytes that it allocates more."""
         return self.after.allocated_bytes - self.before.allocated_bytes
 
     def is_within(self, chain: Chain) -> bool:
@@ -70,14 +70,13 @@ class Change:
 
 
 def difference(a: Profile, b: Profile) -> Sequence[Change]:
-    """Return what became of every operator and kernel of either profile, the largest change of time first.
+    """Return the change of every operator and kernel of either profile, the largest change of time first.
 
-    Calls decide, then bytes. If both are the same, the time decides, if it differs by more than TIME_MARGIN of the
-    longer one and TIME_WORTH of all. Times of operators are the GPU's if the case ran on one, else the host's; those
-    of kernels are of one call.
+    Calls decide, then bytes, then the time if it differs by more than TIME_MARGIN of the longer one and TIME_WORTH of
+    all. Times of operators are the GPU's if the case ran on one, else the host's; those of kernels are of one call.
     """
-    unsure = partly_kept(a) | partly_kept(b)
-    called = chains(a.spans, unsure), chains(b.spans, unsure)
+    incomplete = partly_kept(a) | partly_kept(b)
+    called = chains(a.spans, incomplete), chains(b.spans, incomplete)
     changes = [
         change
         for kind, old, new in ((OPERATOR, _operators(a), _operators(b)), (KERNEL, _kernels(a), _kernels(b)))
@@ -108,7 +107,7 @@ def _changes(
 
 
 def _became(before: Cost, after: Cost, worth_s: float) -> tuple[str, str]:
-    """Return what became of it, and by what it grew or shrank."""
+    """Return how it changed, and the quantity by which it grew or shrank."""
     if not before.calls:
         return APPEARED, ""
     if not after.calls:
@@ -123,15 +122,11 @@ def _became(before: Cost, after: Cost, worth_s: float) -> tuple[str, str]:
 
 
 def _operators(profile: Profile) -> dict[str, Cost]:
-    return {each.name: Cost(each.calls, _time_s(each), each.allocated_bytes) for each in profile.operators}
-
-
-def _time_s(operator: Operator) -> float:
-    return operator.self_s if operator.device_s is None else operator.device_s
+    return {each.name: Cost(each.calls, time_s(each), each.allocated_bytes) for each in profile.operators}
 
 
 def _kernels(profile: Profile) -> dict[str, Cost]:
-    """Return the kernels that ran on a GPU; those that Inductor made for a CPU stand among the operators."""
+    """Return the kernels that ran on a GPU; those that Inductor made for a CPU are among the operators."""
     known = {operator.name for operator in profile.operators}
     kernels: dict[str, Cost] = {}
     for span in profile.spans:
@@ -142,17 +137,13 @@ def _kernels(profile: Profile) -> dict[str, Cost]:
 
 
 def _sum(costs: Sequence[Cost]) -> Cost:
-    return Cost(
-        sum(cost.calls for cost in costs),
-        sum(cost.time_s for cost in costs),
-        sum(cost.allocated_bytes for cost in costs),
-    )
+    return Cost(*(sum(getattr(cost, field.name) for cost in costs) for field in fields(Cost)))
 
 
 def chains(spans: Sequence[Span], without: Collection[str] = ()) -> Mapping[str, Counter[Chain]]:
-    """Return how often each name was called in which chain; a call from outside all spans has an empty one.
+    """Return how often each name was called in which chain, which is empty outside all spans.
 
-    Names in `without` are left out of all chains.
+    Chains leave out the names in `without`.
     """
     counts: dict[str, Counter[Chain]] = {}
     lanes: dict[str, list[Span]] = {}
@@ -166,6 +157,6 @@ def chains(spans: Sequence[Span], without: Collection[str] = ()) -> Mapping[str,
 
 
 def partly_kept(profile: Profile) -> set[str]:
-    """Return the operators of which not every call has a span: short ones may be left out of a profile."""
+    """Return the operators with calls that have no span, because a profile may leave out short ones."""
     spans = Counter(span.name for span in profile.spans)
     return {operator.name for operator in profile.operators if spans[operator.name] != operator.calls}

@@ -1,12 +1,12 @@
-"""Who is the fastest at a point: the one definition, by ratios that are paired round by round.
+"""The fastest at a point: the one definition, by ratios that are paired round by round.
 
-Every pair of implementations is compared by one value per process: the median over the rounds that both were in of
+Every pair of implementations is compared by one value per process: the median, over the rounds that both were in, of
 the logarithm of their ratio. The fastest is the one that beats every other by the mean of these values.
 
 Each rival is tested against the fastest by a t test over processes, with Holm's correction (1979) for their number.
-The same data choose the fastest and test it. But a wrong winner has to beat the true fastest, and if two tie, either
-may do so: that is why the test counts two tails. That is enough for values with equal scatter (Gutmann and Maymin 1987,
-Hung and Fithian 2019); for unequal scatter `tests/analyse/test_ranking.py` holds the rate by simulation.
+The same data choose the fastest and test it. A wrong winner must beat the true fastest, and if two tie, either may do
+so: therefore the test counts two tails. That suffices for values with equal scatter (Gutmann and Maymin 1987, Hung and
+Fithian 2019); `tests/analyse/test_ranking.py` tests the rate for unequal scatter by simulation.
 """
 
 import itertools
@@ -30,7 +30,7 @@ NOT_DECIDED: Final = "not decided"
 
 Pairs = Mapping[tuple[str, str], Sequence[float]]
 """By two names, log(time of the second) - log(time of the first) in each process that measured both: positive if
-the first is faster. Each pair stands in it once, and each name with itself too."""
+the first is faster. It has each pair once, and each name with itself."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Place:
     """An implementation among those of its point; `rank` is 1 for the fastest.
 
     `relative` is its time relative to the fastest, None if they never were in the same round.
-    `standing` is WINNER if it is shown to be faster than every other by more than the margin, SLOWER if it is shown to
-    be slower than the fastest by more than the margin, TIE if it is within 2 % of the fastest and all others are
-    slower, else NOT_DECIDED. It is None without a rival.
-    `further_processes` is the number of processes that would decide the point, None if it is decided, if no
-    reasonable number would, or if nothing is known of the scatter.
+    `standing` is None without a rival, WINNER if it is shown to be faster than every other by more than the margin,
+    SLOWER if it is shown to be slower than the fastest by more than the margin, TIE if it is within 2 % of the fastest
+    and all others are slower, else NOT_DECIDED.
+    `further_processes` would decide the point, None if it is decided, if no reasonable number would, or if the scatter
+    is unknown.
     """
 
     rank: int
@@ -54,11 +54,14 @@ class Place:
 def ranked(names: Sequence[str], pairs: Pairs, log_times: Mapping[str, float]) -> dict[str, Place]:
     """Return the place of each implementation, the fastest first.
 
-    `log_times` order those that never were in the same round; of two such nothing is shown.
+    `log_times` order those that never were in the same round.
     """
     if not names:
         return {}
-    values = _values(names, pairs)
+    values = {
+        (one, other): pairs[one, other] if (one, other) in pairs else [-value for value in pairs[other, one]]
+        for one, other in itertools.product(names, repeat=2)
+    }
     advantages = _advantages(names, values, log_times)
     first = int(np.argmax(np.min(advantages, axis=1)))
     order = sorted(range(len(names)), key=lambda index: (index != first, advantages[first, index]))
@@ -70,31 +73,20 @@ def ranked(names: Sequence[str], pairs: Pairs, log_times: Mapping[str, float]) -
     }
 
 
-def _values(names: Sequence[str], pairs: Pairs) -> dict[tuple[str, str], Sequence[float]]:
-    """Return the values of every ordered pair."""
-    return {
-        (one, other): pairs[one, other] if (one, other) in pairs else [-value for value in pairs[other, one]]
-        for one, other in itertools.product(names, repeat=2)
-    }
-
-
 def _advantages(
     names: Sequence[str], values: Mapping[tuple[str, str], Sequence[float]], log_times: Mapping[str, float]
 ) -> Array:
     """Return by how much each row is faster than each column, as logarithms.
 
-    The fastest has no negative value in its row. Medians can go round in a circle, so that no row is like that:
-    then `ranked` chooses the row whose smallest value is the largest.
+    The fastest has no negative value in its row. Medians can form a circle, so that no row is without: then `ranked`
+    chooses the row whose smallest value is the largest.
     """
-    return np.array(
-        [
-            [
-                float(np.mean(values[one, other])) if values[one, other] else log_times[other] - log_times[one]
-                for other in names
-            ]
-            for one in names
-        ]
-    )
+
+    def advantage(one: str, other: str) -> float:
+        logs = values[one, other]
+        return float(np.mean(logs)) if logs else log_times[other] - log_times[one]
+
+    return np.array([[advantage(one, other) for other in names] for one in names])
 
 
 def _standings(log_ratios: Sequence[Sequence[float]]) -> tuple[list[str | None], int | None]:
@@ -114,9 +106,8 @@ def _standings(log_ratios: Sequence[Sequence[float]]) -> tuple[list[str | None],
 def judged(log_ratios: Estimates) -> list[str]:
     """Return the standing of the fastest, then that of each rival, from its log ratios to the rivals.
 
-    A winner's rivals are all slower. A tie needs every rival to be slower or equivalent, nobody who is slower to
-    stand between two that tie, and nobody to be shown faster than the fastest. Else nothing is decided between those
-    that aren't shown to be slower.
+    A winner's rivals are all slower. In a tie, every rival is slower or equivalent, no slower one ranks between two
+    that tie, and none is shown to be faster than the fastest. Else the rivals that may not be slower are not decided.
     """
     value, half = log_ratios.value, np.nan_to_num(half_widths(log_ratios), nan=math.inf)
     p_values = p_beyond(log_ratios, math.log1p(MARGIN))
@@ -129,7 +120,7 @@ def judged(log_ratios: Estimates) -> list[str]:
 
 def _tie(value: Array, half: Array, slower: Truths) -> bool:
     tied = ~slower
-    # the interval that is printed lies within the bounds: stricter than two one-sided tests at 5 %
+    # the printed interval is within the bounds: stricter than two one-sided tests at 5 %
     equivalent = np.abs(value) + half <= math.log1p(EQUIVALENCE)
     between = slower & (value <= np.max(value[tied]))
     contradicted = value + half < 0

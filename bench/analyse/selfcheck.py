@@ -1,4 +1,4 @@
-"""The findings of a self-check: how much an unchanged ratio scatters, and which changes a comparison can detect."""
+"""The findings of a self-check: the scatter of an unchanged ratio, and the changes that a comparison can detect."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ PROCESSES = (3, 5, 10, 20)
 """A quick look, a usual run, a claim, and twice that."""
 
 CLAIM = 10
-"""The processes of a claim: what is kept of a self-check holds for runs with this number."""
+"""The processes of a claim; the kept result of a self-check is that for runs with this number."""
 
 SEED = 20_200_914
 """Fixed, so that the same values give the same findings."""
@@ -22,9 +22,9 @@ SEED = 20_200_914
 
 @dataclass(frozen=True)
 class Finding:
-    """What was measured with one number of threads: ratios of a copy to its original, and what comparisons would say.
+    """The result with one number of threads: ratios of a copy to its original, and simulated comparisons.
 
-    The keys of `detectable` and `redrawn` are the processes of each of the two runs that are compared.
+    The keys of `detectable` and `redrawn` are the processes of each of the two compared runs.
     """
 
     threads: int
@@ -36,8 +36,11 @@ class Finding:
 
     @property
     def is_sound(self) -> bool:
-        """Whether tables without a change raise no more alarms than their level and chance allow."""
-        return all(each.tables_with_alarm <= _most_alarms(each.tables) for each in self.redrawn.values())
+        """Whether tables without a change have few alarms: the expected number and three standard deviations more."""
+        return all(
+            each.tables_with_alarm <= LEVEL * each.tables + 3 * math.sqrt(LEVEL * each.tables)
+            for each in self.redrawn.values()
+        )
 
 
 def findings(logs: Mapping[Point, Sequence[float]]) -> list[Finding]:
@@ -51,7 +54,7 @@ def findings(logs: Mapping[Point, Sequence[float]]) -> list[Finding]:
 
 
 def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return what environment.json keeps of a self-check."""
+    """Return the part of a self-check that environment.json keeps."""
     claims = [finding.redrawn[CLAIM] for finding in all_findings]
     return {
         "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in all_findings},
@@ -59,11 +62,6 @@ def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
         "rows": sum(claim.rows for claim in claims),
         "processes": CLAIM,
     }
-
-
-def _most_alarms(tables: int) -> float:
-    """Return the most alarms that a sound level may show: the expected number and three standard deviations more."""
-    return LEVEL * tables + 3 * math.sqrt(LEVEL * tables)
 
 
 def _finding(threads: int, logs: Mapping[Point, Sequence[float]]) -> Finding:

@@ -1,4 +1,4 @@
-"""From records to rows: one row per case."""
+"""The table of results from the records: one row per case."""
 
 import itertools
 import math
@@ -10,14 +10,14 @@ import pandas as pd
 
 from bench.analyse.ranking import Place, ranked
 from bench.plan.case import Case, Point
-from bench.stats.replicates import latency, paired_log_ratio, ratio
+from bench.stats.replicates import Estimate, latency, paired_log_ratio, ratio
 from bench.store.metrics import combine, derive
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
 from bench.store.table import COLUMNS, typed
 
 FLAGGED_PER_S = 20
-"""A sample is flagged if it was switched out involuntarily more often than this. A switch may cost a millisecond, so
-20 a second are the 2 % that a quick sweep aims at. A quiet machine was seen to do 3 a second.
+"""A sample is flagged if more involuntary context switches a second interrupt it. A switch may cost a millisecond, so
+20 a second are the 2 % that a quick sweep aims at. A quiet machine had 3 a second.
 
 It isn't flagged if it has fewer switches than timings: one timing is undisturbed, and its value is the least."""
 
@@ -42,20 +42,14 @@ def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
     """Return the row of one case: statistics over its processes, and the ratio to the baseline's processes."""
     worst = max(records, key=lambda record: STATUSES.index(record.status))
-    first = records[0]
     values = {
         **case.columns(),
         "status": worst.status,
         "detail": _detail(worst, records),
-        **(_time(records) if worst.status == "ok" else {}),
-        **(_ratio(records, baseline) if worst.status == "ok" else {}),
+        **(_time(records) | _ratio(records, baseline) if worst.status == "ok" else {}),
         "processes": len(records),
         **combine([record.metrics for record in records], is_ok=worst.status == "ok"),
-        "env_id": first.origin.env_id,
-        "device_name": first.origin.device_name,
-        "torch_version": first.origin.torch_version,
-        "commit": first.origin.commit,
-        "started_at": first.origin.started_at,
+        **vars(records[0].origin),
         "schema_version": SCHEMA_VERSION,
     }
     return {**values, **derive(case, values)}
@@ -87,27 +81,19 @@ def _ranked(rows: Mapping[str, Mapping[str, Any]], records: Mapping[str, Sequenc
 
 
 def _place(place: Place) -> dict[str, Any]:
-    relative = place.relative
-    interval = relative and {
-        "relative": relative.value,
-        "relative_low": relative.low,
-        "relative_high": relative.high,
-    }
-    return {
-        "rank": place.rank,
-        "standing": place.standing,
-        "further_processes": place.further_processes,
-        **(interval or {}),
-    }
+    cells = {"rank": place.rank, "standing": place.standing, "further_processes": place.further_processes}
+    return cells | (_interval("relative", place.relative) if place.relative else {})
+
+
+def _interval(name: str, of: Estimate) -> dict[str, float]:
+    return {name: of.value, f"{name}_low": of.low, f"{name}_high": of.high}
 
 
 def _detail(worst: Record, records: Sequence[Record]) -> str | None:
-    same = sum(record.status == worst.status for record in records)
     if worst.status == "ok":
         return next((record.detail for record in records if record.detail), None)
-    if same == len(records):
-        return worst.detail or None
-    return f"in {same} of {len(records)} processes: {worst.detail}"
+    same = sum(record.status == worst.status for record in records)
+    return f"in {same} of {len(records)} processes: {worst.detail}" if same < len(records) else worst.detail or None
 
 
 def _time(records: Sequence[Record]) -> dict[str, Any]:
@@ -132,17 +118,17 @@ def _calls_per_timing(record: Record) -> int:
 
 
 def _flagged(record: Record) -> Iterator[bool]:
-    slots = record.slots
+    """Yield of each sample whether it was disturbed; a GPU's timing isn't disturbed by switches of the host."""
+    slots, on_host = record.slots, record.case.point.timing == "host"
     others = slots.others or (0.0,) * len(slots.rounds)
     for timings, switches, share in zip(slots.timings_s, slots.switches, others, strict=True):
         seconds = sum(timings) * _calls_per_timing(record)
-        often = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
-        interrupted = often and record.case.point.timing == "host"
-        yield interrupted or share > BUSY_SHARE
+        interrupted = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
+        yield (on_host and interrupted) or share > BUSY_SHARE
 
 
 def log_ratios(records: Sequence[Record], baseline: Sequence[Record]) -> list[float]:
-    """Return the logarithm of the ratio to the baseline in each process that measured both, in the records' order.
+    """Return the log ratio to the baseline in each process that measured both, in the records' order.
 
     There are none if a record of the baseline is not ok.
     """
@@ -150,14 +136,9 @@ def log_ratios(records: Sequence[Record], baseline: Sequence[Record]) -> list[fl
         return []
     base = {record.process: record.slots for record in baseline}
     logs = [
-        paired_log_ratio(
-            record.slots.values_s,
-            record.slots.rounds,
-            base[record.process].values_s,
-            base[record.process].rounds,
-        )
+        paired_log_ratio(record.slots.values_s, record.slots.rounds, slots.values_s, slots.rounds)
         for record in records
-        if record.process in base
+        if (slots := base.get(record.process)) is not None
     ]
     return [value for value in logs if not math.isnan(value)]
 
@@ -167,9 +148,4 @@ def _ratio(records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, A
     if not logs:
         return {}
     speedup = ratio(logs)
-    return {
-        "speedup": speedup.value,
-        "speedup_low": speedup.low,
-        "speedup_high": speedup.high,
-        "log_ratio_sd": speedup.sd,
-    }
+    return {**_interval("speedup", speedup), "log_ratio_sd": speedup.sd}

@@ -11,7 +11,7 @@ from bench.analyse.comparison.compare import compare, is_compared, regressed
 from bench.analyse.comparison.confounders import common_shift, speed_change, unmatched
 from bench.analyse.comparison.rebase import common_implementations, rebased
 from bench.analyse.comparison.verdicts import REGRESSIONS, VERDICTS, hyphened, named
-from bench.commands import BAD, FINE, compare_rerun
+from bench.commands import BAD, FINE, compare_rerun, say
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show.comparison import notes
 from bench.show.comparison.data import as_csv, as_json
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline",
         metavar="IMPLEMENTATION",
         default="",
-        help="take ratios to this implementation, if the baseline itself is what changed (default: that of the runs)",
+        help="take ratios to this implementation, if the baseline itself changed (default: the baseline of the runs)",
     )
     parser.add_argument(
         "--fail-on",
@@ -71,10 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare two runs as the arguments say; BAD if a row has a verdict of `--fail-on`.
-
-    Raises WrongRequest, or NotComparable, if that can't be done.
-    """
+    """Compare two runs; BAD if a row has a verdict of `--fail-on`."""
     failing = named(arguments.fail_on)
     if arguments.plot:
         page.check_name(arguments.plot)
@@ -84,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = compare_rerun.settled(report, arguments)
     _put(report, arguments)
     if arguments.plot and not catalogue.draw_comparison(report, arguments.plot):
-        _say_aside(report, "nothing to draw: no row was judged")
+        say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
     return BAD if regressed(report.comparison, failing) else FINE
 
 
@@ -105,10 +102,8 @@ def _report(arguments: argparse.Namespace) -> Report:
             f"nothing can be compared: BASE and NEW share {counted([shared], 'case', 'cases')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
-    unlike_runs, about = (
-        tuple(filter(None, lines))
-        for lines in (_unlike_runs(base, new), _notes(base, new, arguments.baseline, comparison))
-    )
+    unlike_runs = tuple(filter(None, _unlike_runs(base, new)))
+    about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison)))
     return Report(comparison, limits, arguments.baseline, tuple(unlike), unlike_runs, about)
 
 
@@ -117,14 +112,13 @@ def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> Results:
     in_base, in_new = _records(base), _records(new)
     names = common_implementations(in_base, in_new)
     if baseline not in names:
-        raise unknown("baseline", baseline, names or ["what both runs measured, which is nothing"])
+        raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
     return rebased(in_base, baseline), rebased(in_new, baseline)
 
 
 def _records(saved: SavedRun) -> list[Record]:
-    """Return the records of a run, and warn of lines of its journal that don't count."""
-    for notice in saved.notices:
-        console(stderr=True).print(f"warning: {notice}", soft_wrap=True, markup=False)
+    """Return the records of a run, and print a warning for the lines of its journal that don't count."""
+    say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     if not saved.records:
         raise WrongRequest(
             f"--baseline needs the {journal.JOURNAL} that {saved} was made from, "
@@ -159,10 +153,9 @@ def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFram
 
 
 def _put(report: Report, arguments: argparse.Namespace) -> None:
-    """Print the report, or write it into a file and print what it says first."""
-    if arguments.format == "csv":
-        for line in (*headline(report), *report.notes):
-            _say_aside(report, line)
+    """Print the report, or write it into a file and print its headline."""
+    if arguments.format == "csv":  # which has no place for them
+        say(*(f"{_prefix(report)}{line}" for line in (*headline(report), *report.notes)), stderr=True)
     if not arguments.to:
         if arguments.format == TERMINAL:
             console().print(render(report))
@@ -174,13 +167,7 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
         arguments.to.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise WrongRequest(f"{arguments.to} can't be written: {error.strerror}") from None
-    for line in headline(report):
-        console().print(f"{_prefix(report)}{arguments.to}: {line}", soft_wrap=True, markup=False)
-
-
-def _say_aside(report: Report, line: str) -> None:
-    """Print a line to standard error, because the output has no place for it."""
-    console(stderr=True).print(f"{_prefix(report)}{line}", soft_wrap=True, markup=False)
+    say(*(f"{_prefix(report)}{arguments.to}: {line}" for line in headline(report)))
 
 
 def _prefix(report: Report) -> str:

@@ -1,7 +1,7 @@
 """`compare --rerun`: the rows that a comparison leaves in dispute, measured again with both sides in one run.
 
-Each side is an interpreter, the one that its run was measured with. The fresh times of a row are taken alternately, so
-they are compared directly, without a baseline.
+Each side has the interpreter that its run was measured with. The new times of a row are measured alternately, so they
+are compared directly, without a baseline.
 """
 
 import argparse
@@ -14,10 +14,10 @@ import pandas as pd
 
 from bench.analyse.comparison.confounders import speed_change
 from bench.analyse.duel import Row
-from bench.commands.duel import TARGET, add_looks, fought, interpreter, planned
+from bench.commands.duel import TARGET, add_looks, interpreter, planned, run_duel
 from bench.engine.two_environments import Pair
 from bench.harness import options
-from bench.plan.case import CASE_COLUMNS, Case, Point
+from bench.plan.case import Case, Point
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.show.comparison import notes
@@ -27,6 +27,7 @@ from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits
 from bench.store.comparable import unlike_conditions
 from bench.store.environment import differences
 from bench.store.saved_run import SavedRun
+from bench.store.table import cases
 
 SIDES = ("BASE", "NEW")
 
@@ -50,7 +51,7 @@ def check(arguments: argparse.Namespace) -> None:
     """Raise WrongRequest if a rerun is not possible as asked for."""
     if not arguments.rerun:
         if arguments.python:
-            raise WrongRequest("--python goes with --rerun: it names what measures the rows in dispute again")
+            raise WrongRequest("--python goes with --rerun: it names the interpreters that measure again")
         return
     planned(arguments.looks)
     if len(arguments.python) != len(SIDES):
@@ -69,15 +70,15 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def settled(report: Report, arguments: argparse.Namespace) -> Report:
-    """Measure the rows in dispute again, and return the report with what they became.
+    """Return the report with the rows in dispute measured again.
 
     Raises NotComparable if an interpreter is not the one of its run, unless `--force` is given.
     """
     disputed = _disputed(report.comparison)
     if not disputed:
         return dataclasses.replace(report, notes=(*report.notes, notes.NOTHING_IN_DISPUTE))
-    folder = options.new_folder(arguments, options.ROOT, "rerun")
-    # one chance of a false alarm for all that is measured again, shared by the implementations
+    folder = options.run_folder(arguments, "rerun")
+    # all implementations together get the level of one table
     limits = dataclasses.replace(report.limits, level=report.limits.level / len(disputed))
     rows_by_case: dict[Case, Row] = {}
     for implementation, points in disputed.items():
@@ -91,11 +92,11 @@ def settled(report: Report, arguments: argparse.Namespace) -> Report:
 def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
     """Return the points of the rows in dispute by implementation.
 
-    Those are the inconclusive rows, and also the changed ones if the machine ran at another speed.
+    They are the inconclusive rows, and also the changed ones if the machine ran at another speed.
     """
     verdicts = (INCONCLUSIVE, *CHANGED) if speed_change(comparison) else (INCONCLUSIVE,)
     points: dict[str, list[Point]] = {}
-    for case in _cases(comparison[comparison["verdict"].isin(verdicts)]):
+    for case in cases(comparison[comparison["verdict"].isin(verdicts)]):
         points.setdefault(case.implementation, []).append(case.point)
     return points
 
@@ -110,7 +111,7 @@ def _measured(
     with Pair(sweep, folder, (first, second)) as pair:
         if not arguments.force:
             _check_sides(pair, arguments)
-        return fought(pair, looks, limits)
+        return run_duel(pair, looks, limits)
 
 
 def _effort(new: SavedRun, processes: int) -> Effort:
@@ -131,12 +132,12 @@ def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
 
 
 def _with(comparison: pd.DataFrame, rows_by_case: Mapping[Case, Row]) -> pd.DataFrame:
-    """Return the comparison with the fresh rows in place of those in dispute.
+    """Return the comparison with the new rows, marked in the column `rerun`, in place of those in dispute.
 
-    The column `rerun` says which rows those are; a row that could not be measured again stays as it was.
+    A row that could not be measured again stays as it was.
     """
     merged = comparison.assign(rerun=False)
-    for place, case in zip(comparison.index, _cases(comparison), strict=True):
+    for place, case in zip(comparison.index, cases(comparison), strict=True):
         row = rows_by_case.get(case)
         if row is not None and row.is_measured:
             values = _columns(row)
@@ -160,8 +161,3 @@ def _columns(row: Row) -> dict[str, object]:
         "rerun": True,
         **unknown,
     }
-
-
-def _cases(table: pd.DataFrame) -> list[Case]:
-    rows = table[list(CASE_COLUMNS)].astype(object).to_dict("records")
-    return [Case.from_columns({str(name): value for name, value in row.items()}) for row in rows]

@@ -4,18 +4,18 @@ import argparse
 import dataclasses
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.live import Live
 
 from bench.analyse.duel import Row
-from bench.commands import BAD, FINE
+from bench.commands import BAD, FINE, say
 from bench.engine.duel import Look, Together, fight
 from bench.engine.two_environments import SIDES, Pair
 from bench.harness import options
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
-from bench.show.point_text import counted
+from bench.show.point_text import counted, shared
 from bench.show.terminal import duel as show
 from bench.show.terminal.console import console
 from bench.stats.limits import Limits
@@ -24,7 +24,7 @@ from bench.store.environment import differences
 from bench.store.machine import default_threads
 
 TARGET = 0.0001
-"""The target of a process's rounds: so small that only the budget ends them."""
+"""The target of a process's rounds, so small that only the budget ends them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,25 +74,37 @@ def run(arguments: argparse.Namespace) -> int:
     looks = planned(arguments.looks)
     names, pythons = _sides(arguments)
     sweep = _sweep(arguments, names, looks)
-    folder = options.run_folder(arguments, options.ROOT, sweep)
-    contest = Pair(sweep, folder, pythons) if pythons else Together(sweep, folder, servers=1, needs_all=True)
-    with contest:
-        rows = fought(contest, looks)
+    folder = options.run_folder(arguments, sweep.name)
+    duel = Pair(sweep, folder, pythons) if pythons else Together(sweep, folder, servers=1, needs_all=True)
+    with duel:
+        rows = run_duel(duel, looks)
     where = f"{' and '.join(SIDES)} in {folder}" if pythons else str(folder)
-    _say(f"Everything is in {where}: results.csv, journal.jsonl, environment.json.")
+    say(f"Everything is in {where}: results.csv, journal.jsonl, environment.json.")
     return FINE if all(row.is_measured for row in rows) else BAD
 
 
-def fought(contest: Pair | Together, looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
-    """Measure an open contest until all is decided, say how it goes, and print its table."""
-    _open(contest, looks)
-    rows = _fight(contest, looks, limits)
-    console().print(show.render(rows, looks, limits))
-    return rows
+def run_duel(duel: Pair | Together, looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
+    """Return the rows of a duel, measured until all are decided; print the progress and the table.
+
+    A terminal also shows the process that is measuring.
+    """
+    say(*_introduction(duel, looks))
+    began, out = time.monotonic(), console()
+    look = Look(0, [])
+    with Live(console=out, auto_refresh=False, transient=True) as live:  # no spinner, which would take the core's time
+
+        def begun(process: int, next_look: int, points: int) -> None:
+            still_open = counted([points], "open point", "open points")
+            live.update(f"process {process} of {next_look}, {still_open}", refresh=True)
+
+        for look in fight(duel, duel.sweep.points, looks, limits, begun):
+            out.print(show.look_line(look.processes, time.monotonic() - began, look.rows), soft_wrap=True, markup=False)
+    console().print(show.render(look.rows, looks, limits))
+    return look.rows
 
 
 def planned(text: str) -> list[int]:
-    """Return the looks of a comma list; raises WrongRequest for a list that is not valid."""
+    """Return the looks in a comma list; raises WrongRequest if they are not valid."""
     try:
         looks = [int(word) for word in text.split(",")]
     except ValueError:
@@ -118,7 +130,7 @@ def _sides(arguments: argparse.Namespace) -> tuple[list[str], tuple[str, str] | 
 
 
 def interpreter(path: str) -> str:
-    """Return the program behind --python; raises WrongRequest if there is none."""
+    """Return the path of the program that --python names; raises WrongRequest if there is none."""
     program = shutil.which(path)
     if program is None:
         raise WrongRequest(f"--python {path} must be a Python interpreter, and there is no such program")
@@ -126,7 +138,7 @@ def interpreter(path: str) -> str:
 
 
 def _sweep(arguments: argparse.Namespace, names: Sequence[str], looks: Sequence[int]) -> Sweep:
-    """Return the sweep of the duel: A is the baseline, and the last look says how many processes there may be."""
+    """Return the sweep of the duel, with A as the baseline and as many processes as the last look has."""
     asked = load_sweep(
         arguments.sweep,
         threads=default_threads(),
@@ -145,51 +157,19 @@ def _sweep(arguments: argparse.Namespace, names: Sequence[str], looks: Sequence[
     )
 
 
-def _open(contest: Pair | Together, looks: Sequence[int]) -> None:
-    """Say who the sides are, what is about to be measured and where it goes."""
-    sweep, effort = contest.sweep, contest.sweep.effort
-    sides = _environments(contest) if isinstance(contest, Pair) else _implementations(contest)
-    shared = show.header(sweep.points)
+def _introduction(duel: Pair | Together, looks: Sequence[int]) -> Iterator[str]:
+    """Yield the lines on the sides, the points to measure, the folder and the warnings."""
+    sweep, effort = duel.sweep, duel.sweep.effort
+    if isinstance(duel, Pair):
+        for side, of in zip("AB", duel.environments, strict=True):
+            facts = f"torch {of.identity['torch']}, Python {of.identity['python']}"
+            yield f"{side} is {sweep.implementations[0]} with {facts}"
+        yield f"A and B differ in: {'; '.join(differences(*duel.environments)) or 'nothing, this is an A/A'}"
+    else:
+        a, b = sweep.implementations
+        yield f"A is {a}, B is {b}, both with torch {duel.environment.identity['torch']}"
+    yield f"sweep {sweep.name}: {counted([len(sweep.points)], 'point', 'points')}, {shared(sweep.points)}"
     rounds_s = effort.budget_s / effort.processes
-    for line in (
-        *sides,
-        f"sweep {sweep.name}: {counted([len(sweep.points)], 'point', 'points')}, {shared}",
-        f"looks at {', '.join(map(str, looks))} processes, {rounds_s:.2g} s of rounds for a point in each",
-        f"results go to {contest.folder}",
-        *(f"warning: {warning}" for warning in contest.warnings),
-    ):
-        _say(line)
-
-
-def _implementations(run: Together) -> list[str]:
-    a, b = run.sweep.implementations
-    return [f"A is {a}, B is {b}, both with torch {run.environment.identity['torch']}"]
-
-
-def _environments(pair: Pair) -> list[str]:
-    """Return who the two sides are, and what differs between them."""
-    a, b = pair.environments
-    sides = [
-        f"{side} is {pair.sweep.implementations[0]} with torch {of.identity['torch']}, Python {of.identity['python']}"
-        for side, of in zip("AB", (a, b), strict=True)
-    ]
-    return [*sides, f"A and B differ in: {'; '.join(differences(a, b)) or 'nothing, this is an A/A'}"]
-
-
-def _fight(contest: Pair | Together, looks: Sequence[int], limits: Limits) -> list[Row]:
-    """Measure until all is decided, and say a line at each look; a terminal shows in between who is measured."""
-    began, out = time.monotonic(), console()
-    look = Look(0, [])
-    with Live(console=out, auto_refresh=False, transient=True) as live:  # no spinner: it would be a neighbour
-
-        def begun(process: int, next_look: int, points: int) -> None:
-            still_open = counted([points], "open point", "open points")
-            live.update(f"process {process} of {next_look}, {still_open}", refresh=True)
-
-        for look in fight(contest, contest.sweep.points, looks, limits, begun):
-            out.print(show.look_line(look.processes, time.monotonic() - began, look.rows), soft_wrap=True, markup=False)
-    return look.rows
-
-
-def _say(line: str) -> None:
-    console().print(line, soft_wrap=True, markup=False)
+    yield f"looks at {', '.join(map(str, looks))} processes, {rounds_s:.2g} s of rounds for a point in each"
+    yield f"results go to {duel.folder}"
+    yield from (f"warning: {warning}" for warning in duel.warnings)

@@ -20,7 +20,7 @@ OWN = "your own: module:attribute, as Python imports it"
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the list is always whole."""
+    """Add no arguments: the list is always complete."""
 
 
 def run(_arguments: argparse.Namespace) -> int:

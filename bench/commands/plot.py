@@ -3,9 +3,8 @@
 import argparse
 from pathlib import Path
 
-from bench.commands import FINE
+from bench.commands import FINE, say
 from bench.show.figures import catalogue
-from bench.show.terminal.console import console
 from bench.store.saved_run import SavedRun
 
 
@@ -18,11 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Draw every kind of picture that the results and the profiles of a run have values for, and print the files."""
+    """Draw every kind of picture for which the run has values, and print the files."""
     saved: SavedRun = arguments.run
     files = catalogue.draw(arguments.to or saved.plots, results=saved.table, profiles=saved.profiles)
-    for file in files:
-        console().print(str(file), soft_wrap=True, markup=False)
-    if not files:
-        console().print("nothing to draw: no column varies over cases that are ok")
+    say(*(map(str, files) if files else ["nothing to draw: no column varies over cases that are ok"]))
     return FINE

@@ -2,7 +2,7 @@
 
 import argparse
 
-from bench.commands import BAD, FINE, profile_diff
+from bench.commands import BAD, FINE, profile_diff, say
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select, traces
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _profile(arguments: argparse.Namespace) -> int:
-    """Profile the cases one after the other, print each as it is done, then draw what all profiles of the run show."""
+    """Profile the cases one after the other and print each, then draw the pictures of all profiles of the run."""
     saved: SavedRun = arguments.run
     table, baseline = saved.table, saved.baseline or ""
     if not saved.is_folder:
@@ -62,17 +62,15 @@ def _profile(arguments: argparse.Namespace) -> int:
     files = catalogue.draw(saved.plots, profiles=saved.profiles)
     if arguments.report and saved.profiles:
         files.append(page.write(saved.profiles, saved.folder))
-    for file in files:
-        console().print(str(file), soft_wrap=True, markup=False)
+    say(*map(str, files))
     return BAD if failures else FINE
 
 
 def _print_each(cases: list[Case], saved: SavedRun, top: int) -> int:
-    """Return how many cases could not be profiled."""
+    """Profile the cases and print each; return how many could not be profiled."""
     failures = 0
     for traced in traces.write(cases, saved.folder):
-        line = f"{traced.case.name}: {traced.reason or traced.trace}"
-        console().print(line, soft_wrap=True, markup=False)
+        say(f"{traced.case.name}: {traced.reason or traced.trace}")
         if traced.profile is None:
             failures += 1
         else:

@@ -12,20 +12,18 @@ from bench.show.terminal.profile_difference import render
 from bench.store.profile import Profile
 from bench.store.saved_run import SavedRun
 
-MOST_SELECTORS = 2
-
 Pair = tuple[Profile, Profile]
 Profiles = Mapping[Case, Profile]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the option that asks for a difference; `--case` chooses what it is of."""
+    """Add the option for a difference; `--case` chooses its profiles."""
     parser.add_argument(
         "--diff",
         metavar=("RUN_A", "RUN_B"),
         nargs=2,
         type=SavedRun,
-        help="compare existing profiles: what changed of each operator from RUN_A to RUN_B; "
+        help="compare existing profiles: the change of each operator from RUN_A to RUN_B; "
         "the first of two --case is for RUN_A, the second for RUN_B",
     )
 
@@ -40,13 +38,14 @@ def run(arguments: argparse.Namespace) -> int:
 def pairs(run_a: SavedRun, run_b: SavedRun, selectors: Sequence[str]) -> list[Pair]:
     """Return the profiles of both runs that belong together.
 
-    Without a selector and with one those of the same case, with two those of the same point: of the first selector's
-    cases in RUN_A, of the second's in RUN_B; if each names a single case, those two whatever their points.
+    With one selector or none these are the profiles of the same case. With two they are those of the same point, of the
+    first selector's cases in RUN_A and the second's in RUN_B; if each names a single case, those two.
+    Raises WrongRequest if there is none.
     """
-    if len(selectors) > MOST_SELECTORS:
+    if len(selectors) > 2:
         raise WrongRequest(f"--diff takes one --case for both runs, or one for each, got {len(selectors)}")
     a, b = _profiles(run_a, selectors[:1]), _profiles(run_b, selectors[-1:])
-    matching = _same_point(a, b) if len(selectors) == MOST_SELECTORS else _same_case(a, b)
+    matching = _same_point(a, b) if len(selectors) == 2 else [(a[case], b[case]) for case in a if case in b]
     if not matching:
         of = f" that {' and '.join(selectors)} names" if selectors else ""
         raise WrongRequest(
@@ -57,7 +56,7 @@ def pairs(run_a: SavedRun, run_b: SavedRun, selectors: Sequence[str]) -> list[Pa
 
 def _profiles(run: SavedRun, selectors: Sequence[str]) -> Profiles:
     """Return the profiles of a run that a selector names, all without one; raises WrongRequest if it names none."""
-    table = run.table
+    table = run.table  # a path without results is refused
     profiles = {profile.case: profile for profile in run.profiles}
     if not selectors:
         return profiles
@@ -69,10 +68,6 @@ def _profiles(run: SavedRun, selectors: Sequence[str]) -> Profiles:
             f"python -m bench profile {run} --case {selectors[0]} makes it"
         )
     return chosen
-
-
-def _same_case(a: Profiles, b: Profiles) -> list[Pair]:
-    return [(before, b[case]) for case, before in a.items() if case in b]
 
 
 def _same_point(a: Profiles, b: Profiles) -> list[Pair]:

@@ -4,15 +4,15 @@ import argparse
 import time
 
 from bench.analyse.selfcheck import Finding, as_state, findings
-from bench.commands import BAD, FINE
+from bench.commands import BAD, FINE, say
 from bench.engine import selfcheck as engine
 from bench.engine.run import Run
 from bench.harness import options
 from bench.plan.errors import WrongRequest
-from bench.show import units
 from bench.show.terminal import selfcheck as show
 from bench.show.terminal.console import console
 from bench.store import selfcheck as store
+from bench.store import units
 from bench.store.machine import default_threads, physical_cores
 
 
@@ -31,29 +31,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure a self-check, print and remember it; BAD if claims don't hold here."""
+    """Measure a self-check, print and keep it; BAD if tables without a change have too many alarms."""
     began = time.monotonic()
     sweep = engine.sweep(_threads(arguments.threads))
-    with Run(sweep, options.run_folder(arguments, options.ROOT, sweep), servers=1) as opened:
-        _say(f"eager against a copy of itself, torch {opened.environment.identity['torch']}, into {opened.folder}")
-        for warning in opened.warnings:
-            _say(f"warning: {warning}")
+    with Run(sweep, options.run_folder(arguments, sweep.name), servers=1) as opened:
+        say(f"eager against a copy of itself, torch {opened.environment.identity['torch']}, into {opened.folder}")
+        say(*(f"warning: {warning}" for warning in opened.warnings))
         for number in engine.measure(opened, arguments.limit_s - (time.monotonic() - began)):
-            _say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
+            say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
         checked = findings(engine.ratios(opened))
         sound = bool(checked) and all(finding.is_sound for finding in checked)
-        _tell(checked, opened)
-    _say(f"It took {units.duration(time.monotonic() - began)}.")
+        _print(checked, opened)
+    say(f"It took {units.duration(time.monotonic() - began)}.")
     return FINE if sound else BAD
 
 
-def _tell(checked: list[Finding], opened: Run) -> None:
+def _print(checked: list[Finding], opened: Run) -> None:
     if not checked:
-        _say("eager or its copy could not be measured: see results.csv")
+        say("eager or its copy could not be measured: see results.csv")
         return
     console().print(show.render(checked))
     path = store.remember(opened.environment.env_id, as_state(checked))
-    _say(f"Remembered in {path}: later runs here carry it in their environment.json.")
+    say(f"Remembered in {path}: later runs here carry it in their environment.json.")
 
 
 def _threads(text: str | None) -> list[int]:
@@ -63,7 +62,3 @@ def _threads(text: str | None) -> list[int]:
         return [int(word) for word in text.split(",")]
     except ValueError:
         raise WrongRequest(f"--threads {text} must be whole numbers separated by commas") from None
-
-
-def _say(line: str) -> None:
-    console().print(line, soft_wrap=True, markup=False)

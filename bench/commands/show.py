@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the results by point and what failed, or our times beside published ones."""
+    """Print the results by point and the failures, or our times beside published ones."""
     saved: SavedRun = arguments.run
     if arguments.reference:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]

@@ -2,10 +2,9 @@
 
 import argparse
 
-from bench.commands import FINE
+from bench.commands import FINE, say
 from bench.engine.run_folder import RunFolder
 from bench.plan.errors import WrongRequest
-from bench.show.terminal.console import console
 from bench.store import plan
 from bench.store.journal import JOURNAL
 from bench.store.saved_run import SavedRun
@@ -20,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write results.csv of each run folder anew.
 
-    Raises WrongRequest for a folder without a journal, one that can't be written, or one that another process fills.
+    Raises WrongRequest for a folder without a journal, and one that can't be written.
     """
     for saved in arguments.run:
         stored = plan.load(saved.path)
@@ -32,6 +31,5 @@ def run(arguments: argparse.Namespace) -> int:
             run_folder.save()
         finally:
             run_folder.close()
-        for line in (*run_folder.notices, f"{saved.path / RESULTS}: {len(run_folder.results())} rows"):
-            console().print(line, soft_wrap=True, markup=False)
+        say(*run_folder.notices, f"{saved.path / RESULTS}: {len(run_folder.results())} rows")
     return FINE

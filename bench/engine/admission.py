@@ -6,8 +6,7 @@ from bench.engine.footprint import least_bytes, reference_bytes
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
-from bench.show import units
-from bench.store import machine
+from bench.store import machine, units
 
 
 def check_threads(sweep: Sweep) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
-from bench.show import units
+from bench.store import units
 from bench.store.roofline import COPIED_BYTES, Roof
 
 MARGIN, BEYOND = 1.25, 10.0

@@ -1,1 +1,1 @@
-"""The parts of `pytest bench`: its options, its progress, what fails a point, and what pytest-benchmark gets."""
+"""The parts of `pytest bench`: its options, its progress, the reasons for failure, and the link to pytest-benchmark."""

@@ -1,4 +1,4 @@
-"""What makes `pytest bench` fail at a point, and so end with status 1."""
+"""The reasons for which `pytest bench` fails at a point, and so ends with status 1."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,20 +19,20 @@ class Reason:
     detail: str
 
     def __str__(self) -> str:
-        """Return all of it: `eager, sdpa oom: not enough memory`."""
+        """Return the whole reason: `eager, sdpa oom: not enough memory`."""
         return f"{self.brief}: {self.detail}" if self.detail else self.brief
 
     @property
     def brief(self) -> str:
-        """Who and how, without the detail: `eager, sdpa oom`."""
+        """The implementations and the status: `eager, sdpa oom`."""
         return f"{', '.join(self.names)} {self.status}"
 
 
 def reasons(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device: bool) -> list[Reason]:
-    """Return why a point fails, one for each status and detail; nothing if it doesn't.
+    """Return why a point fails, a reason for each status and detail; none if it doesn't fail.
 
-    With `fail_on` the statuses in it fail the point, whoever has them. With None the point fails if its device isn't
-    there, if a user's own implementation isn't ok, or if nothing could be measured, unless all are unsupported.
+    With `fail_on` the point fails if an implementation has one of these statuses. With None it fails if the device is
+    missing, if a user's own implementation isn't ok, or if no implementation is ok and not all are unsupported.
     """
     bad = [row for row in rows if row["status"] != "ok"]
     if fail_on is not None:

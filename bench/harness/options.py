@@ -15,11 +15,11 @@ from bench.plan.columns import Column, Kind
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.layers import LAYERS
 from bench.plan.ranges import is_range
-from bench.plan.sweep import Sweep, altered, load_sweep
+from bench.plan.sweep import EFFORT_KEYS, Sweep, altered, load_sweep
 from bench.store import plan
 from bench.store.machine import default_threads
 from bench.store.record import STATUSES
-from impls.name import split
+from impls.name import parse, split
 
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and keywords."""
@@ -30,17 +30,17 @@ Option = tuple[type, str]
 
 def _options(group: str) -> dict[str, Option]:
     """Return the options of a group of columns by name."""
-    return {name: (_kind(column), _meaning(column)) for name, column in COLUMNS.items() if column.option == group}
+    return {
+        name: (TYPES.get(column.kind, str), _meaning(column))
+        for name, column in COLUMNS.items()
+        if column.option == group
+    }
 
 
 TYPES = {Kind.COUNT: int, Kind.NUMBER: float, Kind.TRUTH: bool}
 """The types of values on the command line; those of other columns are words."""
 
 TRUTHS = {"true": True, "false": False}
-
-
-def _kind(column: Column) -> type:
-    return TYPES.get(column.kind, str)
 
 
 def _meaning(column: Column) -> str:
@@ -52,10 +52,10 @@ SHAPES = {
     "model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"),
     **_options("shape"),
 }
-"""Options that say what is computed: type and meaning."""
+"""Options for the computed function: type and meaning."""
 
 SETTINGS = _options("execution")
-"""Options that say how it is computed: type and meaning."""
+"""Options for the way it is computed: type and meaning."""
 
 LISTS = {**SHAPES, **SETTINGS}
 """Options that replace a column of the sweep, each a comma list."""
@@ -70,10 +70,8 @@ WAYS_OUT = "use a new folder, or --extend to add to this one"
 AROUND = "custom"
 """The name of a sweep whose points are a product of options."""
 
-EFFORT = ("processes", "target", "budget_s", "within_s", "timeout_s", "check_memory", "oversubscribe")
-
 OWN_OR_DEVICE = None
-"""What fails a point unless `--fail-on` says otherwise: `bench.harness.failing.reasons` has the rule."""
+"""The default of `--fail-on`: the rule of `bench.harness.failing.reasons`."""
 
 TITLE = """attention-bench: measure attention layers
 
@@ -133,7 +131,7 @@ def add_columns(add_option: AddOption) -> None:
 
 
 def add_timeout(add_option: AddOption) -> None:
-    """Add the option that says when a worker is given up."""
+    """Add the option for the longest time without a sign of life."""
     add_option(
         "--timeout-s", type=float, metavar="S", help="seconds without a sign of life after which a case is given up"
     )
@@ -148,8 +146,8 @@ def sweep(option: argparse.Namespace) -> Sweep:
     wanted: Sweep
     wanted, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
     all_of(
-        lambda: own.check(wanted.implementations),
-        lambda: own.check_layers(dict.fromkeys(point.layer for point in wanted.points)),
+        lambda: own.check(parse(name).base for name in wanted.implementations),
+        lambda: own.check(dict.fromkeys(point.layer for point in wanted.points), "layer"),
         lambda: admission.check_threads(wanted),
     )
     return wanted
@@ -166,7 +164,7 @@ def _wanted(option: argparse.Namespace) -> Sweep:
 
 
 def _asked(option: argparse.Namespace) -> Sweep:
-    """Return the sweep that the options ask for, whatever the run folder holds."""
+    """Return the sweep that the options ask for, whatever is in the run folder."""
     implementations, given = all_of(lambda: _list(option, "impl", str), lambda: overrides(option))
     around = option.sweep is None and any(name in SHAPES for name in given)
     asked = load_sweep(
@@ -174,7 +172,7 @@ def _asked(option: argparse.Namespace) -> Sweep:
         threads=default_threads(),
         implementations=implementations,
         overrides=given,
-        effort=effort(option, EFFORT),
+        effort=effort(option, EFFORT_KEYS),
         product=around,
         path=own.search_path(),
     )
@@ -182,7 +180,7 @@ def _asked(option: argparse.Namespace) -> Sweep:
 
 
 def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
-    """Return the statuses that fail a point, none of them for `none`; OWN_OR_DEVICE without the option.
+    """Return the statuses that fail a point, none for `none`; OWN_OR_DEVICE without the option.
 
     Raises WrongRequest for a name that is no status.
     """
@@ -202,7 +200,7 @@ def _changed(option: argparse.Namespace, stored: Sweep) -> Sweep:
 
     Columns without `--sweep` are those of the default sweep, as for a new run.
     """
-    changed = altered(stored, _list(option, "impl", str), effort(option, EFFORT), own.search_path())
+    changed = altered(stored, _list(option, "impl", str), effort(option, EFFORT_KEYS), own.search_path())
     return dataclasses.replace(changed, points=_asked(option).points) if overrides(option) else changed
 
 
@@ -217,13 +215,8 @@ def effort(option: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(option, name)) is not None}
 
 
-def run_folder(option: argparse.Namespace, root: Path, sweep: Sweep) -> Path:
-    """Return the folder of the run: the one asked for, or a new one named by the time and the sweep."""
-    return new_folder(option, root, sweep.name)
-
-
-def new_folder(option: argparse.Namespace, root: Path, name: str) -> Path:
-    """Return the folder that `--run` asks for, or a new one among the results, named by the time."""
+def run_folder(option: argparse.Namespace, name: str, root: Path = ROOT) -> Path:
+    """Return the folder that `--run` asks for, or a new one among the results, with the time and a name."""
     if option.run:
         return Path(option.run)
     return root / "results" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
@@ -235,7 +228,7 @@ def flag(name: str) -> str:
 
 
 def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:
-    """Return the words of a comma list; whole numbers as such, ranges as they stand."""
+    """Return the values in a comma list; ranges stay text."""
     text = getattr(option, name)
     if text is None:
         return []
@@ -251,7 +244,7 @@ RULES = {
     float: "numbers",
     bool: "true or false",
 }
-"""What the values of an option must be, by their type."""
+"""The rule for the values of an option, by their type."""
 
 
 def _value(word: str, kind: type) -> Any:

@@ -1,4 +1,4 @@
-"""Progress of a sweep: lines that stay, and in a terminal one that is rewritten."""
+"""The progress of a sweep: lines that stay, and in a terminal one that is rewritten."""
 
 import textwrap
 import time
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from bench.engine.admission import too_large
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import Sweep
-from bench.show import units
 from bench.show.point_text import counted, differences, parts, varying
+from bench.store import units
 from bench.store.machine import available_bytes
 
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ LOG_WIDTH = 100
 """The longest line in a log, in characters."""
 
 KNOWN_S = 0.2
-"""A point that takes less was measured earlier, and doesn't count for the time that is left."""
+"""A point that takes less was measured earlier, and doesn't count for the remaining time."""
 
 SEPARATOR = " | "
-"""What stands between the parts of a point's line: its name, the verdict, and each implementation."""
+"""The text between the parts of a point's line: its name, the verdict, and each implementation."""
 
 REWRITE = "\r\x1b[2K"
-"""Back to the beginning of a terminal's line, and clear it."""
+"""The codes that move to the beginning of a terminal's line and clear it."""
 
 
 class Screen:
-    """Where progress is shown: a terminal of some width, or a log, in which no line moves."""
+    """The output of the progress: a terminal of some width, or a log, in which no line is rewritten."""
 
     def __init__(self, write: Callable[[str], None], *, is_terminal: bool, width: int) -> None:
         self.width = width if is_terminal else LOG_WIDTH
@@ -41,18 +41,18 @@ class Screen:
         self._moving = ""
 
     def say(self, text: str) -> None:
-        """Print lines that stay, broken between words if they are too long."""
+        """Print lines that stay, wrapped between words if they are too long."""
         for line in text.splitlines():
             for part in textwrap.wrap(line, self.width, break_long_words=False, break_on_hyphens=False) or [""]:
                 self.line(part)
 
     def line(self, text: str) -> None:
-        """Print one line that stays, as it is."""
+        """Print one line that stays, without wrapping it."""
         self.clear()
         self._write(f"{text}\n")
 
     def move(self, text: str) -> None:
-        """Rewrite the moving line with as much of a text as there is room for; do nothing in a log."""
+        """Rewrite the moving line with a text, cut to the width; do nothing in a log."""
         text = shortened(text, self.width - 1)
         if self.is_terminal and text != self._moving:
             self._write(f"{REWRITE}{text}")
@@ -66,7 +66,7 @@ class Screen:
 
 
 class Progress:
-    """Prints a line for each point as it ends; a terminal also shows what is being measured, and the time left."""
+    """Prints a line for each point as it ends; a terminal also shows the current case and the time left."""
 
     def __init__(self, sweep: Sweep, total: int, screen: Screen, *, colour: bool) -> None:
         self._sweep = sweep
@@ -79,7 +79,7 @@ class Progress:
         self._began_s = time.monotonic()
 
     def opened(self, folder: Path) -> None:
-        """Say what is about to be measured and where it goes, and that the workers are started."""
+        """Print the sweep, the folder, and that the workers are being started."""
         sweep, effort = self._sweep, self._sweep.effort
         shared = parts(sweep.points[0], set(POINT_COLUMNS) - self._varying)
         self._screen.say(
@@ -88,15 +88,12 @@ class Progress:
             f"{counted([effort.processes], 'process', 'processes')}, target ±{effort.target:.1%}, {' '.join(shared)}"
         )
         self._screen.say(f"results go to {folder}")
-        self._foresee()
-        starting = "starting worker processes …"
-        if self._screen.is_terminal:
-            self._screen.move(starting)
-        else:
-            self._screen.say(starting)
+        self._warn_of_memory()
+        show = self._screen.move if self._screen.is_terminal else self._screen.say
+        show("starting worker processes …")
 
-    def _foresee(self) -> None:
-        """Say how many cases can't fit into memory, and why the first of them can't."""
+    def _warn_of_memory(self) -> None:
+        """Print how many cases can't fit into memory, and why the first of them can't."""
         names, free_bytes = self._sweep.implementations, available_bytes()
         reasons = {point: too_large(point, names, free_bytes) for point in self._sweep.points}
         count = sum(map(len, reasons.values()))
@@ -110,13 +107,13 @@ class Progress:
         )
 
     def started(self, warnings: Iterable[str] = ()) -> None:
-        """Print warnings about the machine, and begin to time points: the workers are ready."""
+        """Print warnings about the machine, and begin to time the points, because the workers are ready."""
         for warning in warnings:
             self._screen.say(f"warning: {warning}")
         self._began_s = time.monotonic()
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
-        """Show what a worker is doing; called whenever one reports."""
+        """Show the progress that a worker reports."""
         planned = self._sweep.effort.processes
         of = f" of {planned}" if process < planned else ""
         left = self._left_s(time.monotonic() - self._began_s)
@@ -129,28 +126,21 @@ class Progress:
         self._screen.move(SEPARATOR.join(cells))
 
     def finished(self, rows: "pd.DataFrame") -> None:
-        """Say what came out at a point."""
+        """Print the line of a point that is done."""
         from bench.show.terminal.progress_line import point_line
 
         now_s = time.monotonic()
         self._points_s.append(now_s - self._began_s)
         self._began_s = now_s
         self._done += 1
-        line = point_line(
-            self._done,
-            self._total,
-            self._left_s(0.0),
-            rows,
-            self._sweep.baseline,
-            varying=self._varying,
-            colour=self._colour,
-        )
+        baseline, left_s = self._sweep.baseline, self._left_s(0.0)
+        line = point_line(self._done, self._total, left_s, rows, baseline, varying=self._varying, colour=self._colour)
         if not (rows["status"] == "ok").any():
-            line = SEPARATOR.join(line.split(SEPARATOR)[:2])  # the count of failures says it all
+            line = SEPARATOR.join(line.split(SEPARATOR)[:2])  # the number of failures suffices
         self._screen.line(fitted(line, failed(rows["status"]), self._screen.width))
 
     def _left_s(self, in_point_s: float) -> float | None:
-        """Return the seconds that the rest is likely to take, None until a point was measured."""
+        """Return the seconds that the rest will probably take, None until a point was measured."""
         measured = [each_s for each_s in self._points_s if each_s >= KNOWN_S]
         if not measured:
             return None
@@ -158,47 +148,37 @@ class Progress:
 
 
 def failed(statuses: Iterable[str]) -> str:
-    """Return how many cases were not measured, by status: `1 incorrect, 2 unsupported`; empty if all were."""
+    """Return the numbers of cases by status, without those that are ok: `1 incorrect, 2 unsupported`."""
     counts = Counter(status for status in statuses if status != "ok")
     return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
 def fitted(line: str, failures: str, width: int) -> str:
-    """Return a point's line in a width: its name, the verdict and the failures, and as many details as there is room.
+    """Return a point's line cut to a width: its name, the verdict and the failures, then the details that fit.
 
-    The line may hold ANSI codes. No word is broken.
+    The line may have ANSI codes. No word is broken.
     """
     from rich.text import Text
+
+    from bench.show.terminal.console import on_one_line
 
     name, verdict, *details = Text.from_ansi(line).split(SEPARATOR)
     cells = [name, verdict, *([Text(failures)] if failures else []), *details]
     least = 2 + bool(failures)
     while len(cells) > least and _width(cells) > width:
         cells.pop()
-    room = width - (_width(cells) - cells[1].cell_len)
-    cells[1] = _shortened(cells[1], room)
-    return _ansi(Text(SEPARATOR).join(cells)) if "\x1b" in line else Text(SEPARATOR).join(cells).plain
+    room = width - (_width(cells) - verdict.cell_len)
+    cells[1] = Text(shortened(verdict.plain, room), verdict.spans[0].style if verdict.spans else "")
+    whole = Text(SEPARATOR).join(cells)
+    return on_one_line(whole, colour=True) if "\x1b" in line else whole.plain
 
 
 def shortened(text: str, width: int) -> str:
-    """Return as many whole words of a text as a width has room for, with `…` if that is not all."""
+    """Return the whole words of a text that fit into a width, with `…` if words are left out."""
     if len(text) <= width:
         return text
     return text[: max(0, width - 1)].rpartition(" ")[0].rstrip(" |,:") + " …"
 
 
-def _shortened(text: "Text", width: int) -> "Text":
-    """Return the first words of a text in its own style."""
-    from rich.text import Text
-
-    return Text(shortened(text.plain, width), text.spans[0].style if text.spans else "")
-
-
 def _width(cells: "list[Text]") -> int:
     return sum(cell.cell_len for cell in cells) + len(SEPARATOR) * (len(cells) - 1)
-
-
-def _ansi(text: "Text") -> str:
-    from bench.show.terminal.console import on_one_line
-
-    return on_one_line(text, colour=True)

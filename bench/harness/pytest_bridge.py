@@ -1,8 +1,8 @@
-"""The one place that uses pytest-benchmark's insides: it hands over samples that were taken elsewhere.
+"""The only module that uses private parts of pytest-benchmark: it adds samples that workers measured.
 
 pytest-benchmark has no public way to add a row that it did not time itself.
-What is used of it: BenchmarkFixture's `_mode` and `_make_stats`, Metadata's `stats`, and the cached
-properties of Stats. `tests/harness/test_pytest_bridge.py` holds the installed version to that.
+The module uses BenchmarkFixture's `_mode` and `_make_stats`, Metadata's `stats`, and the cached properties of Stats.
+`tests/harness/test_pytest_bridge.py` checks that the installed version has them.
 """
 
 import copy
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bench.plan.case import Case
-from bench.show.units import is_missing
 from bench.store.record import Record
+from bench.store.units import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,14 +25,14 @@ SHOWN_BY = (
     "benchmark_compare_fail",
     "benchmark_histogram",
 )
-"""Options of pytest-benchmark that make no sense without its table."""
+"""Options of pytest-benchmark that need its table."""
 
 EXTRA_INFO = ("speedup", "speedup_low", "speedup_high", "peak_bytes")
 
 
 @dataclass(frozen=True)
 class Samples:
-    """One row for pytest-benchmark: seconds per call of each sample, and the median that the results name."""
+    """One row for pytest-benchmark: seconds per call of each sample, and the latency in the results."""
 
     name: str
     group: str
@@ -53,10 +52,7 @@ def samples(records: Sequence[Record], rows: "pd.DataFrame") -> list[Samples]:
 
 
 def hand_over(benchmark: BenchmarkFixture, rows: Sequence[Samples]) -> None:
-    """Add one row for each implementation to pytest-benchmark's session.
-
-    Nothing is added if pytest-benchmark is disabled.
-    """
+    """Add one row for each implementation to pytest-benchmark's session, unless it is disabled."""
     benchmark._mode = "attention-bench"
     if benchmark.disabled:
         return
@@ -65,13 +61,13 @@ def hand_over(benchmark: BenchmarkFixture, rows: Sequence[Samples]) -> None:
 
 
 def quiet_unless_asked(config: Any) -> None:
-    """Leave pytest-benchmark's table to those who ask for something of it: the sweep prints its own."""
+    """Print pytest-benchmark's table only if one of its options is given: the sweep prints its own."""
     if not any(getattr(config.option, name, None) for name in SHOWN_BY):
         config.option.benchmark_quiet = True
 
 
 def _samples(records: Sequence[Record], row: "pd.Series[Any]") -> Samples:
-    case: Case = records[0].case
+    case = records[0].case
     return Samples(
         name=f"{row['implementation']}-{case.point.name}",
         group=case.point.name,

@@ -1,20 +1,11 @@
 """Points and cases; a case is a point with an implementation."""
 
-import dataclasses
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.plan.columns import DERIVED, REQUIRED, Column, Kind, column, columns_of
-
-
-def _is_device(value: str) -> bool:
-    kind, colon, index = value.partition(":")
-    return value == "cpu" or (kind == "cuda" and (not colon or (index.isascii() and index.isdecimal())))
-
-
-def _usual_timing(point: "Point") -> str:
-    return default_timing(point.device)
+from bench.plan.columns import DERIVED, REQUIRED, Column, column, columns_of
 
 
 def default_timing(device: str) -> str:
@@ -30,25 +21,22 @@ class Point:
     """
 
     layer: str = column(
-        kind=Kind.TEXT,
-        meaning="the layer: a name of `python -m bench list`, or module:attribute of your own",
+        "the layer: a name of `python -m bench list`, or module:attribute of your own",
         default="vit",
         short=lambda value: value.replace(":", "."),
         option="shape",
     )
     device: str = column(
-        kind=Kind.TEXT,
-        meaning="the device of the layer and its input: cpu, cuda or cuda:<number>",
+        "the device of the layer and its input: cpu, cuda or cuda:<number>",
         default="cpu",
-        is_ok=_is_device,
+        is_ok=re.compile(r"cpu|cuda(:[0-9]+)?").fullmatch,
         rule="cpu, cuda or cuda:<number>",
         short=lambda value: value.replace(":", ""),
         usual="cpu",
         option="execution",
     )
     dtype: str = column(
-        kind=Kind.TEXT,
-        meaning="the type of input, weights and output",
+        "the type of input, weights and output",
         default="float32",
         choices={
             "float32": "32 bits",
@@ -58,8 +46,7 @@ class Point:
         option="execution",
     )
     mode: str = column(
-        kind=Kind.TEXT,
-        meaning="what a call does",
+        "what a call does",
         default="inference",
         choices={
             "inference": "the forward pass under torch.inference_mode",
@@ -68,87 +55,67 @@ class Point:
         },
         option="execution",
     )
-    batch: int = column(
-        kind=Kind.COUNT, meaning="items in a call", default=8, short="b{}", words="B={}", option="shape"
-    )
+    batch: int = column("items in a call", default=8, short="b{}", words="B={}", option="shape")
     num_tokens: int = column(
-        kind=Kind.COUNT,
-        meaning="tokens in an item (the sequence length)",
-        short="n{}",
-        words="N={}",
-        option="shape",
-        default=DERIVED,
+        "tokens in an item (the sequence length)", default=DERIVED, short="n{}", words="N={}", option="shape"
     )
     token_len: int = column(
-        kind=Kind.COUNT,
-        meaning="numbers in a token at the input (the embedding width there); as channels if not given",
+        "numbers in a token at the input (the embedding width there); as channels if not given",
+        default=DERIVED,
         short="w{}",
         words="",
         usual=lambda point: point.channels,
         described_with="channels",
         option="shape",
-        default=DERIVED,
     )
     channels: int = column(
-        kind=Kind.COUNT,
-        meaning="numbers in a token at the output (embed_dim, d_model)",
-        short="c{}",
-        words="C={}",
-        option="shape",
+        "numbers in a token at the output (embed_dim, d_model)", short="c{}", words="C={}", option="shape"
     )
-    num_heads: int = column(
-        kind=Kind.COUNT, meaning="attention heads", default=1, short="h{}", words="H={}", option="shape"
-    )
+    num_heads: int = column("attention heads", default=1, short="h{}", words="H={}", option="shape")
     qkv_bias: bool = column(
-        kind=Kind.TRUTH,
-        meaning="whether the projection to queries, keys and values has a bias",
+        "whether the projection to queries, keys and values has a bias",
+        default=DERIVED,
         short=lambda _value: "bias",
         words=lambda value: "with qkv bias" if value else "without qkv bias",
         usual=False,
         option="shape",
-        default=DERIVED,
         changes_function=True,
     )
     qk_scale: float | None = column(
-        kind=Kind.NUMBER,
-        meaning="what the queries are multiplied by; the layer's own scale if not given",
+        "the factor of the queries; the layer's own scale if not given",
+        default=DERIVED,
         absent=None,
         short="s{:g}",
         words=lambda value: "qk scale of the layer" if value is None else f"qk scale {value:g}",
         option="shape",
-        default=DERIVED,
         changes_function=True,
     )
     key_channels: int | None = column(
-        kind=Kind.COUNT,
-        meaning="the width of queries and keys, in a layer that has a choice",
+        "the width of queries and keys, in a layer that has a choice",
+        default=DERIVED,
         absent=None,
         short="k{}",
         words="keys C={}",
-        default=DERIVED,
         changes_function=True,
     )
     image_size: int | None = column(
-        kind=Kind.COUNT,
-        meaning="the side of a square image in pixels, in a layer of images; num_tokens follows from it",
+        "the side of a square image in pixels, in a layer of images; num_tokens follows from it",
+        default=DERIVED,
         absent=None,
         short="i{}",
         words="images {0}×{0}",
         option="shape",
-        default=DERIVED,
     )
     patch_size: int | None = column(
-        kind=Kind.COUNT,
-        meaning="the side of a square patch in pixels, in a layer of patches",
+        "the side of a square patch in pixels, in a layer of patches",
+        default=DERIVED,
         absent=None,
         short="p{}",
         words="patches {0}×{0}",
         option="shape",
-        default=DERIVED,
     )
     mask: str = column(
-        kind=Kind.TEXT,
-        meaning="which tokens a token may attend to",
+        "which tokens a token may attend to",
         default="none",
         absent="none",
         choices={"none": "all of them", "causal": "itself and those before it"},
@@ -158,15 +125,13 @@ class Point:
         changes_function=True,
     )
     threads: int = column(
-        kind=Kind.COUNT,
-        meaning="threads that a call may use; physical cores less one if not given",
+        "threads that a call may use; physical cores less one if not given",
         short="t{}",
         words=lambda value: "1 thread" if value == 1 else f"{value} threads",
         option="execution",
     )
     allocator: str = column(
-        kind=Kind.TEXT,
-        meaning="where freed memory goes",
+        "where freed memory goes",
         default="retained",
         choices={"retained": "it stays with the process", "system": "the C library's defaults"},
         words="allocator {}",
@@ -174,17 +139,16 @@ class Point:
         option="execution",
     )
     timing: str = column(
-        kind=Kind.TEXT,
-        meaning="how a call is timed; host on a CPU and device-cold on a GPU if not given",
+        "how a call is timed; host on a CPU and device-cold on a GPU if not given",
+        default=DERIVED,
         choices={
             "host": "wall time, the device synchronised",
             "device-cold": "CUDA events, L2 overwritten before each call",
             "device-hot": "CUDA events, L2 as the last call left it",
         },
         words="timing {}",
-        usual=_usual_timing,
+        usual=lambda point: default_timing(point.device),
         option="execution",
-        default=DERIVED,
     )
 
     @property
@@ -193,15 +157,12 @@ class Point:
         return self.short_name()
 
     def short_name(self, without: Collection[str] = ()) -> str:
-        """Return a name that is safe in a file name, without some of the columns."""
-        columns = [column for column in COLUMNS.values() if column.name not in without]
-        # the device is always part of the name
-        parts = [
-            column.shortened(getattr(self, column.name))
-            for column in columns
-            if column.name == "device" or not column.is_usual(self)
-        ]
-        return "-".join(parts)
+        """Return a name that is safe in a file name, without some of the columns; a usual device stays in it."""
+        return "-".join(
+            column.shortened(getattr(self, name))
+            for name, column in COLUMNS.items()
+            if name not in without and (name == "device" or not column.is_usual(self))
+        )
 
 
 COLUMNS: Mapping[str, Column] = columns_of(Point)
@@ -225,16 +186,14 @@ class Case:
 
     def columns(self) -> dict[str, Any]:
         """Return the case as columns, in the order of CASE_COLUMNS."""
-        point = dataclasses.asdict(self.point)
-        layer = point.pop("layer")
-        return {"layer": layer, "implementation": self.implementation, **point}
+        values = {"implementation": self.implementation, **vars(self.point)}
+        return {name: values[name] for name in CASE_COLUMNS}
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Self:
-        """Return the case of a row; other columns are ignored.
+        """Return the case of a row; a column that is newer than the row gets its `absent` value.
 
-        A column that is newer than the row gets its `absent` value.
-        Raises KeyError for a missing column without such a value.
+        Raises KeyError if another column is missing.
         """
         values = {name: _value(column, columns) for name, column in COLUMNS.items()}
         return cls(Point(**values), columns["implementation"])

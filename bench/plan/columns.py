@@ -1,12 +1,12 @@
 """The definition of a column of a point: its kind, its values, its form in file names and in descriptions.
 
-The columns themselves are the fields of `bench.plan.case.Point`, each declared there once. From them follow the checks
-of sweep files, the options of the command line, the types in results.csv, file names, descriptions of points, and the
-table of columns in the documentation.
+The fields of `bench.plan.case.Point` declare the columns. From them follow the checks of sweep files, the options of
+the command line, the types in results.csv, file names, descriptions of points, and the documentation's table.
 """
 
 import dataclasses
 import math
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -14,8 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 from bench.plan.errors import WrongRequest, suggestion
-
-Values = Mapping[str, Any]
 
 
 class Kind(Enum):
@@ -27,12 +25,16 @@ class Kind(Enum):
     TRUTH = "true or false"
 
 
+KINDS = {str: Kind.TEXT, int: Kind.COUNT, int | None: Kind.COUNT, float | None: Kind.NUMBER, bool: Kind.TRUTH}
+"""The kind of a column by the type of its field."""
+
+
 class _NoValue(Enum):
     REQUIRED = "a sweep or the machine must give it"
     DERIVED = "it follows from other columns, or the layer does not use it"
 
 
-REQUIRED, DERIVED = _NoValue.REQUIRED, _NoValue.DERIVED
+REQUIRED, DERIVED = _NoValue
 """Markers in place of a default value."""
 
 
@@ -49,11 +51,11 @@ class Column:
     `changes_function` is true if a layer without the column computes another function than the point means;
     such a layer is unsupported unless the value is usual.
     `option` is the group of the command-line option of this name: shape, execution, or empty if there is no option.
-    `is_ok` is an additional check of a value, and `rule` the text that users see if it fails.
+    `is_ok` is an additional check of a value; `rule` is the text that users see if it fails.
     """
 
     name: str = ""
-    kind: Kind
+    kind: Kind = Kind.TEXT
     meaning: str
     default: Any = REQUIRED
     absent: Any = REQUIRED
@@ -64,7 +66,7 @@ class Column:
     described_with: str = ""
     changes_function: bool = False
     option: str = ""
-    is_ok: Callable[[Any], bool] = lambda _value: True
+    is_ok: Callable[[Any], object] = lambda _value: True
     rule: str = ""
 
     def check(self, value: object) -> None:
@@ -87,17 +89,17 @@ class Column:
 
     def described(self, value: Any) -> str:
         """Return a value's description for people; empty if the layer doesn't use the column."""
-        if value is None and isinstance(self.words, str):
-            return ""
-        return self.words.format(value) if isinstance(self.words, str) else self.words(value)
+        if isinstance(self.words, str):
+            return "" if value is None else self.words.format(value)
+        return self.words(value)
 
 
-def column(**facts: Any) -> Any:
-    """Return a dataclass field that declares a column; its name is that of the field.
+def column(meaning: str, **facts: Any) -> Any:
+    """Return a dataclass field that declares a column; the field's name and type are the column's name and kind.
 
     The field has a default if the column has an `absent` value.
     """
-    declared = Column(**facts)
+    declared = Column(meaning=meaning, **facts)
     if declared.absent is REQUIRED:
         return dataclasses.field(metadata={"column": declared})
     return dataclasses.field(default=declared.absent, metadata={"column": declared})
@@ -105,8 +107,9 @@ def column(**facts: Any) -> Any:
 
 def columns_of(point_type: type) -> dict[str, Column]:
     """Return the columns that a dataclass declares by name, in order."""
+    types = typing.get_type_hints(point_type)
     return {
-        field.name: dataclasses.replace(field.metadata["column"], name=field.name)
+        field.name: dataclasses.replace(field.metadata["column"], name=field.name, kind=KINDS[types[field.name]])
         for field in dataclasses.fields(point_type)
     }
 

@@ -12,7 +12,7 @@ PART = 3
 
 
 class WrongRequest(ValueError):  # noqa: N818 - said to the user as it is
-    """The user's request is wrong, found before anything runs.
+    """The user's request is wrong; this is found before anything runs.
 
     The message has a line for each mistake: the rule, the value that was given, and the possible values.
     """
@@ -32,7 +32,7 @@ def unknown(what: str, name: object, expected: Iterable[str]) -> WrongRequest:
 
 
 def unknown_names(what: str, names: Sequence[object], expected: Iterable[str]) -> str:
-    """Return one line that refuses all these names, with the known names and the nearest to each."""
+    """Return one error line for all these names, with the known names and the nearest to each."""
     known = list(expected)
     plural = "s" if len(names) > 1 else ""
     line = f"unknown {what}{plural} {', '.join(map(repr, names))}; expected one of {', '.join(known)}"

@@ -37,20 +37,19 @@ MODELS: dict[str, dict[str, Any]] = {
     "t2t_stage_1": _t2t(3136, 147),
     "t2t_stage_2": _t2t(784, 576),
 }
-"""The columns of each model. A name has the patch and the image side. A ViT's tokens include the class token, which
-T2T-ViT's two stages don't have yet.
+"""The columns of each model; a name has the patch and the image side.
 
+A ViT's tokens include the class token; the stages of T2T-ViT have none.
 Sources: Dosovitskiy et al. 2020 (arXiv 2010.11929), Touvron et al. 2020 (arXiv 2012.12877),
-Yuan et al. 2021 (arXiv 2101.11986). A test holds the ViTs against timm's own constructors.
+Yuan et al. 2021 (arXiv 2101.11986). A test compares the ViTs with timm's constructors.
 """
-
 
 COLUMNS = frozenset(column for model in MODELS.values() for column in model)
 """The columns that a model gives."""
 
 
 def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a grid's values once for each model that it names, with the model replaced by its values.
+    """Return a grid's values once for each model that it names, with the model replaced by its columns.
 
     Raises WrongRequest for an unknown model, and for a value of the grid that contradicts the model's.
     """

@@ -18,9 +18,7 @@ def is_implementation(name: str) -> bool:
     except ValueError:
         return False
     module, colon, attribute = base.partition(":")
-    if colon:
-        return bool(module and attribute)
-    return base in known_names()
+    return bool(module and attribute) if colon else base in known_names()
 
 
 def known_names() -> tuple[str, ...]:

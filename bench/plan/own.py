@@ -1,6 +1,7 @@
-"""Checks of a user's own implementation or layer, `module:attribute`, before anything starts and without an import."""
+"""Checks of a user's own implementation or layer, `module:attribute`, before the start and without an import."""
 
 import ast
+import contextlib
 import importlib
 import importlib.util
 import sys
@@ -9,7 +10,6 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from bench.plan.errors import WrongRequest, suggestion
-from impls.name import parse
 
 ATTEND_PARAMETERS = 3
 """A function with at least this many required parameters can't be an adapter, which takes only the layer."""
@@ -45,18 +45,10 @@ def misspelled(name: str, kind: str = "implementation") -> str:
     )
 
 
-def check(names: Iterable[str]) -> None:
-    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's implementations."""
+def check(names: Iterable[str], kind: str = "implementation") -> None:
+    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's implementations or layers."""
     path = search_path()
-    bases = [parse(name).base for name in names]
-    if mistakes := [line for name in bases if ":" in name and (line := mistake(name, path))]:
-        raise WrongRequest("\n".join(mistakes))
-
-
-def check_layers(names: Iterable[str]) -> None:
-    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's layers."""
-    path = search_path()
-    if mistakes := [line for name in names if ":" in name and (line := mistake(name, path, "layer"))]:
+    if mistakes := [line for name in names if ":" in name and (line := mistake(name, path, kind))]:
         raise WrongRequest("\n".join(mistakes))
 
 
@@ -69,7 +61,7 @@ def mistake(name: str, path: Sequence[str], kind: str = "implementation") -> str
     importlib.invalidate_caches()
     spec = _find(module, path)
     if spec is None:
-        near = suggestion(module, _modules_here()) if "." not in module else ""
+        near = "" if "." in module else suggestion(module, sorted(file.stem for file in Path().glob("*.py")))
         return (
             f"{kind} {name!r}: there is no module {module}; "
             f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH{near}"
@@ -99,26 +91,17 @@ def _is_elsewhere(path: str) -> bool:
 
 
 def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
-    """Return a module's spec, None if there is no such module; parent packages are searched without an import."""
+    """Return a module's spec, None if there is none; parent packages are not imported."""
     first, *rest = module.split(".")
-    spec = PathFinder.find_spec(first, path) or _elsewhere(first)
+    spec = PathFinder.find_spec(first, path)
+    if spec is None:  # no folder of the path has it: it may be built in, or an editable install
+        with contextlib.suppress(ImportError, ValueError):
+            spec = importlib.util.find_spec(first)
     for name in rest:
         if spec is None or spec.submodule_search_locations is None:
             return None
         spec = PathFinder.find_spec(name, list(spec.submodule_search_locations))
     return spec
-
-
-def _elsewhere(name: str) -> ModuleSpec | None:
-    """Return the spec of a module that is in no folder of the path: a built-in one, or one of an editable install."""
-    try:
-        return importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return None
-
-
-def _modules_here() -> list[str]:
-    return sorted(file.stem for file in Path().glob("*.py"))
 
 
 def _source(spec: ModuleSpec) -> ast.Module | None:
@@ -164,7 +147,7 @@ def _top_level(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _raw_attend(module: str, attribute: str, tree: ast.Module) -> str:
-    """Return the error line for an attend in place of an adapter, which says how to wrap it; empty if it isn't one."""
+    """Return the error line for an attend in place of an adapter, with how to wrap it; empty if it isn't an attend."""
     bound = [node for node in tree.body if attribute in (_names(ast.Module([node], [])) or {attribute})]
     last = bound[-1] if bound else None  # `core = with_attend(core)` gives the name to an adapter
     if not isinstance(last, ast.FunctionDef) or last.name != attribute or last.decorator_list:
@@ -173,12 +156,9 @@ def _raw_attend(module: str, attribute: str, tree: ast.Module) -> str:
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if required < ATTEND_PARAMETERS:
         return ""
-    adapter = _adapter_of(attribute, tree)
-    remedy = (
-        f"name {module}:{adapter}, which wraps it"
-        if adapter
-        else (f"wrap it in {module}, adapt = with_attend({attribute}), and name {module}:adapt")
-    )
+    remedy = f"wrap it in {module}, adapt = with_attend({attribute}), and name {module}:adapt"
+    if adapter := _adapter_of(attribute, tree):
+        remedy = f"name {module}:{adapter}, which wraps it"
     return f"implementation '{module}:{attribute}' is an attend, and an implementation takes the layer; {remedy}"
 
 

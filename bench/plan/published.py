@@ -1,4 +1,4 @@
-"""Published figures of others, which sweep files hold beside the points."""
+"""Figures that others published, which sweep files list besides the points."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Published:
 
     `source` is the publication, `machine` the machine that was measured, `called` the implementation's name there,
     `implementation` the name of the most similar one here. `unit` is one of FIGURES.
-    `at` holds the values that a point's columns must have for a comparison with the figure.
+    `at` are the values that a point's columns must have for a comparison with the figure.
     """
 
     source: str
@@ -36,18 +36,14 @@ class Published:
     at: Mapping[str, Any] = field(hash=False)
 
     def is_for(self, point: Point) -> bool:
-        """Return whether a point has all values of `at`; any GPU is `cuda`.
-
-        A figure without a mask in `at` was measured without one.
-        """
+        """Return whether a point has all values of `at`, in which any GPU is `cuda` and a mask not given is none."""
         values = {**vars(point), "device": point.device.partition(":")[0]}
         return all(values[name] == value for name, value in {"mask": "none", **self.at}.items())
 
     def latency_s(self, point: Point) -> float:
         """Return the figure as seconds per call of a point.
 
-        The core has 4·B·N²·C operations: two products, a multiply-add counted as two. A causal mask halves them
-        (arXiv 2307.08691, 4.1).
+        The core has 4·B·N²·C operations, a multiply-add counted as two; a causal mask halves them (arXiv 2307.08691).
         """
         if self.unit == "items_per_s":
             return point.batch / self.value
@@ -76,19 +72,11 @@ def _read(entry: dict[str, Any]) -> Published:
     units = [name for name in FIGURES if name in entry]
     if len(units) != 1 or not isinstance(entry[units[0]], int | float) or not entry[units[0]] > 0:
         raise WrongRequest(f"published: exactly one of {', '.join(FIGURES)} must be a number above 0")
-    return Published(
-        **{name: entry[name] for name in TEXTS},
-        part=entry["part"],
-        unit=units[0],
-        value=float(entry[units[0]]),
-        at=_columns(entry.get("at")),
-    )
-
-
-def _columns(at: object) -> Mapping[str, Any]:
+    at = entry.get("at")
     if not isinstance(at, dict) or not at:
         raise WrongRequest("published: at must be a table of the columns that the figure was measured at")
     for key in at:
         if key not in POINT_COLUMNS:
             raise unknown("column of published", key, POINT_COLUMNS)
-    return at
+    texts = {name: entry[name] for name in (*TEXTS, "part")}
+    return Published(**texts, unit=units[0], value=float(entry[units[0]]), at=at)

@@ -29,9 +29,8 @@ class Effort:
     """How precisely a point is measured, and how long that may take.
 
     A point is done if the 95 % interval of every ratio has a half-width of at most `target`.
-    `budget_s` is the time for a point's rounds over all processes, `timeout_s` the longest time without a sign of life
-    of a case. A sweep that takes less than `within_s` with these budgets spends the rest on more rounds; None means no
-    additional rounds.
+    `budget_s` is the time for a point's rounds over all processes, `timeout_s` the longest time that a case may give no
+    sign of life. A sweep that takes less than `within_s` spends the rest on more rounds; None: no more rounds.
     `check_memory` also reads the peak memory from the operating system, in a separate process.
     `oversubscribe` allows more threads than there are cores.
     """
@@ -100,22 +99,22 @@ def load_sweep(
             if key not in SWEEP_KEYS:
                 raise unknown("key", key, SWEEP_KEYS)
         baseline = document.get("baseline", Sweep.baseline)
-        names, points, pace, published = all_of(
+        names, points, checked_effort, published = all_of(
             lambda: _implementations(tuple(implementations) or document.get("implementations"), baseline, path),
             lambda: _points(document, {"threads": threads}, given, product),
             lambda: _effort({**{key: document[key] for key in EFFORT_KEYS if key in document}, **(effort or {})}),
             lambda: read_published(document.get("published", [])),
         )
     except WrongRequest as error:
-        whose = "" if file.parent == SHIPPED else f"{file.name}: "
-        raise WrongRequest("\n".join(whose + line for line in str(error).splitlines())) from None
-    return Sweep(file.stem, points, names, baseline, pace, published)
+        prefix = "" if file.parent == SHIPPED else f"{file.name}: "
+        raise WrongRequest("\n".join(prefix + line for line in str(error).splitlines())) from None
+    return Sweep(file.stem, points, names, baseline, checked_effort, published)
 
 
 def altered(
     sweep: Sweep, implementations: Sequence[str], effort: Mapping[str, Any], path: Sequence[str] | None = None
 ) -> Sweep:
-    """Return a sweep with its implementations replaced, if any are given, and with some values of its effort replaced.
+    """Return a sweep with other implementations, if any are given, and with some other values of its effort.
 
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     Raises WrongRequest with the key, the value and the rule.
@@ -187,7 +186,7 @@ def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any])
 
 
 def _with_defaults_by_model(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a grid with the defaults that it leaves out, once for each model that it, or else the defaults, name."""
+    """Return a grid with the defaults that it leaves out, once for each model in it, or else in the defaults."""
     if "model" in defaults and "model" not in grid:
         grid = {"model": defaults["model"], **grid}
     usual = {key: value for key, value in defaults.items() if key != "model"}
@@ -199,48 +198,40 @@ def _implementations(names: object, baseline: object, path: Sequence[str] | None
         raise WrongRequest(f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}")
     if not isinstance(names, list | tuple) or not names:
         raise WrongRequest(f"implementations = {names!r} must be a list of at least one name")
-    all_names = [*names, *([] if baseline in names else [baseline])]
-    if mistakes := _mistakes(all_names, path):
+    missing = [] if baseline in names else [baseline]
+    if mistakes := _mistakes([*names, *missing], path):
         raise WrongRequest("\n".join(dict.fromkeys(mistakes)))
-    return tuple(dict.fromkeys([*([] if baseline in names else [baseline]), *names]))
+    return tuple(dict.fromkeys([*missing, *names]))
 
 
 def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
-    """Return a line for all unknown names, and one for each of a user's own names that can't be an implementation.
-
-    Modules are searched only if a path is given.
-    """
-    unknown_ones: list[object] = []
+    """Return a line for all unknown names, and one for each name of a user's own that can't be an implementation."""
+    unknown_list: list[object] = []
     mistakes: list[str] = []
     for name in names:
         if not isinstance(name, str):
-            unknown_ones.append(name)
+            unknown_list.append(name)
             continue
         try:
-            base, options = (parsed := parse(name)).base, parsed.options
+            parsed = parse(name)
         except ValueError as error:
             mistakes.append(str(error))
             continue
+        base = parsed.base
         if ":" in base and is_implementation(name):
             mistake = own.misspelled(base) or (own.mistake(base, path) if path is not None else "")
             mistakes += [mistake] if mistake else []
         elif not is_implementation(name):
             misspelled = own.misspelled(base)
-            (mistakes if misspelled else unknown_ones).append(misspelled or name)
+            (mistakes if misspelled else unknown_list).append(misspelled or name)
         elif base in CATALOGUE:
             known = CATALOGUE[base].options
-            mistakes += [_no_option(base, option, known) for option in options if option not in known]
-    if unknown_ones:
-        mistakes.insert(0, unknown_names("implementation", unknown_ones, (*known_names(), "module:attribute")))
+            for option in (option for option in parsed.options if option not in known):
+                rule = f"option {option!r}; expected one of {', '.join(known)}" if known else f"options, got {option!r}"
+                mistakes.append(f"implementation {base!r} has no {rule}{suggestion(option, known)}")
+    if unknown_list:
+        mistakes.insert(0, unknown_names("implementation", unknown_list, (*known_names(), "module:attribute")))
     return mistakes
-
-
-def _no_option(name: str, option: str, known: Mapping[str, str]) -> str:
-    if not known:
-        return f"implementation {name!r} has no options, got {option!r}"
-    return f"implementation {name!r} has no option {option!r}; expected one of {', '.join(known)}" + suggestion(
-        option, known
-    )
 
 
 def _effort(values: Mapping[str, Any]) -> Effort:

@@ -1,6 +1,6 @@
-"""The memory blocks that one call allocated, each with the operator and the stage that allocated it."""
+"""The memory blocks that one call allocated, each with its operator and stage."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,10 +25,7 @@ class Allocated:
 
 
 def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ...]:
-    """Return the blocks of a device's memory in the order of their allocation.
-
-    Blocks that were allocated before the call are left out.
-    """
+    """Return the blocks of a device's memory that a call allocated, in their order."""
     trace_start_ns = profiler.profiler.kineto_results.trace_start_ns()  # type: ignore[union-attr]
     known = {event.id: event for event in call.host}
     blocks: list[Allocated] = []
@@ -39,41 +36,34 @@ def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ..
         if fields.device.type != device.partition(":")[0]:
             continue
         if fields.alloc_size > 0:
+            caller = _caller(node, known)
+            place = None if caller is None else call.places.get(caller)
+            block = Block(fields.alloc_size, _operator(caller), place[0] if place else "", at_s, None)
             live[fields.ptr] = len(blocks)
-            blocks.append(_allocated(fields.alloc_size, at_s, _caller(node, known), call.places))
+            blocks.append(Allocated(block, place))
         elif fields.ptr in live:
             index = live.pop(fields.ptr)
             blocks[index] = replace(blocks[index], block=replace(blocks[index].block, end_s=at_s))
     return tuple(blocks)
 
 
-def _allocated(
-    size: int, start_s: float, caller: FunctionEvent | None, places: Mapping[FunctionEvent, Place]
-) -> Allocated:
-    place = None if caller is None else places.get(caller)
-    stage = "" if place is None else place[0]
-    return Allocated(Block(size, _operator(caller), stage, start_s, None), place)
-
-
 def _operator(caller: FunctionEvent | None) -> str:
-    """Return the innermost operator that computes something; one that only allocates for its caller is skipped.
+    """Return the innermost operator that computes something, or the outermost if all only allocate.
 
-    If all of them only allocate, it is the outermost; empty if no operator called the allocator.
+    Empty if no operator called the allocator.
     """
-    operators = [event for event in _with_parents(caller) if not is_label(event)]
-    computing = [event for event in operators if event.name not in METADATA]
-    owner = computing[:1] or operators[-1:]
-    return name(owner[0]) if owner else ""
-
-
-def _with_parents(event: FunctionEvent | None) -> Iterator[FunctionEvent]:
-    while event is not None:
-        yield event
-        event = event.cpu_parent
+    outermost = ""
+    while caller is not None:
+        if not is_label(caller):
+            outermost = name(caller)
+            if caller.name not in METADATA:
+                return outermost
+        caller = caller.cpu_parent
+    return outermost
 
 
 def _caller(node: Any, known: Mapping[int, FunctionEvent]) -> FunctionEvent | None:
-    """Return the innermost event of the call that was running at an allocation, None if there was none."""
+    """Return the innermost event of the call that was running at an allocation, None outside all events."""
     while node.parent is not None:
         node = node.parent
         if node.correlation_id in known:

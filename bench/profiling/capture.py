@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from bench.measure import clock
 from bench.profiling.blocks import allocated
-from bench.profiling.pairs import FEW_FAULTS, Capture, Pair, calm
+from bench.profiling.pairs import FEW_FAULTS, Capture, Pair
 from bench.profiling.recorded import recorded
 
 Value = TypeVar("Value")
@@ -24,25 +24,25 @@ WARM_CALLS = 3
 """Calls before all others: the first one compiles, the others fill caches."""
 
 PAIRS, LEAST_PAIRS = 15, 3
-"""The numbers of calm pairs to make: within BUDGET_S, and in any case (if MOST_PAIRS have that many)."""
+"""The numbers of comparable pairs to make: within BUDGET_S, and after it (if MOST_PAIRS contain that many)."""
 
 BUDGET_S = 3.0
-"""After this time only LEAST_PAIRS calm pairs are needed."""
+"""After this time LEAST_PAIRS comparable pairs suffice."""
 
 MOST_PAIRS = 9
-"""After BUDGET_S, the most pairs that are made to get LEAST_PAIRS calm ones."""
+"""The most pairs that are made after BUDGET_S to get LEAST_PAIRS comparable ones."""
 
 SETTLING_CALLS = 4
 """The most calls that are made before a timed one, until one has at most FEW_FAULTS page faults."""
 
 GROWTH_BYTES = 2**30
-"""Free memory is returned to the system after the process has grown by this much: reallocation leaves holes."""
+"""Free memory is returned to the system after the process has grown by this much, because reallocation leaves gaps."""
 
 
 def capture(call: clock.Call, label: str, device: str, timing: str, folder: Path) -> Capture:
     """Return pairs of calls; `label` names the call in the traces, which are written into the folder.
 
-    The warm-up makes both kinds of call. Pairs that are not calm are left out, unless all are so.
+    The warm-up makes both kinds of call. Pairs that are not comparable are left out, unless none is comparable.
     """
     timer = clock.timer(device, timing)
     for _ in range(WARM_CALLS):
@@ -54,7 +54,7 @@ def capture(call: clock.Call, label: str, device: str, timing: str, folder: Path
         if _resident_bytes() > held_bytes + GROWTH_BYTES:
             give_back()
         pairs.append(_pair(call, label, device, timer, folder / f"{len(pairs)}.json"))
-    return Capture(tuple(calm(pairs) or pairs))
+    return Capture(tuple(pair for pair in pairs if pair.is_comparable) or tuple(pairs))
 
 
 def give_back() -> None:
@@ -66,8 +66,8 @@ def give_back() -> None:
 
 
 def _needs_more(pairs: Sequence[Pair], deadline: float) -> bool:
-    calm_pairs = len(calm(pairs))
-    return calm_pairs < PAIRS if time.monotonic() < deadline else calm_pairs < LEAST_PAIRS and len(pairs) < MOST_PAIRS
+    comparable = sum(pair.is_comparable for pair in pairs)
+    return comparable < PAIRS if time.monotonic() < deadline else comparable < LEAST_PAIRS and len(pairs) < MOST_PAIRS
 
 
 def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: Path) -> Pair:
@@ -90,7 +90,7 @@ def _pair(call: clock.Call, label: str, device: str, timer: clock.Timer, trace: 
 def _settle(call: clock.Call) -> None:
     """Make calls until one has few page faults: a profile leaves gaps in memory, and larger blocks need new pages.
 
-    The first call after a profile was seen to take between 1.25 and 4 times as long.
+    The first call after a profile took 1.25 to 4 times as long.
     """
     for _ in range(SETTLING_CALLS):
         _, faults = _with_faults(call)

@@ -1,4 +1,4 @@
-"""The labels of a profiled call: one for the whole call, and the stages of eager, whose own code has no labels."""
+"""The labels of a profiled call: one for the whole call, and the stages of eager, whose code has none."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -24,7 +24,7 @@ BEFORE = {
     "masked_fill": "mask",
     "softmax": "softmax",
 }
-"""The stage of a function before and at the softmax; transpose and flatten are free views there and have none."""
+"""The stage of a function up to the softmax; transpose and flatten are free views there and have none."""
 
 AFTER = {
     "matmul": "weighted values",
@@ -51,8 +51,8 @@ def name(case: Case) -> str:
 def call(case: Case) -> Iterator[None]:
     """Label one call of a case, which is made inside this context.
 
-    `stepwise` labels its stages itself. Those of `eager` are labelled by the functions that it calls, because labels in
-    its code would take time in every measurement. Other implementations and a user's own layers get no stages.
+    `stepwise` labels its stages itself. Those of `eager` follow from the functions that it calls, because labels in its
+    code would take time in every measurement. Other implementations and a user's own layers get no stages.
     """
     is_known = case.implementation == "eager" and case.point.layer in LAYERS
     with record_function(name(case)), Stages(case.point.layer) if is_known else nullcontext():
@@ -60,7 +60,7 @@ def call(case: Case) -> Iterator[None]:
 
 
 class Stages(TorchFunctionMode):
-    """Labels every function that `eager` calls in one call of a layer with its stage."""
+    """Labels every function that `eager` calls for a layer with its stage."""
 
     def __init__(self, layer: str) -> None:
         super().__init__()

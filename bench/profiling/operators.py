@@ -11,18 +11,15 @@ from bench.store.profile import Operator
 
 
 def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
-    """Return the operators of the profiled calls, the longest first.
-
-    Other events with a time, such as the entry into compiled code, are included.
-    """
+    """Return the operators of the profiled calls, and events such as the entry into compiled code, longest first."""
     events: dict[str, list[FunctionEvent]] = defaultdict(list)
     for pair in pairs:
         for event in pair.call.host:
             if not is_label(event):
                 events[name(event)].append(event)
     sizes: dict[str, int] = defaultdict(int)
-    for each in (each for pair in pairs for each in pair.blocks):
-        sizes[each.block.operator] += each.block.bytes
+    for block in (each.block for pair in pairs for each in pair.blocks):
+        sizes[block.operator] += block.bytes
     means = [_operator(key, group, sizes[key], len(pairs), device) for key, group in events.items()]
     return tuple(sorted(means, key=lambda operator: -(operator.device_s or operator.self_s)))
 

@@ -1,4 +1,4 @@
-"""The times of alternate calls without and with the profiler."""
+"""Pairs of calls without and with the profiler."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,18 +12,17 @@ from bench.profiling.recorded import Call
 Value = TypeVar("Value")
 
 FEW_FAULTS = 50
-"""The page faults that any call may have (noise)."""
+"""The noise of page faults: any call may have this many."""
 
 SIMILAR = 0.1
-"""The largest relative difference in page faults between two calls of which both have many, as they do if the
-allocator returns freed memory."""
+"""The largest relative difference between the page faults of two calls in the same state of memory."""
 
 
 @dataclass(frozen=True)
 class Pair:
     """A call without the profiler and the next one with it: their seconds, and the recording of the second.
 
-    `faults` are the page faults of each of the two; `trace` is the file of the Chrome trace, as torch wrote it.
+    `faults` are the page faults of both calls; `trace` is the file of the Chrome trace that torch wrote.
     """
 
     timed_s: float
@@ -34,7 +33,7 @@ class Pair:
     trace: Path
 
     @property
-    def is_calm(self) -> bool:
+    def is_comparable(self) -> bool:
         """Whether both calls had about the same number of page faults, so that memory was in the same state."""
         return abs(self.faults[0] - self.faults[1]) <= max(FEW_FAULTS, SIMILAR * max(self.faults))
 
@@ -43,8 +42,8 @@ class Pair:
 class Capture:
     """All pairs of calls of one case.
 
-    Means are taken over the middle half of the calls. Like medians they ignore calls that a noisy machine delayed, and
-    the means of a call's parts still add up to that of the call.
+    Means are taken over the middle half of the calls: like medians they ignore delayed calls, and the means of a call's
+    parts add up to that of the call.
     """
 
     pairs: tuple[Pair, ...]
@@ -52,30 +51,25 @@ class Capture:
     @property
     def timed_s(self) -> float:
         """The mean seconds of the middle half of the calls without the profiler."""
-        return mean(_middle(sorted(pair.timed_s for pair in self.pairs)))
+        return mean(_middle_half(sorted(pair.timed_s for pair in self.pairs)))
 
     @property
     def profiled_s(self) -> float:
         """The mean seconds of the middle half of the calls with the profiler."""
-        return mean(pair.profiled_s for pair in self.middle)
+        return mean(pair.profiled_s for pair in self.middle_half)
 
     @property
-    def middle(self) -> Sequence[Pair]:
+    def middle_half(self) -> Sequence[Pair]:
         """The middle half of the profiled calls, fastest first."""
-        return _middle(sorted(self.pairs, key=lambda pair: pair.profiled_s))
+        return _middle_half(sorted(self.pairs, key=lambda pair: pair.profiled_s))
 
     @property
-    def kept(self) -> Pair:
+    def median(self) -> Pair:
         """The pair with the median profiled call, which represents all in timeline, memory chart and trace."""
-        return self.middle[len(self.middle) // 2]
+        return self.middle_half[len(self.middle_half) // 2]
 
 
-def calm(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs whose two calls had about the same number of page faults."""
-    return [pair for pair in pairs if pair.is_calm]
-
-
-def _middle(ordered: Sequence[Value]) -> Sequence[Value]:
+def _middle_half(ordered: Sequence[Value]) -> Sequence[Value]:
     """Return a sequence without its first and last quarter; of three values only the second."""
     quarter = (len(ordered) + 1) // 4
     return ordered[quarter : len(ordered) - quarter]

@@ -23,8 +23,7 @@ SLICE = "X"
 def read(path: Path) -> dict[str, Any]:
     """Return a trace that torch wrote, with exact decimal numbers.
 
-    torch writes NaN, which is not JSON. With stacks a trace may have names that are neither UTF-8 nor JSON: those of
-    functions that Python had already freed.
+    torch writes NaN, which is not JSON, and with stacks also names of freed functions that are neither UTF-8 nor JSON.
     """
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8", errors="replace")
@@ -44,24 +43,23 @@ def write(trace: dict[str, Any], path: Path) -> None:
 def repaired(trace: dict[str, Any]) -> dict[str, Any]:
     """Return a trace that viewers can read completely; decimal numbers stay exact.
 
-    Times count from the trace's first event. Counted from the machine's start they have more digits than a float, and
-    a slice could seem to end after the slice around it. A slice with a negative duration never ended, so it lasts until
-    the trace ends. An arrow is left out if one end is missing or is outside all slices.
+    Times count from the trace's first event: counted from the machine's start they have more digits than a float, and a
+    slice could seem to end after the slice around it. A slice with a negative duration lasts until the trace ends. An
+    arrow is left out if one end is missing or is outside all slices.
     """
     events: list[TraceEvent] = trace["traceEvents"]
     first = min((event["ts"] for event in events if "ts" in event), default=0)
     last = max((event["ts"] + max(0, event.get("dur", 0)) for event in events if "ts" in event), default=0)
-    whole = [_moved(_ended(event, last), first) for event in events]
+    whole = [_repaired(event, first, last) for event in events]
     base = {"baseTimeNanoseconds": trace.get("baseTimeNanoseconds", 0) + round(first * 1000)}
     return {**trace, **base, "traceEvents": _without_loose_arrows(whole)}
 
 
-def _ended(event: TraceEvent, last: Any) -> TraceEvent:
-    return {**event, "dur": last - event["ts"]} if event.get("dur", 0) < 0 else event
-
-
-def _moved(event: TraceEvent, first: Any) -> TraceEvent:
-    return {**event, "ts": event["ts"] - first} if "ts" in event else event
+def _repaired(event: TraceEvent, first: Any, last: Any) -> TraceEvent:
+    if "ts" not in event:
+        return event
+    end = {"dur": last - event["ts"]} if event.get("dur", 0) < 0 else {}
+    return {**event, **end, "ts": event["ts"] - first}
 
 
 def _without_loose_arrows(events: Sequence[TraceEvent]) -> list[TraceEvent]:
@@ -89,8 +87,8 @@ def _covering(events: Sequence[TraceEvent]) -> Callable[[TraceEvent], bool]:
 
     def covers(event: TraceEvent) -> bool:
         lane = _lane(event)
-        before = bisect_right(starts.get(lane, []), event["ts"])
-        return before > 0 and bool(ends[lane][before - 1] >= event["ts"])
+        earlier = bisect_right(starts.get(lane, []), event["ts"])
+        return earlier > 0 and bool(ends[lane][earlier - 1] >= event["ts"])
 
     return covers
 

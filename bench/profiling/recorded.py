@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torch._C._autograd import DeviceType
 from torch.autograd.profiler_util import MEMORY_EVENT_NAME, FunctionEvent
@@ -41,9 +40,10 @@ def recorded(profiler: profile, label: str) -> Call:
     """Return the call with this label from a profile."""
     events = list(profiler.events() or [])
     (whole,) = (event for event in events if event.name == label and event.device_type == DeviceType.CPU)
-    host = tuple(sorted((event for event in events if _is_inside(event, whole)), key=_start))
+    host = tuple(sorted((event for event in events if _is_inside(event, whole)), key=lambda e: e.time_range.start))
     launched = {kernel.name for event in host for kernel in event.kernels}
-    device = tuple(event for event in events if _is_on_device(event) and event.name in launched)
+    on_device = (event for event in events if event.device_type != DeviceType.CPU and not event.is_user_annotation)
+    device = tuple(event for event in on_device if event.name in launched)
     return Call(whole, host, device, _places(host, whole))
 
 
@@ -55,13 +55,8 @@ def name(event: FunctionEvent) -> str:
 
 
 def is_label(event: FunctionEvent) -> bool:
-    """Return whether an event is a label that code set around a part of itself: a stage."""
+    """Return whether an event is a label in the code, which names a stage."""
     return bool(event.is_user_annotation) and not COMPILED_GRAPH.match(event.name)
-
-
-def is_backward_node(event: FunctionEvent) -> bool:
-    """Return whether an event is the outermost event of a node of autograd's graph."""
-    return str(event.name).startswith(BACKWARD_NODE)
 
 
 def start_s(event: FunctionEvent, call: Call) -> float:
@@ -74,10 +69,6 @@ def duration_s(event: FunctionEvent) -> float:
     return float(event.time_range.elapsed_us()) * MICROSECOND_S
 
 
-def _start(event: FunctionEvent) -> float:
-    return float(event.time_range.start)
-
-
 def _is_inside(event: FunctionEvent, whole: FunctionEvent) -> bool:
     if event is whole or event.device_type != DeviceType.CPU or event.name == MEMORY_EVENT_NAME:
         return False
@@ -85,23 +76,19 @@ def _is_inside(event: FunctionEvent, whole: FunctionEvent) -> bool:
     return bool(event.time_range.start >= whole.time_range.start and event.time_range.end <= whole.time_range.end)
 
 
-def _is_on_device(event: FunctionEvent) -> bool:
-    return event.device_type != DeviceType.CPU and not event.is_user_annotation
-
-
 def _places(host: Sequence[FunctionEvent], whole: FunctionEvent) -> Mapping[FunctionEvent, Place]:
     """Return each event's stage: the outermost label around it, or in the backward pass that of its forward operator.
 
     A node of autograd's graph has the sequence number of the operator that made it. Earlier operators may have the same
-    number, because they read the counter without making a node: the last one with a number made the node.
+    number, because they read the counter and make no node: the last one with a number made the node.
     """
     outermost = {event: _outermost(event, whole) for event in host}
     forward = {event: (top.name, FORWARD) for event, top in outermost.items() if is_label(top)}
-    of_node = {_node(event.thread, event): place for event, place in forward.items() if event.sequence_nr >= 0}
+    of_node = {(event.thread, event.sequence_nr): place for event, place in forward.items() if event.sequence_nr >= 0}
     backward = {
-        event: (of_node[key][0], BACKWARD)
+        event: (of_node[node][0], BACKWARD)
         for event, top in outermost.items()
-        if is_backward_node(top) and (key := _node(top.fwd_thread, top)) in of_node
+        if str(top.name).startswith(BACKWARD_NODE) and (node := (top.fwd_thread, top.sequence_nr)) in of_node
     }
     return {**forward, **backward}
 
@@ -110,7 +97,3 @@ def _outermost(event: FunctionEvent, whole: FunctionEvent) -> FunctionEvent:
     while event.cpu_parent is not None and event.cpu_parent is not whole:
         event = event.cpu_parent
     return event
-
-
-def _node(thread: Any, event: FunctionEvent) -> tuple[Any, int]:
-    return thread, event.sequence_nr

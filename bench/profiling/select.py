@@ -1,7 +1,6 @@
-"""The choice of a run's cases that are profiled."""
+"""The choice of the cases of a run to profile."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -10,6 +9,7 @@ from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, unknown
 from bench.plan.layers import LAYERS
 from bench.show.rows import by_point
+from bench.store.table import cases
 
 STEPWISE = "stepwise"
 """The implementation whose profile has stages; it can be chosen at every point, even if the run didn't measure it."""
@@ -26,18 +26,17 @@ def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list
         raise WrongRequest("the run holds no case that is ok")
     stepwise = _stepwise(table, measured)
     if not selectors:
-        return _fastest_and_baselines(measured, baseline, {*_cases(stepwise)})
+        return _fastest_and_baselines(measured, baseline, {*cases(stepwise)})
     candidates = pd.concat([measured, stepwise]).drop_duplicates([*CASE_COLUMNS])
-    cases = [case for selector in selectors for case in _agreeing(candidates, selector)]
-    return list(dict.fromkeys(cases))
+    return list(dict.fromkeys(case for selector in selectors for case in _agreeing(candidates, selector)))
 
 
-def with_stages(cases: Sequence[Case], table: pd.DataFrame) -> list[Case]:
+def with_stages(selected: Sequence[Case], table: pd.DataFrame) -> list[Case]:
     """Return the cases, and after the last case of each point its stepwise, unless that failed there."""
-    possible = {*_cases(_stepwise(table, table[table["status"] == "ok"]))}
-    last = {case.point: case for case in cases}
+    possible = {*cases(_stepwise(table, table[table["status"] == "ok"]))}
+    last = {case.point: case for case in selected}
     extended: list[Case] = []
-    for case in cases:
+    for case in selected:
         stages = Case(case.point, STEPWISE)
         extended += [case, stages] if case is last[case.point] and stages in possible else [case]
     return list(dict.fromkeys(extended))
@@ -48,11 +47,10 @@ def _stepwise(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
 
     Only layers with a name have steps.
     """
-    rows = (
-        measured[measured["layer"].isin(list(LAYERS))].assign(implementation=STEPWISE).drop_duplicates([*CASE_COLUMNS])
-    )
-    failed = {*_cases(table[(table["implementation"] == STEPWISE) & (table["status"] != "ok")])}
-    return rows[pd.Series([case not in failed for case in _cases(rows)], index=rows.index, dtype=bool)]
+    named = measured[measured["layer"].isin(list(LAYERS))]
+    rows = named.assign(implementation=STEPWISE).drop_duplicates([*CASE_COLUMNS])
+    failed = {*cases(table[(table["implementation"] == STEPWISE) & (table["status"] != "ok")])}
+    return rows[pd.Series([case not in failed for case in cases(rows)], index=rows.index, dtype=bool)]
 
 
 def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
@@ -70,18 +68,13 @@ def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
                 f"the others have {column} = {values}"
             )
         table = agreeing
-    return _cases(table)
+    return cases(table)
 
 
 def _fastest_and_baselines(measured: pd.DataFrame, baseline: str, stepwise: Collection[Case]) -> list[Case]:
-    cases: list[Case] = []
+    selected: list[Case] = []
     for point, rows in by_point(measured).items():
-        first, *others = (row["implementation"] for row in fastest_first(rows))
-        cases += [Case(point, name) for name in (first, *others) if name in (first, baseline)]
-        cases += [case for case in [Case(point, STEPWISE)] if case in stepwise]
-    return list(dict.fromkeys(cases))
-
-
-def _cases(table: pd.DataFrame) -> list[Case]:
-    rows: list[dict[str, Any]] = table[list(CASE_COLUMNS)].astype(object).to_dict("records")  # type: ignore[assignment]
-    return [Case.from_columns(row) for row in rows]
+        names = [row["implementation"] for row in fastest_first(rows)]
+        selected += [Case(point, name) for name in names if name in (names[0], baseline)]
+        selected += {Case(point, STEPWISE)} & {*stepwise}
+    return list(dict.fromkeys(selected))

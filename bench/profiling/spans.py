@@ -1,7 +1,7 @@
 """The spans of time in one call, for the timeline: each with its lane and its depth."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Set
 
 from torch.autograd.profiler_util import FunctionEvent
 
@@ -21,18 +21,16 @@ WORTH_SHOWING = 1e-3
 
 def spans(call: Call) -> tuple[Span, ...]:
     """Return the spans of the call, the host's before the GPU's, in the order in which they begin; parents first."""
-    events = {event: None for event in call.host if _is_shown(event, call)}
-    lanes = _lanes(call)
-    on_host = [_span(event, call, _kind(event), lanes[event.thread], _depth(event, events)) for event in events]
-    return (*on_host, *_on_device(call))
+    shortest_s = WORTH_SHOWING * duration_s(call.whole)
+    events = [event for event in call.host if event.name not in METADATA or duration_s(event) >= shortest_s]
+    lanes, shown = _lanes(call), set(events)
+    on_host = [_span(event, call, _kind(event), lanes[event.thread], _depth(event, shown)) for event in events]
+    on_device = sorted(call.device, key=lambda event: event.time_range.start)
+    return (*on_host, *(_span(event, call, KERNEL, f"stream {event.device_resource_id}", 0) for event in on_device))
 
 
 def _span(event: FunctionEvent, call: Call, kind: str, lane: str, depth: int) -> Span:
     return Span(name(event), kind, lane, depth, start_s(event, call), duration_s(event))
-
-
-def _is_shown(event: FunctionEvent, call: Call) -> bool:
-    return event.name not in METADATA or duration_s(event) >= WORTH_SHOWING * duration_s(call.whole)
 
 
 def _kind(event: FunctionEvent) -> str:
@@ -41,7 +39,7 @@ def _kind(event: FunctionEvent) -> str:
     return KERNEL if INDUCTOR_KERNEL.match(event.name) else OPERATOR
 
 
-def _depth(event: FunctionEvent, shown: Mapping[FunctionEvent, None]) -> int:
+def _depth(event: FunctionEvent, shown: Set[FunctionEvent]) -> int:
     depth = 0
     while event.cpu_parent is not None:
         event = event.cpu_parent
@@ -53,8 +51,3 @@ def _lanes(call: Call) -> Mapping[int, str]:
     """Return a name for each thread of the host; with a GPU autograd has its own thread."""
     threads = list(dict.fromkeys([call.whole.thread, *(event.thread for event in call.host)]))
     return {thread: HOST if number == 0 else f"{HOST} thread {number + 1}" for number, thread in enumerate(threads)}
-
-
-def _on_device(call: Call) -> Iterator[Span]:
-    for event in sorted(call.device, key=lambda event: event.time_range.start):
-        yield _span(event, call, KERNEL, f"stream {event.device_resource_id}", 0)

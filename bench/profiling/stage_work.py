@@ -6,10 +6,7 @@ from bench.store.profile import FORWARD
 
 
 def flops(point: Point, stage: str, direction: str) -> int | None:
-    """Return the floating-point operations of a stage's matrix products, None for a stage without any.
-
-    A product's backward pass is two products of its size.
-    """
+    """Return the floating-point operations of a stage's matrix products, None for a stage without one."""
     step = steps(point).get(stage)
     if step is None or step.multiplications is None:
         return None
@@ -17,9 +14,9 @@ def flops(point: Point, stage: str, direction: str) -> int | None:
 
 
 def moved_bytes(point: Point, stage: str, direction: str) -> int | None:
-    """Return the bytes of a stage's inputs and outputs, each moved once; None for a stage that no formula knows.
+    """Return the bytes of a stage's inputs and outputs, each moved once; None for a stage without a formula.
 
-    Adding up the gradients of a tensor that was used twice belongs to no stage.
+    The sum of the gradients of a tensor that was used twice belongs to no stage.
     """
     step = steps(point).get(stage)
     if step is None:

@@ -3,8 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from torch.autograd.profiler_util import FunctionEvent
-
 from bench.plan.case import Point
 from bench.profiling import stage_work
 from bench.profiling.pairs import Pair
@@ -39,9 +37,5 @@ def _times(call: Call, device: str) -> Iterator[tuple[Place, float]]:
     for event, place in call.places.items():
         if device != "cpu":
             yield place, sum(kernel.duration for kernel in event.kernels) * MICROSECOND_S
-        elif _is_outermost(event, call):
+        elif event.cpu_parent is None or event.cpu_parent not in call.places:
             yield place, duration_s(event)
-
-
-def _is_outermost(event: FunctionEvent, call: Call) -> bool:
-    return event.cpu_parent is None or event.cpu_parent not in call.places

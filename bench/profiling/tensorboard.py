@@ -1,4 +1,4 @@
-"""Traces for TensorBoard's profiler plugin: torch-tb-profiler 0.4.3, which reads an older format than torch writes."""
+"""Traces for TensorBoard's plugin torch-tb-profiler 0.4.3, which reads an older format than torch writes."""
 
 import shutil
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from bench.profiling.capture import activities
 from bench.store.profile import TRACES, file_name
 
 FOLDER = "tensorboard"
-"""The folder within a run's traces for TensorBoard; each case in it is a run of TensorBoard's."""
+"""The folder for TensorBoard in a run's traces; each case in it is a run for TensorBoard."""
 
 CALLS = 3
 """Calls in a trace: the plugin's steps."""
@@ -55,7 +55,7 @@ def record(call: Callable[[], object], run: Path, case: Case) -> Path:
 def _write(profiler: profile, folder: Path, case: Case) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
-    worker = case.implementation.replace(":", ".")  # the plugin cuts the run's long name, but shows this beside it
+    worker = case.implementation.replace(":", ".")  # the plugin cuts the run's long name, but shows this one whole
     tensorboard_trace_handler(str(folder), worker, use_gzip=True)(profiler)
     (path,) = folder.iterdir()
     perfetto.write(for_plugin(perfetto.repaired(perfetto.read(path)), labels.name(case)), path)

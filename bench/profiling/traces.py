@@ -35,39 +35,27 @@ class Traced:
 
 
 def write(cases: Sequence[Case], run: Path) -> Iterator[Traced]:
-    """Profile the cases one after the other, yielding each when its files are written.
+    """Profile the cases one after the other; yield each when its trace, profile and table of operators are written.
 
-    The files are the trace, the profile, and the table of operators.
     Raises WrongRequest if the run's folder `traces` can't be written.
     """
     folder = run / TRACES
-    _check(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise WrongRequest(f"the trace folder {folder} can't be written: {error.strerror}") from None
     with Scratch() as scratch:
         for case in cases:
             yield _traced(case, folder / f"{file_name(case)}.json.gz", scratch.folder)
-
-
-def _check(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise WrongRequest(f"the trace folder {folder} can't be written: {error.strerror}") from None
 
 
 def _traced(case: Case, path: Path, scratch: Path) -> Traced:
     reply = _ask(case, path, scratch)
     if reply["reason"]:
         return Traced(case, path, None, reply["reason"])
-    profile = Profile.from_json(
-        {
-            "schema_version": SCHEMA_VERSION,
-            **case.columns(),
-            **dataclasses.asdict(_origin(case, reply["facts"])),
-            **reply["profile"],
-        }
-    )
+    origin = dataclasses.asdict(_origin(case, reply["facts"]))
+    profile = Profile.from_json({"schema_version": SCHEMA_VERSION, **case.columns(), **origin, **reply["profile"]})
     save(profile, path.parents[1])
     operator_table(profile).to_csv(path.with_name(f"{file_name(case)}.operators.csv"), index=False)
     return Traced(case, path, profile)

@@ -1,8 +1,6 @@
-"""The process that profiles one case with torch.profiler, separately from all timing."""
+"""The process that profiles one case with torch.profiler, separate from all timing."""
 
-import dataclasses
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from bench.profiling.operators import operators
 from bench.profiling.pairs import Capture
 from bench.profiling.spans import spans
 from bench.profiling.stages import stages
-from bench.store.profile import Block, Operator, Span, Stage
 
 
 def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -41,25 +38,21 @@ def _profile(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
         with work.gradient_mode():
             captured = capture.capture(call, labels.name(case), point.device, point.timing, Path(folder))
             tensorboard.record(call, path.parents[1], case)
-        perfetto.write(perfetto.repaired(perfetto.read(captured.kept.trace)), path)
+        perfetto.write(perfetto.repaired(perfetto.read(captured.median.trace)), path)
     return _summary(captured, point)
 
 
 def _summary(captured: Capture, point: Point) -> dict[str, Any]:
     """Return a profile's content as JSON, without its case and origin."""
     return {
-        "calls": len(captured.middle),
+        "calls": len(captured.middle_half),
         "timed_s": captured.timed_s,
         "profiled_s": captured.profiled_s,
-        "operators": _plain(operators(captured.middle, point.device)),
-        "stages": _plain(stages(captured.middle, point)),
-        "spans": _plain(spans(captured.kept.call)),
-        "blocks": _plain([each.block for each in captured.kept.blocks]),
+        "operators": [*map(vars, operators(captured.middle_half, point.device))],
+        "stages": [*map(vars, stages(captured.middle_half, point))],
+        "spans": [*map(vars, spans(captured.median.call))],
+        "blocks": [vars(each.block) for each in captured.median.blocks],
     }
-
-
-def _plain(values: Sequence[Operator | Stage | Span | Block]) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(value) for value in values]
 
 
 if __name__ == "__main__":

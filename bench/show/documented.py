@@ -3,7 +3,7 @@
 `python -m bench.show.documented` replaces what stands between the marks of each table.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.plan.case import COLUMNS
@@ -13,7 +13,6 @@ from bench.show.terminal.console import rendered
 from bench.show.terminal.listing import matrix
 from bench.store.atomic import replace
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.metrics import Metric
 from impls.catalogue import IMPLEMENTATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -24,13 +23,16 @@ SAMPLES = {Kind.COUNT: 8, Kind.NUMBER: 0.5, Kind.TRUTH: True}
 
 def columns() -> str:
     """Return the table of a point's columns."""
-    rows = [_row(column) for column in COLUMNS.values()]
+    rows = [(f"`{each.name}`", each.meaning, _values(each), *_default_and_short(each)) for each in COLUMNS.values()]
     return _table(("column", "meaning", "values", "default", "in file names"), rows)
 
 
 def metrics() -> str:
     """Return the table of metrics, in the order of results.csv."""
-    rows = [_metric(metric) for metric in METRICS.values()]
+    rows = [
+        (f"`{metric.name}`", metric.unit.value, metric.combined.words if metric.combined else "", metric.meaning)
+        for metric in METRICS.values()
+    ]
     return _table(("column", "unit", "over the processes", "meaning"), rows)
 
 
@@ -52,7 +54,8 @@ TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
 def with_tables(text: str) -> str:
     """Return a document with every generated table in it made anew; raises ValueError if an end mark is missing."""
     for name, (_, make) in TABLES.items():
-        begin, end = _marks(name)
+        begin = f"<!-- table {name}, written by python -m bench.show.documented -->"
+        end = f"<!-- end of table {name} -->"
         if begin in text:
             before, _, rest = text.partition(begin)
             after = rest[rest.index(end) :]
@@ -66,35 +69,18 @@ def main() -> None:
         replace(file, with_tables(file.read_text(encoding="utf-8")).encode())
 
 
-def _marks(name: str) -> tuple[str, str]:
-    return f"<!-- table {name}, written by python -m bench.show.documented -->", f"<!-- end of table {name} -->"
-
-
-def _row(column: Column) -> tuple[str, ...]:
-    return f"`{column.name}`", column.meaning, _values(column), _default(column), _short(column)
-
-
-def _metric(metric: Metric) -> tuple[str, ...]:
-    over = metric.combined.words if metric.combined else ""
-    return f"`{metric.name}`", metric.unit.value, over, metric.meaning
-
-
 def _values(column: Column) -> str:
     if column.choices:
         return "; ".join(f"`{value}`: {meaning}" for value, meaning in column.choices.items())
     return "" if column.kind is Kind.TEXT else column.kind.value
 
 
-def _default(column: Column) -> str:
-    return "" if column.default in (REQUIRED, DERIVED) else f"`{column.default}`"
+def _default_and_short(column: Column) -> tuple[str, str]:
+    default = "" if column.default in (REQUIRED, DERIVED) else f"`{column.default}`"
+    return default, f"`{column.shortened(SAMPLES[column.kind])}`" if column.kind in SAMPLES else "the value"
 
 
-def _short(column: Column) -> str:
-    sample = SAMPLES.get(column.kind)
-    return "the value" if sample is None else f"`{column.shortened(sample)}`"
-
-
-def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [headings, tuple("---" for _ in headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("<", "&lt;")
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from bench.analyse.fastest import NOTHING, WITHOUT_INTERVALS, Outcome, outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
-from bench.show import intervals, units
+from bench.show import intervals
 from bench.show.rows import Row, measured
 from bench.stats.estimates import Interval
 from bench.stats.limits import EQUIVALENCE
+from bench.store import units
 
 RATIO_DECIMALS = 3
 """A winner may be ahead by little more than a hundredth, which 1.01 would hide."""

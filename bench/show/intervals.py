@@ -2,8 +2,8 @@
 
 import math
 
-from bench.show import units
 from bench.stats.estimates import Interval
+from bench.store import units
 
 COARSE = 3
 """A half-width whose first digit is below this has two digits, because 1 or 2 alone is coarse."""
@@ -16,7 +16,8 @@ def seconds(of: Interval) -> str:
     """Return a time with its interval in one unit: `130 µs [90, 170]`."""
     if not of.is_known:
         return units.seconds(of.value)
-    name, scale = _unit(of.high)
+    name = units.seconds(of.high).split()[1]
+    scale = dict(units.TIME_UNITS)[name]
     value, low, high = _rounded(Interval(of.value / scale, of.low / scale, of.high / scale))
     return f"{value} {name} [{low}, {high}]"
 
@@ -48,11 +49,6 @@ def place(of: Interval) -> str:
     if of.is_known and bounded_above:
         return f"no later than {units.count(of.high)}"
     return f"{'perhaps ' if of.is_known else ''}at {units.count(of.value)}"
-
-
-def _unit(value_s: float) -> tuple[str, float]:
-    name = units.seconds(value_s).split()[1]
-    return name, dict(units.TIME_UNITS)[name]
 
 
 def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> tuple[str, ...]:

@@ -12,12 +12,19 @@ def varying(points: Iterable[Point]) -> set[str]:
     return {name for name, values in zip(POINT_COLUMNS, columns, strict=False) if len(set(values)) > 1}
 
 
-def parts(point: Point, columns: Collection[str] = POINT_COLUMNS) -> list[str]:
+def parts(point: Point, columns: Collection[str] = POINT_COLUMNS, *, without: Collection[str] = ()) -> list[str]:
     """Return the words for each of these columns of the point, but none for a value that needs no mention.
 
     All columns of a usual point give `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`.
     """
-    return _words(point, [name for name in _merged(columns) if not COLUMNS[name].is_usual(point)])
+    return _words(
+        point, [name for name in _merged(set(columns).difference(without)) if not COLUMNS[name].is_usual(point)]
+    )
+
+
+def shared(points: Collection[Point]) -> str:
+    """Return in words the values that all of these points share."""
+    return " · ".join(parts(next(iter(points)), without=varying(points)))
 
 
 def differences(point: Point, columns: Collection[str]) -> str:

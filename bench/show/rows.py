@@ -1,11 +1,12 @@
 """Rows of the table of results as plain values, gathered by point."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 
 from bench.plan.case import Case, Point
+from bench.show.point_text import counted
 
 Row = dict[str, Any]
 """A row of the results by column; a number that is missing is None."""
@@ -48,3 +49,23 @@ def is_measured(row: Row) -> bool:
 def reason(row: Row) -> str:
     """Return a row's detail on one line, empty if it has none."""
     return " ".join((row["detail"] or "").split())
+
+
+def devices(rows: Iterable[Row]) -> list[str]:
+    """Return the names of the devices of some rows, each once."""
+    return list(dict.fromkeys(row["device_name"] for row in rows if row["device_name"]))
+
+
+def versions(rows: Iterable[Row]) -> list[str]:
+    """Return the versions of torch in some rows, each once."""
+    return list(dict.fromkeys(f"torch {row['torch_version']}" for row in rows if row["torch_version"]))
+
+
+def origins(rows: Sequence[Row]) -> list[str]:
+    """Return the versions of torch and the commits of some rows, each once."""
+    return [*versions(rows), *dict.fromkeys(f"commit {row['commit']}" for row in rows if row["commit"])]
+
+
+def process_count(rows: Iterable[Row]) -> str:
+    """Return the range of the processes that measured some rows: `3 processes`, empty if none did."""
+    return counted([row["processes"] for row in rows if row["processes"]], "process", "processes")

@@ -1,1 +1,1 @@
-"""Statistics over rounds and processes: estimates, intervals, tests and what they can detect."""
+"""Statistics over rounds and processes: estimates, intervals, tests and their power."""

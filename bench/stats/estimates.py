@@ -33,7 +33,7 @@ class Estimates:
 
 
 def exact(values: Sequence[float]) -> Estimates:
-    """Return numbers that are counted, not measured, as estimates without errors."""
+    """Return counted numbers as estimates without errors."""
     nothing = np.full(len(values), np.nan)
     return Estimates(np.asarray(values, dtype=np.float64), nothing, nothing)
 
@@ -42,7 +42,7 @@ def combined(weights: Array, of: Estimates) -> Estimates:
     """Return weighted sums of independent estimates, with Satterthwaite's degrees of freedom (1946).
 
     Weights have the shape [sums, estimates], estimates [estimates], or [sums, estimates] if each sum has its own.
-    If no estimate scatters, the error is unknown (NaN): the clock was too coarse.
+    The error is NaN if no estimate scatters.
     """
     parts = np.where(weights == 0, 0.0, weights**2 * of.error**2)  # [sums, estimates]
     variance = np.sum(parts, axis=-1)
@@ -59,5 +59,12 @@ def half_widths(of: Estimates, confidence: float = CONFIDENCE) -> Array:
 def intervals(of: Estimates) -> list[Interval]:
     """Return the t interval of each estimate."""
     half = half_widths(of)
-    ends = zip(of.value, of.value - half, of.value + half, strict=True)
-    return [Interval(float(value), float(low), float(high)) for value, low, high in ends]
+    ends = zip(of.value.tolist(), (of.value - half).tolist(), (of.value + half).tolist(), strict=True)
+    return [Interval(*each) for each in ends]
+
+
+def ratios(logs: Estimates, confidence: float = CONFIDENCE) -> tuple[Array, Array, Array]:
+    """Return the ratios whose logarithms are estimated, and the lower and upper ends of their intervals."""
+    half = half_widths(logs, confidence)
+    with np.errstate(over="ignore"):  # the interval of two processes that differ wildly may be infinite
+        return np.exp(logs.value), np.exp(logs.value - half), np.exp(logs.value + half)

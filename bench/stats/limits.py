@@ -1,4 +1,4 @@
-"""The limits of a verdict: which change counts, which rows are equivalent, and at which level."""
+"""The limits of a verdict: which changes count, which rows are equivalent, and the levels of the tests."""
 
 import math
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ LEVEL = 0.01
 """The chance of any false faster or slower in a whole table: a gate that runs daily errs once in 100 tables."""
 
 EQUIVALENCE_LEVEL = 0.05
-"""The level of each of the two one-sided tests, that is a 90 % interval inside the bounds: the test's usual level.
+"""The usual level of each of the two one-sided tests: a 90 % interval lies inside the bounds.
 
-It holds for a row, not for the table: a wrong "equivalent" hides one change and raises no alarm.
+It is that of a row, not of the table: a wrong "equivalent" hides one change and raises no alarm.
 """
 
 INCONCLUSIVE = "inconclusive"
@@ -32,7 +32,7 @@ CHANGED = ("slower", "faster")
 EQUIVALENT = "equivalent"
 
 JUDGED = (*CHANGED, INCONCLUSIVE, EQUIVALENT)
-"""Verdicts by statistics; the others follow from statuses alone."""
+"""The verdicts of statistics; the others follow from statuses alone."""
 
 Truths = npt.NDArray[np.bool_]
 Verdicts = npt.NDArray[np.str_]
@@ -61,7 +61,7 @@ class Limits:
 
     @property
     def bound(self) -> float:
-        """The largest change of equivalent rows: at least the margin, or changes between both would have no verdict."""
+        """The largest change of equivalent rows: at least the margin, so that every change can get a verdict."""
         return max(self.equivalence, self.margin)
 
     def p_changed(self, changes: Estimates) -> npt.NDArray[np.float64]:
@@ -73,15 +73,20 @@ class Limits:
         return p_within(changes, math.log1p(self.bound))
 
 
-def judged(changes: Estimates, changed: Truths, limits: Limits) -> Verdicts:
-    """Return the verdict of each change, given whether it is shown to exceed the margin."""
+def judged(
+    changes: Estimates, changed: Truths, limits: Limits, *, looks: int = 1, default: str = INCONCLUSIVE
+) -> Verdicts:
+    """Return the verdict of each change, given whether it is shown to exceed the margin.
+
+    `looks` is the number of times that rows are judged, which share the level of equivalence.
+    """
     return first_that_holds(
         {
             "faster": changed & (changes.value > 0),
             "slower": changed & (changes.value < 0),
-            "equivalent": limits.p_equivalent(changes) < EQUIVALENCE_LEVEL,
+            "equivalent": limits.p_equivalent(changes) < EQUIVALENCE_LEVEL / looks,
         },
-        default=INCONCLUSIVE,
+        default,
     )
 
 

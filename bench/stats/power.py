@@ -1,4 +1,4 @@
-"""The power of a comparison: the smallest change that it is likely to find, and its verdicts if nothing changed."""
+"""The power of a comparison: the smallest change that it detects, and its verdicts on rows without a change."""
 
 import math
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from bench.stats.replicates import Array
 from bench.stats.significance import Moments, difference, holm
 
 POWER = 0.8
-"""A change that is found in four of five comparisons counts as detectable: the usual power (Cohen 1988)."""
+"""A change is detectable if four of five comparisons find it: the usual power (Cohen 1988)."""
 
 TABLE_ROWS = 50
 """The rows of the table in which the change stands: a sweep of some ten points; Holm's correction starts from them."""
 
 TABLES = 2000
-"""The tables that are drawn: a gate that errs in 1 of 100 raises some 20 false alarms in them."""
+"""The tables that are drawn: a test that errs in 1 of 100 raises some 20 false alarms in them."""
 
 MOST_ERRORS = 1e6
 """Any test finds a change of this many standard errors."""
@@ -55,11 +55,11 @@ def pooled_sd(logs: Sequence[Sequence[float]]) -> float:
 
 
 def detectable(sd: float, processes: int, rows: int = TABLE_ROWS) -> float:
-    """Return the smallest change, as a share, that compare is likely to call faster or slower: with POWER.
+    """Return the smallest change, as a share, that compare calls faster or slower with the probability POWER.
 
-    Two runs with this number of processes each, whose log ratios scatter by `sd`, are compared in a table with this
-    number of rows, of which one changed. A noncentral t would hold for a pooled standard deviation; Welch's test has
-    fewer degrees of freedom, so that with 3 processes it would miss half the changes of that size.
+    Two runs of `processes` each, whose log ratios scatter by `sd`, are compared in a table in which one row changed.
+    A noncentral t would be right for a pooled standard deviation; Welch's test has fewer degrees of freedom, and with
+    3 processes it would miss half the changes of that size.
     """
     if sd == 0:
         return MARGIN
@@ -74,9 +74,9 @@ def detectable(sd: float, processes: int, rows: int = TABLE_ROWS) -> float:
 
 
 def detectable_in(comparison: pd.DataFrame, processes: int) -> float:
-    """Return the smallest change, as a share, that compare is likely to find with these processes on each side.
+    """Return the smallest change of a typical row, as a share, that compare detects with these processes on each side.
 
-    It is that of a typical row: the scatter is the median over the judged rows, NaN if no scatter is known.
+    The scatter of a typical row is the median over the judged rows; NaN if no scatter is known.
     """
     rows = comparison[comparison["verdict"].isin(JUDGED)]
     sides = [rows[f"{side}_log_ratio_sd"].to_numpy(dtype=np.float64, na_value=np.nan) for side in ("base", "new")]
@@ -88,9 +88,9 @@ def detectable_in(comparison: pd.DataFrame, processes: int) -> float:
 def redrawn(logs: Sequence[Sequence[float]], processes: int, seed: int, tables: int = TABLES) -> Redrawn:
     """Return the verdicts of compare on pairs of runs that are both drawn from the same rows.
 
-    A smoothed bootstrap (Silverman & Young 1987): without smoothing, few processes are often drawn with equal values,
-    and the scatter is underestimated. Deviations are stretched by sqrt(n / (n - 1)), because deviations of n values
-    from their own mean are too small by that factor.
+    It is a smoothed bootstrap (Silverman & Young 1987): without smoothing, few processes often draw equal values, and
+    the scatter is underestimated. Deviations are multiplied by sqrt(n / (n - 1)), because deviations of n values from
+    their own mean are too small by that factor.
     """
     rng = np.random.default_rng(seed)
     base, new = (_drawn(logs, processes, tables, rng) for _ in range(2))
@@ -108,10 +108,9 @@ def redrawn(logs: Sequence[Sequence[float]], processes: int, seed: int, tables: 
 
 
 def _asked(margin_errors: float, processes: int, level: float) -> Array:
-    """Return how many true standard errors beyond the margin an observed change must lie to be called one.
+    """Return how many true standard errors beyond the margin an observed change must lie to be called a change.
 
-    That depends on the two observed standard deviations: the values are for a grid of their quantiles, all equally
-    likely.
+    That depends on the two observed standard deviations: the values are those at a grid of equally likely quantiles.
     """
     variances = stats.chi2.ppf((np.arange(GRID) + 0.5) / GRID, processes - 1) / (processes - 1)
     base, new = (np.sqrt(side) for side in np.meshgrid(variances, variances))

@@ -37,7 +37,7 @@ def t_half_width(sd: float, count: int, confidence: float = CONFIDENCE) -> float
 
 
 def ratio(log_ratios: Sequence[float]) -> Estimate:
-    """Return the geometric mean of ratios, given as logarithms one per process, with its t interval.
+    """Return the geometric mean of ratios with its t interval, given their logarithms, one per process.
 
     `sd` is that of the logarithms.
     """
@@ -76,9 +76,9 @@ def round_differences(
 
 
 def expected_half_width(differences: Sequence[float], processes: int) -> float:
-    """Return the half-width that a ratio's interval would have over processes that scatter as these rounds do.
+    """Return the half-width of a ratio's interval over processes that scatter as these rounds do.
 
-    The scatter is estimated by the median absolute deviation, which a few disturbed rounds don't move.
+    The scatter is a median absolute deviation, which a few disturbed rounds don't change.
     Infinite for fewer than three rounds.
     """
     if len(differences) < 3:

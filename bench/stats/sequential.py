@@ -1,9 +1,9 @@
 """Interim analyses (looks): rows are judged at planned numbers of processes, until all are decided.
 
 A test that is repeated while values come in errs more often than its level says (Armitage, McPherson & Rowe 1969).
-So the looks are planned, and each spends an equal part of the level (Bonferroni's inequality, which needs no joint
-distribution of the looks' t statistics). Within a look Holm's correction (1979) holds over the rows. The intervals are
-repeated ones (Jennison & Turnbull 1989): they hold at all looks together, whichever of them stopped.
+So the looks are planned, and each gets an equal part of the level (Bonferroni's inequality, which needs no joint
+distribution of the looks' t statistics). Within a look, Holm's correction (1979) is taken over the rows. The intervals
+are repeated ones (Jennison & Turnbull 1989): their level is that of all looks together.
 """
 
 import itertools
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.plan.errors import WrongRequest
-from bench.stats.estimates import half_widths
-from bench.stats.limits import EQUIVALENCE_LEVEL, INCONCLUSIVE, Limits, first_that_holds
+from bench.stats.estimates import ratios
+from bench.stats.limits import INCONCLUSIVE, Limits, judged
 from bench.stats.replicates import CONFIDENCE
 from bench.stats.significance import holm, means
 
@@ -30,10 +30,7 @@ USUAL = Limits()
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is known of a row: the ratio with its interval, and the verdict, after this number of processes.
-
-    The numbers are NaN if nothing is known.
-    """
+    """The verdict on a row after this number of processes, and its ratio with the interval, NaN if unknown."""
 
     verdict: str = OPEN
     processes: int = 0
@@ -43,7 +40,7 @@ class Judgement:
 
     @property
     def is_decided(self) -> bool:
-        """Whether nothing more needs to be measured."""
+        """Whether the row has its verdict, so that no more needs to be measured."""
         return self.verdict != OPEN
 
 
@@ -55,10 +52,10 @@ def check_looks(looks: Sequence[int]) -> None:
 
 
 def judge(logs: Sequence[Sequence[float]], looks: Sequence[int] = LOOKS, limits: Limits = USUAL) -> list[Judgement]:
-    """Return what the looks taken so far say of each row, given the logarithms of its ratio, one per process.
+    """Return the judgement on each row after the looks taken so far, given its log ratios, one per process.
 
     A row without values takes no part. A look is taken once every open row has its number of processes, and uses no
-    more than these; a verdict of one look is final.
+    more than these. The verdict of a look is final.
     """
     judgements = [Judgement() for _ in logs]
     for look in looks:
@@ -79,23 +76,13 @@ def _look(
 ) -> list[Judgement]:
     """Return the judgements after one look at the values of the rows that are still open."""
     change = means(values_by_row)
-    # equivalent rows stay among the tests: which those are is chance, and chance must free no level for the others
+    # equivalent rows stay among the tests: chance decides which they are, and must not raise the others' level
     p_changed = np.where([earlier.verdict == "equivalent" for earlier in judgements], 1.0, limits.p_changed(change))
     changed = holm(p_changed) < limits.level / len(looks)
-    verdicts = first_that_holds(
-        {
-            "faster": changed & (change.value > 0),
-            "slower": changed & (change.value < 0),
-            "equivalent": limits.p_equivalent(change) < EQUIVALENCE_LEVEL / len(looks),
-        },
-        default=INCONCLUSIVE if look == looks[-1] else OPEN,
-    )
-    half = half_widths(change, 1 - (1 - CONFIDENCE) / len(looks))
-    with np.errstate(over="ignore"):  # two processes that disagree wildly bound nothing
-        ratios, lows, highs = (np.exp(change.value + shift).tolist() for shift in (np.zeros_like(half), -half, half))
+    default = INCONCLUSIVE if look == looks[-1] else OPEN
+    verdicts = judged(change, changed, limits, looks=len(looks), default=default).tolist()
+    columns = (each.tolist() for each in ratios(change, 1 - (1 - CONFIDENCE) / len(looks)))
     return [
-        Judgement(str(verdict), len(values), ratio, low, high) if values else earlier
-        for earlier, values, verdict, ratio, low, high in zip(
-            judgements, values_by_row, verdicts, ratios, lows, highs, strict=True
-        )
+        Judgement(verdict, len(values), *numbers) if values else earlier
+        for earlier, values, verdict, *numbers in zip(judgements, values_by_row, verdicts, *columns, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""How sure a difference of two means is: Welch's interval, tests against a margin, Holm's correction."""
+"""Tests of the difference of two means: Welch's interval, tests against a margin, Holm's correction."""
 
 import math
 from collections.abc import Sequence
@@ -26,8 +26,7 @@ class Moments:
 def difference(base: Moments, new: Moments) -> Estimates:
     """Return new - base with Welch's standard error and degrees of freedom (Welch 1947).
 
-    The error is NaN if a side has fewer than two values, or if neither side scatters: real measurements always
-    scatter, so then the clock was too coarse or the numbers are no measurements.
+    The error is NaN if a side has fewer than two values, or if neither side scatters, as real measurements do.
     """
     mean, sd, count = (
         np.stack(np.broadcast_arrays(*sides), axis=-1)  # [..., 2]
@@ -38,7 +37,7 @@ def difference(base: Moments, new: Moments) -> Estimates:
 
 
 def means(values: Sequence[Sequence[float]]) -> Estimates:
-    """Return the mean of each row of values with its standard error; NaN if nothing is known, or nothing scatters."""
+    """Return the mean of each row of values with its standard error, NaN without values or without scatter."""
     counts = np.array([max(len(own), 1) for own in values], dtype=np.float64)
     mean = np.array([float(np.mean(own)) if own else math.nan for own in values])
     sds = np.array([float(np.std(own, ddof=1)) if len(own) > 1 else math.nan for own in values])
@@ -49,8 +48,8 @@ def means(values: Sequence[Sequence[float]]) -> Estimates:
 def p_beyond(of: Estimates, margin: float) -> Array:
     """Return the p-value of "the true difference is no larger than the margin, in either direction".
 
-    Both tails are counted, from the edge of the margin on the side of the difference, so that the test keeps its
-    level at a margin of 0 too; with a margin of many standard errors it is the one-sided test.
+    It counts both tails from the edge of the margin, so that the test keeps its level at a margin of 0 too; with a
+    margin of many standard errors it is the one-sided test.
     """
     size = np.abs(of.value)
     near = special.stdtr(of.freedom, -(size - margin) / of.error)
@@ -64,7 +63,7 @@ def p_within(of: Estimates, margin: float) -> Array:
 
 
 def holm(p_values: Array) -> Array:
-    """Return the p-values adjusted for all of them together (Holm 1979); NaN is no test and stays NaN."""
+    """Return the p-values adjusted for their number (Holm 1979); NaN is no test and stays NaN."""
     count = int(np.sum(~np.isnan(p_values)))
     order = np.argsort(p_values, kind="stable")[:count]  # NaN sorts to the end
     factors = count - np.arange(count)

@@ -1,1 +1,1 @@
-"""What was measured, on disk: records, the journal, the table of results, and the machine it came from."""
+"""The files of a run: its plan, the journal of records, the table of results, profiles, and the environment."""

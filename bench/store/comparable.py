@@ -9,11 +9,10 @@ from bench.store.environment import Environment, differences
 from bench.store.saved_run import SavedRun
 
 TOLERATED = {"load_1min": 1.0, "preflight.others_cores": 0.25, "preflight.spread": 0.1}
-"""Differences up to these are no differences: less than a busy process, a neighbour, or an unsteady clock makes."""
+"""Smaller differences are ignored: a busy process, other work, or an unsteady clock makes larger ones."""
 
 SHARE = 0.05
 """Other numbers, such as clocks, may differ by this share of the larger one: boosting alone moves a clock by less."""
-
 
 PASSED_OVER = ("available_bytes", "preflight.switches", "selfcheck")
 """Facts that differ between any two runs, or that are no state of the machine."""
@@ -29,29 +28,27 @@ class StateDifference:
 
 
 def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
-    """Return how the machines or the software differ that two runs were measured with.
+    """Return how the machines or the software of two runs differ.
 
-    Their environments say what differs; if one isn't known, the rows' env_id decides.
+    Their environments say it; if these are unknown or equal, the env_ids of shared cases do: a run that moved between
+    machines has several.
     Raises WrongRequest for a path that holds no results.
     """
     before, after = base.environment, new.environment
-    return (differences(before, after) if before and after else []) or _env_ids(base, new)
-
-
-def _env_ids(base: SavedRun, new: SavedRun) -> list[str]:
-    """Return how the env_ids of shared cases differ; a run that moved between machines has several."""
+    if before and after and (unlike := differences(before, after)):
+        return unlike
     both = base.table.merge(new.table, on=list(CASE_COLUMNS), suffixes=("_base", "_new"))
     pairs = both[["env_id_base", "env_id_new"]].drop_duplicates().fillna("unknown").to_numpy().tolist()
     return [f"env_id {old} against {young}" for old, young in pairs if old != young]
 
 
 def state_differences(base: Environment, new: Environment) -> list[StateDifference]:
-    """Return the notable differences of state before two runs; a fact that only one recorded is none."""
+    """Return the notable differences of state before two runs, of the facts that both recorded."""
     before, after = dict(_flat(base.state)), dict(_flat(new.state))
     return [
         StateDifference(name, before[name], after[name])
         for name in before
-        if name in after and _apart(name, before[name], after[name])
+        if name in after and _differ(name, before[name], after[name])
     ]
 
 
@@ -66,7 +63,7 @@ def _flat(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield name, value
 
 
-def _apart(name: str, base: Any, new: Any) -> bool:
+def _differ(name: str, base: Any, new: Any) -> bool:
     if not (_is_number(base) and _is_number(new)):
         return bool(base != new)
     return bool(abs(new - base) > TOLERATED.get(name, SHARE * max(abs(base), abs(new))))

@@ -14,7 +14,10 @@ ENVIRONMENT = "environment.json"
 
 @dataclass(frozen=True)
 class Environment:
-    """`identity` decides whether two results can be compared, `state` warns, `context` is free."""
+    """The facts of a machine and its software.
+
+    Runs can be compared if their `identity` is the same. A different `state` gives a note, `context` is not compared.
+    """
 
     identity: dict[str, Any]
     state: dict[str, Any]
@@ -33,19 +36,13 @@ class Environment:
 
 
 def save(environment: Environment, run: Path) -> None:
-    """Write environment.json of a new run; an existing one stays, because its rows came from there.
+    """Write environment.json of a new run; an existing file stays, because the run's rows were measured there.
 
     Raises OSError if it can't be written.
     """
     path = run / ENVIRONMENT
-    content = {
-        "env_id": environment.env_id,
-        "identity": environment.identity,
-        "state": environment.state,
-        "context": environment.context,
-    }
     if not path.exists():
-        atomic.replace(path, json.dumps(content, indent=2) + "\n")
+        atomic.replace_json(path, {"env_id": environment.env_id, **vars(environment)})
 
 
 def load(run: Path) -> Environment | None:
@@ -61,18 +58,18 @@ def load(run: Path) -> Environment | None:
 
 
 def differences(base: Environment, new: Environment) -> list[str]:
-    """Return what differs between two identities, one line each."""
+    """Return the differences between two identities, one line each."""
     return [
-        f"{key}: {_told(base.identity, key)} against {_told(new.identity, key)}"
+        f"{key}: {_described(base.identity, key)} against {_described(new.identity, key)}"
         for key in sorted({*base.identity, *new.identity})
         if _canonical(base.identity, key) != _canonical(new.identity, key)
     ]
 
 
-def _told(identity: dict[str, Any], key: str) -> str:
+def _described(identity: dict[str, Any], key: str) -> str:
     return repr(identity[key]) if key in identity else "not recorded"
 
 
 def _canonical(identity: dict[str, Any], key: str) -> str:
-    """Return a fact as the identity's name sees it, so that a missing one differs from one that is None."""
+    """Return a fact as JSON, empty if it is missing: so a missing fact differs from one that is None."""
     return json.dumps(identity[key], sort_keys=True) if key in identity else ""

@@ -1,4 +1,7 @@
-"""The journal: the raw data of a run, one line per case and process; the lines of a visit are written at once."""
+"""The journal: the raw data of a run, one line per case and process.
+
+The lines of one process at one point, a replicate, are written at once.
+"""
 
 import json
 import os
@@ -13,10 +16,13 @@ from bench.store.record import Record
 
 JOURNAL = "journal.jsonl"
 SET_ASIDE = "journal.cut"
-"""The file for lines that don't count: no records, incomplete visits, and duplicates."""
+"""The file for lines that don't count: no records, incomplete replicates, and duplicates."""
 
 MOST_NAMED = 3
 """The most lines of one fault that are named; the rest is counted."""
+
+INCOMPLETE = "of a replicate that lacks other lines, so it doesn't count"
+REPEATED = "of a case and process that already stand above, so it doesn't count"
 
 
 @dataclass(frozen=True)
@@ -28,17 +34,14 @@ class Line:
     record: Record
 
     @property
-    def visit(self) -> tuple[Point, int, int]:
-        """What the lines of one visit share: the point, the number of the process and how many lines there are."""
+    def replicate(self) -> tuple[Point, int, int]:
+        """The point, the number of the process and the number of lines, which the lines of a replicate share."""
         return self.record.case.point, self.record.process, self.record.visit_size
 
 
 @dataclass
 class Contents:
-    """What a journal holds: the records that count, and the lines that don't with their faults.
-
-    `faults` are the numbers of lines by fault.
-    """
+    """The lines of a journal that count, those set aside, and the numbers of these by fault."""
 
     whole: list[Line] = field(default_factory=list)
     aside: list[tuple[int, bytes]] = field(default_factory=list)
@@ -54,33 +57,31 @@ class Contents:
         return [f"{path}: {_numbers(numbers)} {fault}" for fault, numbers in self.faults.items()]
 
     def put_aside(self, number: int, content: bytes, fault: str) -> None:
-        """Leave a line out, for a fault."""
+        """Set a line aside for a fault."""
         self.aside.append((number, content))
         self.faults.setdefault(fault, []).append(number)
 
 
 def append(run: Path, records: Sequence[Record]) -> None:
-    """Append the records of one visit to the run's journal; on return they have reached the disk.
+    """Append the records of one replicate to the run's journal; on return they have reached the disk.
 
-    Raises CannotWrite if the disk doesn't take all of them; what it took is then removed again.
+    Raises CannotWrite if the disk doesn't take all of them; then the journal is as before.
     """
     lines = "".join(json.dumps(record.to_json(), allow_nan=False) + "\n" for record in records).encode()
     path = run / JOURNAL
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            _write(file, lines)
+        finally:
+            os.close(file)
     except OSError as error:
         raise CannotWrite(f"{path} can't be written: {error.strerror}") from None
-    try:
-        end = os.fstat(file).st_size
-        _write(file, end, lines)
-    except OSError as error:
-        raise CannotWrite(f"{path} can't be written: {error.strerror}") from None
-    finally:
-        os.close(file)
 
 
-def _write(file: int, end: int, lines: bytes) -> None:
-    """Write lines at the end of a file, on a line of their own; if that fails, cut the file to what it was."""
+def _write(file: int, lines: bytes) -> None:
+    """Write lines at the end of a file, beginning on a new line; if that fails, cut the file to its old length."""
+    end = os.fstat(file).st_size
     try:
         if end and os.pread(file, 1, end - 1) != b"\n":
             lines = b"\n" + lines
@@ -99,10 +100,10 @@ def read(run: Path) -> list[Record]:
 
 
 def scan(run: Path) -> Contents:
-    """Return what the journal of a run holds.
+    """Return the contents of a run's journal.
 
-    A line that is no record doesn't count, nor does a visit that lacks a line, because its rounds are not whole.
-    Of duplicates the first counts.
+    A line that is no record doesn't count, and no line of a replicate that lacks others, because its rounds are not
+    whole. The first of duplicates counts.
     Raises WrongRequest for a line of a newer suite, or a file that can't be read.
     """
     path, contents = run / JOURNAL, Contents()
@@ -113,27 +114,21 @@ def scan(run: Path) -> Contents:
     except OSError as error:
         raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
     known: set[tuple[Case, int]] = set()
-    for visit in _visits(_lines(path, content, contents)):
-        if len(visit) < visit[0].record.visit_size:
-            for line in visit:
-                contents.put_aside(line.number, line.content, _INCOMPLETE)
-            continue
-        for line in visit:
+    for replicate in _replicates(_lines(path, content, contents)):
+        for line in replicate:
             key = (line.record.case, line.record.process)
-            if key in known:
-                contents.put_aside(line.number, line.content, _TWICE)
+            if len(replicate) < line.record.visit_size:
+                contents.put_aside(line.number, line.content, INCOMPLETE)
+            elif key in known:
+                contents.put_aside(line.number, line.content, REPEATED)
             else:
                 known.add(key)
                 contents.whole.append(line)
     return contents
 
 
-_INCOMPLETE = "of a visit that lacks other lines, so it doesn't count"
-_TWICE = "of a case and process that already stand above, so it doesn't count"
-
-
 def repair(run: Path) -> list[str]:
-    """Move the lines that don't count out of the journal, so that appending goes on; return a line for each fault.
+    """Move the lines that don't count out of the journal; return a notice for each fault.
 
     Raises WrongRequest as `scan` does, OSError if the folder can't be written.
     """
@@ -148,13 +143,13 @@ def repair(run: Path) -> list[str]:
 
 
 def _lines(path: Path, content: bytes, contents: Contents) -> Iterator[Line]:
-    """Yield the lines that are records; the others are put aside, and so are exact duplicates."""
+    """Yield the lines that are records; set the others and exact duplicates aside."""
     known: set[bytes] = set()
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
         if line in known:
-            contents.put_aside(number, line, _TWICE)
+            contents.put_aside(number, line, REPEATED)
             continue
         try:
             yield Line(number, line, Record.from_json(json.loads(line)))
@@ -165,24 +160,24 @@ def _lines(path: Path, content: bytes, contents: Contents) -> Iterator[Line]:
             contents.put_aside(number, line, f"no record of attention-bench ({_reason(error)})")
 
 
-def _visits(lines: Iterator[Line]) -> Iterator[list[Line]]:
-    """Yield the lines of one visit after the other: those of a point and process that follow each other.
+def _replicates(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    """Yield the lines of each replicate: those of a point and process that follow each other.
 
-    A visit that was cut may be followed by one with the same number, whose implementations begin anew.
+    A replicate that was cut may be followed by one with the same number, whose implementations begin anew.
     """
-    visit: list[Line] = []
+    replicate: list[Line] = []
     for line in lines:
-        names = {other.record.case.implementation for other in visit}
-        if visit and (
-            line.visit != visit[0].visit
+        names = {other.record.case.implementation for other in replicate}
+        if replicate and (
+            line.replicate != replicate[0].replicate
             or line.record.case.implementation in names
-            or len(visit) >= visit[0].record.visit_size
+            or len(replicate) >= line.record.visit_size
         ):
-            yield visit
-            visit = []
-        visit.append(line)
-    if visit:
-        yield visit
+            yield replicate
+            replicate = []
+        replicate.append(line)
+    if replicate:
+        yield replicate
 
 
 def _reason(error: Exception) -> str:
@@ -196,5 +191,5 @@ def _reason(error: Exception) -> str:
 def _numbers(numbers: Sequence[int]) -> str:
     if len(numbers) == 1:
         return f"line {numbers[0]} is"
-    named = ", ".join(map(str, numbers[:MOST_NAMED]))
-    return f"lines {named}{f' and {len(numbers) - MOST_NAMED} more' if len(numbers) > MOST_NAMED else ''} are"
+    more = f" and {len(numbers) - MOST_NAMED} more" if len(numbers) > MOST_NAMED else ""
+    return f"lines {', '.join(map(str, numbers[:MOST_NAMED]))}{more} are"

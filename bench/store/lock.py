@@ -1,9 +1,10 @@
-"""One writer for each run folder: a lock file that says who writes, also on a file system that several machines share.
+"""One writer for each run folder: a lock file that names the writer, also on a file system that machines share.
 
 The file is made by a hard link, or by exclusive creation if there are no links; both are atomic on NFS, on which flock
-may do nothing. A lock whose process is gone is stale, and is taken over.
+may do nothing. A lock whose process has ended is stale, and is taken over.
 """
 
+import contextlib
 import json
 import os
 import shlex
@@ -20,14 +21,14 @@ from bench.plan.errors import CannotWrite, WrongRequest
 LOCK = "writer.lock"
 
 SAME_START_S = 1.0
-"""Two start times of one process differ by less, two processes with one number by more."""
+"""Two readings of one process's start differ by less; the starts of two processes with one number differ by more."""
 
 
 @dataclass(frozen=True)
 class Holder:
     """The process that holds a lock.
 
-    `started_s` is when it began, in seconds after its machine started, so that a clock that is set changes nothing.
+    `started_s` is its start in seconds after that of its machine, which setting the clock doesn't change.
     `machine`, `boot` and `pids` name the machine, its last start and the set of process numbers, empty if unknown.
     `token` differs for each lock.
     """
@@ -69,22 +70,18 @@ class Holder:
 
     def is_gone(self, here: "Holder") -> bool:
         """Return whether the process is known to have ended, as seen from another process."""
-        if self.host != here.host or not self._is_of_machine(here):
+        if self.host != here.host:
             return False
-        if self.boot != here.boot:
-            return True
+        if self.boot != here.boot:  # the machine was started anew, unless another one has the same host name
+            return bool(self.machine) and self.machine == here.machine
         if self.pids != here.pids:  # another container: its processes can't be seen from here
             return False
         started_s = _started_s(self.pid)
         return started_s is None or abs(started_s - self.started_s) > SAME_START_S
 
-    def _is_of_machine(self, here: "Holder") -> bool:
-        """Return whether the holder ran on this machine; many machines may share a host name."""
-        return self.boot == here.boot or bool(self.machine and self.machine == here.machine)
-
 
 class Lock:
-    """The right to write into a folder; `notice` says whose stale lock was taken over, if one was."""
+    """The right to write into a folder; `notice` names the stale lock that was taken over, empty if there was none."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LOCK
@@ -101,7 +98,7 @@ class Lock:
         try:
             mine.write_text(json.dumps(asdict(self._me), indent=2) + "\n", encoding="utf-8")
             while not (_link_or_create(mine, self.path) or self._take_over(mine)):
-                pass  # it was released in between: try again
+                pass  # the lock was released in between: try again
             self._is_held = True
             self._tidy()
         finally:
@@ -110,8 +107,8 @@ class Lock:
     def _take_over(self, mine: Path) -> bool:
         """Take a stale lock over; return False if it changed in the meantime.
 
-        Many may find it stale at once. Who makes the file that is named by its token has it alone; if that one died
-        before it was done, its own token is what the next one claims.
+        Many processes may find it stale at once. The one that makes the file named by its token may take it. If that
+        process died before it was done, the next one claims its token in turn.
         """
         first = latest = self._stale(self.path)
         claims: list[Path] = []
@@ -122,7 +119,7 @@ class Lock:
             latest = self._stale(claims[-1])
         if first is None or latest is None:
             return False
-        if Holder.read(self.path) != first:  # somebody else took it over and was done before our claim
+        if Holder.read(self.path) != first:  # another process took it over before our claim
             claims[-1].unlink(missing_ok=True)
             return False
         mine.replace(self.path)
@@ -130,17 +127,17 @@ class Lock:
         return True
 
     def _tidy(self) -> None:
-        """Remove claims that have had their effect, and what processes left that ended while they took the lock."""
+        """Remove claims that are done, and the files of processes that ended while they took the lock."""
         for path in self.path.parent.glob(f".{LOCK}.*"):
             try:
                 holder = Holder.read(path)
             except WrongRequest:
-                continue  # somebody writes it just now
+                continue  # a process is writing it
             if holder and (holder.token == self._me.token or holder.is_gone(self._me)):
                 path.unlink(missing_ok=True)
 
     def _stale(self, path: Path) -> Holder | None:
-        """Return the holder of a lock if it is gone, None if the lock is; raises WrongRequest if it may be at work."""
+        """Return the holder of a lock if it has ended, None without a lock; raises WrongRequest if it may still run."""
         holder = Holder.read(path)
         if holder is None or holder.is_gone(self._me):
             return holder
@@ -153,7 +150,7 @@ class Lock:
         )
 
     def check(self) -> None:
-        """Raise CannotWrite if the lock is not ours any more: the folder vanished, or somebody removed the lock."""
+        """Raise CannotWrite if the lock is not ours any more, because it or the folder was removed."""
         try:
             holder = Holder.read(self.path)
         except OSError as error:
@@ -165,18 +162,15 @@ class Lock:
 
     def release(self) -> None:
         """Give the lock back, if it is ours."""
-        if not self._is_held:
-            return
-        self._is_held = False
-        try:
-            self.check()
-            self.path.unlink()
-        except (WrongRequest, OSError):
-            return  # it isn't ours any more, or the folder can't be written any more
+        if self._is_held:
+            self._is_held = False
+            with contextlib.suppress(WrongRequest, OSError):  # it isn't ours, or the folder can't be written any more
+                self.check()
+                self.path.unlink()
 
 
 def _link_or_create(source: Path, path: Path) -> bool:
-    """Make a file with the content of another one, whole at once; return False if the name is taken."""
+    """Make a file with the content of another one at once; return False if the name is taken."""
     try:
         os.link(source, path)
     except FileExistsError:
@@ -211,10 +205,7 @@ def _started_s(pid: int) -> float | None:
     """Return when a process began, in seconds after the machine started, None if it has ended."""
     try:
         process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        boot_s = psutil.boot_time()
-        return process.create_time() - boot_s
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time() - psutil.boot_time()
     except psutil.NoSuchProcess:
         return None
 

@@ -1,4 +1,4 @@
-"""What this machine is: its cores, its processor, the checkout that runs on it."""
+"""The facts of this machine: its cores, its processor, the checkout that runs on it."""
 
 import hashlib
 import os
@@ -18,9 +18,9 @@ WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "
 
 
 def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[str, Any]) -> Environment:
-    """Return this machine's environment, with what a worker found out through torch and a look before the run.
+    """Return this machine's environment, with the facts that a worker got from torch and a check before the run.
 
-    `plan` is kept as context, and what the last self-check found here as state.
+    `plan` becomes context; the result of the last self-check here becomes state.
     """
     identity = {
         "cpu": cpu_model(),
@@ -34,11 +34,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         "wait_policy": {name: os.environ[name] for name in WAIT_POLICY_VARIABLES if name in os.environ},
         **torch_facts,
     }
-    state = {
-        "load_1min": os.getloadavg()[0],
-        "available_bytes": available_bytes(),
-        "preflight": preflight,
-    }
+    state = {"load_1min": os.getloadavg()[0], "available_bytes": available_bytes(), "preflight": preflight}
     context = {
         "host": socket.gethostname(),
         "kernel": platform.release(),
@@ -52,7 +48,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
 
 
 def _without_folders(word: str) -> str:
-    """Return a word of the command line, an absolute path by its last part: results are published."""
+    """Return a word of the command line with an absolute path cut to its last part, because results are published."""
     option, equals, value = word.rpartition("=")
     return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else word
 
@@ -80,17 +76,16 @@ def default_threads() -> int:
 
 
 def busy_s() -> float:
-    """Return the seconds that all cores together were busy since the machine started, or kept from us by its host."""
+    """Return the seconds since the machine started that its cores were busy or taken by its host, all cores summed."""
     times = psutil.cpu_times()
     return float(times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0))
 
 
 def commit() -> str:
-    """Return the checkout's commit, with `+` when the tree differs from it, empty outside a checkout."""
-    root = Path(__file__).parents[2]
+    """Return the checkout's commit, with `+` if the tree differs from it; empty outside a checkout."""
     command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
     try:
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return done.stdout.strip()

@@ -1,13 +1,14 @@
-"""The metrics: what is known of a case beside its point and its outcome, each declared here and nowhere else.
+"""The metrics: the facts about a case besides its point and its status, each declared here alone.
 
 From this table follow the fields that a worker may report and the journal keeps, the columns of results.csv with their
 types, how the processes of a case are combined, the columns in the terminal, the pictures with their axes, and the
 table in results/README.md.
 """
 
+import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
@@ -15,11 +16,11 @@ from bench.plan.case import Case
 from bench.store import roofline
 
 Values = Mapping[str, Any]
-"""Metrics by name: those of one process, or the cells of a row. What was not measured is None, or an empty tuple."""
+"""Metrics by name: those of one process, or the cells of a row; None or an empty tuple if it was not measured."""
 
 
 class Unit(Enum):
-    """The unit of a metric; it decides how a value is written for people, and where the ticks of an axis stand."""
+    """The unit of a metric; it decides how people see a value, and where the ticks of an axis stand."""
 
     NONE = ""
     SECONDS = "s"
@@ -37,7 +38,7 @@ class Unit(Enum):
 class Combined:
     """How the values of a case's processes become the value of its row, in words and as a function.
 
-    The function gets the metric's name and the metrics of each process, in the order in which they were measured.
+    The function gets the metric's name and the metrics of each process in their order.
     """
 
     words: str
@@ -46,9 +47,9 @@ class Combined:
 
 @dataclass(frozen=True)
 class Heading:
-    """A column of the table in the terminal.
+    """A column of the table in the terminal, in which columns are ordered by `place`.
 
-    Columns stand in the order of `place`. The highest `rank` leaves a narrow terminal first; 0 never leaves it.
+    A narrow terminal leaves out the column with the highest `rank` first; one with rank 0 always stays.
     """
 
     text: str
@@ -75,19 +76,19 @@ class Axis:
     by_allocator: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Metric:
     """One metric of a case.
 
     `kind` is the type of its values: float, int, bool, str, or tuple for several texts.
-    If it is `reported`, workers may report it, and each line of the journal has it; a line from before the metric was
-    declared doesn't. If it is not `in_table`, results.csv has no column for it.
-    `combined` says how the row's value follows from what processes reported, `derived` how it follows from the case and
-    the other cells of the row. A metric with neither is a statistic of the timings: `bench.analyse.summary` has it.
-    A metric that is `only_ok` has no value in the row of a case that ended otherwise.
+    A `reported` metric comes from workers and is in the journal; a line that is older than the metric lacks it.
+    A metric that is not `in_table` is no column of results.csv; one that is `only_ok` is empty unless the case is ok.
+    `combined` computes the row's value from the processes, `derived` from the case and the row's other cells.
+    A metric with neither is a statistic of the timings: `bench.analyse.summary` computes it.
     """
 
     name: str
+    _: KW_ONLY
     meaning: str
     kind: type = float
     unit: Unit = Unit.NONE
@@ -101,7 +102,7 @@ class Metric:
 
     @property
     def empty(self) -> Any:
-        """What stands for a value that was not measured."""
+        """The value if it was not measured."""
         return () if self.kind is tuple else None
 
 
@@ -118,18 +119,6 @@ def _median(name: str, processes: Sequence[Values]) -> Any:
     return statistics.median(known) if known else None
 
 
-def _largest(name: str, processes: Sequence[Values]) -> Any:
-    return max(_known(name, processes), default=None)
-
-
-def _every(name: str, processes: Sequence[Values]) -> bool:
-    return all(values[name] for values in processes)
-
-
-def _each_once(name: str, processes: Sequence[Values]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for texts in _known(name, processes) for text in texts))
-
-
 def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
     judged = [values for values in processes if values["error"] is not None]
     if not judged:
@@ -140,7 +129,7 @@ def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
 def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
     """Return the processes that read the compiled graph from the cache, or those that did not.
 
-    Before schema 2 the journal doesn't say which: then all but the first did.
+    A journal of schema 1 doesn't say it: there all but the first process did.
     """
     return [
         {"compile_s": values["compile_s"]}
@@ -151,311 +140,133 @@ def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
 
 FIRST = Combined("the first process that has one", _first)
 MEDIAN = Combined("median", _median)
-LARGEST = Combined("the largest", _largest)
-EVERY = Combined("true if it is in every process", _every)
-EACH_ONCE = Combined("each of them once", _each_once)
+LARGEST = Combined("the largest", lambda name, all_: max(_known(name, all_), default=None))
+EVERY = Combined("true if it is in every process", lambda name, all_: all(values[name] for values in all_))
+EACH_ONCE = Combined(
+    "each of them once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_known(name, all_))))
+)
 OF_WORST_ERROR = Combined("the process whose error is the largest part of its tolerance", _of_worst_error)
-COLD = Combined("the first that found nothing", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))
+COLD = Combined("the first that compiled", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))
 WARM = Combined("median of the others", lambda _, all_: _median("compile_s", _compilations(all_, cached=True)))
-
 
 _TABLE = (
     # time
-    Metric(
-        name="latency_s",
-        unit=Unit.SECONDS,
-        meaning="seconds per call: the median over processes of each process's median sample",
-        heading=Heading("latency", place=20, rank=0),
-        axis=Axis(
-            "latency", "Latency", "time per call", ("tokens", "heads", "channels"), "latency_low_s", "latency_high_s",
-            by_allocator=True,
-        ),
-    ),
-    Metric(name="latency_low_s", unit=Unit.SECONDS, meaning="the lower end of the 95 % interval of `latency_s`"),
-    Metric(name="latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 95 % interval of `latency_s`"),
-    Metric(name="latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
-    Metric(name="rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
-    Metric(name="processes", kind=int, unit=Unit.COUNT, meaning="processes that measured the case"),
-    Metric(
-        name="calls_per_timing",
-        kind=int,
-        unit=Unit.COUNT,
-        meaning="calls between two readings of the clock",
-        reported=True,
-        only_ok=True,
-        combined=MEDIAN,
-    ),
-    Metric(
-        name="flagged_share",
-        unit=Unit.SHARE,
+    Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
+        axis=Axis("latency", "Latency", "time per call", ("tokens", "heads", "channels"),
+            "latency_low_s", "latency_high_s", by_allocator=True),
+        meaning="seconds per call: the median over processes of each process's median sample"),
+    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of the 95 % interval of `latency_s`"),
+    Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 95 % interval of `latency_s`"),
+    Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
+    Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
+    Metric("processes", kind=int, unit=Unit.COUNT, meaning="processes that measured the case"),
+    Metric("calls_per_timing", kind=int, unit=Unit.COUNT, reported=True, only_ok=True, combined=MEDIAN,
+        meaning="calls between two readings of the clock"),
+    Metric("flagged_share", unit=Unit.SHARE, heading=Heading("flagged", place=90, rank=4),
         meaning="the share of disturbed samples: other work took the core more than 20 times a second and left no "
-        "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy",
-        heading=Heading("flagged", place=90, rank=4),
-    ),
-    Metric(
-        name="page_faults",
-        unit=Unit.COUNT,
-        meaning="minor page faults per call: above a handful, the row times the system's memory management too",
-        heading=Heading("faults/call", place=80, rank=5),
-    ),
-    Metric(
-        name="settled",
-        kind=bool,
-        meaning="whether warm-up reached a steady state",
-        reported=True,
-        only_ok=True,
-        combined=EVERY,
-    ),
-    Metric(
-        name="host_s",
-        unit=Unit.SECONDS,
-        meaning="what one call costs the host that submits it, beside the device's time; on a GPU with device timing",
-        reported=True,
-        only_ok=True,
-        combined=MEDIAN,
-    ),
+        "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy"),
+    Metric("page_faults", unit=Unit.COUNT, heading=Heading("faults/call", place=80, rank=5),
+        meaning="minor page faults per call: above a handful, the row times the system's memory management too"),
+    Metric("settled", kind=bool, reported=True, only_ok=True, combined=EVERY,
+        meaning="whether warm-up reached a steady state"),
+    Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
+        meaning="the time that the host needs to submit one call; on a GPU with device timing"),
     # work
-    Metric(
-        name="flops",
-        kind=int,
-        meaning="floating-point operations of the layer's matrix products in a call; a causal mask halves those of the "
-        "scores; empty if a layer of your own doesn't tell",
-        reported=True,
-        combined=FIRST,
-    ),
-    Metric(
-        name="least_bytes",
-        kind=int,
-        unit=Unit.BYTES,
-        meaning="the bytes of input, weights and output, each moved once",
-        reported=True,
-        combined=FIRST,
-    ),
-    Metric(
-        name="flops_per_s",
-        unit=Unit.FLOPS,
-        meaning="`flops` over `latency_s`",
-        derived=roofline.flops_per_s,
-        heading=Heading("rate", place=112, rank=11),
-    ),
-    Metric(
-        name="roofline_share",
-        unit=Unit.SHARE,
-        meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
-        "over `latency_s`; above 1 if a cache holds the bytes",
-        derived=roofline.share,
+    Metric("flops", kind=int, reported=True, combined=FIRST,
+        meaning="floating-point operations of the layer's matrix products in a call; a causal mask halves those "
+        "of the scores; empty if a layer of your own doesn't tell"),
+    Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
+        meaning="the bytes of input, weights and output, each moved once"),
+    Metric("flops_per_s", unit=Unit.FLOPS, derived=roofline.flops_per_s, heading=Heading("rate", place=112, rank=11),
+        meaning="`flops` over `latency_s`"),
+    Metric("roofline_share", unit=Unit.SHARE, derived=roofline.share,
         heading=Heading("of roofline", place=114, rank=10),
-    ),
-    Metric(
-        name=roofline.CEILING_FLOPS,
-        unit=Unit.FLOPS,
-        meaning="the most that matrix products have reached on the device, with this dtype and these threads, up to "
-        "the time of the measurement",
-        reported=True,
-        combined=LARGEST,
-    ),
-    Metric(
-        name=roofline.CEILING_BYTES,
-        unit=Unit.BYTE_RATE,
-        meaning="the most that a copy has written there",
-        reported=True,
-        combined=LARGEST,
-    ),
-    Metric(
-        name="energy_j",
-        unit=Unit.JOULES,
-        meaning="joules per call, of calls that follow each other without a pause after the rounds: of all CPU "
-        "packages by RAPL, or of the GPU's board by NVML, idle power and other programs included; empty if there is no "
-        "counter that can be read",
-        reported=True,
-        only_ok=True,
-        combined=MEDIAN,
+        meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer "
+        "of both, over `latency_s`; above 1 if a cache holds the bytes"),
+    Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
+        meaning="the most that matrix products have reached on the device, with this dtype and these threads, "
+        "up to the time of the measurement"),
+    Metric(roofline.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
+        meaning="the most that a copy has written there"),
+    Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
         heading=Heading("energy", place=116, rank=12),
         axis=Axis("energy", "Energy", "energy of a call", ("tokens",)),
-    ),
+        meaning="joules per call, of calls that follow each other without a pause after the rounds: of all CPU "
+        "packages by RAPL, or of the GPU's board by NVML, idle power and other programs included; empty if no counter "
+        "can be read"),
     # ratio to the baseline
-    Metric(
-        name="baseline",
-        kind=str,
-        meaning="the implementation that `speedup` refers to",
-    ),
-    Metric(
-        name="speedup",
-        unit=Unit.RATIO,
-        meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster",
-        heading=Heading("speed-up", place=30, rank=0),
-        axis=Axis(
-            "speedup", "Speed-up over {baseline}", "times as fast as {baseline}", ("tokens", "heads", "channels"),
-            "speedup_low", "speedup_high", relative=True, by_allocator=True,
-        ),
-    ),
-    Metric(
-        name="speedup_low",
-        unit=Unit.RATIO,
-        meaning="the lower end of the 95 % interval of `speedup` over processes",
-    ),
-    Metric(
-        name="speedup_high",
-        unit=Unit.RATIO,
-        meaning="the upper end of the 95 % interval of `speedup` over processes",
-    ),
-    Metric(
-        name="log_ratio_sd",
-        meaning="the standard deviation over processes of the logarithm of the ratio to the baseline",
-    ),
+    Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
+    Metric("speedup", unit=Unit.RATIO, heading=Heading("speed-up", place=30, rank=0),
+        axis=Axis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
+            ("tokens", "heads", "channels"), "speedup_low", "speedup_high", relative=True, by_allocator=True),
+        meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
+    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `speedup` over processes"),
+    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `speedup` over processes"),
+    Metric("log_ratio_sd", meaning="the standard deviation over processes of the log ratio to the baseline"),
     # among the rows of the point
-    Metric(
-        name="rank",
-        kind=int,
+    Metric("rank", kind=int,
         meaning="the place among the rows of the point that are ok, by ratios paired round by round; 1 is the fastest, "
-        "which is faster than each other row in the rounds that both were in",
-    ),
-    Metric(
-        name="standing",
-        kind=str,
-        meaning="`winner`, `tie`, `slower` or `not decided`: what is shown of the row (below); empty if no other row "
-        "of the point is ok",
-    ),
-    Metric(
-        name="further_processes",
-        kind=int,
-        unit=Unit.COUNT,
-        meaning="about how many more processes would decide the point, if means and scatter stay as they are; empty if "
-        "it is decided, if nothing is known of the scatter, or if 50 would not do",
-    ),
-    Metric(
-        name="relative",
-        unit=Unit.RATIO,
-        meaning="the time of this row relative to the fastest row of its point, paired round by round: 1 for the "
-        "fastest, above 1 for a slower one; empty if both were never in the same round",
-    ),
-    Metric(name="relative_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `relative`"),
-    Metric(name="relative_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `relative`"),
+        "which is faster than each other row in the rounds that both were in"),
+    Metric("standing", kind=str,
+        meaning="`winner`, `tie`, `slower` or `not decided`, by the rules below; empty if no other row is ok"),
+    Metric("further_processes", kind=int, unit=Unit.COUNT,
+        meaning="about how many more processes would decide the point, if means and scatter stay as they are; "
+        "empty if it is decided, if the scatter is unknown, or if 50 would not suffice"),
+    Metric("relative", unit=Unit.RATIO,
+        meaning="the time of this row relative to the fastest row of its point, paired round by round: 1 for "
+        "the fastest, above 1 for a slower one; empty if both were never in the same round"),
+    Metric("relative_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `relative`"),
+    Metric("relative_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `relative`"),
     # memory
-    Metric(
-        name="peak_bytes",
-        kind=int,
-        unit=Unit.BYTES,
-        meaning="the most that one call held at once beyond its input and weights",
-        reported=True,
-        combined=FIRST,
+    Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         heading=Heading("peak memory", place=50, rank=2),
         axis=Axis("memory", "Peak memory", "peak memory of a call", ("tokens",)),
-    ),
-    Metric(
-        name="saved_bytes",
-        kind=int,
-        unit=Unit.BYTES,
-        meaning="what autograd keeps for the backward pass, in the modes that have one",
-        reported=True,
-        combined=FIRST,
+        meaning="the most that one call held at once beyond its input and weights"),
+    Metric("saved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         heading=Heading("kept for backward", place=70, rank=3),
-    ),
-    Metric(
-        name="reserved_bytes",
-        kind=int,
-        unit=Unit.BYTES,
-        meaning="what a GPU's caching allocator took for it at most",
-        reported=True,
-        combined=FIRST,
-    ),
-    Metric(
-        name="system_peak_bytes",
-        kind=int,
-        unit=Unit.BYTES,
-        meaning="the same peak as the operating system saw it, if `check_memory` asked for it",
-        reported=True,
-        combined=FIRST,
-    ),
+        meaning="the bytes that autograd keeps for the backward pass, in the modes that have one"),
+    Metric("reserved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
+        meaning="the most that a GPU's caching allocator reserved for the call"),
+    Metric("system_peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
+        meaning="the same peak as the operating system saw it, if `check_memory` asked for it"),
     # compilation
-    Metric(
-        name="compile_s",
-        unit=Unit.SECONDS,
-        meaning="the first call of a case in a process, which compiles",
-        reported=True,
-        in_table=False,
-    ),
-    Metric(
-        name="compile_cached",
-        kind=bool,
-        meaning="whether that call found the whole graph in the run's cache",
-        reported=True,
-        in_table=False,
-    ),
-    Metric(
-        name="compile_cold_s",
-        unit=Unit.SECONDS,
-        meaning="the first call of a case in the run, which compiles; kernels that an earlier case of the run compiled "
-        "are found",
-        combined=COLD,
-        heading=Heading("first compile", place=100, rank=8),
-    ),
-    Metric(
-        name="compile_warm_s",
-        unit=Unit.SECONDS,
-        meaning="the same if the whole graph came from the run's cache, as in later processes",
-        combined=WARM,
-    ),
-    Metric(
-        name="graphs",
-        kind=int,
-        unit=Unit.COUNT,
-        meaning="graphs that torch.compile made of the call",
-        reported=True,
-        combined=FIRST,
-    ),
+    Metric("compile_s", unit=Unit.SECONDS, reported=True, in_table=False,
+        meaning="the first call of a case in a process, which compiles"),
+    Metric("compile_cached", kind=bool, reported=True, in_table=False,
+        meaning="whether that call found the whole graph in the run's cache"),
+    Metric("compile_cold_s", unit=Unit.SECONDS, combined=COLD, heading=Heading("first compile", place=100, rank=8),
+        meaning="the first call of a case in the run, which compiles; kernels that an earlier case of the run "
+        "compiled are found"),
+    Metric("compile_warm_s", unit=Unit.SECONDS, combined=WARM,
+        meaning="the same if the whole graph came from the run's cache, as in later processes"),
+    Metric("graphs", kind=int, unit=Unit.COUNT, reported=True, combined=FIRST,
+        meaning="graphs that torch.compile made of the call"),
     # truth
-    Metric(
-        name="kernels",
-        kind=tuple,
-        meaning="what did the work, in order: operators on a CPU (`CompiledFxGraph` for Inductor's kernels), kernels "
-        "on a GPU",
-        reported=True,
-        combined=FIRST,
-        heading=Heading("ran", place=40, rank=6),
-    ),
-    Metric(
-        name="error",
-        meaning="the deviation from the float64 reference that came nearest to what is tolerated, relative to the "
-        "largest value",
-        reported=True,
-        combined=OF_WORST_ERROR,
-    ),
-    Metric(
-        name="tolerance",
-        meaning="the deviation that is tolerated there",
-        reported=True,
-        combined=OF_WORST_ERROR,
-    ),
+    Metric("kernels", kind=tuple, reported=True, combined=FIRST, heading=Heading("ran", place=40, rank=6),
+        meaning="the operators that did the work on a CPU (`CompiledFxGraph` for Inductor's kernels), or the kernels "
+        "on a GPU, in order"),
+    Metric("error", reported=True, combined=OF_WORST_ERROR,
+        meaning="the deviation from the float64 reference that came nearest to its tolerance, relative to the largest "
+        "value"),
+    Metric("tolerance", reported=True, combined=OF_WORST_ERROR, meaning="the largest deviation that is accepted there"),
     # the GPU's state
-    Metric(
-        name="clock_hz",
-        unit=Unit.HERTZ,
-        meaning="the GPU's clock after the rounds",
-        reported=True,
-        combined=MEDIAN,
-    ),
-    Metric(
-        name="throttle",
-        kind=tuple,
-        meaning="what held the GPU's clock down after the rounds",
-        reported=True,
-        combined=EACH_ONCE,
-    ),
+    Metric("clock_hz", unit=Unit.HERTZ, reported=True, combined=MEDIAN, meaning="the GPU's clock after the rounds"),
+    Metric("throttle", kind=tuple, reported=True, combined=EACH_ONCE,
+        meaning="the reasons for which the GPU's clock was reduced after the rounds"),
 )  # fmt: skip
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
 """All metrics by name, in the order of results.csv."""
 
 REPORTED: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.reported}
-"""Those that a worker may report, and that a line of the journal has."""
+"""The metrics that a worker may report, and that a line of the journal has."""
 
 COLUMNS: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.in_table}
-"""Those that are a column of results.csv."""
+"""The metrics that are a column of results.csv."""
 
 
 def combine(processes: Sequence[Values], *, is_ok: bool) -> dict[str, Any]:
-    """Return the cells of a row that follow from what the processes of a case reported."""
+    """Return the cells of a row that follow from the reports of the processes of a case."""
     return {
         name: _cell(metric, metric.combined.of(name, processes))
         for name, metric in COLUMNS.items()

@@ -1,6 +1,6 @@
-"""The plan of a run, as plan.json: the points, the implementations, the baseline and the effort that it was begun with.
+"""The plan of a run, as plan.json: the points, the implementations, the baseline and the effort at its beginning.
 
-A run goes on with its own plan, not with what is asked for later.
+A resumed run goes on with its own plan, not with the one that is asked for later.
 """
 
 import dataclasses
@@ -24,10 +24,10 @@ PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class Stored:
-    """The plan that a run folder holds.
+    """The plan of a run folder.
 
-    A folder of an older suite holds none: its plan is made of what was measured. Then `is_whole` is false, because
-    points that were planned and never measured aren't in it. `knows_effort` is false if the folder doesn't say either.
+    A folder of an older suite has no plan.json: its plan is rebuilt from its records. Then `is_whole` is false, because
+    planned points without a record are unknown, and `knows_effort` is false if the effort is unknown too.
     """
 
     sweep: Sweep
@@ -44,7 +44,8 @@ def save(sweep: Sweep, run: Path) -> None:
         "implementations": [*sweep.implementations],
         "effort": dataclasses.asdict(sweep.effort),
     }
-    points = [f"    {json.dumps(_columns(point))}" for point in sweep.points]
+    columns = ({name: value for name, value in vars(point).items() if value is not None} for point in sweep.points)
+    points = [f"    {json.dumps(each)}" for each in columns]
     text = json.dumps(head, indent=2).removesuffix("\n}")
     atomic.replace(run / PLAN, f'{text},\n  "points": [\n' + ",\n".join(points) + "\n  ]\n}\n")
 
@@ -52,7 +53,7 @@ def save(sweep: Sweep, run: Path) -> None:
 def load(run: Path) -> Stored | None:
     """Return the plan of a run folder, None if nothing was planned there.
 
-    Raises WrongRequest for a file that is no plan, for a newer one, and for one that this suite can't carry out.
+    Raises WrongRequest for a broken or newer file, and for a plan that this suite can't carry out.
     """
     path = run / PLAN
     try:
@@ -70,7 +71,7 @@ def load(run: Path) -> Stored | None:
 
 
 def effort_of(run: Path) -> Effort | None:
-    """Return the effort of a run, None if the folder doesn't say; raises WrongRequest as `load` does."""
+    """Return the effort of a run, None if it isn't known; raises WrongRequest as `load` does."""
     if (run / PLAN).exists() and (stored := load(run)):
         return stored.sweep.effort
     known = environment.load(run)
@@ -90,25 +91,21 @@ def continued(
 ) -> Sweep:
     """Return the sweep that a run goes on with: its own, or with `extend` the union of its own and the one asked for.
 
-    Raises WrongRequest if they differ and the run shall not be extended, with both values, or in their baseline.
+    Raises WrongRequest, with both values, if they differ without `extend`, or if their baselines differ.
     """
     if stored is None:
         return asked
     if extend:
         return _union(stored.sweep, asked, folder)
-    if not stored.is_whole:  # all that is known of it is what was measured
+    if not stored.is_whole:  # only the measured cases are known
         union = _union(stored.sweep, asked, folder)
-        holds_all = _same(union.points, asked.points) and _same(union.implementations, asked.implementations)
-        if holds_all and (asked.effort == stored.sweep.effort or not stored.knows_effort):
+        asks_for_all = {*union.points} == {*asked.points} and {*union.implementations} == {*asked.implementations}
+        if asks_for_all and (asked.effort == stored.sweep.effort or not stored.knows_effort):
             return asked
     if differences := list(_differences(stored.sweep, asked)):
         facts = "; ".join(differences)
         raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {facts}; {way_out}")
     return stored.sweep
-
-
-def _same(own: Collection[object], asked: Collection[object]) -> bool:
-    return set(own) == set(asked)
 
 
 def _union(own: Sweep, asked: Sweep, folder: Path) -> Sweep:
@@ -127,13 +124,13 @@ def _union(own: Sweep, asked: Sweep, folder: Path) -> Sweep:
 
 
 def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
-    """Yield how two sweeps differ, the run's own value first; another name alone is no difference."""
+    """Yield the differences of two sweeps, the run's own value first; a different name alone is none."""
     facts = {
         "baseline": [own.baseline, asked.baseline],
         "points": [_counted(own.points, asked.points), _counted(asked.points, own.points)],
         **{name: [getattr(own.effort, name), getattr(asked.effort, name)] for name in EFFORT_KEYS},
     }
-    if not _same(own.implementations, asked.implementations):
+    if {*own.implementations} != {*asked.implementations}:
         facts["implementations"] = [", ".join(own.implementations), ", ".join(asked.implementations)]
     differing = {name: values for name, values in facts.items() if values[0] != values[1]}
     if differing and own.name != asked.name:
@@ -162,13 +159,8 @@ def _point(columns: Mapping[str, Any]) -> Point:
     return point
 
 
-def _columns(point: Point) -> dict[str, Any]:
-    """Return the columns of a point that have a value."""
-    return {name: value for name, value in dataclasses.asdict(point).items() if value is not None}
-
-
 def _rebuilt(run: Path) -> Stored | None:
-    """Return the plan of a folder that an older suite filled, as far as its records and its environment tell it."""
+    """Return the plan of a folder that an older suite filled, from its records and its environment."""
     records = journal.read(run)
     if not records:
         return None
@@ -178,8 +170,8 @@ def _rebuilt(run: Path) -> Stored | None:
     names = [name for record in records if is_implementation(name := record.case.implementation)]
     implementations = tuple(dict.fromkeys(names))
     if not implementations:
-        strange = ", ".join(dict.fromkeys(record.case.implementation for record in records))
-        raise WrongRequest(f"{run} holds implementations that this suite doesn't have: {strange}; use another folder")
+        foreign = ", ".join(dict.fromkeys(record.case.implementation for record in records))
+        raise WrongRequest(f"{run} holds implementations that this suite doesn't have: {foreign}; use another folder")
     baseline = context.get("baseline", Sweep.baseline if Sweep.baseline in implementations else implementations[0])
     name = context.get("sweep", run.resolve().name)
     effort = effort_of(run)

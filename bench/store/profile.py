@@ -1,17 +1,16 @@
-"""A profile: what one case did in one call, operator by operator, as it lies beside its trace."""
+"""A profile: the operators, stages and memory of one case in one call, in a file beside its trace."""
 
 import dataclasses
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from bench.plan.case import CASE_COLUMNS, Case
+from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.store import atomic
-from bench.store.record import Origin
+from bench.store.record import Origin, check_schema
 
 SCHEMA_VERSION = 1
 
@@ -29,10 +28,10 @@ STAGE, OPERATOR, KERNEL = "stage", "operator", "kernel"
 
 @dataclass(frozen=True)
 class Operator:
-    """What one operator, or one kernel that Inductor made, did in a call: means over the profiled calls.
+    """The work of one operator, or of one kernel that Inductor made, in a call: means over the profiled calls.
 
-    `self_s` is the host's time without that of the operators it called, `device_s` the time of the kernels it
-    launched on a GPU, None on a CPU. `allocated_bytes` is what it allocated itself, whatever it freed.
+    `self_s` is the host's time without that of the operators it called; `device_s` is the time of the GPU kernels that
+    it launched, None on a CPU. `allocated_bytes` are those that it allocated itself, even if it freed them.
     `flops` is None if torch doesn't know them. `kernels` are the GPU kernels that it launched.
     """
 
@@ -47,11 +46,10 @@ class Operator:
 
 @dataclass(frozen=True)
 class Stage:
-    """What one step of the layer cost in a call: means over the profiled calls.
+    """The cost of one step of the layer in a call: means over the profiled calls.
 
     `time_s` is the time inside it, the GPU's if the case ran on one, else the host's.
-    `moved_bytes` are the bytes of its inputs and outputs, each moved once, None without a formula;
-    `allocated_bytes` is what was allocated inside it.
+    `moved_bytes` are the bytes of its inputs and outputs, each moved once, None without a formula.
     """
 
     name: str
@@ -64,9 +62,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Span:
-    """Something that took time in the one call that is kept whole; `start_s` counts from the call's beginning.
+    """A stage, operator or kernel in the median call; `start_s` counts from the call's beginning.
 
-    `lane` names the thread or stream it ran on, `depth` how many spans of the lane it lies in.
+    `lane` names the thread or stream it ran on; `depth` is the number of spans of the lane around it.
     """
 
     name: str
@@ -79,7 +77,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Block:
-    """A block of memory that was allocated in the one call that is kept whole.
+    """A block of memory that was allocated in the median call.
 
     `operator` and `stage` allocated it, empty if none did. `end_s` is None if the block outlived the call.
     """
@@ -93,11 +91,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Profile:
-    """A case under torch.profiler, and its latency without: `profiled_s` and `timed_s` are means of calls in turns.
+    """A case under torch.profiler: `profiled_s` is the time of a call with the profiler, `timed_s` that without it.
 
-    `spans` and `blocks` are of one call, the median; `operators`, `stages` and `profiled_s` are means over `calls`,
-    the middle half of all that were profiled, as `timed_s` is of those that were not.
-    A case whose implementation names no stages has none.
+    `operators`, `stages` and `profiled_s` are means over `calls`, the middle half of all profiled calls; `timed_s` is
+    the mean of the middle half of the others. `spans` and `blocks` are those of the median profiled call.
     """
 
     case: Case
@@ -113,29 +110,18 @@ class Profile:
     def to_json(self) -> dict[str, Any]:
         """Return the profile as one JSON object."""
         values = dataclasses.asdict(self)
-        del values["case"], values["origin"]
-        return {
-            "schema_version": SCHEMA_VERSION,
-            **self.case.columns(),
-            **dataclasses.asdict(self.origin),
-            **values,
-        }
+        del values["case"]
+        return {"schema_version": SCHEMA_VERSION, **self.case.columns(), **values.pop("origin"), **values}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Return the profile of a JSON object; raises WrongRequest for a newer schema, KeyError for a foreign one."""
-        version = values["schema_version"]
-        if version > SCHEMA_VERSION:
-            raise WrongRequest(
-                f"profiles have schema_version {version}; this suite reads up to {SCHEMA_VERSION}, so update the suite"
-            )
+        check_schema(values["schema_version"], SCHEMA_VERSION, "profiles")
         operators = [{**each, "kernels": tuple(each["kernels"])} for each in values["operators"]]
         return cls(
-            case=Case.from_columns({name: values[name] for name in CASE_COLUMNS if name in values}),
+            case=Case.from_columns(values),
             origin=Origin(**{f.name: values[f.name] for f in dataclasses.fields(Origin)}),
-            calls=values["calls"],
-            timed_s=values["timed_s"],
-            profiled_s=values["profiled_s"],
+            **{name: values[name] for name in ("calls", "timed_s", "profiled_s")},
             operators=tuple(Operator(**each) for each in operators),
             stages=tuple(Stage(**each) for each in values["stages"]),
             spans=tuple(Span(**each) for each in values["spans"]),
@@ -144,7 +130,7 @@ class Profile:
 
 
 def file_name(case: Case) -> str:
-    """Return what the files of a case are named after: its name, safe in every file system."""
+    """Return the name of a case's files: the case's name, safe in every file system."""
     return case.name.replace(":", ".")
 
 
@@ -156,22 +142,21 @@ def save(profile: Profile, run: Path) -> Path:
 
 
 def load(run: Path) -> list[Profile]:
-    """Return the profiles of a run by the names of their files, in which numbers stand by their size.
+    """Return the profiles of a run in the order of their file names, numbers in them by size.
 
     Raises WrongRequest if a file is no profile.
     """
-    return list(_profiles(run / TRACES))
+    return [_read(path) for path in sorted((run / TRACES).glob(f"*{SUFFIX}"), key=_parts)]
 
 
-def _profiles(folder: Path) -> Iterator[Profile]:
-    for path in sorted(folder.glob(f"*{SUFFIX}"), key=_place):
-        try:
-            yield Profile.from_json(json.loads(path.read_text(encoding="utf-8")))
-        except WrongRequest as error:
-            raise WrongRequest(f"{path}: {error}") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise WrongRequest(f"{path} is no profile of attention-bench ({error!r})") from None
+def _read(path: Path) -> Profile:
+    try:
+        return Profile.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except WrongRequest as error:
+        raise WrongRequest(f"{path}: {error}") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WrongRequest(f"{path} is no profile of attention-bench ({error!r})") from None
 
 
-def _place(path: Path) -> list[str | int]:
+def _parts(path: Path) -> list[str | int]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]

@@ -1,4 +1,4 @@
-"""A record: one case in one process, with everything that was measured and nothing that was derived."""
+"""A record: one case in one process, with everything that was measured and nothing derived."""
 
 import dataclasses
 import sys
@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Self
 
-from bench.plan.case import CASE_COLUMNS, Case, Point
+from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest, suggestion
 from bench.store.metrics import REPORTED
 
 SCHEMA_VERSION = 7
-"""The version of the lines of the journal and of results.csv. Older lines of the journal are read: what they lack is
-empty, or has the value that its column declares. An older results.csv is written anew from the journal."""
+"""The version of the journal's lines and of results.csv. Older lines of the journal are read: a value that they lack is
+empty, or the one that its column declares as `absent`. An older results.csv must be written anew from the journal."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
-
 
 MOST = {int: 2**63 - 1, float: sys.float_info.max}
 """The largest numbers that a table can hold."""
@@ -28,9 +27,9 @@ MOST = {int: 2**63 - 1, float: sys.float_info.max}
 class Slots:
     """The samples of one implementation in one process, as columns of equal length.
 
-    `rounds` numbers the rounds of the process; `timings_s` holds the seconds per call of each timing of a sample;
-    `switches` and `faults` are the involuntary context switches and minor page faults during a sample,
-    `others` the share of the cores left free that other processes kept busy around the sample; empty before schema 2.
+    `rounds` are the numbers of the rounds; `timings_s` are the seconds per call of each timing of a sample;
+    `switches` and `faults` are the involuntary context switches and minor page faults during a sample;
+    `others` is the share of the free cores that other processes kept busy around the sample, empty before schema 2.
     """
 
     rounds: tuple[int, ...] = ()
@@ -40,16 +39,17 @@ class Slots:
     others: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what no measurement can be."""
+        """Raise ValueError for values that no measurement has."""
         count = len(self.rounds)
         for name, values in vars(self).items():
             if len(values) != count and not (name == "others" and not values):
                 raise ValueError(f"rounds has {count} values and {name} has {len(values)}; they must be equally long")
-        _check_rounds(self.rounds)
+        for name in ("rounds", "switches", "faults", "others"):
+            _check_numbers(name, getattr(self, name), whole=name != "others")
+        if len(set(self.rounds)) < count:
+            raise ValueError("rounds must differ from each other")
         for timings in self.timings_s:
             _check_timings(timings)
-        for name in ("switches", "faults", "others"):
-            _check_numbers(name, getattr(self, name), whole=name != "others")
 
     @property
     def values_s(self) -> tuple[float, ...]:
@@ -59,18 +59,15 @@ class Slots:
     @classmethod
     def from_json(cls, columns: dict[str, Any]) -> Self:
         """Return the samples that `dataclasses.asdict` made into lists."""
-        return cls(
-            rounds=_listed("rounds", columns["rounds"]),
-            timings_s=tuple(_listed("timings_s", timings) for timings in _listed("timings_s", columns["timings_s"])),
-            switches=_listed("switches", columns["switches"]),
-            faults=_listed("faults", columns["faults"]),
-            others=_listed("others", columns.get("others", [])),
-        )
+        names = ("rounds", "timings_s", "switches", "faults")
+        values = {name: _tuple(name, columns[name]) for name in names}
+        values["timings_s"] = tuple(_tuple("timings_s", timings) for timings in values["timings_s"])
+        return cls(**values, others=_tuple("others", columns.get("others", [])))
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where and when a record was measured."""
+    """The place and time of a record's measurement."""
 
     env_id: str
     device_name: str
@@ -83,11 +80,10 @@ class Origin:
 class Record:
     """One case in one process: one line of the journal.
 
-    `metrics` holds what its worker reported, by the names of `bench.store.metrics.REPORTED`: all of them, None or an
-    empty tuple for what was not measured.
-    `seed` is what weights and inputs were drawn from, `pid` the id of the process that measured the case.
-    `visit_size` counts the records of the point that this process measured together, in the same rounds.
-    `own_cause` is False if the case failed and isn't known to be the cause: a resumed run tries it again.
+    `metrics` has a value for each of `bench.store.metrics.REPORTED`, None or an empty tuple if it was not measured.
+    `seed` is that of the weights and inputs; `pid` is the id of the process that measured the case.
+    `visit_size` is the number of records of the point in this replicate, which were measured in the same rounds.
+    `own_cause` is False if the case failed and may not be the cause: a resumed run tries it again.
     """
 
     case: Case
@@ -103,7 +99,7 @@ class Record:
     pid: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what no measurement can be."""
+        """Raise ValueError for values that no measurement has."""
         if self.status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
         for of in (self.case, self.case.point, self.origin, self):
@@ -134,11 +130,11 @@ class Record:
     def from_json(cls, line: dict[str, Any]) -> Self:
         """Return the record of a journal line.
 
-        Raises WrongRequest for a newer schema, KeyError, TypeError or ValueError for what is no record.
+        Raises WrongRequest for a newer schema, KeyError, TypeError or ValueError for a line that is no record.
         """
         check_schema(line["schema_version"])
         record = cls(
-            case=Case.from_columns({name: line[name] for name in CASE_COLUMNS if name in line}),
+            case=Case.from_columns(line),
             process=line["process"],
             status=line["status"],
             origin=Origin(**{f.name: line[f.name] for f in dataclasses.fields(Origin)}),
@@ -153,12 +149,12 @@ class Record:
 
 
 def reported(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metrics as a record holds them, from those of JSON: several texts are a tuple."""
+    """Return metrics from JSON as a record has them, in which several texts are a tuple."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def check_metric(name: str, value: Any) -> None:
-    """Raise ValueError for a metric that workers don't report, or for a value that it can't have."""
+    """Raise ValueError for a name that is no reported metric, or for a value that the metric can't have."""
     if name not in REPORTED:
         raise ValueError(f"unknown metric {name!r}{suggestion(name, REPORTED)}; bench/store/metrics.py declares them")
     kind = REPORTED[name].kind
@@ -166,30 +162,24 @@ def check_metric(name: str, value: Any) -> None:
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """Return the records that count: a case that failed and was measured again later has not failed."""
+    """Return the records that count: those that are ok, and failures that are the last record of their case."""
     records = list(records)
-    last = {record.case: place for place, record in enumerate(records)}
-    return [record for place, record in enumerate(records) if record.status == "ok" or place == last[record.case]]
+    last = {record.case: index for index, record in enumerate(records)}
+    return [record for index, record in enumerate(records) if record.status == "ok" or index == last[record.case]]
 
 
-def check_schema(version: int) -> None:
-    """Raise WrongRequest if results were written by a newer suite than this one."""
-    if version > SCHEMA_VERSION:
+def check_schema(version: int, newest: int = SCHEMA_VERSION, what: str = "results") -> None:
+    """Raise WrongRequest if files were written by a newer suite than this one."""
+    if version > newest:
         raise WrongRequest(
-            f"results have schema_version {version}; this suite reads up to {SCHEMA_VERSION}, so update the suite"
+            f"{what} have schema_version {version}; this suite reads up to {newest}, so update the suite"
         )
 
 
-def _listed(name: str, values: Any) -> tuple[Any, ...]:
+def _tuple(name: str, values: Any) -> tuple[Any, ...]:
     if not isinstance(values, list | tuple):
         raise ValueError(f"{name} must be a list, got {values!r}")
     return tuple(values)
-
-
-def _check_rounds(rounds: tuple[int, ...]) -> None:
-    _check_numbers("rounds", rounds, whole=True)
-    if len(set(rounds)) < len(rounds):
-        raise ValueError("rounds must differ from each other")
 
 
 def _check_timings(timings: tuple[float, ...]) -> None:
@@ -207,7 +197,7 @@ def _check_numbers(name: str, values: tuple[float, ...], *, whole: bool) -> None
 
 
 def _kinds(of: type) -> dict[str, tuple[type, ...]]:
-    """Return the types that each plain field of a dataclass may have; a field of texts is told by `tuple`."""
+    """Return the types that each plain field of a dataclass may have; a field of texts has the type `tuple`."""
     kinds = {}
     for name, hint in typing.get_type_hints(of).items():
         members = typing.get_args(hint) if isinstance(hint, UnionType) else (hint,)
@@ -218,7 +208,7 @@ def _kinds(of: type) -> dict[str, tuple[type, ...]]:
 
 
 def _check(name: str, value: Any, kinds: tuple[type, ...]) -> None:
-    """Raise ValueError for a value of another type, or a number that is negative, infinite or none."""
+    """Raise ValueError for a value of another type, or a number that is negative, infinite or NaN."""
     numeric = float in kinds or int in kinds
     allowed = (*kinds, int) if float in kinds else kinds  # JSON writes 2.0 as 2 in some languages
     if type(value) not in allowed or (isinstance(value, tuple) and not all(type(text) is str for text in value)):

@@ -1,4 +1,4 @@
-"""The roofline model: what bounds the rate of a layer's work on a device.
+"""The roofline model: the highest rate of a layer's work on a device.
 
 A device has a highest rate of operations and a highest rate of moving bytes. The memory limits work with few operations
 for each byte; the arithmetic limits other work.
@@ -46,7 +46,7 @@ class Roof:
 
 
 def work_of(point: Point, row: Mapping[str, Any]) -> Work | None:
-    """Return the work of a call as its row has it, or else by the formulas of its layer; None if neither says it."""
+    """Return the work of a call from its row, or else by the formulas of its layer; None if neither has it."""
     operations, moved = row.get("flops"), row.get("least_bytes")
     if not (operations and moved) and point.layer in LAYERS:
         operations, moved = flops(point), least_bytes(point)
@@ -54,7 +54,7 @@ def work_of(point: Point, row: Mapping[str, Any]) -> Work | None:
 
 
 def roof_of(row: Mapping[str, Any]) -> Roof | None:
-    """Return the ceilings that stand in a row; None if they aren't known."""
+    """Return the ceilings in a row; None if they aren't known."""
     highest = row.get(CEILING_FLOPS), row.get(CEILING_BYTES)
     return Roof(float(highest[0]), float(highest[1])) if highest[0] and highest[1] else None
 
@@ -66,6 +66,6 @@ def flops_per_s(case: Case, row: Mapping[str, Any]) -> float | None:
 
 
 def share(case: Case, row: Mapping[str, Any]) -> float | None:
-    """Return the least time of a case by its ceilings, over its latency; None if either isn't known."""
+    """Return the least time of a case by its ceilings over its latency; None if either isn't known."""
     work, roof, latency_s = work_of(case.point, row), roof_of(row), row.get("latency_s")
     return roof.least_s(work) / latency_s if work and roof and latency_s else None

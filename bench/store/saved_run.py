@@ -1,4 +1,4 @@
-"""A saved run: everything that a run folder, or a results file that was taken out of one, holds."""
+"""A saved run: the contents of a run folder, or of a results file that was taken out of one."""
 
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ PLOTS = "plots"
 
 
 class SavedRun:
-    """What is saved of a run, by the path of its folder or of its results file; each part is read once, when needed.
+    """The saved parts of a run, by the path of its folder or of its results file; each is read once, when needed.
 
     A results file that isn't called results.csv is alone: files beside it belong to another run.
     Every part raises WrongRequest if its file can't be read or is broken.
@@ -39,17 +39,17 @@ class SavedRun:
 
     @property
     def folder(self) -> Path:
-        """The folder that the results lie in."""
+        """The folder of the results."""
         return self.path if self.is_folder else self.path.parent
 
     @property
     def plots(self) -> Path:
-        """The folder of the run's pictures, which may not be there yet."""
+        """The folder of the run's pictures, which may not exist."""
         return self.folder / PLOTS
 
     @property
     def traces(self) -> Path:
-        """The folder of the run's traces and profiles, which may not be there yet."""
+        """The folder of the run's traces and profiles, which may not exist."""
         return self.folder / profile.TRACES
 
     @cached_property
@@ -69,7 +69,7 @@ class SavedRun:
 
     @cached_property
     def effort(self) -> Effort | None:
-        """How much measuring was asked for, None if it isn't known."""
+        """The effort that was asked for, None if it isn't known."""
         return None if self.is_alone else plan.effort_of(self.folder)
 
     @property
@@ -84,7 +84,7 @@ class SavedRun:
 
     @cached_property
     def profiles(self) -> list[Profile]:
-        """The profiles of cases that were made of the run so far."""
+        """The profiles of the run's cases."""
         return [] if self.is_alone else profile.load(self.folder)
 
     @cached_property

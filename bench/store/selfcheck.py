@@ -1,6 +1,5 @@
-"""The results of self-checks on this machine, by the name of its environment: later runs carry them in their state."""
+"""The results of self-checks on this machine, by the name of its environment: later runs have them in their state."""
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from bench.store import atomic
 from bench.store.environment import Environment
 
 PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
-"""Beside the runs of this machine, and like them not part of the project."""
+"""The file lies beside the runs of this machine and, like them, is not part of the project."""
 
 SELFCHECK = "selfcheck"
 
@@ -22,7 +21,7 @@ Result = dict[str, Any]
 class Detectable:
     """The smallest change that a machine detects, as a share, by the number of threads, with `processes` on each side.
 
-    `false_alarms` were raised over `rows` that hadn't changed; `rows` is 0 if that isn't known.
+    `false_alarms` of the unchanged `rows` were called changed; `rows` is 0 if that isn't known.
     """
 
     share: dict[int, float]
@@ -32,34 +31,21 @@ class Detectable:
 
 
 def remember(env_id: str, result: Result) -> Path:
-    """Keep the result of a self-check in place of an earlier one of the same environment."""
-    content = {**_known(), env_id: result}
-    PATH.parent.mkdir(parents=True, exist_ok=True)
-    atomic.replace(PATH, json.dumps(content, indent=2) + "\n")
+    """Keep the result of a self-check in place of an earlier one of the same environment; return the file."""
+    atomic.replace_json(PATH, {**atomic.read_objects(PATH), env_id: result})
     return PATH
 
 
 def recall(env_id: str) -> Result | None:
     """Return the result of the last self-check in this environment, None if there was none."""
-    result = _known().get(env_id)
-    return result if isinstance(result, dict) else None
-
-
-def _known() -> dict[str, Any]:
-    """Return what the file holds; nothing if it can't be read, because a check can be repeated."""
-    try:
-        content = json.loads(PATH.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    return atomic.read_objects(PATH).get(env_id)
 
 
 def detectable(environment: Environment | None) -> Detectable | None:
-    """Return what the self-check of an environment says, None if there is none or it can't be understood."""
+    """Return what the self-check of an environment found, None if there is none or it can't be read."""
     try:
         return _read(environment.state[SELFCHECK]) if environment else None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        # runs can be compared without it
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # runs can be compared without it
         return None
 
 

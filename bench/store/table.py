@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS
+from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
@@ -43,9 +43,8 @@ COLUMNS: dict[str, str] = {
 }
 """Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
 
-
 ANEW = "write it anew from the run's journal: python -m bench summarise RUN"
-"""The way out if a results file lacks what this suite reads: the file is derived."""
+"""The advice if a results file is too old or lacks a column."""
 
 
 def save(table: pd.DataFrame, run: Path) -> None:
@@ -55,12 +54,11 @@ def save(table: pd.DataFrame, run: Path) -> None:
 
 
 def load(path: str | Path) -> pd.DataFrame:
-    """Return the results of a run folder or of a results file, one row per case, typed as COLUMNS says.
+    """Return the results of a run folder or of a results file, one row per case, with the types of COLUMNS.
 
-    Raises WrongRequest for a path that holds no results, no rows, or those of another schema than this suite's.
+    Raises WrongRequest for a path without results, a file without rows, and one of another schema.
     """
-    file = Path(path)
-    file = file / RESULTS if file.is_dir() else file
+    file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
     try:
         raw = pd.read_csv(file, dtype=str, compression=None, keep_default_na=False, na_values=[""])
     except FileNotFoundError:
@@ -95,6 +93,12 @@ def baseline_of(table: pd.DataFrame) -> str | None:
     """Return the implementation that all speed-ups of a table refer to, None if the table doesn't name exactly one."""
     names = table["baseline"].dropna().unique()
     return str(names[0]) if len(names) == 1 else None
+
+
+def cases(table: pd.DataFrame) -> list[Case]:
+    """Return the case of each row of a table."""
+    rows = table[list(CASE_COLUMNS)].astype(object).to_dict("records")
+    return [Case.from_columns({str(name): value for name, value in row.items()}) for row in rows]
 
 
 def typed(table: pd.DataFrame) -> pd.DataFrame:

@@ -26,44 +26,37 @@ def row(implementation: str, latency_s: float | None, **columns: Any) -> dict[st
     }
 
 
-@pytest.mark.parametrize(("host_s", "bound"), [(1e-5, False), (8e-5, False), (9.5e-5, True), (2e-4, True)])
-def test_a_layer_is_launch_bound_where_the_host_needs_as_long_as_the_device(host_s: float, bound: bool) -> None:
-    """A call of 100 µs on the device that costs the host 95 µs is launch-bound, one that costs 10 µs isn't."""
+@pytest.mark.parametrize(
+    ("host_s", "bound"), [(1e-5, False), (8e-5, False), (9.5e-5, True), (2e-4, True), (None, None)]
+)
+def test_a_layer_is_launch_bound_where_the_host_needs_as_long_as_the_device(
+    host_s: float | None, bound: bool | None
+) -> None:
+    """A call of 100 µs that costs the host 95 µs is launch-bound, of 10 µs it isn't; a CPU launches nothing."""
     assert launch_bound(row("sdpa", 1e-4, host_s=host_s)) is bound
 
 
-def test_without_a_host_time_nothing_is_said_of_launches() -> None:
-    """On a CPU there is nothing to launch."""
-    assert launch_bound(row("sdpa", 1e-4)) is None
+@pytest.mark.parametrize(
+    ("compiled", "others", "calls"),
+    [
+        (row("compiled_sdpa", 8e-3, compile_cold_s=3.0), [row("eager", 0.1), row("sdpa", 10e-3)], 1500),
+        (row("compiled_eager", 12e-3, compile_cold_s=3.0, speedup=1.25), [row("eager", 10e-3, speedup=1.0)], 1500),
+        (row("flex", 9e-3, compile_cold_s=1.0), [row("eager", 10e-3)], 1000),
+        (row("compiled_sdpa", 9e-3, compile_cold_s=1.0), [row("eager", 10e-3), row("sdpa", None)], 1000),
+        (row("compiled_eager", 11e-3, compile_cold_s=3.0), [row("eager", 10e-3)], math.inf),
+        (row("sdpa", 9e-3), [row("eager", 10e-3)], None),
+    ],
+    ids=["twin", "paired ratios", "baseline", "failed twin", "slower", "not compiled"],
+)
+def test_compiling_pays_against_the_same_implementation_uncompiled(
+    compiled: dict[str, Any], others: list[dict[str, Any]], calls: float | None
+) -> None:
+    """3 s of compiling and 2 ms gained a call are 1500 calls, by the paired ratios where latencies drifted.
 
-
-def test_compiling_pays_against_the_same_implementation_uncompiled() -> None:
-    """3 s of compiling and 2 ms gained a call against sdpa are 1500 calls, whatever eager takes."""
-    compiled = row("compiled_sdpa", 8e-3, compile_cold_s=3.0)
-    others = [row("eager", 0.1), row("sdpa", 10e-3), compiled]
-    assert calls_until_paid(compiled, others, "eager") == pytest.approx(1500, abs=1)
-
-
-def test_the_gain_is_that_of_the_paired_ratios() -> None:
-    """Latencies that drifted say otherwise: by the ratios, 10 ms against 8 ms a call, 3 s pay after 1500 calls."""
-    compiled = row("compiled_eager", 12e-3, compile_cold_s=3.0, speedup=1.25)
-    assert calls_until_paid(compiled, [row("eager", 10e-3, speedup=1.0), compiled], "eager") == pytest.approx(
-        1500, abs=1
-    )
-
-
-def test_without_its_twin_it_pays_against_the_baseline() -> None:
-    """Flex has no uncompiled twin in the table; a twin that failed is none."""
-    flex = row("flex", 9e-3, compile_cold_s=1.0)
-    assert calls_until_paid(flex, [row("eager", 10e-3), flex], "eager") == pytest.approx(1000, abs=1)
-    compiled = row("compiled_sdpa", 9e-3, compile_cold_s=1.0)
-    assert calls_until_paid(compiled, [row("eager", 10e-3), row("sdpa", None)], "eager") == pytest.approx(1000, abs=1)
-
-
-def test_what_is_slower_never_pays() -> None:
-    """Shown to be slower than its twin: no number of calls is enough."""
-    compiled = row("compiled_eager", 11e-3, compile_cold_s=3.0)
-    assert calls_until_paid(compiled, [row("eager", 10e-3)], "eager") == math.inf
+    Without its twin it pays against the baseline; what is slower never pays.
+    """
+    paid = calls_until_paid(compiled, [*others, compiled], "eager")
+    assert paid == (calls and pytest.approx(calls, abs=1))
 
 
 @pytest.mark.parametrize("speedup", [1.01, 0.99])
@@ -86,11 +79,6 @@ def test_the_pair_says_whether_a_gain_is_shown(compiled_s: float, ranks: tuple[i
     speedup = 10e-3 / compiled_s
     compiled = row("compiled_sdpa", compiled_s, compile_cold_s=3.0, speedup=speedup, rank=ranks[0], **noisy, **leads[0])
     sdpa = row("sdpa", 10e-3, speedup=1.0, rank=ranks[1], **noisy, **leads[1])
-    found = calls_until_paid(compiled, [row("eager", 10e-3, speedup=1.0), sdpa, compiled], "eager")
-    assert found == (calls and pytest.approx(calls, abs=1))
-
-
-def test_what_is_not_compiled_has_nothing_to_pay() -> None:
-    """No compile time, no number; and nothing beside it to compare with, none either."""
-    assert calls_until_paid(row("sdpa", 9e-3), [row("eager", 10e-3)], "eager") is None
+    paid = calls_until_paid(compiled, [row("eager", 10e-3, speedup=1.0), sdpa, compiled], "eager")
+    assert paid == (calls and pytest.approx(calls, abs=1))
     assert calls_until_paid(row("flex", 9e-3, compile_cold_s=1.0), [], None) is None

@@ -28,23 +28,17 @@ def test_overhead_is_the_share_by_which_the_profiler_slows_a_case_down() -> None
 
 
 def test_shares_add_up_to_one() -> None:
-    """Of operators and of stages, forward and backward together."""
-    made = profiles.stepwise(mode="train")
-    assert sum(shares(made)) == pytest.approx(1)
-    assert sum(stage_shares(made)) == pytest.approx(1)
-    first, second, *_ = shares(profiles.profile(operators=(Operator("a", 1, 3.0, 0), Operator("b", 1, 1.0, 0))))
-    assert (first, second) == (0.75, 0.25)
-
-
-def test_on_a_gpu_its_own_time_counts() -> None:
-    """An operator that launched nothing has no share there, however long the host was at it."""
-    busy, idle = Operator("a", 1, 1.0, 0, device_s=2.0), Operator("b", 1, 9.0, 0, device_s=0.0)
-    assert shares(profiles.profile(operators=(busy, idle))) == (1.0, 0.0)
-
-
-def test_a_profile_of_nothing_has_shares_of_zero() -> None:
-    """A layer that only looks at its input takes no time, and divides by none."""
-    assert shares(profiles.profile(operators=(Operator("a", 1, 0.0, 0),))) == (0.0,)
+    """Of operators by their own time, on a GPU by its time, and of stages; where nothing takes time all are 0."""
+    train = profiles.stepwise(mode="train")
+    assert sum(shares(train)) == pytest.approx(1)
+    assert sum(stage_shares(train)) == pytest.approx(1)
+    for times, expected in (
+        ([(3.0, None), (1.0, None)], (0.75, 0.25)),
+        ([(1.0, 2.0), (9.0, 0.0)], (1.0, 0.0)),
+        ([(0.0, None)], (0.0,)),
+    ):
+        operators = tuple(Operator("a", 1, self_s, 0, device_s=device_s) for self_s, device_s in times)
+        assert shares(profiles.profile(operators=operators)) == expected
 
 
 def test_stages_and_residual_make_the_whole() -> None:
@@ -87,18 +81,9 @@ def test_the_peak_is_explained_by_the_blocks_that_live_at_it() -> None:
     assert found is not None
     assert (found.bytes, found.at_s) == (150, 2.0)
     assert [block.operator for block in found.blocks] == ["a", "c"]
-
-
-def test_the_blocks_of_a_planted_profile_make_its_peak() -> None:
-    """Whatever the profile, what is said to live at the peak adds up to it."""
-    for made in (profiles.profile(), profiles.stepwise(), profiles.stepwise(mode="train")):
-        found = peak(made)
-        assert found is not None
-        assert sum(block.bytes for block in found.blocks) == found.bytes
-
-
-def test_a_call_that_allocates_nothing_has_no_peak() -> None:
-    """There is nothing to explain."""
+    whole = peak(profiles.stepwise(mode="train"))
+    assert whole is not None
+    assert sum(block.bytes for block in whole.blocks) == whole.bytes
     assert peak(dataclasses.replace(profiles.profile(), blocks=())) is None
 
 

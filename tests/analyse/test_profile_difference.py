@@ -60,12 +60,8 @@ def became(before: Operator, after: Operator) -> tuple[str, str]:
 def test_calls_decide_then_bytes_then_a_time_beyond_the_margin(
     changes: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    """What is exact comes first, however the time went."""
+    """What is exact comes first, however the time went; twice a time that is next to nothing decides nothing."""
     assert became(COPY, dataclasses.replace(COPY, **changes)) == expected
-
-
-def test_a_time_that_is_next_to_nothing_decides_nothing() -> None:
-    """A view that takes twice as long is no finding beside a product of milliseconds."""
     view = Operator("aten::view", 1, 2e-6, 0)
     assert became(view, dataclasses.replace(view, self_s=4e-6)) == (UNCHANGED, "")
 
@@ -83,12 +79,6 @@ def test_the_largest_change_of_time_is_first_whatever_its_sign() -> None:
     slower = dataclasses.replace(COPY, self_s=1.6e-3)
     found = difference(of(PRODUCT, SOFTMAX, COPY), of(PRODUCT, slower, Operator("fused", 1, 0.4e-3, 0)))
     assert [change.name for change in found] == [SOFTMAX.name, COPY.name, "fused", PRODUCT.name]
-
-
-def test_a_profile_against_itself_changed_nothing() -> None:
-    """Operators, stages and all."""
-    same = stepwise(mode="train")
-    assert {change.became for change in difference(same, same)} == {UNCHANGED}
 
 
 def test_callers_are_those_of_the_new_calls() -> None:
@@ -169,44 +159,48 @@ def span(name: str, depth: int, start_s: float, *, lane: str = "host", kind: str
     return Span(name, kind, lane, depth, start_s, 1.0)
 
 
-def test_a_chain_holds_what_is_around_from_the_outside_in() -> None:
-    """Stages and operators alike; what stands beside a caller is called by nothing."""
-    spans = [
-        span("merge heads", 0, 0.0, kind=STAGE),
-        span("clone", 1, 0.0),
-        span("copy_", 2, 0.5),
-        span("clone", 0, 2.0),
-        span("copy_", 1, 2.5),
-        span("copy_", 1, 2.8),
-    ]
-    found = chains(spans)
-    assert found["copy_"] == {("merge heads", "clone"): 1, ("clone",): 2}
-    assert found["clone"] == {("merge heads",): 1, (): 1}
-
-
-def test_lanes_have_nothing_to_do_with_each_other() -> None:
-    """A kernel that runs while an operator does wasn't called in it."""
-    found = chains([span("mm", 0, 0.0), span("kernel", 1, 0.2, lane="stream 7"), span("empty", 1, 0.5)])
-    assert found == {"mm": {(): 1}, "kernel": {(): 1}, "empty": {("mm",): 1}}
-
-
-def test_the_order_of_spans_is_that_of_time() -> None:
-    """A list in any order gives the same chains, also where a caller and what it calls begin together."""
-    spans = [span("outer", 0, 0.0), span("inner", 1, 0.0), span("leaf", 2, 0.0), span("next", 0, 1.0)]
-    assert chains(spans[::-1]) == chains(spans)
-    assert chains(spans)["leaf"] == {("outer", "inner"): 1}
-
-
-def test_a_depth_that_is_left_out_does_not_mix_siblings() -> None:
-    """Where the spans between were dropped, two of one depth still aren't in each other."""
-    assert chains([span("outer", 0, 0.0), span("one", 2, 0.1), span("two", 2, 0.2)])["two"] == {("outer",): 1}
-
-
-def test_a_chain_can_do_without_a_name() -> None:
-    """What it called is then called by what is around it, and its own calls are still there."""
-    found = chains([span("outer", 0, 0.0), span("view", 1, 0.1), span("copy_", 2, 0.2)], {"view"})
-    assert found["copy_"] == {("outer",): 1}
-    assert found["view"] == {("outer",): 1}
+@pytest.mark.parametrize(
+    ("spans", "without", "expected"),
+    [
+        (
+            [
+                span("merge heads", 0, 0.0, kind=STAGE),
+                span("clone", 1, 0.0),
+                span("copy_", 2, 0.5),
+                span("clone", 0, 2.0),
+                span("copy_", 1, 2.5),
+                span("copy_", 1, 2.8),
+            ],
+            set(),
+            {
+                "merge heads": {(): 1},
+                "clone": {("merge heads",): 1, (): 1},
+                "copy_": {("merge heads", "clone"): 1, ("clone",): 2},
+            },
+        ),
+        (
+            [span("mm", 0, 0.0), span("kernel", 1, 0.2, lane="stream 7"), span("empty", 1, 0.5)],
+            set(),
+            {"mm": {(): 1}, "kernel": {(): 1}, "empty": {("mm",): 1}},
+        ),
+        (
+            [span("outer", 0, 0.0), span("one", 2, 0.1), span("two", 2, 0.2)],
+            set(),
+            {"outer": {(): 1}, "one": {("outer",): 1}, "two": {("outer",): 1}},
+        ),
+        (
+            [span("outer", 0, 0.0), span("view", 1, 0.0), span("copy_", 2, 0.0), span("next", 0, 1.0)],
+            {"view"},
+            {"outer": {(): 1}, "view": {("outer",): 1}, "copy_": {("outer",): 1}, "next": {(): 1}},
+        ),
+    ],
+    ids=["depths", "lanes", "a depth left out", "a name left out"],
+)
+def test_a_chain_holds_what_is_around_from_the_outside_in(
+    spans: list[Span], without: set[str], expected: dict[str, dict[tuple[str, ...], int]]
+) -> None:
+    """Stages and operators of one lane alike, in any order of the list; a name that is left out calls nothing."""
+    assert chains(spans, without) == chains(spans[::-1], without) == expected
 
 
 def test_what_has_fewer_spans_than_calls_is_partly_kept() -> None:

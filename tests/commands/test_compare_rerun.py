@@ -3,38 +3,29 @@
 import dataclasses
 import itertools
 import json
-import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from bench.analyse.summary import summarise
 from bench.cli import main
-from bench.engine import pool, preflight
-from bench.engine.preflight import Preflight
 from bench.plan.case import Case
-from bench.store import environment, journal, machine, table
-from bench.store.record import Record, Slots
+from bench.store import machine, table
 from tests.engine.interpreters import two
 from tests.examples import ORIGIN
 from tests.points import point
+from tests.runs import measured, saved
 
 CLEAR, NOISY = 1e-3, 0.1
 SCATTER = {"eager": CLEAR, "sdpa": NOISY, "mha": NOISY, "online": CLEAR}
 """How far the processes of each implementation lie apart: those of two tell nothing."""
 
 PROCESSES = 6
+pytestmark = pytest.mark.usefixtures("scripted_workers")
+
 EFFORT = {"processes": 3, "target": 0.02, "budget_s": 0.3, "timeout_s": 60, "check_memory": False}
-
-
-@pytest.fixture(autouse=True)
-def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers make their times up, and take the machine for quiet."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 
 def run(path: Path, torch: str, commit: str = "abc", times: Mapping[str, float] | None = None) -> Path:
@@ -42,30 +33,19 @@ def run(path: Path, torch: str, commit: str = "abc", times: Mapping[str, float] 
     here = machine.observe({"torch": torch, "gpus": {}}, {"effort": EFFORT}, {})
     origin = dataclasses.replace(ORIGIN, env_id=here.env_id, commit=commit)
     records = [
-        measured(Case(point(), name), process, path.name, scatter, origin, (times or {}).get(name, 1.0))
-        for process, (name, scatter) in itertools.product(range(PROCESSES), SCATTER.items())
+        measured(
+            Case(point(), name), n, (times or {}).get(name, 1.0), scatter=SCATTER[name], seed=path.name, origin=origin
+        )
+        for n, name in itertools.product(range(PROCESSES), SCATTER)
     ]
-    path.mkdir()
-    environment.save(here, path)
-    journal.append(path, records)
-    table.save(summarise(records, "eager"), path)
-    return path
-
-
-def measured(case: Case, process: int, side: str, scatter: float, origin: object, time_s: float) -> Record:
-    """Return a record of two rounds that took this time, give or take the scatter."""
-    value_s = time_s * random.Random(f"{case.name} {process} {side}").lognormvariate(0, scatter)
-    slots = Slots((0, 1), ((value_s,), (value_s,)), (0, 0), (0, 0))
-    return Record(case, process, "ok", origin, slots=slots, metrics={"calls_per_timing": 1, "settled": True})  # type: ignore[arg-type]
+    return saved(path, records, here)
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """The words of a comparison of two runs, whose sides take 1 ms and 1.1 ms when they are measured again."""
+    """The words of a comparison of two runs, and the interpreters that measure them again."""
 
     words: list[str]
-    base: Path
-    new: Path
     pythons: tuple[str, str]
     folder: Path
 
@@ -76,11 +56,15 @@ class Request:
         return main([*self.words, *sides, "--looks", "2,4", "--run", str(self.folder), *more])
 
 
+def of_runs(folder: Path, base: Path, new: Path, *options: str, b_s: str = "1e-3") -> Request:
+    """Return the request to compare two runs, whose sides take 1 ms and so long when they are measured again."""
+    return Request(["compare", str(base), str(new), *options], two(folder, b_s), folder / "rerun")
+
+
 @pytest.fixture
 def asked(tmp_path: Path) -> Request:
-    """Return the request to compare two versions of torch."""
-    base, new = run(tmp_path / "base", "2.0"), run(tmp_path / "new", "2.1")
-    return Request(["compare", str(base), str(new), "--force"], base, new, two(tmp_path, "1.1e-3"), tmp_path / "rerun")
+    """Return the request to compare two versions of torch, of which the second takes a tenth longer."""
+    return of_runs(tmp_path, run(tmp_path / "base", "2.0"), run(tmp_path / "new", "2.1"), "--force", b_s="1.1e-3")
 
 
 def test_rows_in_dispute_get_a_verdict_and_the_others_keep_theirs(
@@ -101,12 +85,11 @@ def test_rows_in_dispute_get_a_verdict_and_the_others_keep_theirs(
     assert became.loc["sdpa", "change"] == pytest.approx(1 / 1.1, abs=0.01)
     assert became.loc["sdpa", "new_latency_s"] == pytest.approx(1.1e-3, rel=0.01)
     assert became["change"].to_dict()["online"] == was["change"].to_dict()["online"]
-    assert "2 rows in dispute measured again side by side: 2 slower" in json.loads(after.read_text())["notes"][-1]
+    assert "2 rows in dispute measured again" in json.loads(after.read_text())["notes"][-1]
     assert asked.rerun() == 1
-    said = capsys.readouterr().out
-    assert "never judged, except in rows that a rerun measured alternately" in " ".join(said.split())
-    assert said.count("B slower") == 4
-    assert "a wrong one has a chance of 0.5% in the whole table" in said
+    output = capsys.readouterr().out
+    assert output.count("B slower") == 4
+    assert all(words in " ".join(output.split()) for words in ("except in rows that a rerun measured", "0.5%"))
     assert [len(table.load(asked.folder / name / side)) for name in ("sdpa", "mha") for side in "ab"] == [1] * 4
 
 
@@ -121,30 +104,26 @@ def test_a_change_on_a_machine_of_another_speed_is_in_dispute(
 ) -> None:
     """Where all rows take half as long again, a slower one may be the machine's doing: side by side it is as before."""
     monkeypatch.setattr(sys.modules[__name__], "SCATTER", dict.fromkeys(SCATTER, CLEAR))
-    times = {name: machine_factor * (1.1 if name == "online" else 1.0) for name in SCATTER}
-    words = ["compare", str(run(tmp_path / "base", "2.0")), str(run(tmp_path / "new", "2.1", times=times)), "--force"]
-    assert main(words) == 1
-    to = tmp_path / "after.json"
-    request = Request(words, tmp_path, tmp_path, two(tmp_path), tmp_path / "rerun")
+    times, to = {name: machine_factor * (1.1 if name == "online" else 1.0) for name in SCATTER}, tmp_path / "after.json"
+    request = of_runs(tmp_path, run(tmp_path / "base", "2.0"), run(tmp_path / "new", "2.1", times=times), "--force")
+    assert main(request.words) == 1
     assert request.rerun("--format", "json", "--to", str(to)) == (0 if remeasured else 1)
-    after, found = rows(to), json.loads(to.read_text())
-    assert after.loc["online", "verdict"] == ("equivalent" if remeasured else "slower")
-    assert any("times as long in NEW" in note for note in found["notes"]) == remeasured
+    assert rows(to).loc["online", "verdict"] == ("equivalent" if remeasured else "slower")
+    notes = json.loads(to.read_text())["notes"]
+    assert any("times as long in NEW" in note for note in notes) == remeasured
 
 
 def test_a_row_that_cannot_be_measured_again_stays_in_dispute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The output says so, and why."""
-    failing = "test:raises_in_b"
+    failing, to = "test:raises_in_b", tmp_path / "after.json"
     monkeypatch.setattr(sys.modules[__name__], "SCATTER", {"eager": CLEAR, failing: NOISY})
-    words = ["compare", str(run(tmp_path / "base", "2.0")), str(run(tmp_path / "new", "2.1")), "--force"]
-    to = tmp_path / "after.json"
-    request = Request(words, tmp_path, tmp_path, two(tmp_path), tmp_path / "rerun")
+    request = of_runs(tmp_path, run(tmp_path / "base", "2.0"), run(tmp_path / "new", "2.1"), "--force")
     assert request.rerun("--format", "json", "--to", str(to)) == 0
     after = rows(to)
     assert (after["verdict"].to_dict()[failing], after["rerun"].to_dict()[failing]) == ("inconclusive", False)
-    assert "side by side: 1 not measured" in json.loads(to.read_text())["notes"][-1]
+    assert "1 not measured" in json.loads(to.read_text())["notes"][-1]
     assert "B incorrect: wrong" in capsys.readouterr().out
 
 
@@ -153,10 +132,9 @@ def test_where_nothing_is_in_dispute_nothing_is_measured(
 ) -> None:
     """One line says so."""
     monkeypatch.setattr(sys.modules[__name__], "SCATTER", dict.fromkeys(SCATTER, CLEAR))
-    words = ["compare", str(run(tmp_path / "base", "2.0")), str(run(tmp_path / "new", "2.0"))]
-    request = Request(words, tmp_path, tmp_path, two(tmp_path), tmp_path / "rerun")
+    request = of_runs(tmp_path, run(tmp_path / "base", "2.0"), run(tmp_path / "new", "2.0"))
     assert request.rerun() == 0
-    assert "no row is in dispute, so nothing was measured again" in " ".join(capsys.readouterr().out.split())
+    assert "no row is in dispute" in " ".join(capsys.readouterr().out.split())
     assert not request.folder.exists()
 
 
@@ -164,22 +142,18 @@ def test_an_interpreter_that_is_not_what_its_run_was_measured_with_is_not_compar
     asked: Request, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Side A has torch 2.0, BASE was measured with 1.9."""
-    other = run(tmp_path / "other", "1.9")
-    same = run(tmp_path / "same", "1.9", commit="abc")
-    request = dataclasses.replace(asked, words=["compare", str(other), str(same)])
-    assert request.rerun() == 3
-    said = capsys.readouterr().err
-    assert "python-a is not what BASE was measured with: torch: '1.9' against '2.0'; --force" in said
+    sides = [str(run(tmp_path / name, "1.9")) for name in ("other", "same")]
+    assert dataclasses.replace(asked, words=["compare", *sides]).rerun() == 3
+    error = capsys.readouterr().err
+    assert all(words in error for words in ("python-a is not what BASE", "torch: '1.9' against '2.0'; --force"))
 
 
 def test_code_that_changed_cannot_be_told_apart_by_one_interpreter(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two commits under one interpreter would be the second commit against itself."""
-    base, new = run(tmp_path / "base", "2.0", "abc"), run(tmp_path / "new", "2.0", "def")
-    words = ["compare", str(base), str(new)]
-    request = Request(words, base, new, (sys.executable, sys.executable), tmp_path / "rerun")
-    assert request.rerun() == 2
+    request = of_runs(tmp_path, run(tmp_path / "base", "2.0", "abc"), run(tmp_path / "new", "2.0", "def"))
+    assert dataclasses.replace(request, pythons=(sys.executable, sys.executable)).rerun() == 2
     assert "differ in their commit (abc against def)" in capsys.readouterr().err
 
 
@@ -194,10 +168,7 @@ def test_code_that_changed_cannot_be_told_apart_by_one_interpreter(
     ],
 )
 def test_a_rerun_that_cannot_be_is_a_wrong_request(
-    asked: Request, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    asked: Request, words: list[str], message: str, refused: Callable[..., str]
 ) -> None:
     """One line says what was expected, before anything is measured."""
-    assert main([*asked.words, *words]) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1
-    assert message in said[0]
+    assert message in refused(*asked.words, *words)

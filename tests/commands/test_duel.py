@@ -2,37 +2,25 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bench.cli import main
 from bench.commands.duel import TARGET
-from bench.engine import pool, preflight
-from bench.engine.preflight import Preflight
 from bench.store.table import load
 from tests.engine.interpreters import two
 
-TINY = """
-implementations = ["eager"]
-processes = 2
-budget_s = 0.2
-[defaults]
-batch = 2
-[[grid]]
-num_tokens = [5, 7]
-channels = 12
-num_heads = 2
-"""
-
 
 @pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def tiny(scripted_workers: None, tmp_path: Path) -> list[str]:
     """Return the options of a tiny duel whose workers make their times up."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
     path = tmp_path / "tiny.toml"
-    path.write_text(TINY)
+    path.write_text(
+        'implementations = ["eager"]\nprocesses = 2\nbudget_s = 0.2\n'
+        "[[grid]]\nbatch = 2\nnum_tokens = [5, 7]\nchannels = 12\nnum_heads = 2\n"
+    )
     return ["--sweep", str(path), "--run", str(tmp_path / "run"), "--looks", "2,4"]
 
 
@@ -60,25 +48,19 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
     ],
 )
 def test_a_wrong_request_ends_with_2_and_one_line(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, tmp_path: Path, refused: Callable[..., str]
 ) -> None:
     """What can't be carried out is said before anything is measured, with what could have come."""
-    assert main(["duel", *words, "--run", str(tmp_path / "run")]) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1
-    assert message in said[0]
+    assert message in refused("duel", *words, "--run", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_two_implementations_from_end_to_end(
-    tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, told: Callable[..., str]) -> None:
     """The sides are named, what is plain is decided at the first look, and the folder is an ordinary run's."""
-    assert main(["duel", "sdpa", "test:half", *tiny]) == 0
-    said = capsys.readouterr().out
-    assert "A is sdpa, B is test:half, both with torch 2.0" in said
-    assert [line.split("|")[1].strip() for line in said.splitlines() if "decided" in line] == ["2 of 2 decided"]
-    assert said.count("B faster") == 2
+    output = told("duel", "sdpa", "test:half", *tiny)
+    assert "A is sdpa, B is test:half, both with torch 2.0" in output
+    assert [line.split("|")[1].strip() for line in output.splitlines() if "decided" in line] == ["2 of 2 decided"]
+    assert output.count("B faster") == 2
     table = load(tmp_path / "run")
     assert table["implementation"].tolist() == ["sdpa", "test:half"] * 2
     assert set(table["processes"]) == {2}
@@ -86,27 +68,24 @@ def test_two_implementations_from_end_to_end(
     assert (effort["processes"], effort["budget_s"], effort["target"]) == (4, 0.4, TARGET)
 
 
-def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, told: Callable[..., str]) -> None:
     """Both torches are named, what differs is said, and each side has a folder."""
     a, b = two(tmp_path, "1.1e-3")
-    words = ["duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5", "--budget-s", "0.2"]
-    assert main(words) == 0
-    said = capsys.readouterr().out
-    assert "A is sdpa with torch 2.0, Python 3." in said
-    assert "A and B differ in: torch: '2.0' against '2.1'" in said
-    assert "B slower" in said
+    output = told("duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5", "--budget-s", "0.2")
+    for words in ("A is sdpa with torch 2.0, Python 3.", "differ in: torch: '2.0' against '2.1'", "B slower"):
+        assert words in output
     assert [len(load(tmp_path / "run" / side)) for side in "ab"] == [1, 1]
 
 
-def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], told: Callable[..., str]) -> None:
     """The rows are there, and say why."""
-    assert main(["duel", "sdpa", "test:raises", *tiny]) == 1
-    assert "N=5: B error: no" in capsys.readouterr().out
+    assert "N=5: B error: no" in told("duel", "sdpa", "test:raises", *tiny, status=1)
 
 
 def test_help_names_the_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     """Points are chosen as for a sweep."""
     with pytest.raises(SystemExit):
         main(["duel", "--help"])
-    said = capsys.readouterr().out
-    assert all(name in said for name in ("--sweep", "--num-tokens", "--dtype", "--threads", "--budget-s", "--python"))
+    output = capsys.readouterr().out
+    for option in ("--sweep", "--num-tokens", "--dtype", "--threads", "--budget-s", "--python"):
+        assert option in output

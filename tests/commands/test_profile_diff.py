@@ -1,8 +1,8 @@
 """`python -m bench profile --diff`: which profiles are set against each other."""
 
 import dataclasses
-from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,13 +10,13 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.commands import profile_diff
 from bench.plan.case import Case
-from bench.plan.errors import WrongRequest
 from bench.store import profile as store
 from bench.store import table
 from bench.store.profile import TRACES, Operator, Profile
 from bench.store.saved_run import SavedRun
 from tests.examples import point, record
 from tests.profiles import MIB, profile
+from tests.refusals import refusal
 
 TOKENS = (197, 577)
 NAMES = ("eager", "sdpa", "online")
@@ -52,37 +52,36 @@ def pairs(a: Path, b: Path, selectors: Sequence[str]) -> list[tuple[Profile, Pro
     return profile_diff.pairs(SavedRun(a), SavedRun(b), selectors)
 
 
-def names(pairs: list[tuple[Profile, Profile]]) -> list[tuple[str, int, str, int]]:
-    """Return the implementation and the tokens of both sides."""
-    return [
-        (a.case.implementation, a.case.point.num_tokens, b.case.implementation, b.case.point.num_tokens)
-        for a, b in pairs
-    ]
-
-
-def test_without_a_case_all_are_taken_that_both_runs_have_profiles_of(before: Path, after: Path) -> None:
-    """The others are left out."""
-    assert names(pairs(before, after, [])) == [("sdpa", 197, "sdpa", 197), ("sdpa", 577, "sdpa", 577)]
-
-
-def test_one_selector_is_of_both_runs(before: Path, after: Path) -> None:
-    """The same case stands on both sides."""
-    selector = "implementation=sdpa,num_tokens=577"
-    assert names(pairs(before, after, [selector])) == [("sdpa", 577, "sdpa", 577)]
-
-
-def test_two_selectors_are_one_of_each_run(before: Path, after: Path) -> None:
-    """Two implementations are set against each other point by point, also within one run."""
-    two = ["implementation=eager", "implementation=online"]
-    assert names(pairs(before, after, two)) == [("eager", 197, "online", 197), ("eager", 577, "online", 577)]
-    within = ["implementation=eager,num_tokens=197", "implementation=sdpa"]
-    assert names(pairs(before, before, within)) == [("eager", 197, "sdpa", 197)]
-
-
-def test_two_cases_of_different_points_can_be_asked_for(before: Path) -> None:
-    """Where each selector names one case alone."""
-    two = ["implementation=sdpa,num_tokens=197", "implementation=sdpa,num_tokens=577"]
-    assert names(pairs(before, before, two)) == [("sdpa", 197, "sdpa", 577)]
+@pytest.mark.parametrize(
+    ("second", "selectors", "expected"),
+    [
+        ("after", [], [("sdpa", 197, "sdpa", 197), ("sdpa", 577, "sdpa", 577)]),
+        ("after", ["implementation=sdpa,num_tokens=577"], [("sdpa", 577, "sdpa", 577)]),
+        (
+            "after",
+            ["implementation=eager", "implementation=online"],
+            [("eager", 197, "online", 197), ("eager", 577, "online", 577)],
+        ),
+        (
+            "before",
+            ["implementation=eager,num_tokens=197", "implementation=sdpa"],
+            [("eager", 197, "sdpa", 197)],
+        ),
+        (
+            "before",
+            ["implementation=sdpa,num_tokens=197", "implementation=sdpa,num_tokens=577"],
+            [("sdpa", 197, "sdpa", 577)],
+        ),
+    ],
+    ids=["all that both have", "one case of both", "point by point", "within one run", "different points"],
+)
+def test_cases_are_set_against_each_other(
+    before: Path, after: Path, second: str, selectors: list[str], expected: list[tuple[str, int, str, int]]
+) -> None:
+    """Without a selector all profiles of both runs are taken; one is of both runs, two are one of each."""
+    found = pairs(before, after if second == "after" else before, selectors)
+    sides = [(a.case.implementation, a.case.point, b.case.implementation, b.case.point) for a, b in found]
+    assert [(a, at.num_tokens, b, other.num_tokens) for a, at, b, other in sides] == expected
 
 
 @pytest.mark.parametrize(
@@ -103,40 +102,27 @@ def test_what_can_not_be_set_against_each_other_is_refused(
     before: Path, after: Path, selectors: list[str], message: str
 ) -> None:
     """In one line that says how to make what is missing."""
-    with pytest.raises(WrongRequest, match=message) as refusal:
-        pairs(before, after, selectors)
-    assert "\n" not in str(refusal.value)
-
-
-def test_runs_that_share_no_profile_are_refused(before: Path, tmp_path: Path) -> None:
-    """The line says how profiles are made."""
-    other = folder(tmp_path / "other", "online")
-    with pytest.raises(WrongRequest, match=r"share no profile; python -m bench profile RUN --case … makes"):
-        pairs(before, other, [])
-
-
-def test_cases_that_meet_at_no_point_are_refused(before: Path, tmp_path: Path) -> None:
-    """Several of one side, and none of them at the other's point."""
-    apart = ["num_tokens=577,implementation=eager", "num_tokens=197"]
-    other = folder(tmp_path / "other", *NAMES)
-    with pytest.raises(WrongRequest, match=r"share no profile that num_tokens=577,.* and num_tokens=197 names"):
-        pairs(before, other, apart)
+    line = refusal(pairs, before, after, selectors)
+    assert re.search(message, line)
+    assert "\n" not in line
 
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_path_that_holds_no_run_is_refused(before: Path, tmp_path: Path, side: int) -> None:
     """On either side, also where no case is named."""
-    sides = [before, before]
-    sides[side] = tmp_path / "nowhere"
-    with pytest.raises(WrongRequest, match="nowhere"):
-        pairs(sides[0], sides[1], [])
+    assert "nowhere" in refusal(pairs, *[tmp_path / "nowhere", before, tmp_path / "nowhere"][side : side + 2], [])
 
 
-def test_every_pair_is_printed(before: Path, after: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the options of the command, with the copy that the second run makes named for each point."""
-    parser = ArgumentParser()
-    profile_diff.add_arguments(parser)
-    options = parser.parse_args(["--diff", str(before), str(after)])
-    profile_diff.run(Namespace(**vars(options), case=[], top=5))
-    said = capsys.readouterr().out
-    assert said.count("What costs most: aten::copy_ appeared: 1 call, +200 µs, +2.00 MiB.") == len(TOKENS)
+def test_runs_that_share_no_profile_are_refused(before: Path, tmp_path: Path) -> None:
+    """The line says how profiles are made, or which selectors name none at a shared point."""
+    other = folder(tmp_path / "other", "online")
+    assert "share no profile; python -m bench profile RUN --case … makes" in refusal(pairs, before, other, [])
+    apart = ["num_tokens=577,implementation=eager", "num_tokens=197"]
+    line = refusal(pairs, before, folder(tmp_path / "all", *NAMES), apart)
+    assert re.search("share no profile that num_tokens=577,.* and num_tokens=197 names", line)
+
+
+def test_every_pair_is_printed(before: Path, after: Path, told: Callable[..., str]) -> None:
+    """The copy that the second run makes is named for each point."""
+    output = told("profile", "--diff", before, after)
+    assert output.count("What costs most: aten::copy_ appeared: 1 call, +200 µs, +2.00 MiB.") == len(TOKENS)

@@ -1,23 +1,20 @@
 """The command `python -m bench selfcheck`, with workers that make their times up."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bench.cli import main
-from bench.engine import pool, preflight
 from bench.engine import selfcheck as engine
-from bench.engine.preflight import Preflight
 from bench.store import selfcheck as store
 from bench.store.table import load
 
 
 @pytest.fixture
-def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def remembered(scripted_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return where the result is remembered."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
     monkeypatch.setattr(store, "PATH", tmp_path / "selfcheck.json")
     return tmp_path / "selfcheck.json"
 
@@ -56,7 +53,6 @@ def test_a_copy_that_cannot_be_measured_ends_with_1(
 
 
 @pytest.mark.parametrize(("threads", "message"), [("all", "--threads all must be"), ("0", "threads = 0 must be")])
-def test_threads_that_are_none_end_with_2(threads: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_threads_that_are_none_end_with_2(threads: str, message: str, refused: Callable[..., str]) -> None:
     """The line says what was expected."""
-    assert main(["selfcheck", "--threads", threads]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refused("selfcheck", "--threads", threads)

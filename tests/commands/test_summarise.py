@@ -1,6 +1,7 @@
 """The command that writes results.csv anew from a journal."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -25,10 +26,9 @@ def test_published_results_follow_from_their_journals(run: Path, tmp_path: Path)
     pd.testing.assert_frame_equal(table.load(tmp_path), table.load(run))
 
 
-def test_without_a_journal_there_is_nothing_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The refusal is one line that names the folder and the file, and nothing is made there."""
-    assert main(["summarise", str(tmp_path / "run")]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
+def test_without_a_journal_there_is_nothing_to_write(tmp_path: Path, refused: Callable[..., str]) -> None:
+    """The refusal names the folder and the file, and nothing is made there."""
+    line = refused("summarise", tmp_path / "run")
     assert str(tmp_path / "run") in line
     assert JOURNAL in line
     assert not (tmp_path / "run").exists()

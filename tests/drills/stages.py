@@ -6,7 +6,7 @@ from pathlib import Path
 from bench.analyse.profile import overhead, residual_s, stage_sum_s
 from bench.plan.case import Case
 from bench.profiling import traces
-from bench.show import units
+from bench.store import units
 from tests.points import point
 
 BATCHES = {197: 8, 577: 8, 1024: 8, 4096: 1}

@@ -20,11 +20,16 @@ CORES = [
 
 
 def qkv(
-    batch: int, heads: int, tokens: int, width: int, dtype: torch.dtype = torch.float64
+    batch: int, heads: int, tokens: int, width: int, dtype: torch.dtype = torch.float64, *, values: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return normal queries, keys and values of one shape."""
-    q, k, v = (normal(batch, heads, tokens, width, dtype=dtype) for _ in range(3))
+    """Return normal queries, keys and values; the values may have another width."""
+    q, k, v = (normal(batch, heads, tokens, each, dtype=dtype) for each in (width, width, values or width))
     return q, k, v
+
+
+def error(attend: Attend, q: Tensor, k: Tensor, v: Tensor, scale: float) -> float:
+    """Return how far a core is off the written softmax."""
+    return distance(attend(q, k, v, scale), reference.attend(array(q), array(k), array(v), scale))
 
 
 @pytest.mark.parametrize("attend", CORES)
@@ -34,45 +39,18 @@ def qkv(
 )
 def test_output_is_the_softmax_of_the_values(attend: Attend, batch: int, heads: int, tokens: int, width: int) -> None:
     """In float64 a core equals softmax((q·scale) kᵀ) v to rounding."""
-    q, k, v = qkv(batch, heads, tokens, width)
-
-    expected = reference.attend(array(q), array(k), array(v), width**-0.5)
-
-    assert distance(attend(q, k, v, width**-0.5), expected) < 1e-12
+    assert error(attend, *qkv(batch, heads, tokens, width), width**-0.5) < 1e-12
 
 
 @pytest.mark.parametrize("attend", CORES)
-@pytest.mark.parametrize("scale", [0.0, -1.0, 0.1, 7.0])
-def test_scale_is_taken_as_given(attend: Attend, scale: float) -> None:
-    """A core multiplies the scores by the scale that it is given, zero and negative ones too."""
-    q, k, v = qkv(2, 3, 11, 4)
-
-    expected = reference.attend(array(q), array(k), array(v), scale)
-
-    assert distance(attend(q, k, v, scale), expected) < 1e-12
-
-
-@pytest.mark.parametrize("attend", CORES)
-@pytest.mark.parametrize("value_width", [1, 9])
-def test_values_may_have_another_width(attend: Attend, value_width: int) -> None:
-    """Values narrower or wider than the keys give an output of the values' width."""
-    q, k, _ = qkv(2, 2, 130, 4)
-    v = normal(2, 2, 130, value_width, dtype=torch.float64)
-
-    expected = reference.attend(array(q), array(k), array(v), 0.5)
-
-    assert distance(attend(q, k, v, 0.5), expected) < 1e-12
-
-
-@pytest.mark.parametrize("attend", CORES)
-def test_large_scores_do_not_overflow(attend: Attend) -> None:
-    """Scores of thousands, whose exponentials float32 can't hold, still give the softmax."""
+def test_scale_widths_and_large_scores_are_taken_as_given(attend: Attend) -> None:
+    """Any scale, zero and negative too; values of another width than keys; scores whose exponentials overflow."""
+    for scale in (0.0, -1.0, 0.1, 7.0):
+        assert error(attend, *qkv(2, 3, 11, 4), scale) < 1e-12
+    for values in (1, 9):
+        assert error(attend, *qkv(2, 2, 130, 4, values=values), 0.5) < 1e-12
     q, k, v = qkv(1, 2, 150, 4, torch.float32)
-    q = q * 1000
-
-    expected = reference.attend(array(q), array(k), array(v), 0.5)
-
-    assert distance(attend(q, k, v, 0.5), expected) < 1e-3
+    assert error(attend, q * 1000, k, v, 0.5) < 1e-3
 
 
 @pytest.mark.parametrize("attend", CORES)

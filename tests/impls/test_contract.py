@@ -76,30 +76,18 @@ def test_calling_leaves_layer_and_tokens_as_they_were(name: str) -> None:
 
 @pytest.mark.parametrize("name", UNCOMPILED)
 def test_parameters_are_shared(name: str) -> None:
-    """A change in place of the layer's weights shows in an implementation that was built before."""
+    """A change in place of the layer's weights shows in an implementation, whichever others were built of the layer."""
     layer = ViTAttention(8, 8, 2)
-    implementation = build(layer, name)
-    x = normal(2, 5, 8)
+    implementation, x = build(layer, name), normal(2, 5, 8)
     before = implementation(x)
+    others = [build(layer, other)(x) for other in UNCOMPILED]
+    assert max(distance(y, forward(array(x), weights(layer), 2).y) for y in (implementation(x), *others)) < 5e-5
 
     with torch.no_grad():
         layer.qkv.weight.mul_(2)
 
     assert distance(implementation(x), array(before)) > 1e-2
     assert distance(implementation(x), forward(array(x), weights(layer), 2).y) < 5e-5
-
-
-def test_implementations_of_one_layer_do_not_disturb_each_other() -> None:
-    """All implementations that are built from one layer give its output, whichever was built or called last."""
-    layer = ViTAttention(8, 8, 2).eval()
-    x = normal(2, 5, 8)
-    expected = forward(array(x), weights(layer), 2).y
-
-    built = [build(layer, name) for name in (*UNCOMPILED, *reversed(UNCOMPILED))]
-    with torch.inference_mode():
-        errors = [distance(implementation(x), expected) for implementation in built]
-
-    assert max(errors) < 5e-5
 
 
 def test_with_attend_replaces_the_core_alone() -> None:
@@ -115,44 +103,27 @@ def test_with_attend_replaces_the_core_alone() -> None:
 
 
 def test_with_attend_keeps_adapted_layers_apart() -> None:
-    """Two cores that adapt one layer stay with their own adapted layer."""
-    layer = ViTAttention(6, 8, 2)
-    x = normal(2, 5, 6)
+    """Cores that adapt one layer, functions or modules, stay with their own adapted layer and leave it alone."""
+    layer = ViTAttention(8, 8, 2)
+    names, x = set(layer.state_dict()), normal(2, 5, 8)
     expected = layer(x)
 
-    first = with_attend(zero)(layer)
-    second = with_attend(layer.attend)(layer)
+    zeroed, same, scaled = (with_attend(core)(layer) for core in (zero, layer.attend, Kernel(1.0)))
+    before = scaled(x)
+    with_attend(Kernel(-3.0))(layer)
 
-    assert torch.equal(second(x), expected)
-    assert not torch.allclose(first(x), expected)
-
-
-def test_with_attend_takes_a_module_and_leaves_the_layer_as_it_was() -> None:
-    """A core that is itself a module belongs to the adapted layer alone."""
-    layer = ViTAttention(8, 8, 2)
-    names = set(layer.state_dict())
-
-    with_attend(Kernel(1.0))(layer)
-
+    assert torch.equal(same(x), expected)
+    assert not torch.allclose(zeroed(x), expected)
+    assert torch.equal(scaled(x), before)
     assert set(layer.state_dict()) == names
 
 
-def test_with_attend_keeps_modules_apart() -> None:
-    """Two cores that are modules stay with their own adapted layer."""
-    layer = ViTAttention(8, 8, 2)
-    x = normal(2, 5, 8)
-
-    first = with_attend(Kernel(1.0))(layer)
-    expected = first(x)
-    with_attend(Kernel(-3.0))(layer)
-
-    assert torch.equal(first(x), expected)
-
-
 def test_with_attend_needs_a_core_to_replace() -> None:
-    """A layer without an attend is unsupported, and the reason names it."""
+    """A layer without an attend is unsupported, and so is a mask for a core that does not declare it."""
     with pytest.raises(Unsupported, match="Linear"):
         with_attend(zero)(nn.Linear(4, 4))
+    with pytest.raises(Unsupported, match="zero does not declare the keyword mask"):
+        with_attend(zero)(ViTAttention(8, 8, 2, mask="causal"))
 
 
 def masked_zero(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str = "none", factor: float = 1.0) -> Tensor:
@@ -178,12 +149,6 @@ def test_another_attribute_of_that_name_is_no_mask_of_ours(mask: torch.Tensor | 
     vars(layer)["mask"] = mask
 
     assert mask_of(layer) == "none"
-
-
-def test_an_attend_that_does_not_declare_the_mask_is_unsupported() -> None:
-    """A kernel that knows nothing of masks is never given a masked layer."""
-    with pytest.raises(Unsupported, match="zero does not declare the keyword mask"):
-        with_attend(zero)(ViTAttention(8, 8, 2, mask="causal"))
 
 
 def test_the_keywords_of_an_attend_are_the_options_of_its_adapter() -> None:

@@ -3,21 +3,11 @@
 import pytest
 import torch
 
-import impls
 from impls import build
 from impls.attend import eager, manual, online, sdpa
 from impls.contract import Attend
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import normal
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha"]
-)
-def test_the_first_implementations(name: str) -> None:
-    """Each of the first implementations can be built from a layer that it supports."""
-    assert callable(build(ViTAttention(8, 8, 2), name))
 
 
 @pytest.mark.parametrize(
@@ -33,8 +23,3 @@ def test_a_name_stands_for_its_core(name: str, core: Attend) -> None:
     layer.attend = core
 
     assert torch.equal(implementation(x), layer(x))
-
-
-def test_all_is_what_there_is() -> None:
-    """Every public name of the package exists."""
-    assert all(hasattr(impls, name) for name in impls.__all__)

@@ -1,14 +1,12 @@
 """From the columns of a point to a layer."""
 
+import operator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from impls.layers import construct
-from impls.layers.conv import ConvSelfAttention
-from impls.layers.patch import PatchAttention
-from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 
 COLUMNS: dict[str, Any] = {
@@ -47,38 +45,27 @@ def users_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def test_vit_takes_its_columns() -> None:
-    """The width in, the width out, heads, bias and mask are those of the columns."""
-    layer = construct("impls.layers.vit:ViTAttention", COLUMNS)
+@pytest.mark.parametrize(
+    ("layer", "facts"),
+    [
+        ("vit:ViTAttention", {"qkv.in_features": 48, "proj.in_features": 64, "num_heads": 4, "mask": "causal"}),
+        (
+            "self_attention:SelfAttention",
+            {"query.in_features": 48, "query.out_features": 24, "value.out_features": 64},
+        ),
+        # the channels of the image are what a token's width leaves for each pixel of a patch
+        ("patch:PatchAttention", {"proj.in_channels": 3, "patch_size": 4, "to_q.in_features": 64, "heads": 4}),
+        # each pixel is a token, so the channels of the map are the token's width
+        ("conv:ConvSelfAttention", {"v.in_channels": 64}),
+    ],
+)
+def test_a_layer_takes_its_columns(layer: str, facts: dict[str, object]) -> None:
+    """Widths, heads, bias and mask are those of the columns, as far as the layer has them."""
+    conv = {"token_len": 64, "patch_size": None} if layer.startswith("conv") else {}
+    built = construct(f"impls.layers.{layer}", {**COLUMNS, **conv})
 
-    assert isinstance(layer, ViTAttention)
-    assert (layer.qkv.in_features, layer.proj.in_features, layer.num_heads) == (48, 64, 4)
-    assert layer.qkv.bias is not None
-    assert layer.mask == "causal"
-
-
-def test_self_takes_its_columns() -> None:
-    """Keys have a width of their own."""
-    layer = construct("impls.layers.self_attention:SelfAttention", COLUMNS)
-
-    assert isinstance(layer, SelfAttention)
-    assert (layer.query.in_features, layer.query.out_features, layer.value.out_features) == (48, 24, 64)
-
-
-def test_patch_takes_its_columns() -> None:
-    """The channels of the image are what a token's width leaves for each pixel of a patch."""
-    layer = construct("impls.layers.patch:PatchAttention", COLUMNS)
-
-    assert isinstance(layer, PatchAttention)
-    assert (layer.proj.in_channels, layer.patch_size, layer.to_q.in_features, layer.heads) == (3, 4, 64, 4)
-
-
-def test_conv_takes_its_columns() -> None:
-    """Each pixel is a token, so the channels of the map are the token's width."""
-    layer = construct("impls.layers.conv:ConvSelfAttention", {**COLUMNS, "token_len": 64, "patch_size": None})
-
-    assert isinstance(layer, ConvSelfAttention)
-    assert layer.v.in_channels == 64
+    assert {name: operator.attrgetter(name)(built) for name in facts} == facts
+    assert not isinstance(built, ViTAttention) or built.qkv.bias is not None
 
 
 @pytest.mark.usefixtures("users_layer")

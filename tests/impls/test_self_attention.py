@@ -35,7 +35,7 @@ ROUNDED_SOFTMAX = [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.9, 0.1]]
 ROUNDED_OUTPUTS = [[2.0, 7.0, 1.5], [2.0, 8.0, 0.0], [2.0, 7.8, 0.3]]
 """All as the article prints them; its weight matrices are used as `x @ W`."""
 
-THROUGH = ["eager", "manual", "sdpa", pytest.param("compiled_eager", marks=needs_compiler)]
+THROUGH = ["eager", "manual", "sdpa", pytest.param("compiled_eager", marks=[needs_compiler, pytest.mark.slow])]
 
 
 def layer_with(*weights_in_out: list[list[float]]) -> SelfAttention:
@@ -81,14 +81,12 @@ def test_the_articles_keys_queries_values_and_scores() -> None:
     assert [tensor[0, 0].tolist() for tensor in seen] == [QUERIES, KEYS, VALUES, SCORES]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", THROUGH)
 def test_the_articles_softmax(name: str) -> None:
     """An implementation weighs the values as the article does, to 1e-4 of each weight."""
     np.testing.assert_allclose(attention_weights(name), SOFTMAX, rtol=1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", THROUGH)
 def test_the_articles_outputs(name: str) -> None:
     """An implementation gives the article's outputs to 1e-5."""

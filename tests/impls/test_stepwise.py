@@ -12,42 +12,21 @@ from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import normal
 
-STAGES = [
-    "qkv projection",
-    "split heads",
-    "scale",
-    "scores",
-    "softmax",
-    "weighted values",
-    "merge heads",
-    "output projection",
-    "skip",
-]
+CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge heads"]
 
 
-@pytest.fixture
-def events() -> list[FunctionEvent]:
-    """What a profile of one call of stepwise shows."""
-    implementation = build(ViTAttention(6, 8, 2, qkv_bias=True), "stepwise")
-    x = normal(2, 5, 6)
+def events_of(layer: nn.Module, *shape: int) -> list[FunctionEvent]:
+    """Return what a profile of one call of stepwise shows."""
+    implementation, x = build(layer, "stepwise"), normal(*shape)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         implementation(x)
     return list(profile.events() or [])
 
 
-def test_stages_appear_once_each_in_order(events: list[FunctionEvent]) -> None:
-    """Outermost a profile shows the stages alone, once a call and in the order of the formulas."""
-    outermost = [event for event in events if event.cpu_parent is None]
-
-    assert [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)] == STAGES
-
-
-CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge heads"]
-
-
 @pytest.mark.parametrize(
     ("layer", "x", "stages"),
     [
+        (ViTAttention(6, 8, 2), (2, 5, 6), ["qkv projection", *CORE, "output projection", "skip"]),
         (SelfAttention(6, 4, 8), (2, 5, 6), ["qkv projection", *CORE]),
         (
             PatchAttention(3, 4, 8, 2),
@@ -57,33 +36,30 @@ CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge h
         (SelfAttention(6, 4, 8, mask="causal"), (2, 5, 6), ["qkv projection", *CORE[:3], "mask", *CORE[3:]]),
         (ConvSelfAttention(8), (2, 8, 3, 3), ["qkv projection", *CORE, "skip"]),
     ],
-    ids=["self", "patch", "causal", "conv"],
+    ids=["vit", "self", "patch", "causal", "conv"],
 )
 def test_every_layer_has_its_stages(layer: nn.Module, x: tuple[int, ...], stages: list[str]) -> None:
-    """Each layer's steps are named alike where they are alike, and all of its work stands in a stage."""
-    implementation, tokens = build(layer, "stepwise"), normal(*x)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        implementation(tokens)
-    outermost = [event for event in profile.events() or [] if event.cpu_parent is None]
+    """Each layer's steps are named alike, once a call in the order of the formulas, and all of its work is in one."""
+    outermost = [event for event in events_of(layer, *x) if event.cpu_parent is None]
 
     assert [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)] == stages
 
 
-@pytest.mark.parametrize(
-    ("operator", "stages"),
-    [
-        ("aten::linear", ["qkv projection", "output projection"]),
-        ("aten::permute", ["split heads"]),
-        ("aten::mul", ["scale"]),
-        ("aten::matmul", ["scores", "weighted values"]),
-        ("aten::softmax", ["softmax"]),
-        ("aten::add", ["skip"]),
-    ],
-)
-def test_work_stands_in_its_stage(events: list[FunctionEvent], operator: str, stages: list[str]) -> None:
+def test_work_stands_in_its_stage() -> None:
     """Each operator of the layer runs inside the stage that is named after it."""
-    parents = [event.cpu_parent.name for event in events if event.name == operator and event.cpu_parent]
+    stages = {
+        "aten::linear": ["qkv projection", "output projection"],
+        "aten::permute": ["split heads"],
+        "aten::mul": ["scale"],
+        "aten::matmul": ["scores", "weighted values"],
+        "aten::softmax": ["softmax"],
+        "aten::add": ["skip"],
+    }
+    events = events_of(ViTAttention(6, 8, 2, qkv_bias=True), 2, 5, 6)
 
+    parents = {
+        name: [event.cpu_parent.name for event in events if event.name == name and event.cpu_parent] for name in stages
+    }
     assert parents == stages
 
 

@@ -38,13 +38,9 @@ def test_the_peak_is_predicted_to_the_byte(
         assert inspection.inspect(call, "cpu").memory.peak_bytes == peak_bytes(Case(at, implementation))
 
 
-def test_the_block_of_online_is_the_implementations() -> None:
-    """The formula counts with the block that the implementation takes."""
-    assert vit.BLOCK_TOKENS == online.BLOCK_TOKENS
-
-
 def test_without_a_formula_nothing_is_predicted() -> None:
-    """Training, and implementations without a formula, have no prediction instead of a wrong one."""
+    """Training, and implementations without a formula, have no prediction; that of online counts with its block."""
     assert peak_bytes(Case(point(mode="train"), "eager")) is None
     assert peak_bytes(Case(point(dtype="bfloat16"), "eager")) is None
     assert peak_bytes(Case(point(), "mine:kernel")) is None
+    assert vit.BLOCK_TOKENS == online.BLOCK_TOKENS

@@ -6,13 +6,13 @@ import pytest
 from torch import nn
 
 from bench.plan.case import Case
-from bench.plan.errors import WrongRequest
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS, flops, least_bytes, peak_bytes, steps
 from bench.plan.layers.conv import KEY_SHARE
 from impls import layers
 from impls.layers import conv
 from tests.points import OF_LAYER, of_layer
+from tests.refusals import refusal
 
 OWN = {"threads": 1, "layer": "mylayer:MyAttention", "num_tokens": 7, "channels": 10}
 
@@ -32,30 +32,18 @@ def expanded(layer: str, **values: Any) -> Any:
     return made
 
 
-def refusal(layer: str, **values: Any) -> str:
-    """Return why a point of a layer is refused; a value "unsaid" is left out."""
-    with pytest.raises(WrongRequest) as refused:
-        expanded(layer, **values)
-    return str(refused.value)
-
-
 def test_every_layer_is_found() -> None:
-    """Each file of the folder that declares a layer is one, and its module makes the layer."""
+    """Each file of the folder that declares a layer is one, and its module makes the layer; both share constants."""
     assert set(LAYERS) == set(OF_LAYER)
-    assert all(
-        isinstance(layers.construct(layer.module, vars(of_layer(name))), nn.Module) for name, layer in LAYERS.items()
-    )
+    built = [layers.construct(layer.module, vars(of_layer(name))) for name, layer in LAYERS.items()]
+    assert all(isinstance(layer, nn.Module) for layer in built)
+    assert KEY_SHARE == conv.KEY_SHARE
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_rest_follows(layer: str) -> None:
     """A grid says what is its own to choose, and all other columns follow from the layer."""
     assert expanded(layer) == of_layer(layer)
-
-
-def test_the_key_share_is_the_layers() -> None:
-    """The plan knows how much narrower keys of conv are."""
-    assert KEY_SHARE == conv.KEY_SHARE
 
 
 @pytest.mark.parametrize(
@@ -108,15 +96,15 @@ def test_what_can_be_said(layer: str, values: dict[str, Any], expected: dict[str
 )
 def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], said: str) -> None:
     """What the layer needs and lacks, does not use or fixes otherwise gives one line, with the numbers."""
-    assert refusal(layer, **values) == said
+    assert refusal(expanded, layer, **values) == said
 
 
 def test_a_users_layer_needs_tokens_and_channels() -> None:
     """The token length follows the channels, and heads need not divide them: that is the layer's own rule."""
-    (made,) = expand({**DEFAULTS, **OWN, "num_heads": 3})
-    assert (made.token_len, made.num_heads, made.qkv_bias, made.mask) == (10, 3, False, "none")
-    with pytest.raises(WrongRequest, match="num_tokens is missing; the layer mylayer:MyAttention needs it"):
-        list(expand({name: value for name, value in {**DEFAULTS, **OWN}.items() if name != "num_tokens"}))
+    (point,) = expand({**DEFAULTS, **OWN, "num_heads": 3})
+    assert (point.token_len, point.num_heads, point.qkv_bias, point.mask) == (10, 3, False, "none")
+    without = {name: value for name, value in {**DEFAULTS, **OWN}.items() if name != "num_tokens"}
+    assert refusal(lambda: list(expand(without))).startswith("num_tokens is missing; the layer mylayer:MyAttention")
 
 
 def test_nothing_is_predicted_of_a_users_layer() -> None:
@@ -137,6 +125,4 @@ def test_nothing_is_predicted_of_a_users_layer() -> None:
 )
 def test_what_is_no_layer_is_refused(name: str, reason: str) -> None:
     """The refusal says what came and what could have come."""
-    with pytest.raises(WrongRequest) as refused:
-        list(expand({**DEFAULTS, **OWN, "layer": name}))
-    assert reason in str(refused.value)
+    assert reason in refusal(lambda: list(expand({**DEFAULTS, **OWN, "layer": name})))

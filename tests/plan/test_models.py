@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from bench.plan.errors import WrongRequest
 from bench.plan.models import MODELS, expand_models
 from bench.plan.sweep import load_sweep
+from tests.refusals import refusal
 
 TIMM = {
     "deit_ti_16_224": ("deit_tiny_patch16_224", 224),
@@ -22,6 +22,8 @@ TIMM = {
     "vit_b_16_1024": ("vit_base_patch16_224", 1024),
 }
 """Our name, timm's, and the side of the image."""
+
+EXPECTED = f"expected one of {', '.join(MODELS)}"
 
 TORCHVISION_OPERATORS = ("nms", "qnms")
 """What torchvision's Python part asks torch for even where its compiled part doesn't load."""
@@ -75,72 +77,42 @@ def test_every_model_is_checked() -> None:
     assert set(MODELS) == {*TIMM, "t2t_stage_1", "t2t_stage_2"}
 
 
-def test_a_grid_without_a_model_stays_as_it_is() -> None:
-    """Nothing is added where no model is named."""
+def test_a_list_of_models_is_a_grid_each() -> None:
+    """Each model brings its shape; other values hold for all, and the model's own may be said again."""
+    grids = expand_models({"model": ["vit_b_16_224", "vit_b_16_384"], "batch": [1, 8], "num_heads": [12]})
+
+    assert [(grid["num_tokens"], grid["batch"]) for grid in grids] == [(197, [1, 8]), (577, [1, 8])]
     assert expand_models({"num_tokens": 7}) == [{"num_tokens": 7}]
 
 
-def test_a_list_of_models_is_a_grid_each() -> None:
-    """Each model brings its shape, and the grid's other values hold for all."""
-    grids = expand_models({"model": ["vit_b_16_224", "vit_b_16_384"], "batch": [1, 8]})
-
-    assert [(grid["num_tokens"], grid["batch"]) for grid in grids] == [(197, [1, 8]), (577, [1, 8])]
-
-
-@pytest.mark.parametrize(("name", "near"), [("vit_b_16_385", "vit_b_16_384"), ("", ""), (16, ""), (None, "")])
-def test_an_unknown_model_is_refused(name: object, near: str) -> None:
-    """A name that no model has is refused with those that there are, and the nearest of them."""
-    with pytest.raises(WrongRequest) as refusal:
-        expand_models({"model": name})
-
-    suggested = f"; did you mean {near}?" if near else ""
-    assert str(refusal.value) == f"unknown model {name!r}; expected one of {', '.join(MODELS)}{suggested}"
-
-
-def test_a_value_that_the_model_gives_otherwise_is_refused() -> None:
-    """A grid that names a model and another number of heads contradicts itself."""
-    with pytest.raises(WrongRequest, match="num_heads = 6 contradicts model = vit_b_16_384, which has 12"):
-        expand_models({"model": "vit_b_16_384", "num_heads": 6})
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"model": "vit_b_16_385"}, f"unknown model 'vit_b_16_385'; {EXPECTED}; did you mean vit_b_16_384?"),
+        ({"model": ""}, f"unknown model ''; {EXPECTED}"),
+        ({"model": 16}, f"unknown model 16; {EXPECTED}"),
+        ({"model": None}, f"unknown model None; {EXPECTED}"),
+        ({"model": ["vit_b_16_2224", "t2t_1"]}, "vit_b_16_224 for 'vit_b_16_2224', t2t_stage_1 for 't2t_1'?"),
+        ({"model": []}, "model = [] must hold at least one value"),
+        ({"model": "vit_b_16_384", "num_heads": 6}, "6 contradicts model = vit_b_16_384, which has 12; leave one out"),
+    ],
+)
+def test_what_is_no_model_is_refused(grid: dict[str, Any], message: str) -> None:
+    """An unknown name is refused with those that there are, and so is a grid that contradicts its model."""
+    assert refusal(expand_models, grid).endswith(message)
 
 
-def test_all_unknown_models_are_refused_together() -> None:
-    """Two wrong names are one line, each with the nearest name."""
-    with pytest.raises(WrongRequest, match="did you mean vit_b_16_224 for 'vit_b_16_2224', t2t_stage_1 for 't2t_1'"):
-        expand_models({"model": ["vit_b_16_2224", "vit_b_16_384", "t2t_1"]})
-
-
-def test_a_value_that_repeats_the_models_is_no_contradiction() -> None:
-    """The model's own value may be said again, as a list of one too, as the command line says it."""
-    (grid,) = expand_models({"model": "vit_b_16_384", "num_heads": [12]})
-
-    assert grid["num_heads"] == [12]
-
-
-def test_no_model_at_all_is_refused() -> None:
-    """An empty list would make an empty sweep."""
-    with pytest.raises(WrongRequest, match=r"model = \[\] must hold at least one value"):
-        expand_models({"model": []})
-
-
-def write(folder: Path, *lines: str) -> str:
+def write(folder: Path, text: str) -> str:
     """Write a sweep file of two implementations."""
     path = folder / "mine.toml"
-    path.write_text("\n".join(['implementations = ["eager", "sdpa"]', *lines]), encoding="utf-8")
+    path.write_text(f'implementations = ["eager", "sdpa"]\n{text}', encoding="utf-8")
     return str(path)
 
 
 def test_a_model_overrules_the_sweeps_defaults(tmp_path: Path) -> None:
     """What [defaults] say of a shape holds for grids without a model; options on the command line overrule both."""
-    sweep = write(
-        tmp_path,
-        "[defaults]",
-        "num_heads = 6",
-        "channels = 384",
-        "[[grid]]",
-        'model = "vit_b_16_384"',
-        "[[grid]]",
-        "num_tokens = 50",
-    )
+    grids = '[[grid]]\nmodel = "vit_b_16_384"\n[[grid]]\nnum_tokens = 50'
+    sweep = write(tmp_path, f"[defaults]\nnum_heads = 6\nchannels = 384\n{grids}")
     first, second = load_sweep(sweep).points
     (overridden, _) = load_sweep(sweep, overrides={"num_heads": [4]}).points
 
@@ -159,16 +131,8 @@ def test_the_token_length_follows_channels_that_replace_a_models() -> None:
 
 def test_a_model_may_stand_in_the_defaults(tmp_path: Path) -> None:
     """A model of [defaults] is that of every grid without one of its own."""
-    sweep = write(
-        tmp_path,
-        "[defaults]",
-        'model = "vit_b_16_224"',
-        "[[grid]]",
-        "batch = [1, 2]",
-        "[[grid]]",
-        'model = "t2t_stage_2"',
-    )
-    points = load_sweep(sweep).points
+    grids = '[[grid]]\nbatch = [1, 2]\n[[grid]]\nmodel = "t2t_stage_2"'
+    points = load_sweep(write(tmp_path, f'[defaults]\nmodel = "vit_b_16_224"\n{grids}')).points
 
     assert [(point.num_tokens, point.batch) for point in points] == [(197, 1), (197, 2), (784, 8)]
 

@@ -26,13 +26,13 @@ def test_the_blocks_have_the_peak_that_the_row_has(at: Point, implementation: st
     with work.gradient_mode():
         call()
         expected = inspection.inspect(call, "cpu").memory.peak_bytes
-    blocks = [each.block for each in captured(at, implementation).kept.blocks]
+    blocks = [each.block for each in captured(at, implementation).median.blocks]
     assert max(size for _, size in live_bytes(blocks)) == expected
 
 
 def test_a_block_is_the_innermost_operators_that_works() -> None:
     """A product's result is the product's, a copy's is clone's and not that of what made room; each has its stage."""
-    found = captured(point(**AT), "stepwise").kept.blocks
+    found = captured(point(**AT), "stepwise").median.blocks
     owners = [(each.block.stage, each.block.operator) for each in found if each.block.bytes > 1000]
     assert ("scores", "aten::bmm") in owners
     assert ("merge heads", "aten::clone") in owners

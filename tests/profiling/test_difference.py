@@ -21,11 +21,11 @@ def profile(at: Point, implementation: str) -> Profile:
     return Profile(
         case=Case(at, implementation),
         origin=ORIGIN,
-        calls=len(taken.middle),
+        calls=len(taken.middle_half),
         timed_s=taken.timed_s,
         profiled_s=taken.profiled_s,
-        operators=operators(taken.middle, at.device),
-        spans=spans(taken.kept.call),
+        operators=operators(taken.middle_half, at.device),
+        spans=spans(taken.median.call),
     )
 
 

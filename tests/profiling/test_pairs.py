@@ -27,14 +27,14 @@ def test_the_middle_half_leaves_out_the_fastest_and_the_slowest(
 ) -> None:
     """As many are left out above as below, and the call that is kept is one of the middle."""
     taken = made(*profiled_s)
-    assert [pair.profiled_s for pair in taken.middle] == middle
-    assert taken.kept in taken.middle
+    assert [pair.profiled_s for pair in taken.middle_half] == middle
+    assert taken.median in taken.middle_half
 
 
 @pytest.mark.parametrize(
-    ("faults", "calm"),
+    ("faults", "comparable"),
     [((0, 0), True), ((0, 40), True), ((0, 5000), False), ((5000, 0), False), ((34_000, 33_000), True)],
 )
-def test_a_pair_is_calm_where_both_calls_fault_alike(faults: tuple[int, int], calm: bool) -> None:
+def test_a_pair_is_comparable_if_both_calls_fault_alike(faults: tuple[int, int], comparable: bool) -> None:
     """A few pages are nobody's fault, and where every call faults thousands in, both do."""
-    assert pair(1.0, faults).is_calm is calm
+    assert pair(1.0, faults).is_comparable is comparable

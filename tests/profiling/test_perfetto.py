@@ -22,7 +22,7 @@ Event = dict[str, Any]
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the trace of a training step, as it lies on disk; NaN and the like would be refused."""
     path = tmp_path_factory.mktemp("trace") / "trace.json.gz"
-    raw = captured(point(mode="train"), request.param).kept.trace
+    raw = captured(point(mode="train"), request.param).median.trace
     perfetto.write(perfetto.repaired(perfetto.read(raw)), path)
 
     def refuse(constant: str) -> None:

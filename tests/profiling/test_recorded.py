@@ -23,7 +23,7 @@ def of(call: Call, operator: str, direction: str) -> list[str]:
 
 def test_backward_operators_belong_to_the_stage_that_made_their_node() -> None:
     """Each of stepwise's products has two in the backward pass, and they stand in its stage, last stage first."""
-    call = captured(point(mode="train"), "stepwise").kept.call
+    call = captured(point(mode="train"), "stepwise").median.call
     forward, backward = of(call, "aten::bmm", FORWARD), of(call, "aten::bmm", BACKWARD)
     assert forward == ["scores", "weighted values"]
     assert backward == ["weighted values"] * 2 + ["scores"] * 2
@@ -34,8 +34,8 @@ def test_backward_operators_belong_to_the_stage_that_made_their_node() -> None:
 @pytest.mark.parametrize("layer", ["vit", "self", "patch", "conv"])
 def test_every_stage_has_a_backward_pass_in_training_alone(layer: str) -> None:
     """All nodes of the graph find their stage; those that only receive a gradient have none."""
-    inference = captured(of_layer(layer), "stepwise").kept.call
-    call = captured(of_layer(layer, mode="train"), "stepwise").kept.call
+    inference = captured(of_layer(layer), "stepwise").median.call
+    call = captured(of_layer(layer, mode="train"), "stepwise").median.call
     assert {direction for _, direction in inference.places.values()} == {FORWARD}
     stages = {stage for stage, _ in inference.places.values()}
     assert Counter(call.places.values()).keys() == {(stage, way) for stage in stages for way in (FORWARD, BACKWARD)}

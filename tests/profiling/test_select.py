@@ -9,6 +9,7 @@ from bench.plan.errors import WrongRequest
 from bench.profiling.select import chosen, with_stages
 from tests.examples import record, timed
 from tests.points import point
+from tests.refusals import refusal
 
 
 @pytest.fixture
@@ -62,14 +63,9 @@ def test_a_winner_that_is_stepwise_is_chosen_once(table: pd.DataFrame) -> None:
 
 def test_a_selector_names_columns(table: pd.DataFrame) -> None:
     """All conditions of a selector hold together, and several selectors add up without repeats."""
-    assert names(chosen(table, ["num_tokens=7,implementation=online"], "eager")) == [(7, "online")]
+    assert chosen(table, ["num_tokens=7,implementation=online"], "eager") == [Case(point(num_tokens=7), "online")]
     both = ["implementation=sdpa", "num_tokens=5,implementation=sdpa"]
     assert names(chosen(table, both, "eager")) == [(5, "sdpa"), (7, "sdpa")]
-
-
-def test_a_chosen_case_is_the_case_that_was_measured(table: pd.DataFrame) -> None:
-    """The point that comes back from the table equals the one that went in, types and all."""
-    assert chosen(table, ["num_tokens=7,implementation=online"], "eager")[0].point == point(num_tokens=7)
 
 
 def test_stages_come_with_every_point_of_the_chosen_cases(table: pd.DataFrame) -> None:
@@ -92,12 +88,6 @@ def test_stages_come_with_every_point_of_the_chosen_cases(table: pd.DataFrame) -
     ],
 )
 def test_a_selector_that_names_nothing_is_refused(table: pd.DataFrame, selector: str, message: str) -> None:
-    """A case that failed, doesn't exist, or can't be understood is a wrong request."""
-    with pytest.raises(WrongRequest, match=message):
-        chosen(table, [selector], "eager")
-
-
-def test_a_run_of_failures_is_refused(table: pd.DataFrame) -> None:
-    """Where nothing is ok there is nothing to profile."""
-    with pytest.raises(WrongRequest, match="holds no case that is ok"):
-        chosen(table[table["status"] != "ok"], [], "eager")
+    """A case that failed, doesn't exist, or can't be understood is a wrong request, and so is a run of failures."""
+    assert message in refusal(chosen, table, [selector], "eager")
+    assert "holds no case that is ok" in refusal(chosen, table[table["status"] != "ok"], [], "eager")

@@ -20,12 +20,12 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def found() -> tuple[Span, ...]:
     """Return the spans of a training step of stepwise."""
-    return spans(captured(point(mode="train"), "stepwise").kept.call)
+    return spans(captured(point(mode="train"), "stepwise").median.call)
 
 
 def test_spans_of_a_depth_follow_each_other_inside_the_call(found: tuple[Span, ...]) -> None:
     """None begins before the call or the end of its neighbour, and none outlasts the call."""
-    whole_s = duration_s(captured(point(mode="train"), "stepwise").kept.call.whole)
+    whole_s = duration_s(captured(point(mode="train"), "stepwise").median.call.whole)
     assert all(span.start_s >= 0 and span.start_s + span.duration_s <= whole_s + 1e-9 for span in found)
     for depth in {span.depth for span in found}:
         level = sorted((span for span in found if span.depth == depth), key=lambda span: span.start_s)
@@ -63,13 +63,8 @@ def test_the_kernels_of_a_compiled_function_are_spans_by_name() -> None:
         compiled(x)
         with profile() as profiler, record_function("call"):
             compiled(x)
-    kernels = [span.name for span in spans(recorded(profiler, "call")) if span.kind == KERNEL]
-    assert len(kernels) == 1
-    assert "fused_add_exp_sin" in kernels[0]
-
-
-@pytest.mark.parametrize("name", ["graph_0_cpp_fused_add_0", "cpp_fused_clone_1", "triton_poi_fused_add_0"])
-def test_inductors_kernels_are_known_by_their_names(name: str) -> None:
-    """As it names them on a CPU and on a GPU; an operator of torch is none."""
-    assert INDUCTOR_KERNEL.match(name)
+    (kernel,) = [span.name for span in spans(recorded(profiler, "call")) if span.kind == KERNEL]
+    assert "fused_add_exp_sin" in kernel
+    for name in ("graph_0_cpp_fused_add_0", "cpp_fused_clone_1", "triton_poi_fused_add_0"):
+        assert INDUCTOR_KERNEL.match(name)
     assert not INDUCTOR_KERNEL.match("aten::add")

@@ -15,7 +15,7 @@ SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)
 def found(mode: str, implementation: str = "stepwise") -> dict[tuple[str, str], Stage]:
     """Return the stages of a case by name and direction."""
     at = point(**AT, mode=mode)
-    return {(each.name, each.direction): each for each in stages(captured(at, implementation).middle, at)}
+    return {(each.name, each.direction): each for each in stages(captured(at, implementation).middle_half, at)}
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
@@ -46,13 +46,9 @@ def test_allocated_bytes_are_those_of_each_step() -> None:
 
 
 def test_work_comes_from_the_formulas_of_the_layer() -> None:
-    """Each stage knows what it must move and compute, so that rates can be told."""
+    """Each stage knows what it must move and compute, so that rates can be told; only who names its steps has any."""
     stages = found("train")
     assert stages["softmax", FORWARD].moved_bytes == 2 * SCORES
     assert stages["scores", BACKWARD].flops == 2 * stages["scores", FORWARD].flops  # type: ignore[operator]
     assert stages["softmax", FORWARD].flops is None
-
-
-def test_an_implementation_without_labels_has_no_stages() -> None:
-    """Only who names its steps has them."""
     assert found("inference", "eager") == {}

@@ -100,18 +100,18 @@ def test_the_plugins_loader_finds_our_stages_as_operators(plugin: TorchProfilerP
     assert found["softmax"] == found["scores"] == found["weighted values"] == CALLS
 
 
-def test_five_views_show_a_trace_of_a_cpu(plugin: TorchProfilerPlugin) -> None:
-    """Without a GPU there are no kernels, and without several processes nothing is distributed."""
-    views = json.loads(get(plugin, "/views", run=name_of("eager")))
-    assert views == ["Overview", "Operator", "Trace", "Memory", "Module"]
-
-
 def test_views_say_which_process_and_profile_they_show(plugin: TorchProfilerPlugin) -> None:
-    """A case has one of each, though it was written twice."""
+    """A case has one of each, though it was written twice; without a GPU there are no kernels. Pages are served."""
     run = name_of("stepwise")
     assert set(json.loads(get(plugin, "/runs"))["runs"]) == {name_of("eager"), run, GPU}
     assert json.loads(get(plugin, "/workers", run=run, view="Overview")) == ["stepwise"]
     assert json.loads(get(plugin, "/spans", run=run, worker="stepwise")) == ["1"]
+    views = json.loads(get(plugin, "/views", run=name_of("eager")))
+    assert views == ["Overview", "Operator", "Trace", "Memory", "Module"]
+    other = {"exp_run": run, "exp_worker": "stepwise", "exp_span": "1"}
+    assert all(asked(plugin, route, name_of("eager"), **other) for route in ("/diff", "/diffnode"))
+    pages = ("/index.js", "/index.html", "/trace_viewer_full.html", "/trace_embedding.html")
+    assert all(len(get(plugin, page)) > 50 for page in pages)
 
 
 def test_the_overview_times_each_call(plugin: TorchProfilerPlugin) -> None:
@@ -156,13 +156,6 @@ def test_the_trace_view_shows_the_plugins_copy(plugin: TorchProfilerPlugin) -> N
     assert "ProfilerStep#2" in str(asked(plugin, "/tree", name_of("stepwise")))
 
 
-@pytest.mark.parametrize("route", ["/diff", "/diffnode"])
-def test_two_cases_can_be_compared(plugin: TorchProfilerPlugin, route: str) -> None:
-    """The plugin's difference of eager and stepwise has rows."""
-    other = {"exp_run": name_of("stepwise"), "exp_worker": "stepwise", "exp_span": "1"}
-    assert asked(plugin, route, name_of("eager"), **other)
-
-
 def test_the_kernel_view_shows_a_trace_of_a_gpu(plugin: TorchProfilerPlugin) -> None:
     """Kernels stand beside the operators that launched them, by the runtime or by the driver."""
     assert len(asked(plugin, "/kernel", GPU)["total"]["rows"]) == 3
@@ -172,12 +165,6 @@ def test_the_kernel_view_shows_a_trace_of_a_gpu(plugin: TorchProfilerPlugin) -> 
     }
     assert asked(plugin, "/kernel/tc_pie", GPU)["total"]["rows"][1] == ["Not Using Tensor Cores", 1.0]
     assert "GPU 0 Utilization" in {event["name"] for event in asked(plugin, "/trace", GPU)["traceEvents"]}
-
-
-@pytest.mark.parametrize("page", ["/index.js", "/index.html", "/trace_viewer_full.html", "/trace_embedding.html"])
-def test_the_plugins_own_pages_are_served(plugin: TorchProfilerPlugin, page: str) -> None:
-    """They come with the package, the first of them a line that leads to the second."""
-    assert len(get(plugin, page)) > 50
 
 
 def test_every_other_route_needs_several_processes(plugin: TorchProfilerPlugin) -> None:

@@ -2,16 +2,16 @@
 
 import functools
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import pandas as pd
 
 from bench.analyse.summary import summarise
-from bench.plan.case import Case
+from bench.plan.case import Case, Point
 from bench.plan.sweep import load_sweep
 from bench.store.record import Origin, Record
+from tests import examples
 from tests.examples import point as point
-from tests.examples import timed
 
 ORIGIN = Origin("0123456789ab", "AMD EPYC 7B13 64-Core Processor", "2.13.0+cpu", "99dd20f", "2026-01-01T00:00:00Z")
 ROUNDS = 12
@@ -53,6 +53,19 @@ def results(cases: Iterable[Case], fates: Mapping[Case, Fate] | None = None, pro
     return summarise(made, "eager")
 
 
+def timed(
+    points: Iterable[Point], seconds: Mapping[str, Callable[[Point], float] | float], processes: int = 3
+) -> pd.DataFrame:
+    """Return the table of results in which each implementation takes its time at every point."""
+    records = [
+        record(Case(at, name), process, None, of(at) if callable(of) else of)
+        for at in points
+        for name, of in seconds.items()
+        for process in range(processes)
+    ]
+    return summarise(records, "eager")
+
+
 def record(case: Case, process: int, fate: Fate | None = None, latency_s: float | None = None) -> Record:
     """Return the record of a case in one process, the same at every call."""
     if fate:
@@ -65,7 +78,7 @@ def record(case: Case, process: int, fate: Fate | None = None, latency_s: float 
         process,
         "ok",
         ORIGIN,
-        slots=timed(*times_s),
+        slots=examples.timed(*times_s),
         metrics={"calls_per_timing": 1, "settled": True, "peak_bytes": peak_bytes(case)},
     )
 

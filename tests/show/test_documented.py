@@ -21,13 +21,9 @@ def test_the_documentation_is_up_to_date(name: str) -> None:
 
 
 def test_every_column_is_a_row() -> None:
-    """The table names the columns of a point in their order."""
-    assert re.findall(r"^\| `(\w+)` \|", columns(), flags=re.MULTILINE) == list(COLUMNS)
-
-
-def test_every_metric_is_a_row() -> None:
-    """The table names the metrics of results.csv in their order."""
-    assert re.findall(r"^\| `(\w+)` \|", metrics(), flags=re.MULTILINE) == list(METRICS)
+    """The tables name the columns of a point and the metrics of results.csv in their order."""
+    for table, names in ((columns(), COLUMNS), (metrics(), METRICS)):
+        assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == list(names)
 
 
 def test_every_implementation_is_a_row_and_every_reason_an_item() -> None:

@@ -55,17 +55,6 @@ def lab(colour: str, sight: Vector) -> Vector:
     return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
 
 
-@pytest.mark.parametrize("sight", SIGHT)
-def test_the_colours_of_the_default_sweep_are_told_apart_by_all(sight: str) -> None:
-    """Any two implementations of the default sweep differ clearly in colour, without red or green cones too.
-
-    With more implementations than eyes can tell colours, marker and filling tell the rest.
-    """
-    seen = {name: lab(style(name).colour, SIGHT[sight]) for name in load_sweep("quick").implementations}
-    nearest = min(itertools.combinations(seen, 2), key=lambda pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]]))
-    assert np.linalg.norm(seen[nearest[0]] - seen[nearest[1]]) > APART, nearest
-
-
 def test_no_two_known_names_look_alike_without_colour() -> None:
     """Marker and its filling alone tell all known names apart."""
     marks = [(style(name).marker, style(name).hollow) for name in IMPLEMENTATIONS]
@@ -91,12 +80,8 @@ def test_a_compiled_variant_has_a_tint_of_its_source(source: str) -> None:
 
 
 def test_an_unknown_name_looks_the_same_for_ever() -> None:
-    """The look of a user's own kernel follows from its name alone, in every process and on every machine."""
+    """The look of a user's own kernel follows from its name alone, in every process; twenty share few looks."""
     assert style("mine:kernel") == Style("#cc6677", (4, 1.6), "8")
-
-
-def test_unknown_names_mostly_differ() -> None:
-    """Twenty user kernels share few looks."""
     assert len({style(f"mine:kernel{number}") for number in range(20)}) >= 15
 
 
@@ -123,11 +108,21 @@ def test_every_stage_of_stepwise_has_a_colour() -> None:
     assert named == set(STAGE_COLOURS)
 
 
+@pytest.mark.parametrize(
+    "colours",
+    [
+        {name: style(name).colour for name in load_sweep("quick").implementations},
+        {**STAGE_COLOURS, "residual": RESIDUAL_COLOUR},
+    ],
+    ids=["the default sweep", "stages"],
+)
 @pytest.mark.parametrize("sight", SIGHT)
-def test_stages_are_told_apart_by_all(sight: str) -> None:
-    """Any two stages, and what is left, differ clearly in colour, without red or green cones too."""
-    seen = {name: lab(colour, SIGHT[sight]) for name, colour in STAGE_COLOURS.items()}
-    seen["residual"] = lab(RESIDUAL_COLOUR, SIGHT[sight])
+def test_colours_are_told_apart_by_all(sight: str, colours: dict[str, str]) -> None:
+    """Any two implementations of the default sweep, or stages, differ clearly, without red or green cones too.
+
+    With more implementations than eyes can tell colours, marker and filling tell the rest.
+    """
+    seen = {name: lab(colour, SIGHT[sight]) for name, colour in colours.items()}
     nearest = min(itertools.combinations(seen, 2), key=lambda pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]]))
     assert np.linalg.norm(seen[nearest[0]] - seen[nearest[1]]) > APART, nearest
 

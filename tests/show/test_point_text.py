@@ -2,41 +2,37 @@
 
 import pytest
 
-from bench.plan.case import POINT_COLUMNS
+from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import load_sweep
-from bench.show.point_text import counted, differences, parts, varying
+from bench.show.point_text import counted, differences, parts, shared, varying
 from tests.examples import point
 from tests.points import of_layer
 
 
-def test_a_point_is_described_without_what_goes_without_saying() -> None:
-    """The CPU, a retaining allocator, host timing and no bias are not mentioned."""
-    assert " ".join(parts(point())) == "vit float32 inference B=8 N=197 C=384 H=6 1 thread"
+@pytest.mark.parametrize(
+    ("of", "columns", "text"),
+    [
+        (point(), None, "vit float32 inference B=8 N=197 C=384 H=6 1 thread"),
+        (
+            point(device="cuda:1", timing="device-hot", allocator="system", qkv_bias=True, token_len=49, threads=4),
+            None,
+            "vit cuda:1 float32 inference B=8 N=197 C=49→384 H=6 with qkv bias 4 threads"
+            " allocator system timing device-hot",
+        ),
+        (point(device="cuda", timing="host"), ["timing"], "timing host"),
+        (point(token_len=49), ["num_tokens", "token_len"], "N=197 C=49→384"),
+        (of_layer("patch"), ["image_size", "patch_size"], "images 12×12 patches 4×4"),
+        (of_layer("self"), ["key_channels"], "keys C=6"),
+        (point(qk_scale=0.25), ["qk_scale"], "qk scale 0.25"),
+    ],
+)
+def test_a_point_is_described_without_what_goes_without_saying(of: Point, columns: list[str] | None, text: str) -> None:
+    """The CPU, a retaining allocator, host timing and no bias are not mentioned, whatever is unusual is.
 
-
-def test_whatever_is_unusual_is_said() -> None:
-    """Another device, allocator, timing, bias and a width that changes are part of the description."""
-    unusual = point(device="cuda:1", timing="device-hot", allocator="system", qkv_bias=True, token_len=49, threads=4)
-    said = "vit cuda:1 float32 inference B=8 N=197 C=49→384 H=6 with qkv bias 4 threads"
-    assert " ".join(parts(unusual)) == f"{said} allocator system timing device-hot"
-
-
-def test_layers_of_images_say_their_sides() -> None:
-    """Images and patches are said with the tokens that they make, narrower keys and a scale of one's own too."""
-    assert parts(of_layer("patch"), ["image_size", "patch_size"]) == ["images 12×12", "patches 4×4"]
-    assert parts(of_layer("self"), ["key_channels"]) == ["keys C=6"]
-    assert parts(point(qk_scale=0.25), ["qk_scale"]) == ["qk scale 0.25"]
-    assert parts(of_layer("conv")).count("") == 0
-
-
-def test_host_timing_of_a_gpu_is_said() -> None:
-    """Wall time is the only way to time a CPU, but one of several on a GPU."""
-    assert "timing host" in parts(point(device="cuda", timing="host"))
-
-
-def test_only_columns_that_are_asked_for_are_said() -> None:
-    """A selection of columns names those alone, the token length with the channels."""
-    assert parts(point(token_len=49), ["num_tokens", "token_len"]) == ["N=197", "C=49→384"]
+    A selection of columns names those alone, the token length with the channels, images by their sides.
+    """
+    assert " ".join(parts(of, *([columns] if columns else []))) == text
+    assert "" not in parts(of)
 
 
 def test_a_difference_is_said_even_where_the_value_is_usual() -> None:
@@ -45,14 +41,14 @@ def test_a_difference_is_said_even_where_the_value_is_usual() -> None:
 
 
 def test_what_varies_is_found() -> None:
-    """The columns in which points differ are those that are not all the same."""
+    """The columns in which points differ are those that are not all the same; one point differs from nothing."""
     assert varying([point(), point(num_heads=3), point(num_heads=1)]) == {"num_heads"}
+    assert varying([point()]) == varying([]) == set()
 
 
-def test_nothing_varies_in_a_single_point_or_none() -> None:
-    """One point differs from nothing."""
-    assert varying([point()]) == set()
-    assert varying([]) == set()
+def test_what_points_share_is_said_once() -> None:
+    """The columns in which they differ are left out."""
+    assert shared([point(), point(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
 
 
 def test_file_names_of_different_points_differ() -> None:

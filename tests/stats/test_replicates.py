@@ -25,20 +25,11 @@ DRAWS = 3000
 
 @pytest.mark.parametrize(("freedom", "quantile"), T_975.items())
 def test_half_width_is_the_printed_t_times_the_standard_error(freedom: int, quantile: float) -> None:
-    """The half-width over n values is t(n - 1) sd / √n."""
+    """The half-width over n values is t(n - 1) sd / √n; one value says nothing about the scatter."""
     count = freedom + 1
     assert t_half_width(0.7, count) == pytest.approx(quantile * 0.7 / math.sqrt(count), rel=3e-4)
-
-
-def test_half_width_follows_the_confidence() -> None:
-    """At 90 % and 9 degrees of freedom, t is 1.833."""
     assert t_half_width(1.0, 10, confidence=0.9) == pytest.approx(1.833 / math.sqrt(10), rel=1e-3)
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_fewer_than_two_values_have_no_half_width(count: int) -> None:
-    """One value says nothing about the scatter."""
-    assert math.isnan(t_half_width(0.1, count))
+    assert all(math.isnan(t_half_width(0.1, few)) for few in (0, 1))
 
 
 def test_ratio_is_the_geometric_mean_with_a_t_interval_on_the_logarithms() -> None:
@@ -51,15 +42,11 @@ def test_ratio_is_the_geometric_mean_with_a_t_interval_on_the_logarithms() -> No
     assert found.high == pytest.approx(2 * math.exp(half), rel=1e-3)
 
 
-def test_ratio_of_one_process_has_no_interval() -> None:
-    """A single process gives a value and neither bounds nor scatter."""
-    found = ratio([math.log(3)])
-    assert found.value == pytest.approx(3)
-    assert all(math.isnan(number) for number in (found.low, found.high, found.sd))
-
-
-def test_ratio_of_a_thing_to_itself_is_exactly_one() -> None:
-    """The baseline's ratio is 1 without rounding, by which it is recognised."""
+def test_one_process_has_a_value_and_no_interval() -> None:
+    """A ratio of one process has neither bounds nor scatter, a latency neither; a thing to itself is exactly 1."""
+    for estimate, value in ((ratio([math.log(3)]), 3), (latency([3.0]), 3.0)):
+        assert estimate.value == pytest.approx(value)
+        assert all(math.isnan(number) for number in (estimate.low, estimate.high, estimate.sd))
     assert ratio([0.0, 0.0, 0.0]) == Estimate(1.0, 1.0, 1.0, 0.0)
 
 
@@ -73,28 +60,10 @@ def test_latency_is_the_median_of_the_processes_and_not_their_mean() -> None:
     assert found.high == pytest.approx(math.exp(half), rel=1e-3)
 
 
-def test_latency_of_one_process_has_no_interval() -> None:
-    """A single process gives its median alone."""
-    found = latency([0.02])
-    assert found.value == 0.02
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
-
-
 def test_ratio_of_rounds_is_the_median_over_those_that_both_were_in() -> None:
-    """Rounds 2 and 3 are shared, with ratios 2 and 8: the middle of their logarithms is that of 4."""
-    found = paired_log_ratio([7.0, 1.0, 1.0], [0, 3, 2], [9.0, 2.0, 8.0], [1, 2, 3])
-    assert found == pytest.approx(math.log(4))
-
-
-@pytest.mark.parametrize(("value_s", "sign"), [(0.5, 1), (2.0, -1)])
-def test_ratio_of_rounds_is_positive_where_the_value_is_faster(value_s: float, sign: int) -> None:
-    """Half the baseline's time is a positive logarithm, twice its time a negative one."""
-    assert math.copysign(1, paired_log_ratio([value_s], [0], [1.0], [0])) == sign
-
-
-def test_ratio_of_rounds_without_a_shared_one_is_missing() -> None:
-    """Nothing is compared across rounds."""
+    """Rounds 2 and 3 are shared, with ratios 2 and 8: the middle of their logarithms is that of 4, faster positive."""
+    assert paired_log_ratio([7.0, 1.0, 1.0], [0, 3, 2], [9.0, 2.0, 8.0], [1, 2, 3]) == pytest.approx(math.log(4))
+    assert paired_log_ratio([2.0], [0], [1.0], [0]) == pytest.approx(-math.log(2))
     assert math.isnan(paired_log_ratio([1.0], [0], [1.0], [1]))
 
 
@@ -112,23 +81,14 @@ def test_round_differences_stand_in_the_order_of_the_values() -> None:
 
 
 def test_expected_half_width_comes_from_the_median_absolute_deviation() -> None:
-    """Differences 1 to 5 deviate by 1 in the median: 1.4826 as a standard deviation, 1.2533 times for a median."""
+    """Differences 1 to 5 deviate by 1 in the median: 1.4826 as a standard deviation, 1.2533 times for a median.
+
+    A disturbed round moves nothing, one process counts as two, and two rounds are too few to stop at.
+    """
     expected = T_975[2] * 1.2533 * 1.4826 / math.sqrt(5) / math.sqrt(3)
-    assert expected_half_width([1, 2, 3, 4, 5], processes=3) == pytest.approx(expected, rel=1e-3)
-
-
-def test_expected_half_width_is_not_moved_by_a_disturbed_round() -> None:
-    """A round that is a thousand times off is one round among five."""
-    assert expected_half_width([1, 2, 3, 4, 5000], 3) == pytest.approx(expected_half_width([1, 2, 3, 4, 5], 3))
-
-
-def test_expected_half_width_of_one_process_is_that_of_two() -> None:
-    """One process alone would have no interval to aim at."""
+    for differences in ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5000]):
+        assert expected_half_width(differences, processes=3) == pytest.approx(expected, rel=1e-3)
     assert expected_half_width([1, 2, 3, 4, 5], 1) == expected_half_width([1, 2, 3, 4, 5], 2)
-
-
-def test_expected_half_width_of_two_rounds_is_infinite() -> None:
-    """Two rounds are too few to stop at."""
     assert expected_half_width([0.1, 0.1], 5) == math.inf
 
 

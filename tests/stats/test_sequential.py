@@ -90,16 +90,11 @@ def test_the_interval_is_wider_the_more_looks_there_are() -> None:
 
 
 def test_processes_that_agree_exactly_show_nothing() -> None:
-    """Real measurements scatter: where these don't, the numbers are none to judge."""
-    (found,) = judge([[0.5] * 20], LOOKS)
-    assert (found.verdict, found.processes, math.isnan(found.low)) == ("inconclusive", 20, True)
-    assert found.ratio == pytest.approx(math.exp(0.5))
-
-
-def test_an_open_row_has_no_numbers() -> None:
-    """Before its first look nothing is known of a row."""
-    (found,) = judge([[]], LOOKS)
-    assert (found.verdict, found.is_decided, math.isnan(found.ratio)) == ("open", False, True)
+    """Real measurements scatter: where these don't, or before the first look, there are no numbers to judge."""
+    exact, unmeasured = judge([[0.5] * 20], LOOKS)[0], judge([[]], LOOKS)[0]
+    assert (exact.verdict, exact.processes, math.isnan(exact.low)) == ("inconclusive", 20, True)
+    assert exact.ratio == pytest.approx(math.exp(0.5))
+    assert (unmeasured.verdict, unmeasured.is_decided, math.isnan(unmeasured.ratio)) == ("open", False, True)
     assert Judgement("equivalent").is_decided
 
 

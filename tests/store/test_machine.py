@@ -25,22 +25,14 @@ def in_another_process(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_identity_is_the_same_at_a_second_look() -> None:
-    """Two looks at the machine give one identity, whatever sweep is measured."""
-    first, second = (
-        machine.observe(TORCH_FACTS, {"sweep": "quick"}, {}),
-        machine.observe(TORCH_FACTS, {"sweep": "full"}, {}),
-    )
-
-    assert first.identity == second.identity
-    assert first.env_id == second.env_id
-
-
 def test_the_identity_is_the_same_in_another_process() -> None:
-    """Another process on the machine finds the same env_id, its hash seed and arguments notwithstanding."""
+    """Another process on the machine finds the same env_id, whatever its hash seed, arguments and sweep."""
     code = f"from bench.store import machine; print(machine.observe({TORCH_FACTS!r}, {{'sweep': 'vit'}}, {{}}).env_id)"
+    here = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
 
-    assert in_another_process(code, PYTHONHASHSEED="7") == machine.observe(TORCH_FACTS, {"sweep": "quick"}, {}).env_id
+    assert in_another_process(code, PYTHONHASHSEED="7") == here.env_id
+    assert here.context["sweep"] == "quick"
+    assert here.identity == machine.observe(TORCH_FACTS, {"sweep": "full"}, {}).identity
 
 
 def test_what_torch_found_is_part_of_the_identity() -> None:
@@ -79,11 +71,6 @@ def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytes
     assert after.context["command"] == ["other", "--option"]
 
 
-def test_context_tells_the_sweep() -> None:
-    """The name of the sweep stands in the context."""
-    assert machine.observe(TORCH_FACTS, {"sweep": "quick"}, {}).context["sweep"] == "quick"
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system can't pin a process to a core")
 def test_cores_are_those_that_the_process_may_use() -> None:
     """A process that is pinned to one core has one core, and one thread by default."""
@@ -119,18 +106,14 @@ def read(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> tuple[str,
     return machine.cpu_model(), machine.cpu_flags()
 
 
-def test_cpu_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is the first processor's name."""
-    assert read(monkeypatch, tmp_path, CPUINFO.format(flags="sse avx2"))[0] == "A CPU @ 2 GHz"
-
-
 def test_cpu_flags_are_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags in another order are the same flags, one flag less is not, and none at all have no hash."""
-    _, flags = read(monkeypatch, tmp_path, CPUINFO.format(flags="sse avx2"))
+    """Flags in another order are the same, one less is not, none have no hash; the model is the first processor's."""
+    model, flags = read(monkeypatch, tmp_path, CPUINFO.format(flags="sse avx2"))
     _, turned = read(monkeypatch, tmp_path, CPUINFO.format(flags="avx2  sse"))
     _, fewer = read(monkeypatch, tmp_path, CPUINFO.format(flags="sse"))
     _, none = read(monkeypatch, tmp_path, CPUINFO.format(flags=""))
 
+    assert model == "A CPU @ 2 GHz"
     assert turned == flags != fewer
     assert re.fullmatch(r"[0-9a-f]{12}", flags)
     assert none == ""
@@ -167,7 +150,8 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def test_commit(checkout: Path) -> None:
-    """The commit is the first twelve digits of the checkout's, with a plus once a file differs from it."""
+    """The first twelve digits of the checkout's, with a plus once a file differs from it; empty outside a checkout."""
+    assert machine.commit() == ""
     git(checkout, "init", "--quiet")
     git(checkout, "add", ".")
     git(checkout, "commit", "--quiet", "--message", "First")
@@ -178,12 +162,6 @@ def test_commit(checkout: Path) -> None:
 
     Path(machine.__file__).write_text("the second version\n", encoding="utf-8")
     assert machine.commit() == head[:12] + "+"
-
-
-def test_no_commit_outside_a_checkout(checkout: Path) -> None:
-    """Outside a checkout the commit is empty."""
-    assert not (checkout / ".git").exists()
-    assert machine.commit() == ""
 
 
 def test_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

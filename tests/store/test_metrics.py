@@ -51,6 +51,8 @@ def test_headings_have_a_place_of_their_own() -> None:
         ("calls_per_timing", [2, 5], 3),
         ("settled", [True, True], True),
         ("settled", [True, None], False),
+        ("settled", [True, False], False),
+        ("saved_bytes", [None, 0], 0),
         ("kernels", [(), ("a", "b"), ("c",)], "a;b"),
         ("throttle", [("x", "y"), ("y", "z")], "x;y;z"),
         ("throttle", [(), ()], None),
@@ -64,8 +66,8 @@ def test_processes_are_combined(name: str, values: list[Any], cell: Any) -> None
 
 def test_the_error_is_the_one_nearest_to_its_tolerance() -> None:
     """Error and tolerance of a row belong to the same process."""
-    found = combined({"error": 2.0, "tolerance": 10.0}, {"error": 1.0, "tolerance": 1.5}, {})
-    assert (found["error"], found["tolerance"]) == (1.0, 1.5)
+    cells = combined({"error": 2.0, "tolerance": 10.0}, {"error": 1.0, "tolerance": 1.5}, {})
+    assert (cells["error"], cells["tolerance"]) == (1.0, 1.5)
 
 
 def test_what_only_ok_cases_have_is_left_out() -> None:

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["", table.RESULTS])
 def test_a_folder_and_its_results_are_one_run(folder: Path, name: str) -> None:
-    """Whichever of both is given, everything of the run is there."""
+    """Whichever of both is given, everything of the run is there, the library's `bench.load` too."""
     run = SavedRun(folder / name)
     assert run.folder == folder
     assert run.table["implementation"].tolist() == ["eager", "sdpa"]
@@ -47,6 +47,7 @@ def test_a_folder_and_its_results_are_one_run(folder: Path, name: str) -> None:
     assert run.profiles == [profiles.profile()]
     assert (run.plots.parent, run.traces) == (folder, folder / TRACES)
     assert run.is_folder is not bool(name)
+    pd.testing.assert_frame_equal(bench.load(str(folder / name)), run.table)
 
 
 def test_a_file_of_another_name_is_alone(folder: Path) -> None:
@@ -85,11 +86,6 @@ def test_notices_name_the_lines_that_do_not_count(folder: Path) -> None:
     path.write_bytes(b"rubbish\n" + path.read_bytes())
     (notice,) = SavedRun(folder).notices
     assert notice.startswith(f"{path}: line 1 ")
-
-
-def test_the_library_loads_the_same_table(folder: Path) -> None:
-    """`bench.load` reads a run as the commands do."""
-    pd.testing.assert_frame_equal(bench.load(str(folder)), SavedRun(folder).table)
 
 
 def test_a_path_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:

@@ -57,20 +57,12 @@ SEVERAL: dict[str, Any] = {"detectable": {"1": 0.012, "4": 0.05}, "false_alarms"
 
 
 def test_a_self_check_is_read() -> None:
-    """The detectable change by threads, with the processes and what was tried."""
+    """The detectable change by threads that have one, with the processes and, if it is there, what was tried."""
     assert detectable(of(SEVERAL)) == Detectable({1: 0.012, 4: 0.05}, processes=10, false_alarms=0, rows=54)
-
-
-def test_what_was_tried_may_be_missing() -> None:
-    """The detectable change stands without it."""
     assert detectable(of({"detectable": {"1": 0.012}, "processes": 5})) == Detectable({1: 0.012}, 5, 0, 0)
-
-
-def test_threads_without_an_answer_are_left_out() -> None:
-    """A count of threads at which nothing could be detected has no change to quote."""
-    found = detectable(of({**SEVERAL, "detectable": {"1": 0.012, "2": None, "3": float("nan"), "4": 0}}))
-    assert found
-    assert found.share == {1: 0.012}
+    some = detectable(of({**SEVERAL, "detectable": {"1": 0.012, "2": None, "3": float("nan"), "4": 0}}))
+    assert some
+    assert some.share == {1: 0.012}
 
 
 @pytest.mark.parametrize(
@@ -89,12 +81,8 @@ def test_threads_without_an_answer_are_left_out() -> None:
     ],
 )
 def test_what_cannot_be_understood_is_none(found: Any) -> None:
-    """Another suite's self-check, or one that was cut short, is passed over."""
+    """Another suite's self-check, or one that was cut short, is passed over; most runs have none."""
     assert detectable(of(found)) is None
-
-
-def test_without_an_environment_or_a_self_check_there_is_none() -> None:
-    """Most runs have none."""
     assert detectable(None) is None
     assert detectable(Environment({}, {}, {})) is None
 

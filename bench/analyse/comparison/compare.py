@@ -1,13 +1,13 @@
-"""Compare two tables of results: what became faster, slower or neither, and how sure that is."""
+"""The comparison of two tables of results: the changes of the ratios, with intervals and verdicts."""
 
 from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
 
-from bench.analyse.comparison.matching import COLUMNS, SIDES, is_ok, match, numbers, present, shared_baseline
+from bench.analyse.comparison.matching import COLUMNS, is_ok, match, numbers, present, shared_baseline
 from bench.analyse.comparison.verdicts import REGRESSIONS
-from bench.stats.estimates import Estimates, half_widths
+from bench.stats.estimates import Estimates, ratios
 from bench.stats.limits import (
     EQUIVALENCE,
     INCONCLUSIVE,
@@ -36,19 +36,18 @@ def compare(
 
     `change` is NEW's speed-up over BASE's, above 1 if NEW is faster relative to its own run's baseline;
     `change_low` and `change_high` are its 95 % interval over processes.
-    `p` tests whether the change exceeds the margin, `p_holm` is adjusted for all rows that are judged.
-    `further_processes` is the number of further processes on each side that would decide an inconclusive row, and
-    `further_verdict` the verdict that it would get; both are missing if no reasonable number would decide it.
-    Rows stand in the order of BASE, then of NEW.
-    Speed-ups must refer to one baseline, as the tables name it in their column `baseline`. If a table names none, the
-    baseline's own rows are judged as any other: their ratios are 1 without scatter, so they are inconclusive.
-    Raises NotComparable if no case is shared or baselines differ, WrongRequest for impossible limits or a repeated
+    `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
+    `further_processes` on each side would decide an inconclusive row, which would get the verdict `further_verdict`;
+    both are missing if no reasonable number would.
+    Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are inconclusive,
+    because their ratios are 1 without scatter.
+    Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
     case.
     """
     limits = Limits(margin, equivalence, level)
     matched = match(base, new)
     settled = _by_status(matched, shared_baseline(base, new))
-    samples = _samples(matched)
+    samples = _moments(matched, "base"), _moments(matched, "new")
     changes = difference(*samples)
     p = limits.p_changed(changes)
     p_holm = holm(p)
@@ -88,30 +87,15 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     )
 
 
-def _samples(matched: pd.DataFrame) -> tuple[Moments, Moments]:
-    """Return the logarithms of the speed-ups of both sides; rows that can't be judged lack mean or scatter."""
-    base, new = (
-        Moments(
-            _logarithm(numbers(matched, f"{side}_speedup")),
-            _scatter(numbers(matched, f"{side}_log_ratio_sd")),
-            numbers(matched, f"{side}_processes"),
-        )
-        for side in SIDES
-    )
-    return base, new
+def _moments(matched: pd.DataFrame, side: str) -> Moments:
+    """Return the log speed-ups of a side; rows that can't be judged lack mean or scatter."""
+    speedups, sd, count = (numbers(matched, f"{side}_{name}") for name in ("speedup", "log_ratio_sd", "processes"))
+    return Moments(np.log(np.where(speedups > 0, speedups, np.nan)), np.where(sd < SMALLEST_SCATTER, 0.0, sd), count)
 
 
 def _columns(changes: Estimates, p: Array, p_holm: Array) -> dict[str, pd.api.extensions.ExtensionArray]:
-    half = half_widths(changes)
-    with np.errstate(over="ignore"):  # two processes that disagree wildly bound nothing
-        columns = {
-            "change": np.exp(changes.value),
-            "change_low": np.exp(changes.value - half),
-            "change_high": np.exp(changes.value + half),
-            "p": p,
-            "p_holm": p_holm,
-        }
-    return {name: pd.array(values, dtype="Float64") for name, values in columns.items()}
+    columns = zip(("change", "change_low", "change_high", "p", "p_holm"), (*ratios(changes), p, p_holm), strict=True)
+    return {name: pd.array(values, dtype="Float64") for name, values in columns}
 
 
 def _effort(
@@ -123,11 +107,3 @@ def _effort(
         "further_processes": pd.array(np.where(known, further, np.nan), dtype="Int64"),
         "further_verdict": pd.Series(would_be, dtype="string").where(known).array,
     }
-
-
-def _logarithm(ratios: Array) -> Array:
-    return np.log(np.where(ratios > 0, ratios, np.nan))
-
-
-def _scatter(sd: Array) -> Array:
-    return np.where(sd < SMALLEST_SCATTER, 0.0, sd)

@@ -1,4 +1,4 @@
-"""What may have moved the ratios besides the code: the baseline, the speed of the machine, other implementations."""
+"""Causes other than the code that may change ratios: the baseline, the machine's speed, other implementations."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ from bench.plan.case import POINT_COLUMNS
 from bench.stats.limits import CHANGED
 
 MOST = 0.5
-"""A shift moves more than this share of the judged rows: a change of the baseline moves all of them."""
+"""A shift changes more than this share of the judged rows: a change of the baseline changes all of them."""
 
 FEWEST = 2
-"""The fewest implementations of a shift: if only one moved, it is likelier to have changed itself."""
+"""The fewest implementations of a shift: one that changes alone has more likely changed itself."""
 
 STEADY = 0.15
-"""If raw times moved by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
+"""If raw times changed by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
 
 
 @dataclass(frozen=True)
 class CommonShift:
-    """`moved` of the `judged` rows moved in one direction; `baseline` names an implementation to refer to instead."""
+    """`moved` of the `judged` rows changed in one direction; `baseline` is the implementation to refer to instead."""
 
     verdict: str
     moved: int
@@ -32,8 +32,8 @@ class CommonShift:
 def common_shift(comparison: pd.DataFrame) -> CommonShift | None:
     """Return the shift if most judged rows, of several implementations, became slower, or became faster; else None.
 
-    As another baseline it names the implementation with the most judged rows, of several the one that moved most like
-    all others: one that changed by itself as well would mislead.
+    It proposes as baseline the implementation with the most judged rows; of several, the one that changed most like
+    all others, because one that also changed by itself would mislead.
     """
     rows = comparison[comparison["p"].notna() & comparison["verdict"].ne("baseline")]
     for verdict in CHANGED:
@@ -50,12 +50,8 @@ def speed_change(comparison: pd.DataFrame) -> float | None:
     Ratios between dissimilar kernels shift with the machine's speed: when eager took 1.4 to 1.5 times as long, manual
     and stepwise seemed 6 to 12 % slower beside it, though their code had not changed.
     """
-    times = comparison["new_latency_s"].astype("Float64") / comparison["base_latency_s"].astype("Float64")
-    known = times.dropna()
-    if known.empty:
-        return None
-    factor = float(known.median())
-    return factor if abs(np.log(factor)) > np.log1p(STEADY) else None
+    factor = (comparison["new_latency_s"].astype("Float64") / comparison["base_latency_s"].astype("Float64")).median()
+    return None if pd.isna(factor) or abs(np.log(factor)) <= np.log1p(STEADY) else float(factor)
 
 
 def _typical(rows: pd.DataFrame) -> str:
@@ -68,9 +64,9 @@ def _typical(rows: pd.DataFrame) -> str:
 def unmatched(base: pd.DataFrame, new: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Return the implementations that only BASE, and those that only NEW, measured at a point that both measured.
 
-    They share memory, caches and clock with the others, and can move ratios. Seen: a speed-up of sdpa of 1.15 in two
-    runs beside manual, stepwise and online, and of 1.20 and 1.21 in two beside manual, online and two compiled layers,
-    with three processes each, all in the same ten minutes.
+    They share memory, caches and clock with the others, and can change ratios. Measured within ten minutes, with three
+    processes each: a speed-up of sdpa of 1.15 in two runs with manual, stepwise and online, and of 1.20 and 1.21 in two
+    with manual, online and two compiled layers.
     """
     point = list(POINT_COLUMNS)
     in_base, in_new = (table.loc[table["status"] == "ok", [*point, "implementation"]] for table in (base, new))

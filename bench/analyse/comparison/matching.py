@@ -1,15 +1,15 @@
-"""Two tables of results side by side, row by row of the same case."""
+"""The rows of two tables of results in pairs of the same case."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, Case
+from bench.plan.case import CASE_COLUMNS
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.stats.limits import Truths
 from bench.stats.replicates import Array
-from bench.store.table import baseline_of
+from bench.store.table import baseline_of, cases
 
 SIDES = ("base", "new")
 
@@ -25,7 +25,6 @@ COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES
 def match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """Return every case of either table once, with the columns of both sides under the prefixes base_ and new_.
 
-    A column of the case that is empty on both sides is the same on both.
     Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
     """
     keys = list(CASE_COLUMNS)
@@ -36,7 +35,7 @@ def match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
         values = table[[*keys, *columns]].rename(columns=columns).assign(**{f"{side}_present": True})
         matched = matched.merge(values, how="left", on=keys)
     if not (present(matched, "base") & present(matched, "new")).any():
-        raise NotComparable(f"BASE and NEW share no case{_apart(base, new)}")
+        raise NotComparable(f"BASE and NEW share no case{_disjoint(base, new)}")
     return matched
 
 
@@ -67,15 +66,13 @@ def numbers(matched: pd.DataFrame, column: str) -> Array:
 
 
 def _check_unique(side: str, table: pd.DataFrame) -> None:
-    repeated = table.duplicated(list(CASE_COLUMNS))
-    if repeated.any():
-        first = table[repeated].iloc[0]
-        name = Case.from_columns({str(key): value for key, value in first.items()}).name
+    if repeated := cases(table[table.duplicated(list(CASE_COLUMNS))]):
+        name = repeated[0].name
         raise WrongRequest(f"{side.upper()} holds the case {name} more than once; expected one row per case")
 
 
-def _apart(base: pd.DataFrame, new: pd.DataFrame) -> str:
-    """Return the columns of which the tables share no value, with the values."""
+def _disjoint(base: pd.DataFrame, new: pd.DataFrame) -> str:
+    """Return the columns in which the tables share no value, with the values."""
     columns = [name for name in CASE_COLUMNS if not set(base[name]) & set(new[name])]
     parts = [f"{name} is {_values(base[name])} in BASE and {_values(new[name])} in NEW" for name in columns]
     return f": {'; '.join(parts)}" if parts else ""

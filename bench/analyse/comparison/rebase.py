@@ -8,19 +8,16 @@ from bench.analyse.summary import summarise
 from bench.plan.case import Point
 from bench.store.record import Record
 
-Replicate = tuple[Point, int]
-"""A point in one process."""
-
 
 def rebased(records: Sequence[Record], baseline: str) -> pd.DataFrame:
     """Return the table of results with ratios to this baseline, each paired within the rounds of one process.
 
-    A case counts only the processes that measured the baseline beside it, because only these say anything of the ratio:
-    an implementation that was added to a run later met the run's own baseline, and not necessarily this one.
+    A case counts only the processes that measured this baseline too: an implementation that was added to a run later
+    was measured with the run's own baseline, and not necessarily with this one.
     """
     replicates = {_replicate(record) for record in records if record.case.implementation == baseline}
     paired = {record.case for record in records if _replicate(record) in replicates}
-    # a failure counts wherever it happened; a case that was never beside the baseline stays a row, without a ratio
+    # every failure counts; a case that was never measured with the baseline stays a row, without a ratio
     kept = [
         record
         for record in records
@@ -36,5 +33,6 @@ def common_implementations(base: Sequence[Record], new: Sequence[Record]) -> lis
     return [name for name in in_base if name in in_new]
 
 
-def _replicate(record: Record) -> Replicate:
+def _replicate(record: Record) -> tuple[Point, int]:
+    """Return the point and the process of a record."""
     return record.case.point, record.process

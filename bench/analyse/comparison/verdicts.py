@@ -26,7 +26,7 @@ def hyphened(verdict: str) -> str:
 
 
 def named(words: str) -> tuple[str, ...]:
-    """Return the verdicts of a comma list with hyphens, `slower,newly-failing`; raises WrongRequest for another."""
+    """Return the verdicts in a comma list such as `slower,newly-failing`; raises WrongRequest for an unknown one."""
     known = {hyphened(verdict): verdict for verdict in VERDICTS}
     names = [word.strip() for word in words.split(",") if word.strip()]
     for name in names:

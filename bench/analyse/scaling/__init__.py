@@ -1,1 +1,1 @@
-"""How latency and memory grow along an axis, and where the fastest changes."""
+"""The growth of latency and memory along an axis, and the changes of the fastest."""

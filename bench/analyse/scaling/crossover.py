@@ -1,4 +1,4 @@
-"""Who is faster by how much, and the number of tokens at which the winner changes."""
+"""The ratio of two implementations, and the number of tokens at which the winner changes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +16,12 @@ STEPS = 200
 """Steps between two measured places: neighbours of a sweep lie less than tenfold apart, so a step is about 1 %."""
 
 Leaders = Mapping[int, Sequence[str]]
-"""Who may be the fastest at each number of tokens, by rank: one name, or several that tie or are not decided."""
+"""The implementations that may be the fastest at each number of tokens, by rank; several tie or are not decided."""
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """The number of tokens from which `after` is faster than `before`, which led until then.
+    """The number of tokens from which `after` is faster than `before`, which was the fastest until then.
 
     The interval ends at 0 or infinity if no measurement bounds it.
     """
@@ -32,10 +32,10 @@ class Crossover:
 
 
 @dataclass(frozen=True)
-class _Race:
-    """How much faster one is than another: logarithms of ratios, interpolated linearly between places.
+class _Ratios:
+    """The log ratios of two implementations, interpolated linearly between the logarithms of places.
 
-    Places are logarithms too; `speeds` holds those of the one at all places, then those of the other.
+    `speeds` are the logarithms of one's speeds at all places, then those of the other's.
     """
 
     logs: Array
@@ -51,10 +51,10 @@ class _Race:
 def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
     """Return the numbers of tokens at which the winner changes, along the measured rows of a series.
 
-    A change needs one of both to beat the other on at least one side: from tie to tie nothing changes.
+    There is a change only if one of both beats the other on at least one side, not from tie to tie.
     """
-    candidates = (_crossover(rows, *change) for change in _changes(leaders)) if rows else ()
-    return [crossover for crossover in candidates if crossover]
+    changes = _changes(leaders) if rows else ()
+    return [crossover for change in changes if (crossover := _crossover(rows, *change))]
 
 
 def times_as_fast(one: Row, other: Row) -> Interval:
@@ -66,8 +66,8 @@ def times_as_fast(one: Row, other: Row) -> Interval:
 def _changes(leaders: Leaders) -> Iterator[tuple[str, str, int, int]]:
     """Yield for each change the leader before it and after it, the last place of the one and the first of the other.
 
-    A leader stays the leader until it is beaten: while it ties with the fastest, nothing has changed.
-    At the last place it may tie with one that it beat before, which is a change that only begins.
+    A leader stays the leader while it ties with the fastest. At the last place it may tie with one that it beat before:
+    there a change begins.
     """
     places = sorted(place for place, names in leaders.items() if names)
     since = led = places[0]
@@ -87,27 +87,28 @@ def _changes(leaders: Leaders) -> Iterator[tuple[str, str, int, int]]:
 def _crossover(rows: Sequence[Row], before: str, after: str, start: int, end: int) -> Crossover | None:
     """Return the last place between start and end at which the ratio of both passes 1, None if it never does.
 
-    It never does if one of them wasn't measured there, and the other led only for that reason.
+    It never does if one of them wasn't measured there, so that the other was the fastest.
     """
     at = [{row[TOKENS.column]: row for row in by(rows, "implementation")[name]} for name in (before, after)]
     shared = sorted(at[0].keys() & at[1].keys())
     if len(shared) < 2:
         return None
     speeds = _speeds([at[0][place] for place in shared], [at[1][place] for place in shared])
-    race = _Race(np.log(np.array(shared, dtype=np.float64)), speeds)
-    ratios = race.at(race.logs).value
+    ratios = _Ratios(np.log(np.array(shared, dtype=np.float64)), speeds)
+    logs = ratios.at(ratios.logs).value
     passed = [
-        _zero(race.logs[index : index + 2], ratios[index : index + 2])
+        _zero(ratios.logs[index : index + 2], logs[index : index + 2])
         for index, (low, high) in enumerate(pairwise(shared))
-        if start <= low and high <= end and ratios[index] < 0 <= ratios[index + 1]
+        if start <= low and high <= end and logs[index] < 0 <= logs[index + 1]
     ]
-    return Crossover(before, after, Interval(math.exp(passed[-1]), *_bounds(race, passed[-1]))) if passed else None
+    return Crossover(before, after, Interval(math.exp(passed[-1]), *_bounds(ratios, passed[-1]))) if passed else None
 
 
-def _bounds(race: _Race, place: float) -> tuple[float, float]:
+def _bounds(ratios: _Ratios, place: float) -> tuple[float, float]:
     """Return the numbers of tokens around a crossover at which the ratio's interval leaves 1 (Fieller 1954)."""
-    logs = _between(race.logs)
-    of = race.at(logs)
+    gaps = [np.linspace(low, high, STEPS, endpoint=False) for low, high in pairwise(ratios.logs)]
+    logs = np.concatenate([*gaps, ratios.logs[-1:]])
+    of = ratios.at(logs)
     half = half_widths(of)
     if np.isnan(half).all():
         return math.nan, math.nan
@@ -115,20 +116,15 @@ def _bounds(race: _Race, place: float) -> tuple[float, float]:
     return math.exp(max(earlier, default=-math.inf)), math.exp(min(later, default=math.inf))
 
 
-def _between(logs: Array) -> Array:
-    gaps = [np.linspace(low, high, STEPS, endpoint=False) for low, high in pairwise(logs)]
-    return np.concatenate([*gaps, logs[-1:]])
-
-
 def _zero(xs: Array, ys: Array) -> float:
-    """Return where the straight line through two points is 0."""
+    """Return the zero of the straight line through two points."""
     return float(xs[0] - ys[0] * (xs[1] - xs[0]) / (ys[1] - ys[0]))
 
 
 def _speeds(before: Sequence[Row], after: Sequence[Row]) -> Estimates:
-    """Return the logarithms of speeds, one after the other: by their ratios to the baseline, or else by latencies.
+    """Return the logarithms of speeds, by their ratios to the baseline, or else by latencies.
 
-    Ratios are measured in pairs. Two of them share the baseline's scatter, so taken as independent they err wide.
+    Two ratios share the baseline's scatter, so their intervals are too wide if they are taken as independent.
     """
     pairs = list(zip(before, after, strict=True))
     paired = np.tile([None not in (one["speedup"], other["speedup"]) for one, other in pairs], 2)

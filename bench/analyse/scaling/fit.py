@@ -1,4 +1,4 @@
-"""Latency against tokens as a + b·N + c·N²: what is fixed, what each token costs, and what each pair of them."""
+"""Latency against tokens as a + b·N + c·N²: the fixed time, the time of a token, and that of a pair of tokens."""
 
 import math
 from collections.abc import Sequence
@@ -14,18 +14,17 @@ from bench.stats.estimates import Estimates, Interval, combined, half_widths
 from bench.stats.replicates import CONFIDENCE, Array, t_quantile
 
 COEFFICIENTS = 3
-"""The fewest places for a fit: through fewer, many parabolas pass exactly."""
+"""The fewest places for a fit: many parabolas pass through fewer."""
 
 PRIOR = 4
 """The mean variance of all places counts as this many degrees of freedom at each.
 
-Weights from the scatter of three processes alone put all trust in the place that happened to scatter least: simulated
-with six places, intervals of 95 % then held the truth in 82 to 94 %.
+Weights from the scatter of three processes alone are largest at the place that scatters least by chance: simulated with
+six places, intervals of 95 % then contained the truth in 82 to 94 %.
 """
 
-
 PRECISION = 1e-6
-"""Relative precision of the ends of an interval: far finer than what is printed."""
+"""Relative precision of the ends of an interval: far finer than the printed digits."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Squares:
-    """Powers of the places and latencies, both over the errors of the latencies: a weighted least-squares problem."""
+    """A weighted least-squares problem: powers of the places, and latencies, both over the errors of the latencies."""
 
     powers: Array  # [places, coefficients], each column of length 1
     latencies: Array  # [places]
@@ -79,9 +78,8 @@ def fit(rows: Sequence[Row]) -> Fit | None:
     lengths = np.linalg.norm(powers * weights[:, None], axis=0)
     squares = _Squares(powers * weights[:, None] / lengths, latencies * weights)
     relative = Estimates(squares.latencies, squares.latencies * logs.error, logs.freedom)
-    errors = combined(
-        np.asarray(np.linalg.pinv(squares.powers), dtype=np.float64), relative
-    )  # of coefficients that could be negative
+    # the errors of coefficients that could be negative
+    errors = combined(np.asarray(np.linalg.pinv(squares.powers), dtype=np.float64), relative)
     best = squares.best()
     fixed, per_token, per_pair = (
         _scaled(_interval(squares, best, errors, index), length) for index, length in enumerate(lengths.tolist())
@@ -91,43 +89,39 @@ def fit(rows: Sequence[Row]) -> Fit | None:
 
 
 def _moderated(logs: Estimates) -> Array:
-    """Return relative errors for weights: each place's own, drawn towards what all places say together."""
+    """Return relative errors for weights: each place's own, moved towards the mean of all places."""
     variance = logs.error**2
     own = (PRIOR * np.mean(variance) + logs.freedom * variance) / (PRIOR + logs.freedom)
     return np.sqrt(own) if np.all(own > 0) else np.ones_like(own)
 
 
 def _interval(squares: _Squares, best: Array, errors: Estimates, index: int) -> Interval:
-    """Return a coefficient with all values that leave not much more than the best ones do.
+    """Return a coefficient with the range of its values that leave not much more squares than the best one does.
 
-    How much more goes by t, on the scale of the coefficient's own error. Where another coefficient stands at 0 in its
-    stead, more than one has given way, and both are judged together, by F: by t alone, simulated intervals of 95 % held
-    the truth in as little as 88 %.
+    The limit is a t quantile, on the scale of the coefficient's own error. If another coefficient becomes 0, two have
+    changed, and the limit is an F quantile: with t alone, simulated intervals of 95 % contained the truth in only 88 %.
     """
     value, error, freedom = (float(values[index]) for values in (best, errors.error, errors.freedom))
     if math.isnan(error):
         return Interval(value, math.nan, math.nan)
     least = squares.left(best)
     assumed = np.linalg.inv(squares.powers.T @ squares.powers)[index, index]
-    unit = error**2 / float(assumed) * _excess(least, len(squares.latencies) - int(np.count_nonzero(best)))
-    alone = unit * float(t_quantile(freedom)) ** 2
-    together = unit * 2 * float(stats.f.ppf(CONFIDENCE, 2, freedom))
+    spare = len(squares.latencies) - int(np.count_nonzero(best))
+    excess = max(1.0, least / spare) if spare else 1.0  # how many times more squares are left than errors explain
+    unit = error**2 / float(assumed) * excess
+    of_one = unit * float(t_quantile(freedom)) ** 2
+    of_two = unit * 2 * float(stats.f.ppf(CONFIDENCE, 2, freedom))
 
     def beyond(candidate: float) -> float:
         rest = squares.without(index, candidate)
         others = rest.best()
-        return rest.left(others) - least - (alone if others.all() else together)
+        return rest.left(others) - least - (of_one if others.all() else of_two)
 
     low = float(brentq(beyond, 0, value, rtol=PRECISION)) if beyond(0) > 0 else 0.0
     step = float(half_widths(errors)[index])
     while beyond(value + step) <= 0:
         step *= 2
     return Interval(value, low, float(brentq(beyond, value, value + step, rtol=PRECISION)))
-
-
-def _excess(left: float, spare: int) -> float:
-    """Return how many times more squares are left than errors explain, at least 1."""
-    return max(1.0, left / spare) if spare else 1.0
 
 
 def _scaled(of: Interval, length: float) -> Interval:

@@ -11,7 +11,6 @@ from bench.analyse.scaling.fit import Fit, fit
 from bench.analyse.scaling.row_estimates import log_latencies
 from bench.analyse.scaling.series import AXES, TOKENS, Axis, Row, by, groups
 from bench.stats.estimates import Estimates, Interval, combined, exact, intervals
-from bench.stats.replicates import Array
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Exponent:
 
 @dataclass(frozen=True)
 class Growth:
-    """How one implementation grows along an axis; `fit` is None off the tokens, and for fewer than three places."""
+    """The growth of one implementation along an axis; `fit` is None for fewer than three places or another axis."""
 
     implementation: str
     fit: Fit | None
@@ -50,7 +49,7 @@ def scalings(rows: Iterable[Row]) -> list[Scaling]:
 
 
 def has_series(rows: Iterable[Row]) -> bool:
-    """Return whether measured rows hold a series, so that something can be fitted."""
+    """Return whether measured rows have a series, so that there is something to fit."""
     return bool(_series(rows))
 
 
@@ -58,7 +57,9 @@ def exponents(places: Sequence[int], logs: Estimates) -> tuple[Exponent, ...]:
     """Return the slopes between neighbouring places, given logarithms of a quantity; exact ones have no intervals."""
     if len(places) < 2:
         return ()
-    slopes = intervals(combined(_differences(np.log(np.asarray(places, dtype=np.float64))), logs))
+    gaps = np.diff(np.log(np.asarray(places, dtype=np.float64)))
+    weights = np.diff(np.eye(len(places)), axis=0) / gaps[:, None]  # [gaps, places]
+    slopes = intervals(combined(weights, logs))
     return tuple(Exponent(*gap) for gap in zip(places[:-1], places[1:], slopes, strict=True))
 
 
@@ -89,8 +90,3 @@ def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:
         exponents([row[axis.column] for row in ordered], log_latencies(ordered)),
         exponents([row[axis.column] for row in sized], exact([np.log(row["peak_bytes"]) for row in sized])),
     )
-
-
-def _differences(logs: Array) -> Array:
-    """Return the weights that make slopes of values at these logarithms of places."""
-    return np.diff(np.eye(len(logs)), axis=0) / np.diff(logs)[:, None]  # [gaps, places]

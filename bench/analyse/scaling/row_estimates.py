@@ -13,8 +13,8 @@ from bench.stats.replicates import MEDIAN_EFFICIENCY, Array, t_quantile
 def log_latencies(rows: Sequence[Row]) -> Estimates:
     """Return the logarithms of the rows' latencies.
 
-    A latency is a median over processes with the interval of a mean, so its error is that of a mean times what a
-    median of many scatters more; of two it is the mean.
+    A latency is a median over processes with the interval of a mean: its standard error is about 1.25 times that of the
+    mean, and the same for two processes.
     """
     value, low, high = (_logarithms(rows, name) for name in ("latency_s", "latency_low_s", "latency_high_s"))
     processes = _numbers(rows, "processes")
@@ -26,9 +26,8 @@ def log_latencies(rows: Sequence[Row]) -> Estimates:
 def log_speedups(rows: Sequence[Row]) -> Estimates:
     """Return the logarithms of the rows' speed-ups, each a mean over processes; the baseline's has no error."""
     processes = _numbers(rows, "processes")
-    return Estimates(
-        _logarithms(rows, "speedup"), _numbers(rows, "log_ratio_sd") / np.sqrt(processes), _freedom(processes)
-    )
+    error = _numbers(rows, "log_ratio_sd") / np.sqrt(processes)
+    return Estimates(_logarithms(rows, "speedup"), error, _freedom(processes))
 
 
 def _freedom(processes: Array) -> Array:

@@ -1,6 +1,5 @@
-"""Rows in series: points that differ along one axis alone, all other columns fixed."""
+"""Series of rows: their points differ along one axis alone."""
 
-import dataclasses
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from bench.plan.case import Case, Point
 
 Row = dict[str, Any]
-"""A row of the results by column; what is missing is None."""
+"""A row of the results by column; a missing value is None."""
 
 
 @dataclass(frozen=True)
@@ -30,24 +29,23 @@ SERIES = 3
 """The places of a series. Two are enough only if no longer series shows the same setting along this axis."""
 
 
-def groups(rows: Iterable[Row], axis: Axis, together: Set[str] = frozenset()) -> list[list[Row]]:
-    """Return the rows of each series along an axis; points that differ in the columns `together` share a series.
+def groups(rows: Iterable[Row], axis: Axis, ignored: Set[str] = frozenset()) -> list[list[Row]]:
+    """Return the rows of each series along an axis, of two places or more, in which the columns `ignored` may differ.
 
-    A series has two places or more.
-    Series of two are left out if the same layer, device, mode and so on has a longer one along that axis: a sweep of
-    heads at two token counts is no sweep of tokens.
+    A series of two is left out if the same layer, device, mode and so on has a longer one along that axis: a sweep of
+    heads at two numbers of tokens is no sweep of tokens.
     """
-    series = [group for group in gathered(rows, [axis], together) if len(places(group, axis)) > 1]
+    series = [group for group in gathered(rows, [axis], ignored) if len(places(group, axis)) > 1]
     long = {_setting(group) for group in series if len(places(group, axis)) >= SERIES}
     return [group for group in series if len(places(group, axis)) >= SERIES or _setting(group) not in long]
 
 
-def gathered(rows: Iterable[Row], axes: Collection[Axis], together: Set[str] = frozenset()) -> list[list[Row]]:
-    """Return groups of rows: in a group, points differ only along these axes and in the columns `together`."""
+def gathered(rows: Iterable[Row], axes: Collection[Axis], ignored: Set[str] = frozenset()) -> list[list[Row]]:
+    """Return groups of rows: in a group, points differ only along these axes and in the columns `ignored`."""
     rows_by_setting: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         point = point_of(row)
-        without = together | {column for axis in axes for column in moving(axis, point)}
+        without = ignored | {column for axis in axes for column in moving(axis, point)}
         rows_by_setting.setdefault(_fixed(point, without), []).append(row)
     return list(rows_by_setting.values())
 
@@ -55,7 +53,7 @@ def gathered(rows: Iterable[Row], axes: Collection[Axis], together: Set[str] = f
 def moving(axis: Axis, point: Point) -> set[str]:
     """Return the columns that change along an axis.
 
-    The token length follows the channels if it equals them, and the tokens of an image follow its size.
+    The token length changes with the channels if it equals them, and the size of an image with its tokens.
     """
     if axis is CHANNELS and point.token_len == point.channels:
         return {axis.column, "token_len"}
@@ -83,8 +81,7 @@ def point_of(row: Row) -> Point:
 
 
 def _fixed(point: Point, without: Set[str]) -> tuple[object, ...]:
-    columns = dataclasses.asdict(point)
-    return tuple(None if name in without else value for name, value in columns.items())
+    return tuple(None if name in without else value for name, value in vars(point).items())
 
 
 def _setting(group: Sequence[Row]) -> tuple[object, ...]:

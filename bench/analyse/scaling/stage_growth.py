@@ -1,6 +1,6 @@
-"""The share of each stage in the time of all, place by place of a series of tokens."""
+"""The share of each stage in the time of all, along a series of tokens."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bench.analyse.scaling.series import TOKENS, by, groups
@@ -28,7 +28,7 @@ class StageGrowth:
         return tuple(dict.fromkeys(name for shares in self.shares for name in shares))
 
     def share_of(self, stages: Iterable[str]) -> tuple[float, ...]:
-        """Return the share of some stages together, at each place."""
+        """Return the sum of the shares of some stages at each place."""
         wanted = tuple(stages)
         return tuple(sum(shares.get(name, 0.0) for name in wanted) for shares in self.shares)
 
@@ -38,14 +38,12 @@ def stage_growths(profiles: Iterable[Profile]) -> Iterator[StageGrowth]:
     rows = [{**each.case.columns(), "profile": each} for each in profiles if each.stages]
     for of_one in by(rows, "implementation").values():
         for group in groups(of_one, TOKENS):
-            ordered: Sequence[Profile] = sorted(
-                (row["profile"] for row in group), key=lambda profile: profile.case.point.num_tokens
-            )
+            ordered = [row["profile"] for row in sorted(group, key=lambda row: int(row[TOKENS.column]))]
             yield StageGrowth(tuple(ordered), tuple(map(shares_by_stage, ordered)))
 
 
 def shares_by_stage(profile: Profile) -> Shares:
-    """Return the share of each stage, forward and backward together, in the time of all stages."""
+    """Return the share of each stage, its forward and backward part added, in the time of all stages."""
     whole_s = sum(stage.time_s for stage in profile.stages)
     shares = dict.fromkeys((stage.name for stage in profile.stages), 0.0)
     for stage in profile.stages:

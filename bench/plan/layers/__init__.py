@@ -1,8 +1,7 @@
 """The facts about layers that need no torch.
 
-Each file of this folder with a LAYER declares a layer with a name. Nothing is known about a user's own layer,
-`module:attribute`, before a worker has made it: it has no steps, so no count of FLOPs and no predicted memory, and its
-sizes are those of tokens.
+Each file of this folder with a LAYER declares a layer with a name. A user's own layer, `module:attribute`, is unknown
+until a worker has made it: it has no steps, so no FLOPs and no predicted memory, and its sizes are those of tokens.
 """
 
 import importlib
@@ -18,7 +17,6 @@ ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 BACKWARD_PRODUCTS = 2
 """A matrix product's backward pass is two products of its size."""
-
 
 PREDICTED = ("inference", "cpu", "float32", "none")
 """The mode, device, dtype and mask for which the formulas of peak memory hold."""
@@ -62,7 +60,7 @@ def module_of(name: str) -> str:
 
 
 def fixed(name: str) -> Mapping[str, Any]:
-    """Return the columns that have only one value in a layer, with that value."""
+    """Return the columns that have only one value in a layer, with the value."""
     return _layer(name).fixed
 
 
@@ -83,8 +81,9 @@ def complete(values: Values) -> Values:
     for column, value in layer.fixed.items():
         if values.setdefault(column, value) != value:
             raise WrongRequest(f"{column} = {_toml(values[column])} must be {_toml(value)} in the layer {name}")
-    if not is_own(name):  # a user's own layer may divide the channels among its heads by another rule
-        _check_heads(values)
+    channels, heads = values["channels"], values["num_heads"]
+    if channels % heads and not is_own(name):  # a user's own layer may divide the channels by another rule
+        raise WrongRequest(f"channels = {channels} must be divisible by num_heads = {heads}")
     for column, value in layer.derive(values).items():
         values.setdefault(column, value)
     return {**dict.fromkeys(layer.without), "qkv_bias": False, "qk_scale": None, **values}
@@ -105,8 +104,7 @@ def steps(point: Point) -> Mapping[str, Step]:
 def flops(point: Point) -> int | None:
     """Return the floating-point operations of the layer's matrix products, 2·M·N·K each; None if they are unknown.
 
-    In the mode `train` they include the gradients of both factors of each product. `torch.utils.flop_counter` gives the
-    same count.
+    In the mode `train` they include the gradients of both factors, as `torch.utils.flop_counter` counts them.
     """
     if is_own(point.layer):
         return None
@@ -134,12 +132,6 @@ def peak_bytes(case: Case) -> int | None:
 
 def _layer(name: str) -> Layer:
     return _OWN if is_own(name) else LAYERS[name]
-
-
-def _check_heads(values: Values) -> None:
-    channels, heads = values["channels"], values["num_heads"]
-    if channels % heads:
-        raise WrongRequest(f"channels = {channels} must be divisible by num_heads = {heads}")
 
 
 def _toml(value: Any) -> str:

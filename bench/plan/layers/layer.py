@@ -16,9 +16,8 @@ class Step:
     """One step of a layer, as the implementation `stepwise` labels it.
 
     `forward` and `backward` are the numbers of elements that it must read and write, each tensor once. The backward
-    pass reads the gradient of the output and the tensors that the forward pass kept, and writes the gradients of the
-    inputs. A view moves nothing.
-    `multiplications` is the number of those in its matrix product in the forward pass, None if it has no product.
+    pass reads the output's gradient and the kept tensors, and writes the inputs' gradients.
+    `multiplications` are those of its matrix product in the forward pass, None if it has no product.
     """
 
     forward: int
@@ -27,6 +26,7 @@ class Step:
 
 
 VIEW = Step(0, 0)
+"""A view moves nothing."""
 
 
 @dataclass(frozen=True)

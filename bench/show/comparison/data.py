@@ -9,7 +9,6 @@ import pandas as pd
 from bench.plan.case import CASE_COLUMNS
 from bench.show.comparison.headline import headline
 from bench.show.comparison.report import Report
-from bench.show.rows import Row
 
 FIRST = ("stamp", "baseline", "verdict")
 """Columns before those of the case; with them a row can be quoted alone."""
@@ -20,8 +19,7 @@ def as_csv(report: Report) -> str:
 
     A number that doesn't apply is empty.
     """
-    rows = [_row(row, report) for row in report.rows]
-    return pd.DataFrame(rows, columns=_columns(report), dtype=object).to_csv(index=False, lineterminator="\n")
+    return pd.DataFrame(_rows(report), dtype=object).to_csv(index=False, lineterminator="\n")
 
 
 def as_json(report: Report) -> str:
@@ -41,19 +39,14 @@ def as_json(report: Report) -> str:
         "counts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
         "notes": list(report.notes),
     }
-    rows = [_row(row, report) for row in report.rows]
-    return json.dumps({**about, "rows": rows}, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps({**about, "rows": _rows(report)}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _columns(report: Report) -> list[str]:
+def _rows(report: Report) -> list[dict[str, Any]]:
     others = [str(name) for name in report.comparison.columns if name not in (*CASE_COLUMNS, *FIRST)]
-    order = sorted(others, key=lambda name: name.startswith(("base_", "new_")))
-    return [*FIRST, *CASE_COLUMNS, *order]
-
-
-def _row(row: Row, report: Report) -> dict[str, Any]:
-    values = {**row, "stamp": report.stamp or None, "baseline": report.baseline or None}
-    return {name: _plain(values[name]) for name in _columns(report)}
+    columns = [*FIRST, *CASE_COLUMNS, *sorted(others, key=lambda name: name.startswith(("base_", "new_")))]
+    same = {"stamp": report.stamp or None, "baseline": report.baseline or None}
+    return [{name: _plain({**row, **same}[name]) for name in columns} for row in report.rows]
 
 
 def _plain(value: Any) -> Any:

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from bench.show import units
-from bench.show.comparison.report import Report, counts, point_words, shares_few, signed_percent, varying_columns
+from bench.show.comparison.report import Report, counts, signed_percent
 from bench.show.point_text import counted
 from bench.show.rows import Row
 from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED
 from bench.stats.power import detectable_in
+from bench.store import units
 
 CLAIM = 10
 """The number of processes that is advised for small changes; if both runs have it, twice their number."""
@@ -27,7 +27,7 @@ def headline(report: Report) -> list[str]:
 
 def _unlike(report: Report) -> Iterator[str]:
     rows = report.rows
-    if shares_few(rows):
+    if report.few_shared:
         only = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("missing", "new")}
         shared = len(rows) - sum(only.values())
         yield (
@@ -45,7 +45,7 @@ def _findings(report: Report) -> Iterator[str]:
     )
     for what, affected in (("slower", slower), ("newly failing", failing), ("faster", faster)):
         if affected:
-            yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {what}", rows)
+            yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {what}", report)
     judged = [row for row in rows if row["verdict"] in JUDGED]
     if not judged:
         yield "no row was judged"
@@ -58,19 +58,15 @@ def _findings(report: Report) -> Iterator[str]:
         yield from _power(report, is_open)
 
 
-def _named(affected: Sequence[Row], what: str, rows: list[Row]) -> str:
+def _named(affected: Sequence[Row], what: str, report: Report) -> str:
     """Return the number of affected rows, and the worst by name."""
-    columns = varying_columns(rows)
     worst = sorted(affected, key=lambda row: -abs(math.log(row["change"])) if row["change"] else 0.0)
-    names = [
-        " ".join(filter(None, (row["implementation"], point_words(row, columns), _by(row)))) for row in worst[:NAMED]
-    ]
+    names = []
+    for row in worst[:NAMED]:
+        by = signed_percent(row["change"]) if row["verdict"] in CHANGED else ""
+        names.append(" ".join(filter(None, (row["implementation"], report.point(row), by))))
     others = ["…"] if len(affected) > NAMED else []
     return f"{counted([len(affected)], 'row', 'rows')} {what}: {', '.join([*names, *others])}"
-
-
-def _by(row: Row) -> str:
-    return signed_percent(row["change"]) if row["verdict"] in CHANGED else ""
 
 
 def _power(report: Report, is_open: Sequence[Row]) -> Iterator[str]:

@@ -14,11 +14,7 @@ from bench.show.comparison.report import (
     explanations,
     failure,
     more_and_how,
-    point_words,
-    shared,
-    shares_few,
     side,
-    varying_columns,
 )
 from bench.show.rows import Row
 
@@ -48,19 +44,19 @@ def markdown(report: Report) -> str:
     Every line of a forced comparison holds the stamp. Rows that don't fit into a comment are counted.
     """
     stamp = _stamped if report.unlike else str
-    rows, columns = report.rows, varying_columns(report.rows)
-    in_the_open = [verdict for verdict in MATTER if not (shares_few(rows) and verdict in ONE_SIDED)]
+    rows = report.rows
+    in_the_open = [verdict for verdict in MATTER if not (report.few_shared and verdict in ONE_SIDED)]
     matter = [row for row in rows if row["verdict"] in in_the_open]
     rest = [row for row in rows if row["verdict"] not in in_the_open]
     fixed = [*([line] for line in _opening(report)), _list(report.notes), _list(explanations(report))]
     *opening, notes, legend = [[stamp(line) for line in block] for block in fixed]
     room = MOST_CHARACTERS - sum(len(line) + 1 for block in fixed for line in block)
     fitted_blocks = []
-    for block in (_table(matter, columns), _failures(matter, columns), _table(rest, columns)):
+    for block in (_table(matter, report), _failures(matter, report), _table(rest, report)):
         fitting, room = _fitting([stamp(line) for line in block], room)
-        fitted_blocks.append(
-            fitting if len(fitting) == len(block) else [*fitting, "", stamp(_left_out(len(block) - len(fitting)))]
-        )
+        if left_out := len(block) - len(fitting):
+            fitting += ["", stamp(f"{left_out} more are left out, because a comment has no room for them")]
+        fitted_blocks.append(fitting)
     table, failures, folded = fitted_blocks
     fold = [stamp(f"{FOLD}the other {len(rest)} rows: {counts(rest)}</summary>" if rest else f"{FOLD}legend</summary>")]
     blocks = [*opening, notes, table, failures, fold, folded, legend, [UNFOLD]]
@@ -72,28 +68,28 @@ def _opening(report: Report) -> list[str]:
     reasons = "; ".join(report.unlike)
     conditions = [f"measured under different conditions: {_code(reasons)}"] if reasons else []
     first = [f"**{FORMATTING.sub(ESCAPED, line)}**" for line in headline(report)]
-    return [*first, *conditions, " · ".join([shared(report.rows), *baseline])]
+    return [*first, *conditions, " · ".join([report.shared, *baseline])]
 
 
 def _list(lines: Sequence[str]) -> Block:
     return ["- " + FORMATTING.sub(ESCAPED, line) for line in lines]
 
 
-def _table(rows: Sequence[Row], columns: set[str]) -> Block:
+def _table(rows: Sequence[Row], report: Report) -> Block:
     """Return a table of rows; the last column is left out if it is empty."""
     if not rows:
         return []
-    cells = [_cells(row, columns) for row in rows]
+    cells = [_cells(row, report) for row in rows]
     width = len(TITLES) if any(line[-1] for line in cells) else len(TITLES) - 1
     rules = ["---:" if title in RIGHT else "---" for title in TITLES]
     return [f"| {' | '.join(line[:width])} |" for line in (TITLES, rules, *cells)]
 
 
-def _cells(row: Row, columns: set[str]) -> list[str]:
+def _cells(row: Row, report: Report) -> list[str]:
     words = (
         row["verdict"],
         _code(row["implementation"]),
-        point_words(row, columns),
+        report.point(row),
         change(row),
         side(row, "base"),
         side(row, "new"),
@@ -102,9 +98,9 @@ def _cells(row: Row, columns: set[str]) -> list[str]:
     return [word.replace("|", r"\|") for word in words]
 
 
-def _failures(rows: Sequence[Row], columns: set[str]) -> Block:
+def _failures(rows: Sequence[Row], report: Report) -> Block:
     return [
-        f"- newly failing: {_code(row['implementation'])} {point_words(row, columns)}".rstrip()
+        f"- newly failing: {_code(row['implementation'])} {report.point(row)}".rstrip()
         + f": {_code(failure(row)[:LONGEST])}"
         for row in rows
         if row["verdict"] == "newly failing"
@@ -121,10 +117,6 @@ def _fitting(lines: Block, room: int) -> tuple[Block, int]:
     ends = list(itertools.accumulate(len(line) + 1 for line in lines))
     fitting = [line for line, end in zip(lines, ends, strict=True) if end <= room]
     return fitting, 0 if len(fitting) < len(lines) else room - (ends[-1] if ends else 0)
-
-
-def _left_out(number: int) -> str:
-    return f"{number} more are left out, because a comment has no room for them"
 
 
 def _stamped(line: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from bench.analyse.comparison.confounders import CommonShift
-from bench.show import units
 from bench.show.point_text import counted
+from bench.store import units
 from bench.store.comparable import StateDifference
 from bench.store.selfcheck import Detectable
 
@@ -86,8 +86,13 @@ def hint(shift: CommonShift, judging: str) -> str:
 
 def state(differences: Sequence[StateDifference]) -> str:
     """Return a warning that the machine's state differed, with advice."""
+    facts = []
+    for each in differences:
+        plain = each.name.rpartition(".")[2].replace("_", " ")
+        words = STATE.get(each.name, f"{plain} was {{}} before BASE and {{}} before NEW")
+        facts.append(words.format(each.base, each.new))
     return (
-        f"warning: the machine was in another state: {'; '.join(map(_fact, differences))}: "
+        f"warning: the machine was in another state: {'; '.join(facts)}: "
         "quiet it and measure again, or let --rerun measure both sides alternately"
     )
 
@@ -101,13 +106,6 @@ def plans(base: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         if all(side.get(name) is not None for side in sides) and sides[0][name] != sides[1][name]
     ]
     return f"BASE and NEW were asked for differently: {'; '.join(differences)}" if differences else ""
-
-
-def _fact(difference: StateDifference) -> str:
-    """Return a difference of state in words, `its speed varied by 28% before BASE and 5% before NEW`."""
-    plain = difference.name.rpartition(".")[2].replace("_", " ")
-    words = STATE.get(difference.name, f"{plain} was {{}} before BASE and {{}} before NEW")
-    return words.format(difference.base, difference.new)
 
 
 def company(only_base: Sequence[str], only_new: Sequence[str]) -> str:
@@ -135,13 +133,11 @@ def detects(detectable: Detectable, threads: Collection[int]) -> str:
     shares = {count: share for count, share in sorted(detectable.share.items()) if count in threads}
     if not shares:
         return ""
-    changes = " and ".join(_change(count, share, len(shares) > 1) for count, share in shares.items())
+    changes = " and ".join(
+        units.percent(share) + (f" with {counted([count], 'thread', 'threads')}" if len(shares) > 1 else "")
+        for count, share in shares.items()
+    )
     alarms = (
         f", with {detectable.false_alarms} false alarms in {detectable.rows} unchanged rows" if detectable.rows else ""
     )
     return f"self-check: this machine detects changes of {changes} at {detectable.processes} processes{alarms}"
-
-
-def _change(threads: int, share: float, several: bool) -> str:
-    with_threads = f" with {threads} thread{'s' if threads > 1 else ''}" if several else ""
-    return f"{units.percent(share)}{with_threads}"

@@ -1,20 +1,20 @@
 """What all outputs of a comparison share: rows, worst first, their texts, and the stamp of a forced comparison."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pandas as pd
 
 from bench.analyse.comparison.verdicts import VERDICTS
-from bench.plan.case import POINT_COLUMNS, Case, Point
-from bench.show import units
+from bench.analyse.scaling.series import point_of
 from bench.show.point_text import differences, parts, varying
 from bench.show.rows import Row, plain, reason
 from bench.stats.limits import INCONCLUSIVE, Limits
 from bench.stats.sample_size import MOST_PROCESSES
+from bench.store import units
 
 STAMP = "NOT COMPARABLE"
 """In every line of a forced comparison, so that no line can be quoted without it."""
-
 
 UNKNOWN, TOO_MANY = "?", f">{MOST_PROCESSES}"
 """The number of further processes that would decide a row, if it is unknown or too large."""
@@ -40,10 +40,31 @@ class Report:
     unlike_runs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def rows(self) -> list[Row]:
-        """The rows, worst first."""
-        return worst_first(plain(self.comparison))
+        """The rows by verdict, worst first, and within a verdict by their change, slowest first."""
+        rank = list(VERDICTS).index
+        rows = plain(self.comparison)
+        return sorted(rows, key=lambda row: (rank(row["verdict"]), 1 if row["change"] is None else row["change"]))
+
+    @cached_property
+    def varying(self) -> set[str]:
+        """The columns in which the points of the rows differ."""
+        return varying(map(point_of, self.rows))
+
+    @property
+    def shared(self) -> str:
+        """In words the values that the points of all rows share."""
+        return " · ".join(parts(point_of(self.rows[0]), without=self.varying))
+
+    @property
+    def few_shared(self) -> bool:
+        """Whether most cases are in one of the two runs alone."""
+        return 2 * sum(row["verdict"] in ONE_SIDED for row in self.rows) > len(self.rows)
+
+    def point(self, row: Row) -> str:
+        """Return in words the values in which a row's point differs from others."""
+        return differences(point_of(row), self.varying)
 
     @property
     def baseline(self) -> str:
@@ -58,42 +79,10 @@ class Report:
         return f"{STAMP}: {'; '.join(self.unlike)}" if self.unlike else ""
 
 
-def worst_first(rows: list[Row]) -> list[Row]:
-    """Return the rows by verdict, worst first, and within a verdict by their change, slowest first."""
-    rank = list(VERDICTS).index
-    return sorted(rows, key=lambda row: (rank(row["verdict"]), 1 if row["change"] is None else row["change"]))
-
-
 def counts(rows: list[Row]) -> str:
     """Return how many rows have each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
     number = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS}
     return ", ".join(f"{count} {verdict}" for verdict, count in number.items() if count)
-
-
-def shares_few(rows: list[Row]) -> bool:
-    """Return whether most cases are in one of the two runs alone."""
-    return 2 * sum(row["verdict"] in ONE_SIDED for row in rows) > len(rows)
-
-
-def point(row: Row) -> Point:
-    """Return the point of a row."""
-    return Case.from_columns(row).point
-
-
-def varying_columns(rows: list[Row]) -> set[str]:
-    """Return the columns in which the points of the rows differ."""
-    return varying(map(point, rows))
-
-
-def shared(rows: list[Row]) -> str:
-    """Return in words the values that the points of all rows share."""
-    columns = varying_columns(rows)
-    return " · ".join(parts(point(rows[0]), [name for name in POINT_COLUMNS if name not in columns]))
-
-
-def point_words(row: Row, columns: set[str]) -> str:
-    """Return a row's values of these columns in words."""
-    return differences(point(row), columns)
 
 
 def change(row: Row) -> str:
@@ -133,8 +122,7 @@ def side(row: Row, name: str) -> str:
 
 def failure(row: Row) -> str:
     """Return how a row fails in NEW, on one line."""
-    detail = reason({"detail": row["new_detail"]})
-    return f"{row['new_status']}: {detail or 'no detail'}"
+    return f"{row['new_status']}: {reason({'detail': row['new_detail']}) or 'no detail'}"
 
 
 def explanations(report: Report) -> list[str]:

@@ -16,14 +16,10 @@ from bench.show.comparison.report import (
     explanations,
     failure,
     more,
-    point_words,
-    shared,
-    shares_few,
     side,
-    varying_columns,
 )
 from bench.show.rows import Row
-from bench.show.terminal.columns import Column, Fitted, fit
+from bench.show.terminal.columns import Column, fit, line
 from bench.show.terminal.console import Stamped
 from bench.show.terminal.styles import BAD, GOOD, QUIET, WARNING
 from bench.stats.limits import INCONCLUSIVE
@@ -49,10 +45,17 @@ def render(report: Report) -> RenderableType:
     Cases of one run alone are not listed if they are most. Every line of a forced comparison begins with the stamp.
     """
     rows = report.rows
-    columns = varying_columns(rows)
+    listed = [row for row in rows if not (report.few_shared and row["verdict"] in ONE_SIDED)]
+    number = len(rows) - len(listed)
+    left_out = [f"not listed: {number} cases of one run alone; --format csv has them"] if number else []
+    failures = [
+        f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {failure(row)}"
+        for row in rows
+        if row["verdict"] == "newly failing"
+    ]
     first = Text("\n".join(headline(report)), "bold")
-    last = [*_left_out(rows), *_failures(rows, columns), *explanations(report), *report.notes, counts(rows)]
-    content = Group(first, Text(), Text(shared(rows)), Rows(_listed(rows), columns), *map(Text, last))
+    last = [*left_out, *failures, *explanations(report), *report.notes, counts(rows)]
+    content = Group(first, Text(), Text(report.shared), Rows(listed, report), *map(Text, last))
     if not report.unlike:
         return content
     reasons = Text(f"measured under different conditions: {'; '.join(report.unlike)}", BAD)
@@ -64,46 +67,22 @@ class Rows:
     """The rows of a comparison as a table that fits itself to the console; a narrow one drops the raw times."""
 
     rows: Sequence[Row]
-    columns: set[str]
+    report: Report
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the table, line by line."""
-        fitted = fit(self._columns(), self.rows, options.max_width, GAP)
-        yield self._line([column.column.heading for column in fitted], fitted, "bold")
-        for row in self.rows:
-            yield self._line([column.column.cell(row) for column in fitted], fitted, "", row["verdict"])
-
-    def _columns(self) -> list[Column]:
-        return [
+        columns = [
             Column("verdict", lambda row: str(row["verdict"]), is_text=True),
             Column("implementation", lambda row: str(row["implementation"]), is_text=True),
-            Column("point", lambda row: point_words(row, self.columns), is_text=True),
+            Column("point", self.report.point, is_text=True),
             Column("change", change),
             Column("base", lambda row: side(row, "base"), rank=2),
             Column("new", lambda row: side(row, "new"), rank=2),
             Column("more", more, rank=1),
         ]
-
-    def _line(self, cells: Sequence[str], fitted: Sequence[Fitted], style: str, verdict: str = "") -> Text:
-        aligned = (column.align(cell) for column, cell in zip(fitted, cells, strict=True))
-        line = Text(GAP.join(aligned).rstrip(), style)
-        line.stylize(STYLES.get(verdict, ""), 0, len(verdict))
-        return line
-
-
-def _listed(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the table: without those of one run alone if they are most."""
-    return [row for row in rows if row["verdict"] not in ONE_SIDED] if shares_few([*rows]) else [*rows]
-
-
-def _left_out(rows: Sequence[Row]) -> list[str]:
-    number = len(rows) - len(_listed(rows))
-    return [f"not listed: {number} cases of one run alone; --format csv has them"] if number else []
-
-
-def _failures(rows: list[Row], columns: set[str]) -> list[str]:
-    return [
-        f"newly failing: {row['implementation']} {point_words(row, columns)}".rstrip() + f": {failure(row)}"
-        for row in rows
-        if row["verdict"] == "newly failing"
-    ]
+        fitted = fit(columns, self.rows, options.max_width, GAP)
+        yield Text(line(fitted, None, GAP), "bold")
+        for row in self.rows:
+            text = Text(line(fitted, row, GAP))
+            text.stylize(STYLES.get(row["verdict"], ""), 0, len(row["verdict"]))
+            yield text

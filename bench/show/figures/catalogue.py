@@ -33,20 +33,17 @@ class Kind:
 
     name: str
     needs: Needs
-    meaning: str
     figures: Callable[[Any], Iterator[Drawing]]
 
 
 KINDS = (
-    Kind("lines", Needs.RESULTS, "latency, speed-up, memory and energy along an axis", lines.figures),
-    Kind("scaling", Needs.RESULTS, "latencies with their fits, and local exponents", scaling.figures),
-    Kind("winners", Needs.RESULTS, "the fastest implementation over two axes", winner_map.figures),
-    Kind("roofline", Needs.RESULTS, "rates under the ceilings of the device", roofline.figures),
-    Kind(
-        "stages", Needs.PROFILES, "the time of each profiled case of a point by stage or operator", stage_bars.figures
-    ),
-    Kind("shares", Needs.PROFILES, "the share of each stage against tokens", stage_areas.figures),
-    Kind("changes", Needs.COMPARISON, "the change of every row with its interval", changes.figures),
+    Kind("lines", Needs.RESULTS, lines.figures),
+    Kind("scaling", Needs.RESULTS, scaling.figures),
+    Kind("winners", Needs.RESULTS, winner_map.figures),
+    Kind("roofline", Needs.RESULTS, roofline.figures),
+    Kind("stages", Needs.PROFILES, stage_bars.figures),
+    Kind("shares", Needs.PROFILES, stage_areas.figures),
+    Kind("changes", Needs.COMPARISON, changes.figures),
 )
 
 

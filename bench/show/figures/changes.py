@@ -2,39 +2,27 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from bench.show import units
-from bench.show.comparison.report import STAMP, Report, change, counts, point_words, shared, varying_columns
-from bench.show.figures import log_axis
-from bench.show.figures.line_axes import ROW_HEIGHT
-from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, TITLE_LINE, Drawing, head_height, styled, write
-from bench.show.figures.text_metrics import SMALL_SIZE, TITLE_SIZE, text_width, wrapped
+from bench.show.comparison.report import STAMP, Report, change, counts
+from bench.show.figures import log_axis, page
 from bench.show.palette import ink
 from bench.show.rows import Row
 from bench.stats.limits import INCONCLUSIVE
-
-
-@dataclass(frozen=True)
-class Mark:
-    """How a verdict is drawn: its colour as `#rrggbb`, and a matplotlib marker."""
-
-    colour: str
-    marker: str
-    hollow: bool = False
-
+from bench.stats.replicates import Array
+from bench.store import units
+from impls.catalogue import SOLID, Style
 
 MARKS = {
-    "slower": Mark("#d55e00", "<"),
-    INCONCLUSIVE: Mark("#777777", "o", hollow=True),
-    "equivalent": Mark("#009e73", "s"),
-    "faster": Mark("#0072b2", ">"),
+    "slower": Style("#d55e00", SOLID, "<"),
+    INCONCLUSIVE: Style("#777777", SOLID, "o", hollow=True),
+    "equivalent": Style("#009e73", SOLID, "s"),
+    "faster": Style("#0072b2", SOLID, ">"),
 }
 """The verdicts of rows that are judged, in colours of Okabe and Ito (2008), which the colour-blind tell apart."""
 
@@ -47,7 +35,10 @@ PAD, GAP = 0.12, 0.28
 SCALE_ROOM = 0.24
 """The room for tick labels, above and below the axes."""
 
-MARKER_SIZE, BAR_WIDTH, CAP = 5.0, 1.3, 2.4
+MARKER = 5.0, 1.2
+"""The size of a mark and the width of its edge, in points."""
+
+BAR_WIDTH, CAP = 1.3, 2.4
 SHADE, DASHES = "#e3e3e3", (0, (3, 3))
 SAMPLE = 0.16
 """The room for a mark in the legend."""
@@ -59,92 +50,52 @@ WIDE = 3.0
 """An axis that spans more than this factor has ticks at round ratios, a shorter one at round percentages."""
 
 
-@dataclass(frozen=True)
-class Label:
-    """The texts beside a row."""
-
-    implementation: str
-    point: str
-    verdict: str
-    colour: str
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The rows of a picture from top to bottom, the texts around them, and the room for these."""
-
-    rows: tuple[Row, ...]
-    labels: tuple[Label, ...]
-    title: str
-    subtitle: tuple[str, ...]
-    alarm: tuple[str, ...]
-    notes: tuple[str, ...]
-    left: float
-    width: float
-
-    @property
-    def head(self) -> float:
-        """The height above the axes."""
-        return head_height(len(self.subtitle) + len(self.alarm)) + 1.4 * TITLE_LINE + SCALE_ROOM
-
-    @property
-    def tall(self) -> float:
-        """The height of the axes."""
-        return ROW_HEIGHT * (len(self.rows) + 0.4)
-
-    @property
-    def foot(self) -> float:
-        """The height below the axes."""
-        return 2.4 * SCALE_ROOM + NOTE_LINE * len(self.notes) + EDGE / 2
-
-    @property
-    def height(self) -> float:
-        """The height of the picture."""
-        return self.head + self.tall + self.foot
-
-
-def figures(report: Report) -> Iterator[Drawing]:
+def figures(report: Report) -> Iterator[page.Drawing]:
     """Yield the picture of a comparison, nothing if no row is judged."""
     picture = figure(report)
     if picture is not None:
         yield "changes", picture
 
 
+@page.styled()
 def figure(report: Report) -> Figure | None:
     """Return the picture as a figure, None if no row is judged."""
     rows = [row for row in report.rows if row["verdict"] in MARKS and row["change"] is not None]
-    with styled():
-        return _figure(_layout(report, rows), report) if rows else None
-
-
-def _layout(report: Report, rows: Sequence[Row]) -> Layout:
-    rows = sorted(rows, key=lambda row: float(row["change"]))
-    columns = varying_columns(report.rows)
-    labels = tuple(_label(row, columns) for row in rows)
-    title = f"NEW against BASE: change of the speed-up over {report.baseline or 'the baseline'}"
-    left = EDGE + _widest(label.implementation for label in labels) + PAD
-    left += _widest(label.point for label in labels) + (GAP if any(label.point for label in labels) else 0)
-    beside = left + AXES_WIDTH + PAD + _widest(label.verdict for label in labels)
-    above = EDGE + max(text_width(title, TITLE_SIZE, bold=True), _widest(report.unlike, bold=True))
-    width = max(beside, above) + EDGE
-    room = width - 2 * EDGE
-    return Layout(
-        rows=tuple(rows),
-        labels=labels,
-        title=title,
-        subtitle=tuple(wrapped(shared(report.rows).split(" · "), room)),
-        alarm=tuple(wrapped([STAMP, *report.unlike], room, bold=True)) if report.unlike else (),
-        notes=tuple(wrapped(_notes(report, rows), room, SMALL_SIZE)),
+    if not rows:
+        return None
+    rows.sort(key=lambda row: float(row["change"]))
+    names = [str(row["implementation"]) for row in rows]
+    points = list(map(report.point, rows))
+    verdicts = [f"{row['verdict']} {change(row)}" for row in rows]
+    heading = f"NEW against BASE: change of the speed-up over {report.baseline or 'the baseline'}"
+    left = page.EDGE + _widest(names) + PAD + _widest(points) + (GAP if any(points) else 0)
+    above = max(page.text_width(heading, page.TITLE_SIZE, bold=True), _widest(report.unlike, bold=True))
+    made = page.new_figure(
+        heading,
+        report.shared.split(" · "),
+        _notes(report, rows),
+        [page.ROW_HEIGHT * (len(rows) + 0.4)],
         left=left,
-        width=width,
+        across=AXES_WIDTH,
+        right=max(PAD + _widest(verdicts), page.EDGE + above - left - AXES_WIDTH) + page.EDGE,
+        above=1.4 * page.TITLE_LINE + SCALE_ROOM,
+        foot=2.4 * SCALE_ROOM + page.EDGE / 2,
+        alarm=[STAMP, *report.unlike] if report.unlike else [],
     )
-
-
-def _label(row: Row, columns: set[str]) -> Label:
-    verdict = row["verdict"]
-    return Label(
-        row["implementation"], point_words(row, columns), f"{verdict} {change(row)}", ink(MARKS[verdict].colour)
-    )
+    axes = made.axes[0]
+    _frame(axes, rows, report)
+    for verdict in MARKS:
+        _draw_marks(axes, rows, verdict)
+    for place, (row, name, point, verdict) in enumerate(zip(rows, names, points, verdicts, strict=True)):
+        for across, text, colour, side in (
+            (page.EDGE - left, name, page.INK, "left"),
+            (-PAD, point, page.GREY, "right"),
+            (AXES_WIDTH + PAD, verdict, ink(MARKS[row["verdict"]].colour), "left"),
+        ):
+            options: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center_baseline"}
+            axes.text(across / AXES_WIDTH, place, text, color=colour, ha=side, **options)
+    _legend(axes, left, rows)
+    return made
 
 
 def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
@@ -159,55 +110,24 @@ def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
     return [*notes, *([f"not drawn: {counts(others)}"] if others else [])]
 
 
-def _figure(layout: Layout, report: Report) -> Figure:
-    figure = Figure(figsize=(layout.width, layout.height), facecolor="white")
-    size = (
-        layout.left / layout.width,
-        layout.foot / layout.height,
-        AXES_WIDTH / layout.width,
-        layout.tall / layout.height,
-    )
-    axes = figure.add_axes(size)
-    _frame(axes, layout, report)
-    for verdict, mark in MARKS.items():
-        _draw_marks(axes, layout, verdict, mark)
-    for place, label in enumerate(layout.labels):
-        _write_beside(axes, (EDGE - layout.left) / AXES_WIDTH, place, label.implementation, INK)
-        _write_beside(axes, -PAD / AXES_WIDTH, place, label.point, GREY, side="right")
-        _write_beside(axes, 1 + PAD / AXES_WIDTH, place, label.verdict, label.colour)
-    write(figure, layout.title, layout.subtitle, layout.notes, layout.alarm)
-    _legend(figure, layout)
-    return figure
-
-
-def _frame(axes: Axes, layout: Layout, report: Report) -> None:
+def _frame(axes: Axes, rows: Sequence[Row], report: Report) -> None:
     """Draw the axes with the margin shaded and the bounds of equivalence dashed."""
     margin, bound = 1 + report.limits.margin, 1 + report.limits.bound
-    low, high = _ends(layout.rows, bound)
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    axes.set_ylim(len(layout.rows) - 0.3, -0.7)
-    axes.set_yticks(range(len(layout.rows)), labels=[])
+    changes, lows, highs = _intervals(rows)
+    low, high = log_axis.limits([1 / bound, bound, *changes], lows, highs)
+    axes.set_ylim(len(rows) - 0.3, -0.7)
+    axes.set_yticks(range(len(rows)), labels=[])
     axes.tick_params(axis="y", length=0)
     ticks = _ticks(low, high)
-    axes.set_xticks(ticks, labels=[_percentage(tick) for tick in ticks])
-    axes.set_xticks([], minor=True)
+    page.log_scale(axes.xaxis, (low, high), ticks, [_percentage(tick) for tick in ticks])
     axes.tick_params(axis="x", labeltop=True)  # a tall picture is read from both ends
     nothing = math.log(1 / low) / math.log(high / low)
     axes.set_xlabel(X_LABEL, x=min(max(nothing, 0.25), 0.75))  # about the place of no change, and not over an edge
     axes.spines["left"].set_visible(False)
     axes.axvspan(1 / margin, margin, color=SHADE, linewidth=0, zorder=0.5, gid="margin")
     for end in (1 / bound, bound):
-        axes.axvline(end, color=GREY, linewidth=0.7, linestyle=DASHES, zorder=1.5, gid="bound")
-    axes.axvline(1, color=GREY, linewidth=0.9, zorder=1.5)
-
-
-def _ends(rows: Sequence[Row], bound: float) -> tuple[float, float]:
-    return log_axis.limits(
-        [1 / bound, bound, *(row["change"] for row in rows)],
-        [_number(row["change_low"]) for row in rows],
-        [_number(row["change_high"]) for row in rows],
-    )
+        axes.axvline(end, color=page.GREY, linewidth=0.7, linestyle=DASHES, zorder=1.5, gid="bound")
+    axes.axvline(1, color=page.GREY, linewidth=0.9, zorder=1.5)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -223,60 +143,43 @@ def _percentage(ratio: float) -> str:
     return f"{percent:+g}%" if percent else "0"
 
 
-def _draw_marks(axes: Axes, layout: Layout, verdict: str, mark: Mark) -> None:
-    places = [place for place, row in enumerate(layout.rows) if row["verdict"] == verdict]
+def _intervals(rows: Sequence[Row]) -> Array:
+    """Return the changes and both ends of their intervals, NaN if there is none: [3, rows]."""
+    columns = ("change", "change_low", "change_high")
+    return np.array([[row[name] for row in rows] for name in columns], dtype=np.float64)
+
+
+def _draw_marks(axes: Axes, rows: Sequence[Row], verdict: str) -> None:
+    places = [place for place, row in enumerate(rows) if row["verdict"] == verdict]
     if not places:
         return
-    rows = [layout.rows[place] for place in places]
-    reach = [
-        [row["change"] - _number(row["change_low"]) for row in rows],
-        [_number(row["change_high"]) - row["change"] for row in rows],
-    ]
-    container = axes.errorbar(
-        [row["change"] for row in rows],
-        places,
-        xerr=reach,
-        fmt=mark.marker,
-        color=mark.colour,
-        elinewidth=BAR_WIDTH,
-        capsize=CAP,
-        zorder=3,
-        **_marker_options(mark),
-    )
+    values, lows, highs = _intervals([rows[place] for place in places])
+    options: dict[str, Any] = {
+        **page.marker(MARKS[verdict], *MARKER),
+        "linestyle": "none",
+        "color": MARKS[verdict].colour,
+        "elinewidth": BAR_WIDTH,
+        "capsize": CAP,
+        "zorder": 3,
+    }
+    container = axes.errorbar(values, places, xerr=np.stack([values - lows, highs - values]), **options)
     container[0].set_gid(f"verdict {verdict}")
 
 
-def _marker_options(mark: Mark) -> dict[str, Any]:
-    return {
-        "markersize": MARKER_SIZE,
-        "markerfacecolor": "white" if mark.hollow else mark.colour,
-        "markeredgecolor": mark.colour,
-        "markeredgewidth": 1.2,
-    }
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _write_beside(axes: Axes, across: float, place: int, text: str, colour: str, side: str = "left") -> None:
-    where_to = axes.get_yaxis_transform()
-    axes.text(across, place, text, transform=where_to, color=colour, ha=side, va="center_baseline")
-
-
-def _legend(figure: Figure, layout: Layout) -> None:
-    """Write the verdicts in use with their marks, in one line above the axes."""
-    across, up = EDGE, 1 - (layout.head - SCALE_ROOM - TITLE_LINE) / layout.height
+def _legend(axes: Axes, left: float, rows: Sequence[Row]) -> None:
+    """Write the verdicts in use with their marks, in one line above the axes, which are `left` of the edge."""
+    across, up = page.EDGE - left, page.size(axes)[1] + SCALE_ROOM + page.TITLE_LINE
+    options: dict[str, Any] = {"transform": page.inches(axes), "clip_on": False}
     for verdict, mark in MARKS.items():
-        number = sum(row["verdict"] == verdict for row in layout.rows)
+        number = sum(row["verdict"] == verdict for row in rows)
         if not number:
             continue
-        place = [(across + SAMPLE / 2) / layout.width]
-        figure.add_artist(Line2D(place, [up], linestyle="none", marker=mark.marker, **_marker_options(mark)))
+        axes.plot([across + SAMPLE / 2], [up], linestyle="none", **page.marker(mark, *MARKER), **options)
+        across += SAMPLE + PAD / 2
         text = f"{number} {verdict}"
-        figure.text((across + SAMPLE + PAD / 2) / layout.width, up, text, color=ink(mark.colour), va="center_baseline")
-        across += SAMPLE + PAD / 2 + text_width(text) + GAP
+        axes.text(across, up, text, color=ink(mark.colour), va="center_baseline", **options)
+        across += page.text_width(text) + GAP
 
 
 def _widest(words: Iterable[str], *, bold: bool = False) -> float:
-    return max((text_width(text, bold=bold) for text in words), default=0.0)
+    return max((page.text_width(text, bold=bold) for text in words), default=0.0)

@@ -1,8 +1,7 @@
 """The data of line pictures: one quantity along one axis, all other columns of the points fixed."""
 
-import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -76,6 +75,11 @@ class Picture:
         return any(line.allocator for line in self.lines)
 
     @property
+    def reference(self) -> str:
+        """The label of the rule at 1 in a picture of ratios to the baseline, empty in others."""
+        return f"{self.baseline or 'baseline'} = 1" if self.quantity.axis.relative else ""
+
+    @property
     def varying(self) -> set[str]:
         """The columns of the points that are not fixed in the picture."""
         return moving(self.axis, self.point) | ({ALLOCATOR} if self.by_allocator else set())
@@ -114,25 +118,37 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
     for quantity in (quantity for quantity in QUANTITIES.values() if quantity.axis.by_allocator):
         for group in groups(rows, TOKENS, {ALLOCATOR}):
             parts = by(group, ALLOCATOR)
-            lines = tuple(line for part in parts.values() for line in _allocated(part, group, quantity, baseline))
-            if len(parts) > 1 and lines:
-                yield _picture(group, quantity, TOKENS, lines, baseline)
+            if len(parts) > 1:
+                yield from filter(None, [picture(group, quantity, TOKENS, baseline, parts)])
 
 
-def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None) -> Picture | None:
-    """Return the data of a series' picture, None if nothing of this quantity was measured."""
-    lines = tuple(_lines(group, quantity, axis, baseline))
-    return _picture(group, quantity, axis, lines, baseline) if lines else None
+def picture(
+    group: Sequence[Row],
+    quantity: Quantity,
+    axis: Axis,
+    baseline: str | None,
+    by_allocator: Mapping[str, Sequence[Row]] | None = None,
+) -> Picture | None:
+    """Return the data of a series' picture, None if nothing of this quantity was measured.
 
-
-def _picture(
-    group: Sequence[Row], quantity: Quantity, axis: Axis, lines: tuple[Line, ...], baseline: str | None
-) -> Picture:
+    It has a line for each implementation and allocator if it gets the rows under each.
+    """
+    xs, parts = places(group, axis), by_allocator or {"": group}
+    lines = tuple(
+        line
+        for allocator, part in parts.items()
+        for name, rows in by(part, "implementation").items()
+        # a ratio of the baseline to itself is 1 by definition: a rule in the picture, not a line
+        if not (quantity.axis.relative and name == baseline)
+        if any(map(math.isfinite, (line := _line(name, rows, xs, quantity, axis, allocator)).values))
+    )
+    if not lines:
+        return None
     return Picture(
         quantity=quantity,
         axis=axis,
         point=point_of(group[0]),
-        xs=places(group, axis),
+        xs=xs,
         lines=lines,
         failures=tuple(_failures(group, axis)),
         baseline=baseline,
@@ -140,28 +156,11 @@ def _picture(
     )
 
 
-def _allocated(part: Sequence[Row], group: Sequence[Row], quantity: Quantity, baseline: str | None) -> Iterator[Line]:
-    """Yield the lines of the rows under one allocator, over the places of the whole group."""
-    for line in _lines(part, quantity, TOKENS, baseline, places(group, TOKENS)):
-        yield dataclasses.replace(line, allocator=part[0][ALLOCATOR])
-
-
-def _lines(
-    group: Sequence[Row], quantity: Quantity, axis: Axis, baseline: str | None, over: Sequence[int] = ()
-) -> Iterator[Line]:
-    xs = over or places(group, axis)
-    for name, rows in by(group, "implementation").items():
-        at = {row[axis.column]: row for row in rows if is_measured(row)}
-        line = Line(
-            name,
-            tuple(_value(at.get(x), quantity.metric.name) for x in xs),
-            tuple(_value(at.get(x), quantity.axis.low) for x in xs),
-            tuple(_value(at.get(x), quantity.axis.high) for x in xs),
-        )
-        # a ratio of the baseline to itself is 1 by definition: a rule in the picture, not a line
-        is_rule = quantity.axis.relative and name == baseline
-        if any(math.isfinite(value) for value in line.values) and not is_rule:
-            yield line
+def _line(name: str, rows: Sequence[Row], xs: Sequence[int], quantity: Quantity, axis: Axis, allocator: str) -> Line:
+    at = {row[axis.column]: row for row in rows if is_measured(row)}
+    columns = (quantity.metric.name, quantity.axis.low, quantity.axis.high)
+    values, lows, highs = (tuple(_value(at.get(x), column) for x in xs) for column in columns)
+    return Line(name, values, lows, highs, allocator)
 
 
 def _failures(group: Sequence[Row], axis: Axis) -> Iterator[Failure]:

@@ -1,27 +1,245 @@
-"""Pictures of one metric along one axis, a line for each implementation."""
+"""Pictures of one metric along one axis: a line for each implementation, with its name beside its end."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.show.figures.end_labels import draw_failures, draw_labels
-from bench.show.figures.line_axes import empty_panels
-from bench.show.figures.line_data import Picture, pictures
-from bench.show.figures.line_styles import draw_lines
-from bench.show.figures.page import Drawing, styled
+from bench.plan.case import COLUMNS
+from bench.show.figures import log_axis, page
+from bench.show.figures.captions import facts
+from bench.show.figures.line_data import Failure, Line, Picture, pictures
+from bench.show.figures.placement import spread
+from bench.show.palette import style
+from bench.show.rows import UNTRIED, origins, process_count
+from bench.store import units
+from bench.store.metrics import Unit
+from impls.catalogue import DOTTED, Dash, Style
+
+STRIP_GAP = 0.12
+"""The gap between the lines and the strip of failures, in inches."""
+
+TICK_LENGTH = 3.5
+
+LINE_WIDTH, REFERENCE_WIDTH = 1.8, 1.2
+MARKER_SIZE, MARKER_STEP = 7.5, 0.5
+"""Markers shrink from the first line to the last, so that the ones behind are visible."""
+
+BAND_ALPHA, EDGE_ALPHA, EDGE_WIDTH = 0.5, 0.3, 0.6
+"""All bands of a picture together are as opaque as BAND_ALPHA, so that many wide ones hide no line."""
+MOST_ALPHA = 0.18
+
+SAME = 0.004
+"""Lines coincide if they nowhere differ by more than this share of the axis."""
+
+STRIPE = 3.0
+"""The length of a stripe of a shared line, in line widths."""
+
+LEADER: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.6}
+
+LEADER_END, SAMPLES = 0.16, (0.18, 0.37, 0.56)
+"""From the axes to the end of a leader, and to both ends and the middle of a label's line sample."""
 
 
-def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
     """Yield every picture that a table of results has values for."""
     return ((picture.name, figure(picture)) for picture in pictures(table))
 
 
+@page.styled()
 def figure(picture: Picture) -> Figure:
     """Return the picture as a figure."""
-    with styled():
-        panels = empty_panels(picture)
-        draw_lines(panels, picture)
-        draw_labels(panels, picture)
-        draw_failures(panels, picture)
-    return panels.figure
+    by = ", by allocator" if picture.by_allocator else ""
+    names = [*(line.label for line in picture.lines), *(each.implementation for each in picture.failures)]
+    made = page.new_figure(
+        f"{_filled(picture.quantity.axis.title, picture)} against {picture.axis.name}{by}",
+        facts(picture.point, picture.rows, picture.varying),
+        notes(picture),
+        [plot_height(picture), *([page.ROW_HEIGHT * len(picture.failures)] if picture.failures else [])],
+        right=page.LABEL_START + max(map(page.text_width, [*names, picture.reference])) + page.EDGE,
+        gap=STRIP_GAP,
+    )
+    page.share_places(made, picture.xs, x_label(picture))
+    main, bottom = made.axes[0], made.axes[-1]
+    bottom.tick_params(axis="x", length=TICK_LENGTH)
+    set_vertical_scale(main, picture)
+    draw_lines(main, picture)
+    draw_labels(main, picture)
+    if picture.failures:
+        draw_failures(bottom, picture.failures)
+    return made
+
+
+def plot_height(picture: Picture) -> float:
+    """Return a height in inches that has room for the label of every line."""
+    return max(page.AXES_HEIGHT, page.LABEL_GAP * (len(picture.lines) + 2))
+
+
+def x_label(picture: Picture) -> str:
+    """Return the label of the horizontal axis."""
+    follows = "  (token length = channels)" if "token_len" in picture.varying else ""
+    return f"{picture.axis.name} {picture.axis.symbol}{follows}"
+
+
+def notes(picture: Picture) -> list[str]:
+    """Return the footnotes: what the bands are, and the origin of the numbers."""
+    if not picture.quantity.axis.low:
+        return origins(picture.rows)
+    processes = process_count(row for row in picture.rows if row["status"] == "ok")
+    has_band = any(math.isfinite(low) for line in picture.lines for low in line.lows)
+    band = f"band: 95 % interval over {processes}" if has_band else f"{processes}, so no interval"
+    return [band, *origins(picture.rows)]
+
+
+def set_vertical_scale(axes: Axes, picture: Picture) -> None:
+    """Scale the vertical axis for the values of a picture, with ticks at round numbers of its unit."""
+    relative, unit = picture.quantity.axis.relative, picture.quantity.metric.unit
+    ends = log_axis.limits(
+        [*((1.0,) if relative else ()), *(value for line in picture.lines for value in line.values)],
+        [low for line in picture.lines for low in line.lows],
+        [high for line in picture.lines for high in line.highs],
+    )
+    round_numbers = log_axis.binary if unit is Unit.BYTES else log_axis.decimal
+    ticks = log_axis.ratios(*ends) if relative else round_numbers(*ends)
+    page.log_scale(axes.yaxis, ends, ticks, [units.formatted(tick, unit, trim=True) for tick in ticks])
+    axes.set_ylabel(_filled(picture.quantity.axis.label, picture))
+
+
+def _filled(text: str, picture: Picture) -> str:
+    return text.format(baseline=picture.baseline or "the baseline")
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How a line is drawn: its style, and its options for matplotlib."""
+
+    line: Line
+    style: Style
+    on_axes: dict[str, Any]
+
+    @property
+    def in_label(self) -> dict[str, Any]:
+        """The options of the sample beside its name: in its own dashes, also if the line coincides with others."""
+        return {**self.on_axes, "linestyle": _linestyle(self.style.dash), "markevery": [1]}
+
+
+def line_styles(picture: Picture, ends: tuple[float, float]) -> list[LineStyle]:
+    """Return how each line is drawn: solid ones first, coinciding ones as stripes of one line."""
+    lines = sorted(picture.lines, key=lambda line: bool(_style_of(line).dash))
+    styles: list[LineStyle] = []
+    for members in _coincident(lines, ends):
+        stripes = (STRIPE, STRIPE * (len(members) - 1))
+        for place, line in enumerate(members):
+            own, rank = _style_of(line), len(styles)
+            options = {
+                "color": own.colour,
+                "linewidth": LINE_WIDTH,
+                "linestyle": _linestyle(stripes, -STRIPE * place) if len(members) > 1 else _linestyle(own.dash),
+                **page.marker(own, max(MARKER_SIZE - MARKER_STEP * rank, MARKER_SIZE / 2), 1.1),
+                "zorder": 3 + rank / 100,
+            }
+            styles.append(LineStyle(line, own, options))
+    return styles
+
+
+def _linestyle(dash: Dash, offset: float = 0.0) -> tuple[float, Dash] | str:
+    return (offset, dash) if dash else "solid"
+
+
+def draw_lines(axes: Axes, picture: Picture) -> None:
+    """Draw every line with its band, and the rule at 1 if the quantity is a ratio."""
+    if picture.reference:
+        axes.axhline(1, color=reference_colour(picture), linewidth=REFERENCE_WIDTH, zorder=2.5, gid="reference")
+    for line_style in line_styles(picture, axes.get_ylim()):
+        line, colour = line_style.line, line_style.style.colour
+        face, edge = (colour, min(MOST_ALPHA, BAND_ALPHA / len(picture.lines))), (colour, EDGE_ALPHA)
+        band_options: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "linewidth": EDGE_WIDTH, "zorder": 2}
+        axes.fill_between(picture.xs, line.lows, line.highs, **band_options)
+        axes.plot(picture.xs, line.values, gid=f"line {line.label}", **line_style.on_axes)
+
+
+def reference_colour(picture: Picture) -> str:
+    """Return the colour of the rule at 1: that of the baseline if it is known."""
+    return style(picture.baseline).colour if picture.baseline else page.GREY
+
+
+def _style_of(line: Line) -> Style:
+    """Return the implementation's style; under another allocator than the usual one dotted, with hollow markers."""
+    own = style(line.implementation)
+    usual = line.allocator in ("", COLUMNS["allocator"].usual)
+    return own if usual else replace(own, dash=DOTTED, hollow=True)
+
+
+def _coincident(lines: Sequence[Line], ends: tuple[float, float]) -> list[list[Line]]:
+    room = SAME * math.log(ends[1] / ends[0])
+    groups: list[list[Line]] = []
+    for line in lines:
+        home = next((group for group in groups if _same(group[0], line, room)), [])
+        if not home:
+            groups.append(home)
+        home.append(line)
+    return groups
+
+
+def _same(one: Line, other: Line, room: float) -> bool:
+    distances = np.abs(np.log(one.values) - np.log(other.values))
+    shared = distances[np.isfinite(distances)]
+    # two lines that share one place only cross there
+    return bool(shared.size > 1 and shared.max() <= room)
+
+
+def draw_labels(axes: Axes, picture: Picture) -> None:
+    """Write each line's name beside its end, with a leader line and a sample of the line."""
+    labels: list[tuple[tuple[float, float], str, str, dict[str, Any]]] = []
+    for each in line_styles(picture, axes.get_ylim()):
+        last = max(index for index, value in enumerate(each.line.values) if math.isfinite(value))
+        end = picture.xs[last], each.line.values[last]
+        labels.append((end, each.line.label, each.style.colour, each.in_label))
+    if picture.reference:
+        colour = reference_colour(picture)
+        sample = {"color": colour, "linewidth": REFERENCE_WIDTH}
+        labels.append(((axes.get_xlim()[1], 1.0), picture.reference, colour, sample))
+    ends = page.to_inches(axes, [end for end, *_ in labels])
+    places = spread(ends[:, 1].tolist(), page.LABEL_GAP, page.LABEL_GAP / 2, page.size(axes)[1])
+    for (_, label, colour, sample), (x, y), place in zip(labels, ends, places, strict=True):
+        _beside(axes, [x - page.AXES_WIDTH, 0, LEADER_END], [y, y, place], color=colour, **LEADER)
+        _beside(axes, SAMPLES, [place] * 3, **sample)
+        page.write_beside(axes, page.LABEL_START, place, label, colour, f"label {label}")
+
+
+def draw_failures(axes: Axes, failures: Sequence[Failure]) -> None:
+    """Mark the failures: a row for each implementation and status, a symbol at each place."""
+    axes.set_ylim(len(failures) - 0.4, -0.6)
+    axes.set_yticks(range(len(failures)), labels=[failure.status for failure in failures], size=page.SMALL_SIZE)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    for row, failure in enumerate(failures):
+        name, colour = failure.implementation, style(failure.implementation).colour
+        place = page.to_inches(axes, [(failure.xs[0], row)])[0, 1]
+        options = _symbol(failure.status, colour)
+        gid = f"failure {name} {failure.status}"
+        axes.plot(failure.xs, [row] * len(failure.xs), gid=gid, clip_on=False, **options)
+        _beside(axes, SAMPLES[1:2], [place], **options)
+        page.write_beside(axes, page.LABEL_START, place, name, colour, f"label {name}")
+
+
+def _symbol(status: str, colour: str) -> dict[str, Any]:
+    untried = status in UNTRIED
+    return {
+        "linestyle": "none",
+        "marker": "o" if untried else "X",
+        "markersize": 5 if untried else 7.5,
+        "markerfacecolor": "white" if untried else colour,
+        "markeredgecolor": colour if untried else "white",
+        "markeredgewidth": 1.1 if untried else 0.6,
+    }
+
+
+def _beside(axes: Axes, xs: Sequence[float], ys: Sequence[float], **options: Any) -> None:
+    """Draw a line whose places are right of the axes, and above their lower end."""
+    axes.plot([page.AXES_WIDTH + x for x in xs], ys, transform=page.inches(axes), clip_on=False, **options)

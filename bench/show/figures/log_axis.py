@@ -55,7 +55,11 @@ def padded(low: float, high: float, margin: float = MARGIN) -> tuple[float, floa
 def decimal(low: float, high: float) -> list[float]:
     """Return ticks at round decimal numbers, logarithmic or, if the axis is short, evenly spaced."""
     ladders = [_within(_ladder(steps, low), low, high) for steps in LADDERS]
-    others = [_even(low, high, bins) for bins in BINS] if high / low < SHORT else [_thinned(ladders[-1])]
+    others = (
+        [_even(low, high, bins) for bins in BINS]
+        if high / low < SHORT
+        else [ladders[-1][:: math.ceil(len(ladders[-1]) / MANY)]]
+    )
     usable = [ticks for ticks in (*ladders, *others) if FEW <= len(ticks) <= MANY]
     reaching = (ticks for ticks in usable if _bare(ticks, low, high) <= BARE)
     return next(reaching, None) or min(usable, key=lambda ticks: _bare(ticks, low, high), default=others[-1])
@@ -139,7 +143,3 @@ def _ladder(steps: Sequence[float], low: float) -> Iterator[float]:
 def _even(low: float, high: float, bins: int = BINS[0]) -> list[float]:
     locator = MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10])
     return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high and tick > 0]
-
-
-def _thinned(ticks: list[float]) -> list[float]:
-    return ticks[:: math.ceil(len(ticks) / MANY)]

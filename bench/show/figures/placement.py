@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from scipy.optimize import isotonic_regression
 
 Span = tuple[float, float]
@@ -14,23 +15,12 @@ def spread(targets: Sequence[float], gap: float, low: float, high: float) -> lis
 
     They keep the order of the targets. If there is too little room for all, they go beyond `low`.
     """
-    order = sorted(range(len(targets)), key=lambda index: targets[index])
-    apart = _apart([targets[index] for index in order], gap)
-    apart = _inside(apart, gap, low, high)
-    positions = dict(zip(order, apart, strict=True))
-    return [positions[index] for index in range(len(targets))]
-
-
-def _apart(targets: Sequence[float], gap: float) -> list[float]:
-    # minus index · gap, positions that are a gap apart are positions that don't fall
-    rising = isotonic_regression([position - place * gap for place, position in enumerate(targets)]).x
-    return [position + place * gap for place, position in enumerate(rising.tolist())]
-
-
-def _inside(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    count = len(positions)
-    raised = [max(position, low + place * gap) for place, position in enumerate(positions)]
-    return [min(position, high - (count - 1 - place) * gap) for place, position in enumerate(raised)]
+    order, steps = np.argsort(targets, kind="stable"), gap * np.arange(len(targets))
+    # minus their steps, positions that are a gap apart are positions that don't fall
+    apart = isotonic_regression(np.asarray(targets)[order] - steps).x + steps
+    positions = np.empty(len(targets))
+    positions[order] = np.minimum(np.maximum(apart, low + steps), high - steps[::-1])
+    return [float(position) for position in positions]
 
 
 def sideways_steps(spans: Sequence[Span]) -> list[float]:

@@ -1,7 +1,7 @@
 """The roofline picture: the rate of each case against its operations per byte, under the ceilings of the device."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,11 @@ from matplotlib.figure import Figure
 
 from bench.analyse.scaling.series import Row, by, point_of
 from bench.plan.case import COLUMNS, Point
-from bench.show import units
 from bench.show.figures import log_axis, page
-from bench.show.figures.line_axes import AXES_HEIGHT, AXES_WIDTH, FOOT, LABEL_GAP
-from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, styled
-from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
-from bench.show.palette import ink, style
+from bench.show.palette import style
 from bench.show.point_text import parts
-from bench.show.rows import is_measured, plain
+from bench.show.rows import devices, is_measured, origins, plain
+from bench.store import units
 from bench.store.roofline import Roof, roof_of, work_of
 
 FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.option == "execution"))
@@ -52,7 +49,7 @@ class Rates:
         return f"roofline-{self.point.short_name(set(COLUMNS) - set(FIXED))}"
 
 
-def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
     """Yield a picture of each setting of a table of results whose ceilings are known."""
     return ((rates.name, figure(rates)) for rates in settings(table))
 
@@ -69,41 +66,38 @@ def settings(table: pd.DataFrame) -> Iterator[Rates]:
         yield Rates(point_of(rows[0]), tuple(rows), tuple(work.intensity for work in works), highest)
 
 
+@page.styled()
 def figure(rates: Rates) -> Figure:
     """Return the picture as a figure."""
-    with styled():
-        return _figure(rates)
-
-
-def _figure(rates: Rates) -> Figure:
     names = by(rates.rows, "implementation")
-    width = LEFT + AXES_WIDTH + NAME_START + max(map(text_width, names)) + EDGE
-    subtitle = wrapped(_facts(rates), width - 2 * EDGE)
-    footnotes = wrapped(list(_notes(rates)), width - 2 * EDGE, SMALL_SIZE)
-    foot = FOOT + NOTE_LINE * len(footnotes)
-    tall = max(AXES_HEIGHT, LABEL_GAP * (len(names) + 1))
-    height = page.head_height(len(subtitle)) + tall + foot
-    figure = Figure(figsize=(width, height), facecolor="white")
-    axes = figure.add_axes((LEFT / width, foot / height, AXES_WIDTH / width, tall / height))
+    tall = max(page.AXES_HEIGHT, page.LABEL_GAP * (len(names) + 1))
+    made = page.new_figure(
+        "Rate against operations per byte, and the device's ceilings",
+        [*parts(rates.point, FIXED), *devices(rates.rows)],
+        list(_notes(rates)),
+        [tall],
+        left=LEFT,
+        right=NAME_START + max(map(page.text_width, names)) + page.EDGE,
+    )
+    axes = made.axes[0]
     _scale(axes, rates)
     _roof(axes, rates.roof)
+    at = {id(row): intensity for row, intensity in zip(rates.rows, rates.intensities, strict=True)}
+    options: dict[str, Any] = {"linestyle": "none", "alpha": MARK_ALPHA, "zorder": 3}
     for number, (name, rows) in enumerate(names.items()):
-        _marks(axes, name, rates, rows)
-        _name(axes, name, 1 - LABEL_GAP * (number + 0.5) / tall)
-    page.write(figure, "Rate against operations per byte, and the device's ceilings", subtitle, footnotes)
-    return figure
-
-
-def _facts(rates: Rates) -> list[str]:
-    devices = dict.fromkeys(row["device_name"] for row in rates.rows if row["device_name"])
-    return [*parts(rates.point, FIXED), *devices]
+        marks = {**options, **page.marker(style(name), MARK_SIZE, 1.0)}
+        xs, ys = [at[id(row)] for row in rows], [row["flops_per_s"] for row in rows]
+        axes.plot(xs, ys, gid=f"rate {name}", **marks)
+        place = tall - page.LABEL_GAP * (number + 0.5)
+        axes.plot([page.AXES_WIDTH + SAMPLE], [place], transform=page.inches(axes), clip_on=False, **marks)
+        page.write_beside(axes, NAME_START, place, name, style(name).colour, f"label {name}")
+    return made
 
 
 def _notes(rates: Rates) -> Iterator[str]:
     yield "a mark is a case at its latency; the line is the most that this device was seen to reach"
     yield "bytes: input, weights and output, each moved once"
-    yield from dict.fromkeys(f"torch {row['torch_version']}" for row in rates.rows if row["torch_version"])
-    yield from dict.fromkeys(f"commit {row['commit']}" for row in rates.rows if row["commit"])
+    yield from origins(rates.rows)
 
 
 def _scale(axes: Axes, rates: Rates) -> None:
@@ -112,15 +106,9 @@ def _scale(axes: Axes, rates: Rates) -> None:
     values = [row["flops_per_s"] for row in rates.rows]
     ceilings = [rates.roof.reached(left), rates.roof.reached(right)]
     ends = log_axis.padded(min(*values, *ceilings), max(*values, *ceilings))
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(left, right)
-    axes.set_ylim(ends)
     across, up = log_axis.decimal(left, right), log_axis.decimal(*ends)
-    axes.set_xticks(across, labels=[f"{tick:g}" for tick in across])
-    axes.set_yticks(up, labels=[units.rate(tick, "FLOP/s", trim=True) for tick in up])
-    axes.set_xticks([], minor=True)
-    axes.set_yticks([], minor=True)
+    page.log_scale(axes.xaxis, (left, right), across, [f"{tick:g}" for tick in across])
+    page.log_scale(axes.yaxis, ends, up, [units.rate(tick, "FLOP/s", trim=True) for tick in up])
     axes.set_xlabel("operations per byte")
     axes.set_ylabel("operations per second")
 
@@ -128,42 +116,13 @@ def _scale(axes: Axes, rates: Rates) -> None:
 def _roof(axes: Axes, roof: Roof) -> None:
     low, high = axes.get_xlim()
     xs = np.array([low, roof.ridge, high])
-    axes.plot(xs, [roof.reached(x) for x in xs], color=INK, linewidth=ROOF_WIDTH, zorder=2.5, gid="roof")
+    axes.plot(xs, [roof.reached(x) for x in xs], color=page.INK, linewidth=ROOF_WIDTH, zorder=2.5, gid="roof")
     flat, slope = units.rate(roof.flops_per_s, "FLOP/s"), units.rate(roof.bytes_per_s, "B/s")
-    text_options: dict[str, Any] = {"color": GREY, "size": SMALL_SIZE, "textcoords": "offset points", "va": "bottom"}
+    text_options: dict[str, Any] = {
+        "color": page.GREY,
+        "size": page.SMALL_SIZE,
+        "textcoords": "offset points",
+        "va": "bottom",
+    }
     axes.annotate(f"matrix products {flat}", (high, roof.flops_per_s), xytext=(0, 4), ha="right", **text_options)
     axes.annotate(f"copy {slope}", (low, roof.reached(low)), xytext=(10, 0), **text_options)
-
-
-def _marks(axes: Axes, name: str, rates: Rates, rows: Sequence[Row]) -> None:
-    at = {id(row): intensity for row, intensity in zip(rates.rows, rates.intensities, strict=True)}
-    xs, ys = [at[id(row)] for row in rows], [row["flops_per_s"] for row in rows]
-    axes.plot(xs, ys, gid=f"rate {name}", **_mark_options(name))
-
-
-def _name(axes: Axes, name: str, place: float) -> None:
-    """Write a name beside the axes, with its mark."""
-    x = 1 + SAMPLE / AXES_WIDTH
-    axes.plot([x], [place], transform=axes.transAxes, clip_on=False, **_mark_options(name))
-    axes.text(
-        1 + NAME_START / AXES_WIDTH,
-        place,
-        name,
-        transform=axes.transAxes,
-        color=ink(style(name).colour),
-        va="center_baseline",
-        gid=f"label {name}",
-    )
-
-
-def _mark_options(name: str) -> dict[str, Any]:
-    own = style(name)
-    return {
-        "linestyle": "none",
-        "marker": own.marker,
-        "markersize": MARK_SIZE,
-        "markerfacecolor": "white" if own.hollow else own.colour,
-        "markeredgecolor": own.colour,
-        "alpha": MARK_ALPHA,
-        "zorder": 3,
-    }

@@ -1,38 +1,68 @@
 """The picture of a series: latencies with their fitted curves and crossovers, and the local exponents."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import accumulate
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.interpolate import make_interp_spline
 
-from bench.analyse.scaling.growth import Scaling, scalings
-from bench.show.figures import page, scaling_panels
-from bench.show.figures.line_axes import (
-    AXES_HEIGHT,
-    AXES_WIDTH,
-    FOOT,
-    LABEL_GAP,
-    LABEL_START,
-    LEFT,
-    ROW_HEIGHT,
+from bench.analyse.scaling.crossover import Crossover
+from bench.analyse.scaling.growth import Exponent, Growth, Scaling, scalings
+from bench.show import intervals
+from bench.show.figures import page
+from bench.show.figures.captions import facts
+from bench.show.figures.line_data import LATENCY, Line, Picture, picture
+from bench.show.figures.lines import (
+    LINE_WIDTH,
+    LineStyle,
+    draw_labels,
+    line_styles,
+    notes,
+    plot_height,
+    set_vertical_scale,
+    x_label,
 )
-from bench.show.figures.line_captions import facts, notes, x_label
-from bench.show.figures.line_data import LATENCY, Picture, picture
-from bench.show.figures.page import EDGE, NOTE_LINE, Drawing, styled
-from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
+from bench.show.figures.placement import Span, sideways_steps
+from bench.show.palette import style
 from bench.show.rows import is_measured, plain
+from bench.stats.replicates import Array
+from impls.catalogue import Style
 
 PANEL, GAP = 1.6, 0.24
 """The height of a panel of exponents, and the gap between panels, in inches."""
 
-Panel = tuple[float, Callable[[Axes], None]]
-"""The height of a panel in inches, and the function that draws on its axes."""
+Curve = Callable[[Array], Array]
+"""A function from places to seconds."""
+
+LABEL_PLACE = -0.11
+"""The distance of the vertical axes' labels, as a share of the width, the same for all panels."""
+
+CURVE_POINTS = 200
+
+SIDE_STEP = 0.012
+"""The step between marks that would overlap, as a share of the width; smaller if the next place is near."""
+
+CURVE_WIDTH, BAR_WIDTH, MARKER_SIZE, CAP, ALPHA = 1.4, 1.0, 4.5, 1.6, 0.85
+
+MARK_HEIGHT = 0.08
+"""The height of a mark with its edge, in inches."""
+
+BAND = "#efefef"
+"""The colour behind marks that are drawn side by side."""
+
+REACH, MARGIN = 0.75, 0.15
+"""How far an interval may stretch an axis of exponents beyond their values; longer ones are cut off."""
+
+USUAL = (0.0, 1.0, 2.0)
+"""Exponents that the axis always holds: constant, linear, quadratic."""
 
 
-def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
     """Yield a picture of each series of a table of results."""
     return ((name(each), figure(each)) for each in scalings(row for row in plain(table) if is_measured(row)))
 
@@ -42,52 +72,42 @@ def name(of: Scaling) -> str:
     return f"scaling-{_latencies(of).name.removeprefix(f'{LATENCY.name}-')}"
 
 
+@page.styled()
 def figure(of: Scaling) -> Figure:
     """Return the picture of a series as a figure."""
-    with styled():
-        return _figure(of, _latencies(of))
+    latencies = _latencies(of)
+    slopes = {
+        "exponent\nof latency": {growth.implementation: growth.latency for growth in of.growths},
+        "exponent of\npeak memory": {growth.implementation: growth.memory for growth in of.growths},
+    }
+    slopes = {label: slopes_of for label, slopes_of in slopes.items() if any(slopes_of.values())}
+    words = [*(line.label for line in latencies.lines), *map(change, of.crossovers)]
+    made = page.new_figure(
+        f"How latency and memory grow with {of.axis.name}",
+        facts(latencies.point, latencies.rows, latencies.varying),
+        list(_notes(of, latencies)),
+        [
+            *([page.ROW_HEIGHT * len(of.crossovers)] if of.crossovers else []),
+            plot_height(latencies),
+            *[PANEL] * len(slopes),
+        ],
+        right=page.LABEL_START + max(map(page.text_width, words)) + page.EDGE,
+        gap=GAP,
+    )
+    page.share_places(made, latencies.xs, x_label(latencies))
+    panels = iter(made.axes)
+    if of.crossovers:
+        crossovers(next(panels), of.crossovers)
+    latency(next(panels), of, latencies)
+    for axes, (label, slopes_of) in zip(panels, slopes.items(), strict=True):
+        exponents(axes, label, slopes_of)
+    return made
 
 
 def _latencies(of: Scaling) -> Picture:
     latencies = picture(of.rows, LATENCY, of.axis, None)
     assert latencies is not None, "a series holds latencies"
     return latencies
-
-
-def _figure(of: Scaling, latencies: Picture) -> Figure:
-    width, panels = _width(of, latencies), list(_panels(of, latencies))
-    subtitle = wrapped(facts(latencies), width - 2 * EDGE)
-    footnotes = wrapped(list(_notes(of, latencies)), width - 2 * EDGE, SMALL_SIZE)
-    *tops, end = accumulate([tall + GAP for tall, _ in panels], initial=page.head_height(len(subtitle)))
-    height = end - GAP + FOOT + NOTE_LINE * len(footnotes)
-    figure = Figure(figsize=(width, height), facecolor="white")
-    for top, (tall, draw_on) in zip(tops, panels, strict=True):
-        axes = figure.add_axes((LEFT / width, 1 - (top + tall) / height, AXES_WIDTH / width, tall / height))
-        scaling_panels.set_horizontal_scale(axes, latencies.xs)
-        draw_on(axes)
-    bottom = figure.axes[-1]
-    bottom.set_xticks(latencies.xs, labels=page.tick_labels(latencies.xs, bottom.get_xlim(), AXES_WIDTH))
-    bottom.set_xlabel(x_label(latencies))
-    page.write(figure, f"How latency and memory grow with {of.axis.name}", subtitle, footnotes)
-    return figure
-
-
-def _panels(of: Scaling, latencies: Picture) -> Iterator[Panel]:
-    if of.crossovers:
-        yield ROW_HEIGHT * len(of.crossovers), partial(scaling_panels.crossovers, changes=of.crossovers)
-    tall = max(AXES_HEIGHT, LABEL_GAP * (len(latencies.lines) + 2))
-    yield tall, partial(scaling_panels.latency, of=of, picture=latencies)
-    for label, exponents in (
-        ("exponent\nof latency", {growth.implementation: growth.latency for growth in of.growths}),
-        ("exponent of\npeak memory", {growth.implementation: growth.memory for growth in of.growths}),
-    ):
-        if any(exponents.values()):
-            yield PANEL, partial(scaling_panels.exponents, label=label, exponents_of=exponents)
-
-
-def _width(of: Scaling, latencies: Picture) -> float:
-    words = [*(line.label for line in latencies.lines), *map(scaling_panels.change, of.crossovers)]
-    return LEFT + AXES_WIDTH + LABEL_START + max(map(text_width, words)) + EDGE
 
 
 def _notes(of: Scaling, latencies: Picture) -> Iterator[str]:
@@ -100,3 +120,134 @@ def _notes(of: Scaling, latencies: Picture) -> Iterator[str]:
         yield "→: where the winner changes, with its 95 % interval if it has one"
     yield "an exponent is drawn between its two places"
     yield from origin
+
+
+def latency(axes: Axes, of: Scaling, picture: Picture) -> None:
+    """Draw each implementation's latencies with their intervals, and its curve, or straight lines without one."""
+    set_vertical_scale(axes, picture)
+    axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
+    growths = {growth.implementation: growth for growth in of.growths}
+    curves = {line.label: _curve(growths[line.implementation], picture.xs, line.values) for line in picture.lines}
+    lines = {line.label: line for line in picture.lines}
+    smooth = replace(picture, lines=tuple(_on(curves[line.label], picture.xs, line) for line in picture.lines))
+    side_factors = _side_factors(axes, picture)
+    for line_style in line_styles(smooth, axes.get_ylim()):
+        label = line_style.line.label
+        _implementation(axes, picture.xs, line_style, lines[label], curves[label], side_factors[label])
+    for each in of.crossovers:
+        axes.axvline(each.tokens.value, color=style(each.after).colour, linewidth=0.8, linestyle=(0, (1, 2)), zorder=2)
+    draw_labels(axes, smooth)
+
+
+def exponents(axes: Axes, label: str, exponents_of: Mapping[str, Sequence[Exponent]]) -> None:
+    """Draw each exponent between its two places, all implementations side by side."""
+    slopes = [each.slope for of in exponents_of.values() for each in of]
+    low, high = min(*USUAL, *(slope.value for slope in slopes)), max(*USUAL, *(slope.value for slope in slopes))
+    known = [slope for slope in slopes if slope.is_known]
+    bottom = max(low - REACH, min([low, *(slope.low for slope in known)])) - MARGIN
+    top = min(high + REACH, max([high, *(slope.high for slope in known)])) + MARGIN
+    axes.set_ylim(bottom, top)
+    axes.set_yticks(range(math.ceil(bottom), math.floor(top) + 1))
+    axes.set_ylabel(label)
+    axes.yaxis.set_label_coords(LABEL_PLACE, 0.5)
+    for number, (implementation, of) in enumerate(exponents_of.items(), start=1):
+        share = number / (len(exponents_of) + 1)
+        xs = [each.start ** (1 - share) * each.end**share for each in of]
+        values, lows, highs = np.array([(e.slope.value, e.slope.low, e.slope.high) for e in of]).reshape(-1, 3).T
+        gid = f"{' '.join(label.split())} {implementation}"
+        _marks(axes, np.array(xs), values, np.stack([values - lows, highs - values]), style(implementation), gid)
+
+
+def crossovers(axes: Axes, changes: Sequence[Crossover]) -> None:
+    """Draw a row for each crossover: its place, its interval within the axis, and its label."""
+    axes.set_ylim(len(changes) - 0.4, -0.6)
+    axes.set_yticks([])
+    axes.spines[:].set_visible(False)
+    low, high = axes.get_xlim()
+    for row, each in enumerate(changes):
+        colour, at = style(each.after).colour, each.tokens
+        gid = f"crossover {each.before} {each.after}"
+        if at.is_known:
+            ends = [max(at.low, low), min(at.high, high)]
+            axes.plot(ends, [row] * 2, color=colour, linewidth=2 * LINE_WIDTH, alpha=0.5, solid_capstyle="butt")
+        axes.plot([at.value], [row], color=colour, marker="|", markersize=10, markeredgewidth=LINE_WIDTH, gid=gid)
+        place = page.to_inches(axes, [(low, row)])[0, 1]
+        page.write_beside(axes, page.LABEL_START, place, change(each), colour, f"label {gid}")
+
+
+def change(of: Crossover) -> str:
+    """Return the label of a crossover: `eager → sdpa at 170 [140, 220]`."""
+    return f"{of.before} → {of.after} {intervals.place(of.tokens)}"
+
+
+def _implementation(
+    axes: Axes, places: Sequence[int], line_style: LineStyle, line: Line, curve: Curve, side_factors: Array
+) -> None:
+    """Draw a curve, and the marks of its line at their values, each moved sideways by its factor."""
+    known = np.isfinite(line.values)
+    rows = (places, line.values, line.lows, line.highs, side_factors)
+    xs, values, lows, highs, side_factor = (np.asarray(row)[known] for row in rows)
+    curve_xs = np.geomspace(xs[0], xs[-1], CURVE_POINTS)
+    options = {**line_style.on_axes, "marker": "none", "linewidth": CURVE_WIDTH}
+    axes.plot(curve_xs, curve(curve_xs), gid=f"curve {line.label}", **options)
+    reach = np.stack([values - lows, highs - values])
+    _marks(axes, xs * side_factor, values, reach, line_style.style, f"latency {line.label}")
+
+
+def _curve(growth: Growth, places: Sequence[int], values: Sequence[float]) -> Curve:
+    """Return the fitted curve, or straight lines from place to place if there is no fit."""
+    if growth.fit:
+        return growth.fit.seconds
+    known = np.isfinite(values)
+    xs, ys = np.asarray(places)[known], np.asarray(values)[known]
+    if len(xs) < 2:
+        return lambda at: np.full_like(at, ys[0], dtype=np.float64)
+    straight = make_interp_spline(np.log(xs), np.log(ys), k=1)
+    return lambda at: np.asarray(np.exp(straight(np.log(at))))
+
+
+def _on(curve: Curve, places: Sequence[int], line: Line) -> Line:
+    """Return the line with each known value replaced by the curve's."""
+    values = np.where(np.isfinite(line.values), curve(np.asarray(places, dtype=np.float64)), np.nan)
+    return replace(line, values=tuple(values.tolist()))
+
+
+def _side_factors(axes: Axes, picture: Picture) -> dict[str, Array]:
+    """Return the factors by which each line's marks move sideways, and shade the places if marks move.
+
+    Only marks that would overlap move, and only sideways: the height of a mark is its value.
+    """
+    steps = np.array(
+        [sideways_steps(_spans(axes, picture, place)) for place in range(len(picture.xs))]
+    )  # [places, lines]
+    low, high = axes.get_xlim()
+    nearest, most = float(np.min(np.diff(np.log(picture.xs)))), 2 * float(np.abs(steps).max()) + 1
+    step = min(SIDE_STEP * math.log(high / low), 0.8 * nearest / most)
+    if most > 1:
+        for x in picture.xs:
+            reach = math.exp(most / 2 * step)
+            axes.axvspan(x / reach, x * reach, color=BAND, linewidth=0, zorder=0.4, gid=f"place {x}")
+    return dict(zip((line.label for line in picture.lines), np.exp(step * steps).T, strict=True))
+
+
+def _spans(axes: Axes, picture: Picture, place: int) -> list[Span]:
+    """Return the vertical ends of all marks of a place with their intervals, in logarithms; NaN for a missing one."""
+    low, high = np.log(axes.get_ylim())
+    room = MARK_HEIGHT / page.size(axes)[1] * float(high - low) / 2
+    marks = np.log([(line.values[place], line.lows[place], line.highs[place]) for line in picture.lines])
+    return [(float(np.fmin(value - room, bottom)), float(np.fmax(value + room, top))) for value, bottom, top in marks]
+
+
+def _marks(axes: Axes, xs: Array, values: Array, reach: Array, mark_style: Style, gid: str) -> None:
+    """Draw marks with bars to the ends of their intervals, without a bar if there is no interval."""
+    options: dict[str, Any] = {
+        **page.marker(mark_style, MARKER_SIZE, 0.9),
+        "linestyle": "none",
+        "color": mark_style.colour,
+        "elinewidth": BAR_WIDTH,
+        "capsize": CAP,
+        "alpha": ALPHA,
+        "zorder": 4,
+    }
+    container = axes.errorbar(xs, values, yerr=reach if np.isfinite(reach).any() else None, **options)
+    container[0].set_gid(gid)

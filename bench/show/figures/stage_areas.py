@@ -1,38 +1,28 @@
 """The picture of the share of each stage against tokens. Lengths are in inches."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from bench.analyse.scaling.series import TOKENS, moving
 from bench.analyse.scaling.stage_growth import StageGrowth, stage_growths
-from bench.show import units
 from bench.show.figures import log_axis, page
-from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, Drawing, head_height, styled, write
+from bench.show.figures.captions import calls, facts, origin_rows
 from bench.show.figures.placement import spread
-from bench.show.figures.profile_captions import facts, origins
-from bench.show.figures.text_metrics import SMALL_SIZE, text_width, wrapped
-from bench.show.palette import QUADRATIC, ink, stage_colour
+from bench.show.palette import QUADRATIC, stage_colour
+from bench.show.rows import origins
+from bench.store import units
 from bench.store.profile import BACKWARD, Profile
 
-TITLE = "Share of each stage against tokens"
-X_LABEL = f"{TOKENS.name} {TOKENS.symbol}"
-Y_LABEL = "share of the time in stages"
-
-LEFT, FOOT = 0.86, 0.56
-AXES_WIDTH, AXES_HEIGHT = 5.4, 3.7
+LEFT, AXES_HEIGHT = 0.86, 3.7
 
 LEADER, SQUARE, GAP = 0.18, 0.12, 0.06
 """From the axes to a label, the side of its coloured square, and from there to its text."""
-
-LABEL_GAP = 0.185
 
 ABOVE, HIGHEST = 0.08, 0.92
 """The distance from a mark to its share; shares from HIGHEST on are written below their mark."""
@@ -41,7 +31,7 @@ HALF = 0.5
 TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 
-def figures(profiles: Iterable[Profile]) -> Iterator[Drawing]:
+def figures(profiles: Iterable[Profile]) -> Iterator[page.Drawing]:
     """Yield a picture of each series of profiles along the tokens."""
     return ((name(of), figure(of)) for of in stage_growths(profiles))
 
@@ -54,10 +44,25 @@ def name(of: StageGrowth) -> str:
     )
 
 
+@page.styled()
 def figure(of: StageGrowth) -> Figure:
     """Return the picture of a series as a figure."""
-    with styled():
-        return _figure(of)
+    labels = [_label(of, stage) for stage in of.stages]
+    point, implementation = of.profiles[0].case.point, of.profiles[0].case.implementation
+    made = page.new_figure(
+        "Share of each stage against tokens",
+        [*facts(point, origin_rows(of.profiles), moving(TOKENS, point)), implementation],
+        list(_notes(of)),
+        [AXES_HEIGHT],
+        left=LEFT,
+        right=LEADER + SQUARE + GAP + max(map(page.text_width, labels)) + page.EDGE,
+    )
+    axes = made.axes[0]
+    _frame(axes, of.places)
+    _areas(axes, of)
+    _quadratic(axes, of)
+    _labels(axes, of)
+    return made
 
 
 def stacked(of: StageGrowth) -> list[str]:
@@ -65,43 +70,22 @@ def stacked(of: StageGrowth) -> list[str]:
     return sorted(of.stages, key=lambda stage: stage not in QUADRATIC)
 
 
-def _figure(of: StageGrowth) -> Figure:
-    labels = [_label(of, stage) for stage in of.stages]
-    width = LEFT + AXES_WIDTH + LEADER + SQUARE + GAP + max(map(text_width, labels)) + EDGE
-    point = of.profiles[0].case.point
-    subtitle = wrapped(
-        [*facts(of.profiles, moving(TOKENS, point)), of.profiles[0].case.implementation], width - 2 * EDGE
-    )
-    footnotes = wrapped(list(_notes(of)), width - 2 * EDGE, SMALL_SIZE)
-    foot = FOOT + NOTE_LINE * len(footnotes)
-    height = head_height(len(subtitle)) + AXES_HEIGHT + foot
-    figure = Figure(figsize=(width, height), facecolor="white")
-    axes = figure.add_axes((LEFT / width, foot / height, AXES_WIDTH / width, AXES_HEIGHT / height))
-    _frame(axes, of.places)
-    _areas(axes, of)
-    _quadratic(axes, of)
-    _labels(axes, of)
-    write(figure, TITLE, subtitle, footnotes)
-    return figure
-
-
 def _notes(of: StageGrowth) -> Iterator[str]:
     quadratic = [stage for stage in of.stages if stage in QUADRATIC]
     yield f"black line: {', '.join(quadratic[:-1])} and {quadratic[-1]} together, whose work grows with N²"
     if any(stage.direction == BACKWARD for profile in of.profiles for stage in profile.stages):
         yield "forward and backward together"
-    yield from origins(of.profiles)
+    yield calls(of.profiles)
+    yield from origins(origin_rows(of.profiles))
 
 
 def _frame(axes: Axes, places: Sequence[int]) -> None:
-    axes.set_xscale("log")
-    axes.set_xlim(places[0], places[-1])
+    ends = places[0], places[-1]
+    page.log_scale(axes.xaxis, ends, places, page.tick_labels(places, ends))
     axes.set_ylim(0, 1)
-    axes.set_xticks(places, labels=page.tick_labels(places, (places[0], places[-1]), AXES_WIDTH))
-    axes.set_xticks([], minor=True)
     axes.set_yticks(TICKS, labels=[f"{tick:.0%}" for tick in TICKS])
-    axes.set_xlabel(X_LABEL)
-    axes.set_ylabel(Y_LABEL)
+    axes.set_xlabel(f"{TOKENS.name} {TOKENS.symbol}")
+    axes.set_ylabel("share of the time in stages")
     axes.grid(visible=False)
 
 
@@ -121,37 +105,28 @@ def _areas(axes: Axes, of: StageGrowth) -> None:
 def _quadratic(axes: Axes, of: StageGrowth) -> None:
     """Draw the total share of the quadratic stages with its value at each place, and a rule at one half."""
     shares = of.share_of(QUADRATIC)
-    axes.axhline(HALF, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-    options: dict[str, Any] = {"color": INK, "linewidth": 2, "marker": "o", "markersize": 5, "clip_on": False}
+    axes.axhline(HALF, color=page.INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    options: dict[str, Any] = {"color": page.INK, "linewidth": 2, "marker": "o", "markersize": 5, "clip_on": False}
     axes.plot(of.places, shares, gid="quadratic", **options)
     texts = [f"{share:.0%}" for share in shares]
-    widths = [text_width(text, bold=True) + 2 * GAP for text in texts]
-    centres = [_centre(of, place, width) for place, width in zip(of.places, widths, strict=True)]
+    widths = [page.text_width(text, bold=True) + 2 * GAP for text in texts]
+    length, ends = page.AXES_WIDTH, page.to_inches(axes, list(zip(of.places, shares, strict=True)))
+    # moved if a text would cross an edge of the axes
+    centres = [min(max(x, width / 2), length - width / 2) for x, width in zip(ends[:, 0], widths, strict=True)]
     last = len(texts) - 1
     for index in log_axis.spaced(centres, widths, [last, 0, *range(1, last)]):
-        _share(axes, centres[index], shares[index], texts[index], f"share {of.places[index]}")
-
-
-def _centre(of: StageGrowth, place: int, width: float) -> float:
-    """Return the centre of a text of this width above a place, moved if it would cross an edge of the axes."""
-    across = AXES_WIDTH * math.log(place / of.places[0]) / math.log(of.places[-1] / of.places[0])
-    return min(max(across, width / 2), AXES_WIDTH - width / 2)
-
-
-def _share(axes: Axes, centre: float, share: float, text: str, gid: str) -> None:
-    """Write a share above its mark, or below it if there is no room."""
-    is_low = share < HIGHEST
-    axes.text(
-        centre / AXES_WIDTH,
-        share + (ABOVE if is_low else -ABOVE) / AXES_HEIGHT,
-        text,
-        transform=axes.transAxes,
-        ha="center",
-        va="bottom" if is_low else "top",
-        weight="bold",
-        gid=gid,
-        path_effects=[withStroke(linewidth=2.4, foreground="white")],
-    )
+        is_low = shares[index] < HIGHEST
+        axes.text(
+            centres[index],
+            ends[index, 1] + (ABOVE if is_low else -ABOVE),
+            texts[index],
+            transform=page.inches(axes),
+            ha="center",
+            va="bottom" if is_low else "top",
+            weight="bold",
+            gid=f"share {of.places[index]}",
+            path_effects=[withStroke(linewidth=2.4, foreground="white")],
+        )
 
 
 def _label(of: StageGrowth, stage: str) -> str:
@@ -159,30 +134,16 @@ def _label(of: StageGrowth, stage: str) -> str:
 
 
 def _labels(axes: Axes, of: StageGrowth) -> None:
-    """Label every area beside the last place, with its share there."""
+    """Label every area beside the last place, with its share there, a leader and a coloured square."""
     stages = stacked(of)
     last = [of.share_of([stage])[-1] for stage in stages]
-    tops = list(accumulate(last))
-    middles = [(top - share / 2) * AXES_HEIGHT for top, share in zip(tops, last, strict=True)]
-    places = spread(middles, LABEL_GAP, LABEL_GAP / 2, AXES_HEIGHT - LABEL_GAP / 2)
+    middles = [(top - share / 2) * AXES_HEIGHT for top, share in zip(accumulate(last), last, strict=True)]
+    places = spread(middles, page.LABEL_GAP, page.LABEL_GAP / 2, AXES_HEIGHT - page.LABEL_GAP / 2)
+    options: dict[str, Any] = {"transform": page.inches(axes), "clip_on": False}
+    square = page.AXES_WIDTH + LEADER
     for stage, start, place in zip(stages, middles, places, strict=True):
-        _beside(axes, stage, start, place)
-        axes.text(
-            1 + (LEADER + SQUARE + GAP) / AXES_WIDTH,
-            place / AXES_HEIGHT,
-            _label(of, stage),
-            transform=axes.transAxes,
-            color=ink(stage_colour(stage)),
-            va="center_baseline",
-            gid=f"label {stage}",
-        )
-
-
-def _beside(axes: Axes, stage: str, start: float, place: float) -> None:
-    """Draw the leader from an area to its label, and the label's coloured square."""
-    across = [1, 1 + LEADER / AXES_WIDTH]
-    options: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
-    axes.add_line(Line2D(across, [start / AXES_HEIGHT, place / AXES_HEIGHT], color=GREY, linewidth=0.7, **options))
-    corner = (across[1], (place - SQUARE / 2) / AXES_HEIGHT)
-    size = SQUARE / AXES_WIDTH, SQUARE / AXES_HEIGHT
-    axes.add_patch(Rectangle(corner, *size, facecolor=stage_colour(stage), edgecolor="none", **options))
+        colour = stage_colour(stage)
+        axes.plot([page.AXES_WIDTH, square], [start, place], color=page.GREY, linewidth=0.7, **options)
+        corner = (square, place - SQUARE / 2)
+        axes.add_patch(Rectangle(corner, SQUARE, SQUARE, facecolor=colour, edgecolor="none", **options))
+        page.write_beside(axes, LEADER + SQUARE + GAP, place, _label(of, stage), colour, f"label {stage}")

@@ -1,6 +1,6 @@
 """The map of winners over tokens and heads or channels: a cell for each point, in the colour of its winner."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +12,12 @@ from matplotlib.patches import Rectangle
 from bench.analyse.fastest import NOTHING, Outcome
 from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
-from bench.plan.case import POINT_COLUMNS, Point
+from bench.plan.case import Point
 from bench.show.fastest_text import MOST_NAMES, WITHIN, ahead, further, outcome_of
 from bench.show.figures import page
-from bench.show.figures.line_axes import FOOT, LEFT
-from bench.show.figures.page import EDGE, GREY, INK, NOTE_LINE, RULE, Drawing, styled
-from bench.show.figures.text_metrics import SMALL_SIZE, TEXT_SIZE, text_width, wrapped
 from bench.show.palette import ink, mix, style
-from bench.show.point_text import counted, parts
-from bench.show.rows import measured, plain
+from bench.show.point_text import parts
+from bench.show.rows import devices, measured, origins, plain, process_count
 
 
 @dataclass(frozen=True)
@@ -51,15 +48,11 @@ def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
     for axis in (HEADS, CHANNELS):
         for group in gathered(plain(table), (TOKENS, axis)):
             if min(len(places(group, TOKENS)), len(places(group, axis))) > 1 and measured(group):
-                cells = {place: outcome_of(rows) for place, rows in _by_place(group, axis).items()}
+                rows_at: dict[tuple[int, int], list[Row]] = {}
+                for row in group:
+                    rows_at.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
+                cells = {place: outcome_of(rows) for place, rows in rows_at.items()}
                 yield WinnerMap(axis, point_of(group[0]), cells, tuple(group))
-
-
-def _by_place(group: Sequence[Row], axis: Axis) -> dict[tuple[int, int], list[Row]]:
-    cells: dict[tuple[int, int], list[Row]] = {}
-    for row in group:
-        cells.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
-    return cells
 
 
 TIED, HATCH, STRIPES = "#fdf6d8", "////", 0.08
@@ -78,15 +71,32 @@ LINE, PADDING, LEAST_WIDTH = 0.16, 0.12, 1.4
 """The height of a line of text, the room around it and the least width of a cell, in inches."""
 
 
-def figures(table: pd.DataFrame) -> Iterator[Drawing]:
+def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
     """Yield every map that a table of results has points for."""
     return ((each.name, figure(each)) for each in maps(table))
 
 
+@page.styled()
 def figure(of: WinnerMap) -> Figure:
     """Return the map as a figure."""
-    with styled():
-        return _figure(of)
+    xs, ys = places(of.rows, TOKENS), places(of.rows, of.axis)
+    texts, notes = [words(cell) for cell in of.cells.values()], list(_notes(of))
+    facts = [*parts(of.point, without=of.varying), *devices(of.rows)]
+    around = max(*map(page.text_width, facts), *(page.text_width(note, page.SMALL_SIZE) for note in notes))
+    breadth = max(
+        page.text_width(text, page.SMALL_SIZE if number else page.TEXT_SIZE, bold=not number)
+        for lines in texts
+        for number, text in enumerate(lines)
+    )
+    wide = max(LEAST_WIDTH, 2 * PADDING + breadth, (around + page.EDGE - page.LEFT) / len(xs))
+    tall = 2 * PADDING + LINE * max(map(len, texts))
+    heading = f"Who wins over {TOKENS.name} and {of.axis.name}"
+    made = page.new_figure(heading, facts, notes, [tall * len(ys)], across=wide * len(xs), right=page.EDGE)
+    axes = made.axes[0]
+    _scale(axes, of, xs, ys)
+    for (x, y), cell in of.cells.items():
+        _draw_cell(axes, xs.index(x), ys.index(y), cell, LINE / tall)
+    return made
 
 
 def words(cell: Outcome) -> list[str]:
@@ -109,30 +119,6 @@ def _names(cell: Outcome, last: str) -> list[str]:
     return [*names[:-1], f"{last}{names[-1]}"]
 
 
-def _figure(of: WinnerMap) -> Figure:
-    xs, ys = places(of.rows, TOKENS), places(of.rows, of.axis)
-    texts, facts, notes = [words(cell) for cell in of.cells.values()], _facts(of), list(_notes(of))
-    around = max(*(text_width(fact) for fact in facts), *(text_width(note, SMALL_SIZE) for note in notes))
-    wide = max(LEAST_WIDTH, 2 * PADDING + max(map(_breadth, texts)), (around + EDGE - LEFT) / len(xs))
-    tall = 2 * PADDING + LINE * max(map(len, texts))
-    width = LEFT + wide * len(xs) + EDGE
-    subtitle, footnotes = wrapped(facts, width - 2 * EDGE), wrapped(notes, width - 2 * EDGE, SMALL_SIZE)
-    head, foot = page.head_height(len(subtitle)), FOOT + NOTE_LINE * len(footnotes)
-    height = head + tall * len(ys) + foot
-    figure = Figure(figsize=(width, height), facecolor="white")
-    axes = figure.add_axes((LEFT / width, foot / height, wide * len(xs) / width, tall * len(ys) / height))
-    page.write(figure, f"Who wins over {TOKENS.name} and {of.axis.name}", subtitle, footnotes)
-    _scale(axes, of, xs, ys)
-    for (x, y), cell in of.cells.items():
-        _draw_cell(axes, xs.index(x), ys.index(y), cell, LINE / tall)
-    return figure
-
-
-def _breadth(lines: list[str]) -> float:
-    first, *rest = lines
-    return max(text_width(first, bold=True), *(text_width(line, SMALL_SIZE) for line in rest), 0.0)
-
-
 def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) -> None:
     axes.set_xlim(-0.5, len(xs) - 0.5)
     axes.set_ylim(-0.5, len(ys) - 0.5)
@@ -140,7 +126,7 @@ def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) 
     axes.set_yticks(range(len(ys)), labels=map(str, ys))
     axes.tick_params(length=0)
     axes.grid(visible=False)
-    axes.spines[:].set_color(RULE)
+    axes.spines[:].set_color(page.RULE)
     axes.spines[:].set_visible(True)
     axes.set_xlabel(f"{TOKENS.name} {TOKENS.symbol}")
     follows = "\n(token length = channels)" if of.axis is CHANNELS and "token_len" in of.varying else ""
@@ -148,44 +134,32 @@ def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) 
 
 
 def _draw_cell(axes: Axes, column: int, row: int, cell: Outcome, line: float) -> None:
-    fill, (first, *rest) = _fill(cell), words(cell)
+    (fill, text_colour), (first, *rest) = _colours(cell), words(cell)
     patch_options: dict[str, Any] = {"facecolor": fill, "linewidth": 0, "gid": f"cell {column} {row}"}
     if cell.says == TIE:
         patch_options |= {"hatch": HATCH, "edgecolor": mix(TIED, "#000000", STRIPES)}
     corner = (column - 0.5, row - 0.5)
     axes.add_patch(Rectangle(corner, 1, 1, **patch_options))
     axes.add_patch(Rectangle(corner, 1, 1, facecolor="none", edgecolor="white", linewidth=2))
-    text_options: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": _ink(cell, fill)}
+    text_options: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": text_colour}
     top = row + line * len(rest) / 2
-    axes.text(column, top, first, size=TEXT_SIZE, weight="bold", **text_options)
+    axes.text(column, top, first, size=page.TEXT_SIZE, weight="bold", **text_options)
     for number, text in enumerate(rest, start=1):
-        axes.text(column, top - line * number, text, size=SMALL_SIZE, **text_options)
+        axes.text(column, top - line * number, text, size=page.SMALL_SIZE, **text_options)
 
 
-def _fill(cell: Outcome) -> str:
-    if cell.says in PLAIN:
-        return PLAIN[cell.says]
-    own = style(cell.names[0]).colour
-    return own if cell.says == WINNER else mix(own, "#ffffff", UNSURE)
-
-
-def _ink(cell: Outcome, fill: str) -> str:
-    if cell.says == NOTHING:
-        return GREY
-    return "white" if ink(fill) == fill else INK
-
-
-def _facts(of: WinnerMap) -> list[str]:
-    devices = dict.fromkeys(row["device_name"] for row in of.rows if row["device_name"])
-    return [*parts(of.point, [name for name in POINT_COLUMNS if name not in of.varying]), *devices]
+def _colours(cell: Outcome) -> tuple[str, str]:
+    """Return the colour of a cell and that of its text."""
+    own = style(cell.names[0]).colour if cell.says not in PLAIN else PLAIN[cell.says]
+    fill = own if cell.says in (WINNER, *PLAIN) else mix(own, "#ffffff", UNSURE)
+    return fill, page.GREY if cell.says == NOTHING else "white" if ink(fill) == fill else page.INK
 
 
 def _notes(of: WinnerMap) -> Iterator[str]:
     cells = of.cells.values()
-    processes = counted([row["processes"] for row in of.rows if row["latency_s"] is not None], "process", "processes")
     kinds = {cell.says for cell in cells}
     if WINNER in kinds:
-        yield f"[low, high]: 95 % interval over {processes}"
+        yield f"[low, high]: 95 % interval over {process_count(row for row in of.rows if row['latency_s'] is not None)}"
     if TIE in kinds:
         yield f"hatched: shown to be {WITHIN} of each other"
     if NOT_DECIDED in kinds:
@@ -194,5 +168,4 @@ def _notes(of: WinnerMap) -> Iterator[str]:
         yield "pale: the fastest without an interval, or the only one measured, so that no winner is shown"
     if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
         yield "blank: not measured"
-    yield from dict.fromkeys(f"torch {row['torch_version']}" for row in of.rows if row["torch_version"])
-    yield from dict.fromkeys(f"commit {row['commit']}" for row in of.rows if row["commit"])
+    yield from origins(of.rows)

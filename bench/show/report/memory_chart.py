@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.profile import Peak, live_bytes, peak
-from bench.show.operator_categories import CATEGORY_COLOURS, category
+from bench.show.operators import CATEGORY_COLOURS, category
 from bench.show.palette import stage_colour
 from bench.store.profile import Block, Profile
 
@@ -57,10 +57,10 @@ def memory_chart(profile: Profile, whole_s: float) -> MemoryChart | None:
     largest = sorted(large[:NAMED], key=lambda block: block.start_s)
     scale = _Scale(end_s or 1.0, top.bytes or 1)
     vertices = _thinned([(scale.x(at_s), scale.y(size)) for at_s, size in live_bytes(blocks)])
-    bands = [
-        _band(string.ascii_uppercase[number], block, largest[:number], scale) for number, block in enumerate(largest)
-    ]
-    return MemoryChart(top, end_s, _area(vertices, WIDTH), tuple(bands))
+    letters = string.ascii_uppercase
+    bands = [_band(letters[number], block, largest[:number], scale) for number, block in enumerate(largest)]
+    outline = f"M{_number(vertices[0][0])} {HEIGHT}{_stairs(vertices)}H{WIDTH}V{HEIGHT}Z"
+    return MemoryChart(top, end_s, outline, tuple(bands))
 
 
 @dataclass(frozen=True)
@@ -75,22 +75,18 @@ class _Scale:
         return HEIGHT * (1 - size / self.most_bytes)
 
 
-def colour(block: Block) -> str:
-    """Return the colour of the stage that allocated a block, or of its operator's category."""
-    return stage_colour(block.stage) if block.stage else CATEGORY_COLOURS[category(block.operator)]
-
-
 def _band(letter: str, block: Block, before: Sequence[Block], scale: _Scale) -> Band:
     """Return the band of a block: it lies on the blocks before it and sinks when they are freed."""
     end_s = scale.end_s if block.end_s is None else block.end_s
     moments = [block.start_s, *sorted({b.end_s for b in before if b.end_s and block.start_s < b.end_s < end_s})]
     below = [sum(each.bytes for each in before if each.end_s is None or each.end_s > moment_s) for moment_s in moments]
-    lower = [(scale.x(at_s), scale.y(size)) for at_s, size in zip(moments, below, strict=True)]
-    upper = [(scale.x(at_s), scale.y(size + block.bytes)) for at_s, size in zip(moments, below, strict=True)]
+    xs = [scale.x(at_s) for at_s in moments]
+    lower = [(x, scale.y(size)) for x, size in zip(xs, below, strict=True)]
+    upper = [(x, scale.y(size + block.bytes)) for x, size in zip(xs, below, strict=True)]
     return Band(
         letter,
         block,
-        colour(block),
+        stage_colour(block.stage) if block.stage else CATEGORY_COLOURS[category(block.operator)],
         _ribbon(upper, lower, scale.x(end_s)),
         block.start_s / scale.end_s,
         end_s / scale.end_s,
@@ -109,10 +105,6 @@ def _thinned(vertices: Sequence[Vertex]) -> list[Vertex]:
         for column in columns.values()
         for vertex in dict.fromkeys((min(column, key=lambda vertex: vertex[1]), column[-1]))
     ]
-
-
-def _area(vertices: Sequence[Vertex], right: float) -> str:
-    return f"M{_number(vertices[0][0])} {HEIGHT}{_stairs(vertices)}H{_number(right)}V{HEIGHT}Z"
 
 
 def _ribbon(upper: Sequence[Vertex], lower: Sequence[Vertex], right: float) -> str:

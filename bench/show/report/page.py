@@ -11,15 +11,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 
+from bench.analyse import profile as analyse
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.show import units
-from bench.show.operator_categories import CATEGORY_COLOURS
-from bench.show.palette import OTHER_STAGE_COLOURS, STAGE_COLOURS, mix, on
+from bench.show.operators import CATEGORY_COLOURS, short, shortened
+from bench.show.palette import OTHER_STAGE_COLOURS, QUADRATIC, STAGE_COLOURS, mix, on, stage_colour
 from bench.show.point_text import differences, parts, varying
 from bench.show.report.case import CaseView, case_view, peak_words
-from bench.show.short_names import short, shortened
-from bench.store import atomic
+from bench.store import atomic, units
 from bench.store.profile import Profile
 
 PAGE = "profile.html"
@@ -68,6 +67,8 @@ def page(profiles: Sequence[Profile], title: str) -> str:
     """Return the page of some profiles, under a title."""
     script = (PARTS / "page.js").read_text(encoding="utf-8")
     groups = _groups(profiles)
+    operators = [operator for group in groups for case in group.cases for operator, _ in case.operators]
+    names = [name for operator in operators for name in (operator.name, *operator.kernels)]
     return (
         _environment()
         .get_template("page.html")
@@ -75,9 +76,8 @@ def page(profiles: Sequence[Profile], title: str) -> str:
             title=title,
             facts=_facts(profiles),
             groups=groups,
-            cases=[case for group in groups for case in group.cases],
             colours=_colours(groups),
-            long_names={name: f"name-{number}" for number, name in enumerate(shortened(_names(groups)))},
+            long_names={name: f"name-{number}" for number, name in enumerate(shortened(names))},
             script=Markup(script),  # noqa: S704 # our own file
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
@@ -109,8 +109,16 @@ def _environment() -> Environment:
         "breakable": _breakable,
         "parts": parts,
         "peak_words": peak_words,
+        "overhead": analyse.overhead,
+        "residual_s": analyse.residual_s,
+        "stage_sum_s": analyse.stage_sum_s,
+        "unnamed_s": analyse.unnamed_s,
+        "time_s": analyse.time_s,
+        "flops_per_s": analyse.rate,
+        "stage_colour": stage_colour,
         "colour_class": colour_class,
     }
+    environment.globals |= {"heavy": analyse.HEAVY, "quadratic": QUADRATIC}
     return environment
 
 
@@ -163,12 +171,6 @@ def _facts(profiles: Sequence[Profile]) -> dict[str, list[str]]:
     return {name: [value for value in dict.fromkeys(values) if value] for name, values in facts.items()}
 
 
-def _names(groups: Sequence[Group]) -> list[str]:
-    """Return the names of all operators and kernels that the tables show."""
-    lines = [line for group in groups for case in group.cases for line in case.operators]
-    return [name for line in lines for name in (line.name, *line.kernels)]
-
-
 def _colours(groups: Sequence[Group]) -> dict[str, tuple[str, str, str]]:
     """Return each colour of the page with the colour of text on it, and both in the dark scheme."""
     cases = [case for group in groups for case in group.cases]
@@ -178,9 +180,5 @@ def _colours(groups: Sequence[Group]) -> dict[str, tuple[str, str, str]]:
         *CATEGORY_COLOURS.values(),
         *(case.colour for case in cases),
     ]
-    return {each: (on(each), *_in_the_dark(each)) for each in dict.fromkeys(used)}
-
-
-def _in_the_dark(colour: str) -> tuple[str, str]:
-    lighter = mix(colour, "#ffffff", LIGHTER_IN_THE_DARK)
-    return lighter, on(lighter)
+    lighter = {each: mix(each, "#ffffff", LIGHTER_IN_THE_DARK) for each in used}
+    return {each: (on(each), dark, on(dark)) for each, dark in lighter.items()}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.show.operator_categories import CATEGORY_COLOURS, category
+from bench.show.operators import CATEGORY_COLOURS, category
 from bench.show.palette import stage_colour
 from bench.store.profile import STAGE, Span
 
@@ -57,41 +57,31 @@ class Timeline:
         """How many rows there are."""
         return sum(lane.rows for lane in self.lanes)
 
+    @property
+    def legend(self) -> dict[str, str]:
+        """The categories of the boxes outside all stages, with their colours."""
+        present = {box.category for box in self.boxes}
+        return {name: colour for name, colour in CATEGORY_COLOURS.items() if name in present}
+
 
 def timeline(spans: Sequence[Span], most: int) -> Timeline:
     """Return the timeline of a call with its stages and at most `most` other spans, the longest."""
     whole_s = max((span.start_s + span.duration_s for span in spans), default=0.0)
     stages = [span for span in spans if span.kind == STAGE and whole_s]
     others = [span for span in spans if span.kind != STAGE]
-    visible = _longest([span for span in others if span.duration_s > NARROWEST * whole_s], most)
+    wide = (span for span in others if span.duration_s > NARROWEST * whole_s)
+    longest = sorted(wide, key=lambda span: -span.duration_s)[:most]
+    visible = sorted(longest, key=lambda span: (span.lane, span.depth, span.start_s))
+    one_lane = len({stage.lane for stage in stages}) == 1
     positions = [
-        *((_stage_lane(span, stages), 0, span) for span in stages),
-        *((span.lane, _depth(span, stages), span) for span in visible),
+        *((STAGES if one_lane else f"{STAGES}, {span.lane}", 0, span) for span in stages),
+        # stages have a lane of their own, so they don't count in the depth of what lies in them
+        *((span.lane, max(0, span.depth - sum(_holds(each, span) for each in stages)), span) for span in visible),
     ]
     lanes = _lanes([(lane, depth) for lane, depth, _ in positions])
     first = {lane.name: lane.row for lane in lanes}
     boxes = [_box(span, first[lane] + depth, whole_s, stages, visible) for lane, depth, span in positions]
     return Timeline(whole_s, tuple(boxes), tuple(lanes), len(others) - len(visible))
-
-
-def categories(boxes: Sequence[Box]) -> list[str]:
-    """Return the categories of the boxes outside all stages, which the legend explains."""
-    present = {box.category for box in boxes}
-    return [name for name in CATEGORY_COLOURS if name in present]
-
-
-def _stage_lane(span: Span, stages: Sequence[Span]) -> str:
-    return STAGES if len({stage.lane for stage in stages}) == 1 else f"{STAGES}, {span.lane}"
-
-
-def _longest(spans: Sequence[Span], most: int) -> list[Span]:
-    long = sorted(spans, key=lambda span: -span.duration_s)[:most]
-    return sorted(long, key=lambda span: (span.lane, span.depth, span.start_s))
-
-
-def _depth(span: Span, stages: Sequence[Span]) -> int:
-    """Return the depth of a span, not counting the stages it lies in, which have a lane of their own."""
-    return max(0, span.depth - sum(_holds(stage, span) for stage in stages))
 
 
 def _holds(stage: Span, span: Span) -> bool:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
-from bench.show import units
 from bench.show.rows import Row
 from bench.show.terminal.flags import flags
 from bench.show.terminal.kernels import algorithm
+from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric
 
@@ -36,16 +36,16 @@ class Fitted:
     column: Column
     width: int
 
-    def align(self, cell: str) -> str:
-        """Return the cell at the column's width: text to the left, numbers to the right."""
-        return cell.ljust(self.width) if self.column.is_text else cell.rjust(self.width)
-
 
 def columns(baseline: str | None, target: float) -> list[Column]:
     """Return all columns from left to right: those of metrics and the others."""
+
+    def remarks(row: Row) -> str:
+        return f"{''.join(flag.letter for flag in flags(row, target))} {row['order']}".strip()
+
     by_place = {
         0: Column("", lambda row: str(row["implementation"]), is_text=True),
-        10: Column("", lambda row: _remarks(row, target), is_text=True),
+        10: Column("", remarks, is_text=True),
         25: Column("", _latency_interval, rank=1, is_text=True),
         35: Column("", _speedup_interval, is_text=True),
         60: Column("predicted", _peak_of_prediction, rank=7),
@@ -69,22 +69,23 @@ def _of_metric(metric: Metric, baseline: str | None) -> Column:
 
 def fit(candidates: Sequence[Column], rows: Sequence[Row], width: int, gap: str = GAP) -> list[Fitted]:
     """Return the columns that aren't empty for these rows and fit side by side into `width` characters."""
-    fitting = [Fitted(column, _width(column, rows)) for column in candidates if any(column.cell(row) for row in rows)]
-    while _total(fitting, gap) > width and any(each.column.rank for each in fitting):
+    fitting = [
+        Fitted(column, max(len(column.heading), *map(len, cells)))
+        for column in candidates
+        if any(cells := [column.cell(row) for row in rows])
+    ]
+    while sum(each.width + len(gap) for each in fitting) - len(gap) > width and any(
+        each.column.rank for each in fitting
+    ):
         fitting.remove(max(fitting, key=lambda each: each.column.rank))
     return fitting
 
 
-def _total(fitting: Sequence[Fitted], gap: str) -> int:
-    return sum(each.width for each in fitting) + len(gap) * (len(fitting) - 1)
-
-
-def _width(column: Column, rows: Sequence[Row]) -> int:
-    return max(len(column.heading), *(len(column.cell(row)) for row in rows))
-
-
-def _remarks(row: Row, target: float) -> str:
-    return f"{''.join(flag.letter for flag in flags(row, target))} {row['order']}".strip()
+def line(fitted: Sequence[Fitted], row: Row | None, gap: str = GAP) -> str:
+    """Return the cells of a row, or the headings, side by side: text to the left, numbers to the right."""
+    cells = ((each, each.column.cell(row) if row else each.column.heading) for each in fitted)
+    aligned = (cell.ljust(each.width) if each.column.is_text else cell.rjust(each.width) for each, cell in cells)
+    return gap.join(aligned).rstrip()
 
 
 def _latency_interval(row: Row) -> str:

@@ -2,13 +2,15 @@
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.style import Style
+from rich.table import Table
+from rich.text import Text
 
 PLAIN_WIDTH = 180
 """The width if no terminal sets one: every column of the results fits."""
@@ -41,6 +43,27 @@ def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bo
 def on_one_line(renderable: RenderableType, *, colour: bool = False) -> str:
     """Return what a console without an edge would show, without an end of line."""
     return rendered(renderable, width=10_000, colour=colour).rstrip("\n")
+
+
+def table(first: str, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> Table:
+    """Return an empty table: a first column that folds, then columns of text, then of numbers to the right."""
+    columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    columns.add_column(first, overflow="fold")
+    for title in texts:
+        columns.add_column(title, no_wrap=True)
+    for title in numbers:
+        columns.add_column(title, justify="right", no_wrap=True)
+    return columns
+
+
+def definitions(entries: Mapping[str, str], style: str = "", *, indented: bool = False) -> Table:
+    """Return a list of words with their meanings, which fold."""
+    grid = Table.grid(padding=(0, 2), pad_edge=indented)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for word, meaning in entries.items():
+        grid.add_row(Text(word), Text(meaning), style=style)
+    return grid
 
 
 @dataclass(frozen=True)

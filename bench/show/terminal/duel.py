@@ -3,28 +3,21 @@
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.duel import Row
-from bench.plan.case import POINT_COLUMNS, Point
-from bench.show import units
-from bench.show.point_text import differences, parts, varying
+from bench.show.point_text import differences, varying
+from bench.show.terminal.console import table
 from bench.show.terminal.styles import BAD, GOOD, QUIET, WARNING
 from bench.stats.limits import Limits
 from bench.stats.sequential import OPEN, USUAL
+from bench.store import units
 
 WORDS = {"faster": "B faster", "slower": "B slower"}
 STYLES = {"faster": GOOD, "slower": BAD, "inconclusive": WARNING, OPEN: QUIET}
 
 UNMEASURED = "not measured"
 ONLY_POINT = "the point"
-
-
-def header(points: Sequence[Point]) -> str:
-    """Return in words the values that all points of a duel share."""
-    columns = varying(points)
-    return " · ".join(parts(points[0], [name for name in POINT_COLUMNS if name not in columns]))
 
 
 def look_line(processes: int, elapsed_s: float, rows: Sequence[Row]) -> str:
@@ -40,16 +33,18 @@ def look_line(processes: int, elapsed_s: float, rows: Sequence[Row]) -> str:
 def render(rows: Sequence[Row], looks: Sequence[int], limits: Limits = USUAL) -> RenderableType:
     """Return the table of a duel with its legend."""
     columns = varying(row.point for row in rows)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("point", overflow="fold")
-    table.add_column("B as fast as A", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for title in ("processes", "A", "B"):
-        table.add_column(title, justify="right", no_wrap=True)
+    cells = table("point", ["B as fast as A", "verdict"], ["processes", "A", "B"])
+    failures = []
     for row in rows:
-        table.add_row(*_cells(row, columns))
-    failures = [Text(f"{_point(row, columns)}: {row.detail}", BAD) for row in rows if not row.is_measured]
-    return Group(table, *failures, *(Text(line) for line in legend(looks, limits)))
+        point, verdict = differences(row.point, columns) or ONLY_POINT, row.judgement.verdict
+        if row.is_measured:
+            said = Text(WORDS.get(verdict, verdict), STYLES.get(verdict, ""))
+            times = map(units.seconds, row.latencies_s)
+            cells.add_row(Text(point), Text(ratio(row)), said, str(row.judgement.processes), *times)
+        else:
+            cells.add_row(Text(point), "", Text(UNMEASURED, BAD))
+            failures.append(Text(f"{point}: {row.detail}", BAD))
+    return Group(cells, *failures, *(Text(line) for line in legend(looks, limits)))
 
 
 def legend(looks: Sequence[int], limits: Limits = USUAL) -> tuple[str, ...]:
@@ -57,7 +52,8 @@ def legend(looks: Sequence[int], limits: Limits = USUAL) -> tuple[str, ...]:
     margin, bound, level = (units.percent(share, trim=True) for share in (limits.margin, limits.bound, limits.level))
     many = len(looks) > 1
     planned = ", ".join(map(str, looks))
-    split = f", a {_ordinal(len(looks))} of it at each look (at {planned} processes)" if many else ""
+    part = {2: "half", 3: "third", 4: "fourth"}.get(len(looks), f"{len(looks)}th")
+    split = f", a {part} of it at each look (at {planned} processes)" if many else ""
     whole = ", however many looks were taken" if many else ""
     return (
         f"B as fast as A: the ratio paired round by round, with its 95 % interval over processes{whole}",
@@ -73,20 +69,3 @@ def ratio(row: Row) -> str:
         return ""
     interval = "" if units.is_missing(judgement.low) else f" [{judgement.low:.3f}, {judgement.high:.3f}]"
     return f"{judgement.ratio:.3f}x{interval}"
-
-
-def _cells(row: Row, columns: set[str]) -> list[Text]:
-    judgement = row.judgement
-    if not row.is_measured:
-        return [Text(_point(row, columns)), Text(""), Text(UNMEASURED, BAD), *[Text("")] * 3]
-    verdict = Text(WORDS.get(judgement.verdict, judgement.verdict), STYLES.get(judgement.verdict, ""))
-    times = (units.seconds(latency_s) for latency_s in row.latencies_s)
-    return [Text(_point(row, columns)), Text(ratio(row)), verdict, Text(str(judgement.processes)), *map(Text, times)]
-
-
-def _point(row: Row, columns: set[str]) -> str:
-    return differences(row.point, columns) or ONLY_POINT
-
-
-def _ordinal(count: int) -> str:
-    return {2: "half", 3: "third", 4: "fourth"}.get(count, f"{count}th")

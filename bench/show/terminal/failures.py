@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.plan.case import Case, Point
-from bench.show.point_text import differences, varying
+from bench.show.point_text import counted, differences, varying
 from bench.show.rows import UNTRIED, Row, plain, reason
 from bench.show.terminal.styles import style_of_status
 
@@ -34,7 +34,7 @@ def failures(table: pd.DataFrame) -> RenderableType:
 def _block(title: str, rows: Sequence[Row], different: set[str]) -> Iterator[RenderableType]:
     if not rows:
         return
-    yield Text(f"{title}: {_cases(len(rows))}", "bold")
+    yield Text(f"{title}: {counted([len(rows)], 'case', 'cases')}", "bold")
     grid = Table.grid(padding=(0, 2), pad_edge=True)
     grid.add_column(no_wrap=True)
     grid.add_column(max_width=max(NAMES_WIDTH, *(len(row["implementation"]) for row in rows)))
@@ -61,7 +61,3 @@ def _where(points: Sequence[Point], different: set[str]) -> str:
     if len(points) == 1:
         return f"at {first}" if first else "at the only point"
     return f"at {len(points)} points, the first {first}"
-
-
-def _cases(number: int) -> str:
-    return "1 case" if number == 1 else f"{number} cases"

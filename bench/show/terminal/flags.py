@@ -1,13 +1,13 @@
 """Flags of rows that are less certain than they look: a letter for the table, and a line that explains it."""
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from bench.analyse.derived import launch_bound
 from bench.plan.sweep import Effort
-from bench.show import units
 from bench.show.rows import Row
+from bench.store import units
 
 TARGET = Effort().target
 
@@ -54,39 +54,23 @@ def disturbed(threads: int) -> Flag:
 
 def flags(row: Row, target: float = TARGET) -> list[Flag]:
     """Return the flags of a row that is ok; `target` is the widest half-width that isn't flagged."""
-    return list(_flags(row, target))
+    low, high = row["speedup_low"], row["speedup_high"]
+    system_bytes, allocator_bytes = row["system_peak_bytes"], row["peak_bytes"] or 0
+    apart_bytes = 0 if system_bytes is None else abs(system_bytes - allocator_bytes)
+    raised = (
+        (ONE_PROCESS, row["latency_low_s"] is None),
+        (wide(target), low and high and math.log(high / low) / 2 > target),
+        (UNSETTLED, row["settled"] is False),
+        (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
+        (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
+        (MEMORY, apart_bytes > max(MEMORY_BYTES, MEMORY_SHARE * allocator_bytes)),
+        (LAUNCH_BOUND, launch_bound(row)),
+        (THROTTLED, row["throttle"]),
+    )
+    return [flag for flag, is_raised in raised if is_raised]
 
 
 def legend(raised: Collection[Flag]) -> list[Flag]:
     """Return each letter once, in order, with its shortest meaning, which holds for all rows."""
     by_letter = {flag.letter: flag for flag in sorted(raised, key=lambda flag: -len(flag.meaning))}
     return sorted(by_letter.values(), key=lambda flag: flag.letter)
-
-
-def _flags(row: Row, target: float) -> Iterator[Flag]:
-    if row["latency_low_s"] is None:
-        yield ONE_PROCESS
-    if _log_half_width(row) > target:
-        yield wide(target)
-    if row["settled"] is False:
-        yield UNSETTLED
-    if (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]:
-        yield FAULTS
-    if (row["flagged_share"] or 0) >= FLAGGED_SHARE:
-        yield disturbed(row["threads"])
-    if row["system_peak_bytes"] is not None and _apart(row["system_peak_bytes"], row["peak_bytes"] or 0):
-        yield MEMORY
-    if launch_bound(row):
-        yield LAUNCH_BOUND
-    if row["throttle"]:
-        yield THROTTLED
-
-
-def _apart(system_bytes: int, allocator_bytes: int) -> bool:
-    difference = abs(system_bytes - allocator_bytes)
-    return difference > MEMORY_BYTES and difference > MEMORY_SHARE * allocator_bytes
-
-
-def _log_half_width(row: Row) -> float:
-    low, high = row["speedup_low"], row["speedup_high"]
-    return math.log(high / low) / 2 if low and high else 0.0

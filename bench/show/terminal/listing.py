@@ -8,20 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.plan.layers.layer import Layer
+from bench.show.terminal.console import definitions
 from impls.catalogue import Entry
 
 
 def listing(title: str, entries: Mapping[str, str]) -> RenderableType:
     """Return a titled list of names with their meanings."""
-    grid = Table.grid(padding=(0, 2), pad_edge=True)
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, meaning in entries.items():
-        grid.add_row(Text(name), Text(meaning))
-    return Group(Text(title, "bold"), grid)
-
-
-SUPPORTED = "yes"
+    return Group(Text(title, "bold"), definitions(entries, indented=True))
 
 
 def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> RenderableType:
@@ -36,11 +29,8 @@ def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) ->
         table.add_column(layer, no_wrap=True)
     table.add_column("supported")
     for name, entry in implementations.items():
-        cells = [_cell(entry.refuses.get(layer.class_name), reasons) for layer in layers.values()]
+        refusals = [entry.refuses.get(layer.class_name) for layer in layers.values()]
+        cells = ["yes" if reason is None else f"no ({reasons.index(reason) + 1})" for reason in refusals]
         table.add_row(Text(name), *cells, entry.supports)
     notes = [Text(f"({number}) {reason}.") for number, reason in enumerate(reasons, 1)]
     return Group(table, Text(""), *notes)
-
-
-def _cell(reason: str | None, reasons: list[str]) -> str:
-    return SUPPORTED if reason is None else f"no ({reasons.index(reason) + 1})"

@@ -20,10 +20,11 @@ from bench.analyse.profile import (
     unnamed_s,
 )
 from bench.plan.case import Case
-from bench.show import units
 from bench.show.point_text import counted, parts
 from bench.show.rows import Row, by_point
+from bench.show.terminal.console import table
 from bench.show.terminal.styles import QUIET, WARNING
+from bench.store import units
 from bench.store.profile import BACKWARD, Operator, Profile
 
 TOP = 10
@@ -88,20 +89,20 @@ def _in_the_run(profile: Profile, row: Row | None) -> str:
 def _operators(profile: Profile, top: int) -> Table:
     on_gpu = any(operator.device_s is not None for operator in profile.operators)
     titles = ["GPU time" if on_gpu else "time", "share", "calls", "allocated", "FLOP/s", *["host time"] * on_gpu]
-    table = _table("operator", titles)
+    lines = table("operator", numbers=titles)
     if on_gpu:
-        table.add_column("kernels", overflow="fold")
+        lines.add_column("kernels", overflow="fold")
     operators = list(zip(profile.operators, shares(profile), strict=True))
     for operator, share in operators[:top]:
-        table.add_row(operator.name, *_cells([operator], share), *_on_gpu([operator]) * on_gpu)
+        lines.add_row(operator.name, *_cells([operator], share), *_on_gpu([operator]) * on_gpu)
     rest = operators[top:]
     if rest:
         others, share = [operator for operator, _ in rest], sum(share for _, share in rest)
         name = counted([len(rest)], "other", "others")
-        table.add_row(name, *_cells(others, share), *_on_gpu(others)[:1] * on_gpu, style=QUIET)
+        lines.add_row(name, *_cells(others, share), *_on_gpu(others)[:1] * on_gpu, style=QUIET)
     if not on_gpu:
-        table.add_row("in no operator", units.seconds(unnamed_s(profile)), style=QUIET)
-    return table
+        lines.add_row("in no operator", units.seconds(unnamed_s(profile)), style=QUIET)
+    return lines
 
 
 def _cells(operators: Sequence[Operator], share: float) -> list[str]:
@@ -124,9 +125,9 @@ def _on_gpu(operators: Sequence[Operator]) -> list[str]:
 
 
 def _stages(profile: Profile) -> Iterator[RenderableType]:
-    table = _table("stage", ["time", "share", "FLOP/s", "moved at least", "allocated"])
+    lines = table("stage", numbers=["time", "share", "FLOP/s", "moved at least", "allocated"])
     for stage, share in zip(profile.stages, stage_shares(profile), strict=True):
-        table.add_row(
+        lines.add_row(
             f"{stage.name}, {BACKWARD}" if stage.direction == BACKWARD else stage.name,
             units.seconds(stage.time_s),
             units.percent(share),
@@ -134,7 +135,7 @@ def _stages(profile: Profile) -> Iterator[RenderableType]:
             "" if stage.moved_bytes is None else units.size(stage.moved_bytes),
             units.size(stage.allocated_bytes),
         )
-    yield table
+    yield lines
     share = residual_s(profile) / profile.timed_s
     yield Text(
         f"stages {units.seconds(stage_sum_s(profile))} of {units.seconds(profile.timed_s)}; "
@@ -144,11 +145,3 @@ def _stages(profile: Profile) -> Iterator[RenderableType]:
 
 def _signed(share: float) -> str:
     return f"{PERCENT * share:+.1f}%"
-
-
-def _table(first: str, titles: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column(first, overflow="fold")
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table

@@ -16,14 +16,13 @@ from bench.analyse.profile_difference import (
     UNCHANGED,
     VANISHED,
     Change,
-    Cost,
     difference,
     together,
 )
-from bench.plan.case import POINT_COLUMNS
-from bench.show import units
-from bench.show.point_text import counted, differences, parts, varying
+from bench.show.point_text import counted, differences, shared, varying
+from bench.show.terminal.console import table
 from bench.show.terminal.styles import BAD, GOOD, QUIET
+from bench.store import units
 from bench.store.profile import KERNEL, OPERATOR, Profile
 
 STYLES = {APPEARED: BAD, GREW: BAD, VANISHED: GOOD, SHRANK: GOOD}
@@ -39,7 +38,9 @@ def render(a: Profile, b: Profile, top: int) -> RenderableType:
     changes = difference(a, b)
     tables = [_table(kind, of, top) for kind in TITLES if (of := [each for each in changes if each.kind == kind])]
     lines = (*_sides(a, b), *headline(changes))
-    return Group(Text(_shared(a, b), "bold"), *map(Text, lines), *tables, *map(Text, _legend(a, b)))
+    return Group(
+        Text(shared([a.case.point, b.case.point]), "bold"), *map(Text, lines), *tables, *map(Text, _legend(a, b))
+    )
 
 
 def headline(changes: Sequence[Change]) -> list[str]:
@@ -70,11 +71,6 @@ def words(change: Change, changes: Sequence[Change]) -> str:
     return ", ".join(filter(None, phrases))
 
 
-def _shared(a: Profile, b: Profile) -> str:
-    columns = varying([a.case.point, b.case.point])
-    return " · ".join(parts(a.case.point, [name for name in POINT_COLUMNS if name not in columns]))
-
-
 def _sides(a: Profile, b: Profile) -> list[str]:
     """Return the case and time per call of each side, and how their origins differ."""
     columns = varying([a.case.point, b.case.point])
@@ -92,43 +88,32 @@ def _origin(of: Profile) -> tuple[str, ...]:
 
 
 def _table(kind: str, changes: Sequence[Change], top: int) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column(TITLES[kind], overflow="fold")
-    table.add_column("became", no_wrap=True)
-    for title in ("calls", "time", "change", "allocated", "change"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("called in", overflow="fold")
+    lines = table(TITLES[kind], ["became"], ["calls", "time", "change", "allocated", "change"])
+    lines.add_column("called in", overflow="fold")
     changed = [change for change in changes if change.became != UNCHANGED]
     for change in changed[:top]:
         by = f" by {change.by}" if change.by else ""
-        table.add_row(Text(change.name), Text(f"{change.became}{by}", STYLES[change.became]), *_cells(change))
+        lines.add_row(Text(change.name), Text(f"{change.became}{by}", STYLES[change.became]), *_cells(change))
     for text, of in (
         (f"{len(changed[top:])} smaller changes", changed[top:]),
         ("unchanged", [change for change in changes if change.became == UNCHANGED]),
         ("all", changes),
     ):
         if of:
-            table.add_row(Text(text, QUIET), Text(""), *_cells(together(of)))
-    return table
+            lines.add_row(Text(text, QUIET), Text(""), *_cells(together(of)))
+    return lines
 
 
 def _cells(change: Change) -> Iterator[Text]:
     before, after = change.before, change.after
     yield Text(_pair(units.count(before.calls), units.count(after.calls)))
-    yield Text(_pair(_time(before), _time(after)))
+    yield Text(_pair(*(units.seconds(cost.time_s) if cost.time_s else "0" for cost in (before, after))))
     yield Text(_seconds(change.time_s))
-    yield Text(_pair(_bytes(before), _bytes(after)) if before.allocated_bytes or after.allocated_bytes else "")
+    sizes = [units.size(cost.allocated_bytes) if cost.allocated_bytes else "0" for cost in (before, after)]
+    yield Text("" if sizes == ["0", "0"] else _pair(*sizes))
     yield Text(_size(change.allocated_bytes))
     first, *others = change.callers or ((),)
     yield Text(WITHIN.join(first) + (f" and {len(others)} more" if others else ""))
-
-
-def _time(cost: Cost) -> str:
-    return units.seconds(cost.time_s) if cost.time_s else "0"
-
-
-def _bytes(cost: Cost) -> str:
-    return units.size(cost.allocated_bytes) if cost.allocated_bytes else "0"
 
 
 def _pair(old: str, new: str) -> str:
@@ -145,15 +130,11 @@ def _calls(change: Change) -> str:
 
 
 def _seconds(change_s: float) -> str:
-    return f"{_sign(change_s)}{units.seconds(abs(change_s))}" if change_s else ""
+    return f"{change_s:+}"[0] + units.seconds(abs(change_s)) if change_s else ""
 
 
 def _size(change_bytes: float) -> str:
-    return f"{_sign(change_bytes)}{units.size(abs(change_bytes))}" if change_bytes else ""
-
-
-def _sign(value: float) -> str:
-    return "+" if value > 0 else "-"
+    return f"{change_bytes:+}"[0] + units.size(abs(change_bytes)) if change_bytes else ""
 
 
 def _legend(a: Profile, b: Profile) -> list[str]:

@@ -6,12 +6,12 @@ import pandas as pd
 from rich.text import Text
 
 from bench.analyse.fastest import fastest_first
-from bench.show import units
 from bench.show.fastest_text import outcome_of, short
 from bench.show.point_text import differences, parts
 from bench.show.rows import Row, by_point, measured, unmeasured
 from bench.show.terminal.console import on_one_line
 from bench.show.terminal.styles import QUIET, style_of_outcome, style_of_status
+from bench.store import units
 
 
 def point_line(
@@ -31,20 +31,13 @@ def point_line(
     """
     ((point, members),) = by_point(rows).items()
     text = " ".join(parts(point)) if varying is None else differences(point, varying)
-    line = Text(f"[{position:>{len(str(total))}}/{total}]{_left(remaining_s)} ", QUIET)
+    left = f" {f'~{units.duration(remaining_s)} left':>12}" if remaining_s is not None else ""
+    line = Text(f"[{position:>{len(str(total))}}/{total}]{left} ", QUIET)
     line.append(f"{text or point.layer}", "not dim")
     ordered = (*fastest_first(measured(members)), *unmeasured(members))
-    cells = [_verdict(members), *(_outcome(row, baseline) for row in ordered)]
-    return on_one_line(Text(" | ").join([line, *cells]), colour=colour)
-
-
-def _left(remaining_s: float | None) -> str:
-    return f" {f'~{units.duration(remaining_s)} left':>12}" if remaining_s is not None else ""
-
-
-def _verdict(members: list[Row]) -> Text:
     outcome = outcome_of(members)
-    return Text(short(outcome), style_of_outcome(outcome))
+    cells = [Text(short(outcome), style_of_outcome(outcome)), *(_outcome(row, baseline) for row in ordered)]
+    return on_one_line(Text(" | ").join([line, *cells]), colour=colour)
 
 
 def _outcome(row: Row, baseline: str) -> Text:

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from bench.plan.errors import WrongRequest
 from bench.plan.published import PARTS, Published
-from bench.show import units
 from bench.show.point_text import parts
 from bench.show.rows import by_point
 from bench.show.terminal.styles import QUIET
+from bench.store import units
 
 LEGEND = (
     "theirs / ours: above 1 we are faster; two machines and often two pieces of work, so an order of magnitude and no "
@@ -37,9 +37,9 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> Renderabl
             row = by_name.get(figure.implementation)
             if row is not None and figure.is_for(point):
                 text = " ".join(parts(point, ["dtype", "mode", "batch", "num_tokens", "channels", "num_heads"]))
-                grid.add_row(
-                    text, figure.implementation, *_compared(row, figure, figure.latency_s(point)), *_of(figure)
-                )
+                times = _compared(row, figure, figure.latency_s(point))
+                origin = map(Text, (figure.called, PARTS[figure.part], figure.machine, figure.source))
+                grid.add_row(text, figure.implementation, *times, *origin)
     if not grid.row_count:
         known = ", ".join(dict.fromkeys(figure.source for figure in figures))
         raise WrongRequest(f"no published figure is for a case of this run; there are figures of {known}")
@@ -53,7 +53,3 @@ def _compared(row: dict[str, Any], figure: Published, theirs_s: float) -> tuple[
     if row["status"] != "ok":
         return str(row["status"]), theirs, ""
     return units.seconds(row["latency_s"]), theirs, units.ratio(theirs_s / row["latency_s"])
-
-
-def _of(figure: Published) -> tuple[Text, ...]:
-    return tuple(Text(word) for word in (figure.called, PARTS[figure.part], figure.machine, figure.source))

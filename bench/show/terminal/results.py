@@ -10,19 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.derived import calls_until_paid
-from bench.analyse.fastest import Outcome, against_their_numbers, fastest_first
-from bench.plan.case import POINT_COLUMNS, Point
+from bench.analyse.fastest import against_their_numbers, fastest_first
+from bench.plan.case import Point
 from bench.show.fastest_text import outcome_of, words
-from bench.show.point_text import counted, differences, parts, varying
-from bench.show.rows import Row, by_point, measured, reason, unmeasured
-from bench.show.terminal.columns import GAP, PAIRED, Fitted, columns, fit
+from bench.show.point_text import differences, shared, varying
+from bench.show.rows import Row, by_point, devices, measured, process_count, reason, unmeasured, versions
+from bench.show.terminal.columns import GAP, PAIRED, Fitted, columns, fit, line
 from bench.show.terminal.flags import TARGET, flags, legend
 from bench.show.terminal.styles import QUIET, WARNING, style_of_outcome, style_of_status
 
 INDENT = 2
 
 PAIRED_MEANING = "faster in the rounds that both were in, so it stands above a row with a better time or ratio"
-
 
 UNKNOWN_BASELINE = (
     "The baseline of these speed-ups is not known: an older results.csv alone doesn't name it, its run folder does."
@@ -43,8 +42,8 @@ class Results:
         times = measured(everything)
         fitted = fit(columns(self.baseline, self.target), times, options.max_width - INDENT) if times else []
         different = varying(self.points)
-        yield _common(next(iter(self.points)), different)
-        yield _origin(everything)
+        yield Text(shared(self.points), "bold")
+        yield Text(" · ".join(filter(None, [*devices(everything), *versions(everything), _processes(times)])))
         for point, rows in self.points.items():
             yield Text()
             yield from _point(differences(point, different), rows, fitted)
@@ -68,19 +67,8 @@ def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -
     return Results(points, baseline, target) if len(table) else Text("no results")
 
 
-def _common(point: Point, different: set[str]) -> Text:
-    return Text(" · ".join(parts(point, [name for name in POINT_COLUMNS if name not in different])), "bold")
-
-
-def _origin(rows: Sequence[Row]) -> Text:
-    devices = dict.fromkeys(row["device_name"] for row in rows if row["device_name"])
-    versions = dict.fromkeys(f"torch {row['torch_version']}" for row in rows if row["torch_version"])
-    parts = [*devices, *versions, _processes(measured(rows))]
-    return Text(" · ".join(part for part in parts if part))
-
-
 def _processes(rows: Sequence[Row]) -> str:
-    number = counted([row["processes"] for row in rows if row["processes"]], "process", "processes")
+    number = process_count(rows)
     intervals = any(row["latency_low_s"] is not None for row in rows)
     return f"95 % intervals over {number}" if number and intervals else number
 
@@ -89,20 +77,12 @@ def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[Ren
     outcome = outcome_of(rows)
     yield Text.assemble((f"{name}  " if name else "", "bold"), (words(outcome), style_of_outcome(outcome)))
     if measured(rows):
-        yield _line([column.column.heading for column in fitted], fitted, QUIET)
+        yield Text(" " * INDENT + line(fitted, None), QUIET)
     for row in fastest_first(measured(rows)):
-        yield _line([column.column.cell(row) for column in fitted], fitted, _style(row, outcome))
+        style = style_of_outcome(outcome) if row["implementation"] in outcome.names else ""
+        yield Text(" " * INDENT + line(fitted, row), style)
     if unmeasured(rows):
         yield _reasons(unmeasured(rows), len(rows), fitted)
-
-
-def _line(cells: Sequence[str], fitted: Sequence[Fitted], style: str) -> Text:
-    aligned = (column.align(cell) for column, cell in zip(fitted, cells, strict=True))
-    return Text(" " * INDENT + GAP.join(aligned).rstrip(), style)
-
-
-def _style(row: Row, outcome: Outcome) -> str:
-    return style_of_outcome(outcome) if row["implementation"] in outcome.names else ""
 
 
 def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> RenderableType:

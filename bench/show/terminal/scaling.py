@@ -17,10 +17,12 @@ from bench.analyse.scaling.fit import COEFFICIENTS
 from bench.analyse.scaling.growth import Exponent, Growth, Scaling, has_series, scalings
 from bench.analyse.scaling.series import TOKENS, moving, places, point_of
 from bench.plan.errors import WrongRequest
-from bench.show import intervals, units
-from bench.show.point_text import counted, parts
-from bench.show.rows import Row, is_measured, plain
+from bench.show import intervals
+from bench.show.point_text import parts
+from bench.show.rows import Row, devices, is_measured, plain, process_count, versions
+from bench.show.terminal.console import definitions
 from bench.show.terminal.styles import QUIET
+from bench.store import units
 
 ROUNDING = 1e-9
 """The deviation that rounding leaves of a curve through as many places as it has coefficients."""
@@ -69,12 +71,12 @@ class SeriesTables:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the report, block by block."""
         rows = [row for scaling in self.scalings for row in scaling.rows]
-        yield _origin(rows)
+        yield Text(" · ".join([*devices(rows), *versions(rows)]))
         for scaling in self.scalings:
             yield Text()
             yield from _series(scaling, narrow=options.max_width < WIDE)
         yield Text()
-        yield _legend(rows)
+        yield definitions({**LEGEND, "[low, high]": _processes(rows)}, QUIET)
 
 
 def render(scalings: Sequence[Scaling]) -> RenderableType:
@@ -92,27 +94,10 @@ def crossover(of: Crossover) -> str:
     return "; ".join([words, *open_below, *open_above])
 
 
-def _origin(rows: Sequence[Row]) -> Text:
-    devices = [row["device_name"] for row in rows if row["device_name"]]
-    versions = [f"torch {row['torch_version']}" for row in rows if row["torch_version"]]
-    return Text(" · ".join(dict.fromkeys([*devices, *versions])))
-
-
-def _legend(rows: Sequence[Row]) -> Table:
-    legend = Table.grid(padding=(0, 2))
-    legend.add_column(no_wrap=True)
-    legend.add_column(overflow="fold")
-    for word, meaning in {**LEGEND, "[low, high]": _processes(rows)}.items():
-        legend.add_row(Text(word), Text(meaning), style=QUIET)
-    return legend
-
-
 def _series(of: Scaling, *, narrow: bool) -> Iterator[RenderableType]:
     point, at = point_of(of.rows[0]), places(of.rows, of.axis)
-    fixed = parts(point, [name for name in vars(point) if name not in moving(of.axis, point)])
-    along = f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}"
-    yield Text(along, "bold")
-    yield Text(" · ".join(fixed))
+    yield Text(f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}", "bold")
+    yield Text(" · ".join(parts(point, without=moving(of.axis, point))))
     yield from _tables(of, narrow=narrow)
     if of.axis is TOKENS:
         yield from _winners(of)
@@ -120,7 +105,8 @@ def _series(of: Scaling, *, narrow: bool) -> Iterator[RenderableType]:
 
 def _tables(of: Scaling, *, narrow: bool) -> Iterator[Table]:
     """Yield fits and exponents side by side, or one below the other if there is little room."""
-    last = _gap(_last(of))
+    exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
+    last = _gap(max(exponents, key=lambda each: (each.end, each.start)))
     fits = {growth.implementation: _fit(growth) for growth in of.growths}
     slopes = {
         growth.implementation: [_exponent(growth.latency, last), _exponent(growth.memory, last)]
@@ -146,12 +132,6 @@ def _table(headings: Sequence[str], lines: Mapping[str, Sequence[str]]) -> Table
     return table
 
 
-def _last(of: Scaling) -> Exponent:
-    """Return the exponent at the largest places of any implementation."""
-    exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
-    return max(exponents, key=lambda each: (each.end, each.start))
-
-
 def _gap(of: Exponent) -> str:
     return f"{of.start} to {of.end}"
 
@@ -160,7 +140,9 @@ def _fit(growth: Growth) -> list[str]:
     if growth.fit is None:
         return [f"{COEFFICIENTS} places needed", "", "", ""]
     coefficients = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)
-    return [*map(intervals.seconds, coefficients), _deviation(growth.fit.deviation)]
+    # what rounding leaves of a curve through every place is 0 %
+    deviation = growth.fit.deviation if growth.fit.deviation > ROUNDING else 0.0
+    return [*map(intervals.seconds, coefficients), units.percent(deviation)]
 
 
 def _exponent(exponents: Sequence[Exponent], last: str) -> str:
@@ -185,7 +167,7 @@ def _fastest(of: Scaling) -> str:
     """Return who is fastest at which places, equal neighbours together: `50 tie of 2 · 197 to 1024 sdpa`."""
     names = [(place, _named(outcome)) for place, outcome in of.outcomes.items()]
     runs = [(name, [place for place, _ in run]) for name, run in groupby(names, key=lambda each: each[1])]
-    return " · ".join(f"{_range(at)} {name}" for name, at in runs)
+    return " · ".join(f"{at[0]} {name}" if len(at) == 1 else f"{at[0]} to {at[-1]} {name}" for name, at in runs)
 
 
 def _named(outcome: Outcome) -> str:
@@ -196,16 +178,7 @@ def _named(outcome: Outcome) -> str:
     return outcome.names[0] if outcome.says in (WINNER, ALONE) else f"{outcome.names[0]} ({outcome.says})"
 
 
-def _range(at: Sequence[int]) -> str:
-    return f"{at[0]}" if len(at) == 1 else f"{at[0]} to {at[-1]}"
-
-
 def _processes(rows: Sequence[Row]) -> str:
-    number = counted([row["processes"] for row in rows if row["processes"]], "process", "processes")
+    number = process_count(rows)
     known = any(row["latency_low_s"] is not None for row in rows)
     return f"95 % interval over {number}" if known else f"{number}, so no intervals: measure with more --processes"
-
-
-def _deviation(share: float) -> str:
-    """Return a share; what rounding leaves of a curve through every place is 0 %."""
-    return units.percent(share if share > ROUNDING else 0.0)

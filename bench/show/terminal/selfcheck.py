@@ -7,12 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.selfcheck import CLAIM, Finding
-from bench.plan.case import POINT_COLUMNS
-from bench.show import units
-from bench.show.point_text import differences, parts, varying
+from bench.show.point_text import counted, differences, parts, varying
+from bench.show.terminal.console import table
 from bench.show.terminal.styles import BAD, WARNING
 from bench.stats.limits import EQUIVALENCE, LEVEL
 from bench.stats.power import POWER, TABLE_ROWS
+from bench.store import units
 
 COARSE = 0.05
 """A machine that can't show a change of 5 % at the processes of a claim is unfit for most claims."""
@@ -32,32 +32,24 @@ def progress_line(number: int, planned: int, elapsed_s: float) -> str:
 def _ratios(findings: Sequence[Finding]) -> Table:
     points = [point for finding in findings for point in finding.ratios]
     columns = varying(points) | {"threads"}
-    table = _table(" · ".join(parts(points[0], [name for name in POINT_COLUMNS if name not in columns])))
-    for title in ("copy as fast as eager", "scatter", "processes"):
-        table.add_column(title, justify="right", no_wrap=True)
+    title = " · ".join(parts(points[0], without=columns))
+    ratios = table(title, numbers=["copy as fast as eager", "scatter", "processes"])
     for finding in findings:
         for point, ratio in finding.ratios.items():
             interval = f"{ratio.value:.4f}x [{ratio.low:.4f}, {ratio.high:.4f}]"
-            table.add_row(differences(point, columns), interval, units.percent(ratio.sd), str(finding.processes))
-    return table
+            ratios.add_row(differences(point, columns), interval, units.percent(ratio.sd), str(finding.processes))
+    return ratios
 
 
 def _detectable(findings: Sequence[Finding]) -> Table:
-    table = _table(f"smallest change findings in {POWER:.0%} of comparisons")
-    for count in findings[0].detectable:
-        table.add_column(f"{count} processes", justify="right", no_wrap=True)
-    table.add_column(f"false alarms ({CLAIM} processes)", justify="right", no_wrap=True)
+    counts = [f"{count} processes" for count in findings[0].detectable]
+    title = f"smallest change findings in {POWER:.0%} of comparisons"
+    changes = table(title, numbers=[*counts, f"false alarms ({CLAIM} processes)"])
     for finding in findings:
         claim = finding.redrawn[CLAIM]
         cells = (units.percent(share) for share in finding.detectable.values())
-        table.add_row(_threads(finding), *cells, f"{claim.false_alarms} of {claim.rows} rows")
-    return table
-
-
-def _table(title: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column(title, overflow="fold")
-    return table
+        changes.add_row(_threads(finding), *cells, f"{claim.false_alarms} of {claim.rows} rows")
+    return changes
 
 
 def _verdict(finding: Finding) -> Iterator[Text]:
@@ -90,4 +82,4 @@ def _caveats(findings: Sequence[Finding]) -> Iterator[Text]:
 
 
 def _threads(finding: Finding) -> str:
-    return "1 thread" if finding.threads == 1 else f"{finding.threads} threads"
+    return counted([finding.threads], "thread", "threads")

@@ -50,32 +50,28 @@ def test_an_optional_column_that_differs_keeps_cases_apart() -> None:
     assert found["verdict"].tolist() == ["equivalent", "missing", "new"]
 
 
-def test_tables_without_a_shared_case_are_not_comparable() -> None:
-    """The refusal names the columns that keep them apart, with both sides' values, on one line."""
-    with pytest.raises(NotComparable, match=r"share no case: threads is 1 in BASE and 4 in NEW$"):
-        compare(table(row(SDPA, CLOSE)), table(row(case("sdpa", threads=4), CLOSE)))
-
-
-def test_tables_apart_in_no_single_column_are_not_comparable_either() -> None:
-    """Each value is on both sides, and no combination is."""
-    base = table(row(case("sdpa", num_tokens=1), CLOSE), row(case("eager", num_tokens=2), CLOSE))
-    new = table(row(case("sdpa", num_tokens=2), CLOSE), row(case("eager", num_tokens=1), CLOSE))
-    with pytest.raises(NotComparable, match=r"BASE and NEW share no case$"):
-        compare(base, new)
-
-
-def test_a_value_that_one_side_lacks_is_said_to_be_empty() -> None:
-    """What a layer has no column for reads as such."""
-    other = {**SELF.columns(), "layer": "vit", "num_heads": 6}
-    with pytest.raises(NotComparable, match=r"share no case: key_channels is empty in BASE and 6 in NEW$"):
-        compare(table(row(SDPA, CLOSE)), table(row(Case.from_columns(other), CLOSE)))
-
-
-def test_many_values_are_not_all_named() -> None:
-    """Sixty token counts don't make a line of sixty."""
-    base = table(*(row(one, CLOSE) for one in cases(60)))
-    with pytest.raises(NotComparable, match=r"num_tokens is 1, 2, 3, 4 … in BASE and 197 in NEW$"):
-        compare(base, table(row(SDPA, CLOSE)))
+@pytest.mark.parametrize(
+    ("base", "new", "reason"),
+    [
+        ([SDPA], [case("sdpa", threads=4)], "share no case: threads is 1 in BASE and 4 in NEW"),
+        (
+            [case("sdpa", num_tokens=1), case("eager", num_tokens=2)],
+            [case("sdpa", num_tokens=2), case("eager", num_tokens=1)],
+            "BASE and NEW share no case",
+        ),
+        (
+            [SDPA],
+            [Case.from_columns({**SELF.columns(), "layer": "vit", "num_heads": 6})],
+            "share no case: key_channels is empty in BASE and 6 in NEW",
+        ),
+        (cases(60), [SDPA], "num_tokens is 1, 2, 3, 4 … in BASE and 197 in NEW"),
+    ],
+    ids=["one column", "no single column", "empty", "many values"],
+)
+def test_tables_without_a_shared_case_are_not_comparable(base: list[Case], new: list[Case], reason: str) -> None:
+    """The refusal names the columns that keep them apart, with both sides' first values, on one line."""
+    with pytest.raises(NotComparable, match=f"{reason}$"):
+        compare(table(*(row(one, CLOSE) for one in base)), table(*(row(one, CLOSE) for one in new)))
 
 
 def test_speedups_over_different_baselines_are_not_comparable() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.analyse.comparison.verdicts import REGRESSIONS, VERDICTS, hyphened, named
-from bench.plan.errors import WrongRequest
+from bench.analyse.comparison.verdicts import VERDICTS, hyphened, named
+from tests.refusals import refusal
 
 
 def test_every_verdict_has_one_word_and_is_found_by_it() -> None:
@@ -31,13 +31,5 @@ def test_lists_of_verdicts_are_read(words: str, verdicts: tuple[str, ...]) -> No
 @pytest.mark.parametrize("word", ["same", "newly failing", "Slower", "slower;missing"])
 def test_an_unknown_verdict_is_refused_with_those_that_there_are(word: str) -> None:
     """The refusal is one line with every name as it is to be written."""
-    with pytest.raises(
-        WrongRequest, match=f"unknown verdict '{word}'; expected one of slower, newly-failing"
-    ) as refusal:
-        named(f"missing,{word}")
-    assert all(hyphened(verdict) in str(refusal.value) for verdict in VERDICTS)
-
-
-def test_a_regression_is_a_row_that_became_slower() -> None:
-    """What fails a comparison where nobody says otherwise."""
-    assert REGRESSIONS == ("slower",)
+    line = refusal(named, f"missing,{word}")
+    assert all(name in line for name in (repr(word), *map(hyphened, VERDICTS)))

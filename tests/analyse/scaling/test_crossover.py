@@ -102,17 +102,13 @@ def test_one_process_has_a_place_without_an_interval() -> None:
 
 
 def test_a_change_between_ties_is_none() -> None:
-    """Where each ties with the other on both sides, the faster one changes by chance."""
+    """Two that tie on both sides change by chance, and so does a winner that ties for a while with a faster one."""
     rows = rival(-0.001, 0.001)
     assert {len(names) for names in led(rows).values()} == {2}
     assert crossovers(rows, led(rows)) == []
-
-
-def test_a_winner_that_ties_for_a_while_has_not_changed() -> None:
-    """Sdpa wins, ties with a faster eager, and wins again."""
     rows = rival(0.1, -0.001, 0.1, places=(100, 200, 400))
     assert led(rows)[200] == ("eager", "sdpa")
-    assert crossovers(rows, led(rows)) == []
+    assert crossovers(rows, led(rows)) == crossovers([], {}) == []
 
 
 def test_a_change_through_a_tie_spans_it() -> None:
@@ -136,11 +132,6 @@ def test_a_tie_at_the_largest_place_leaves_the_interval_open_above() -> None:
     assert math.isinf(found.tokens.high)
 
 
-def test_nothing_measured_has_no_crossover() -> None:
-    """Without rows nobody leads, and nothing changes."""
-    assert crossovers([], {}) == []
-
-
 def test_one_who_wins_for_want_of_a_rival_overtakes_nobody() -> None:
     """Where the winner ran out of memory, another leads without having become faster."""
     rows = [*exact("eager", power(1, 1.0), (100, 400)), *exact("online", lambda n: 2.0 * n, (100, 400, 1600))]
@@ -150,23 +141,12 @@ def test_one_who_wins_for_want_of_a_rival_overtakes_nobody() -> None:
     assert crossovers(apart, led(apart)) == []
 
 
-def test_paired_ratios_go_before_latencies() -> None:
-    """A drift that moves both hides the change in the latencies and not in the ratios."""
-    rng = np.random.default_rng(4)
+@pytest.mark.parametrize(("drift", "changes"), [(0.5, {}), (0.0, {"speedup": None, "log_ratio_sd": None})])
+def test_paired_ratios_go_before_latencies(drift: float, changes: Row) -> None:
+    """A drift of both hides the change in latencies and not in ratios; latencies serve if the baseline fails."""
     laws = {"eager": power(200, 1.5), "sdpa": power(200, 1.2)}
-    rows = drawn(rng, laws, (50, 800), processes=5, sd=0.01, drift=0.5)
-    (found,) = crossovers(rows, led(rows))
-    assert 150 < found.tokens.low < 200 < found.tokens.high < 260
-
-
-def test_latencies_serve_where_the_baseline_failed() -> None:
-    """Without a ratio the latencies say where the winner changes."""
-    rng = np.random.default_rng(4)
-    laws = {"eager": power(200, 1.5), "sdpa": power(200, 1.2)}
-    rows = [
-        {**each, "speedup": None, "log_ratio_sd": None} for each in drawn(rng, laws, (50, 800), processes=5, sd=0.01)
-    ]
-    (found,) = crossovers(rows, led(rows))
+    planted = drawn(np.random.default_rng(4), laws, (50, 800), processes=5, sd=0.01, drift=drift)
+    (found,) = crossovers(rows := [{**each, **changes} for each in planted], led(rows))
     assert 150 < found.tokens.low < 200 < found.tokens.high < 260
 
 

@@ -107,17 +107,12 @@ def test_the_deviation_is_the_largest_share_by_which_the_curve_passes_a_latency(
     assert 0.01 < off.deviation < 0.2
 
 
-@pytest.mark.parametrize("places", [(), (50,), (50, 197)])
-def test_fewer_than_three_places_have_no_fit(places: tuple[int, ...]) -> None:
-    """A parabola goes through any two points in many ways."""
-    assert fit(exact("sdpa", law(*TRUTHS["all"]), places)) is None
-
-
-def test_three_places_are_enough() -> None:
-    """A parabola through three points is one, with intervals from their processes."""
-    rng = np.random.default_rng(5)
-    found = fitted(drawn(rng, {"sdpa": law(*TRUTHS["all"])}, (50, 197, 577), processes=3))
-    assert found.per_token_s.is_known
+@pytest.mark.parametrize("places", [(), (50,), (50, 197), (50, 197, 577)])
+def test_a_fit_needs_three_places(places: tuple[int, ...]) -> None:
+    """A parabola goes through any two points in many ways, and through three in one, with intervals."""
+    found = fit(drawn(np.random.default_rng(5), {"sdpa": law(*TRUTHS["all"])}, places, processes=3))
+    assert (found is not None) == (len(places) == 3)
+    assert found is None or found.per_token_s.is_known
 
 
 @pytest.mark.parametrize("scatter", [0.0, 0.02])

@@ -41,18 +41,14 @@ def test_an_exponent_is_local() -> None:
 
 
 def test_memory_has_exact_exponents() -> None:
-    """Bytes fourfold at twice the tokens are the exponent 2, without an interval."""
+    """Bytes fourfold at twice the tokens are the exponent 2 without an interval; a place without bytes is left out."""
     rows = [row("eager", [1.0] * 3, num_tokens=n, peak_bytes=8 * n**2) for n in (100, 200, 800)]
+    rows.append(row("eager", [1.0] * 3, num_tokens=300, peak_bytes=None))
     (scaling,) = found(rows)
-    assert [each.slope.value for each in scaling.growths[0].memory] == pytest.approx([2, 2])
-    assert not any(each.slope.is_known for each in scaling.growths[0].memory)
-
-
-def test_a_place_without_bytes_is_stepped_over() -> None:
-    """Where the peak wasn't measured, the exponent goes from the place before to the one after."""
-    rows = [row("eager", [1.0], num_tokens=n, peak_bytes=None if n == 200 else n) for n in (100, 200, 800)]
-    (scaling,) = found(rows)
-    assert [(each.start, each.end) for each in scaling.growths[0].memory] == [(100, 800)]
+    memory = scaling.growths[0].memory
+    assert [(each.start, each.end) for each in memory] == [(100, 200), (200, 800)]
+    assert [each.slope.value for each in memory] == pytest.approx([2, 2])
+    assert not any(each.slope.is_known for each in memory)
 
 
 def test_each_axis_has_its_series() -> None:
@@ -68,20 +64,15 @@ def test_each_axis_has_its_series() -> None:
     assert all(scaling.crossovers == () for scaling in series.values())
 
 
-def test_two_places_have_an_exponent_and_no_fit() -> None:
-    """A slope needs two places and a parabola three."""
-    (scaling,) = found(exact("eager", lambda n: float(n), (100, 200)))
-    assert scaling.growths[0].fit is None
-    assert scaling.growths[0].latency[0].slope.value == pytest.approx(1)
-
-
 def test_what_was_measured_once_has_no_exponent() -> None:
-    """Beside a series of its rivals, an implementation with a single place has neither slope nor fit."""
+    """A slope needs two places and a parabola three; beside a series of its rivals, a single place has neither."""
     rows = [*exact("eager", lambda n: float(n), (100, 200, 400)), *exact("flex", lambda n: float(n), (200,))]
-    (scaling,) = found(rows)
-    eager, flex = scaling.growths
+    (scaling,) = found([*rows, *exact("sdpa", lambda n: float(n), (100, 200))])
+    eager, flex, sdpa = scaling.growths
     assert len(eager.latency) == 2
     assert (flex.latency, flex.memory, flex.fit) == ((), (), None)
+    assert sdpa.fit is None
+    assert sdpa.latency[0].slope.value == pytest.approx(1)
 
 
 @pytest.mark.parametrize("places", [(100,), (100, 200)])

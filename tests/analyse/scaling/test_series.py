@@ -65,18 +65,13 @@ def test_masked_and_unmasked_points_are_two_series() -> None:
     assert ["causal" in point_of(group[0]).short_name({"num_tokens"}) for group in found] == [False, True]
 
 
-@pytest.mark.parametrize("axis", AXES)
-def test_one_place_is_no_series(axis: Axis) -> None:
-    """Implementations at one point don't make a series along anything."""
-    assert groups([at(), {**at(), **case("sdpa").columns()}], axis) == []
-
-
 def test_pairs_are_left_out_beside_a_longer_series_of_the_same_setting() -> None:
-    """Two token counts at one head are no sweep of tokens where four counts at six heads are, but alone they are."""
+    """Two token counts at one head are no sweep beside four at six heads, but alone they are; one place is none."""
     long = [at(num_tokens=tokens) for tokens in (50, 197, 577, 1024)]
     pair = [at(num_tokens=tokens, num_heads=1) for tokens in (197, 577)]
     assert [{row["num_heads"] for row in group} for group in groups([*long, *pair], TOKENS)] == [{6}]
     assert [{row["num_heads"] for row in group} for group in groups(pair, TOKENS)] == [{1}]
+    assert [groups([at(), {**at(), **case("sdpa").columns()}], axis) for axis in AXES] == [[], [], []]
 
 
 def test_two_axes_gather_what_differs_in_either() -> None:

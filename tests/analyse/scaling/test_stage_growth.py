@@ -16,13 +16,9 @@ def of(num_tokens: int, **stages: float) -> Profile:
 
 
 def test_shares_are_of_the_time_of_all_stages() -> None:
-    """What is in no stage has none."""
+    """What is in no stage has none, and a stage is one, forward and backward."""
     assert shares_by_stage(of(197, scores=1.0, softmax=3.0)) == {"scores": 0.25, "softmax": 0.75}
     assert sum(shares_by_stage(stepwise(residual_s=1.0)).values()) == pytest.approx(1)
-
-
-def test_a_stage_is_one_forward_and_backward() -> None:
-    """Both directions add up."""
     stages = (Stage("scores", FORWARD, 1.0, 0), Stage("skip", FORWARD, 1.0, 0), Stage("scores", BACKWARD, 2.0, 0))
     assert shares_by_stage(dataclasses.replace(stepwise(), stages=stages)) == {"scores": 0.75, "skip": 0.25}
 
@@ -49,9 +45,4 @@ def test_profiles_that_differ_in_more_than_tokens_are_series_of_their_own() -> N
         assert each.places == tokens
         assert each.stages == tuple(STEPS)
         assert len({(of.case.implementation, of.case.point.mode) for of in each.profiles}) == 1
-
-
-def test_a_single_point_is_no_series() -> None:
-    """Nor are points of which each differs in something else."""
-    assert list(stage_growths([stepwise()])) == []
     assert list(stage_growths([stepwise(num_tokens=197), stepwise(num_tokens=577, batch=2)])) == []

@@ -1,15 +1,12 @@
 """Comparisons that nobody measured, for tests of what is shown of them."""
 
-from typing import Any
-
 import pandas as pd
 
 from bench.analyse.comparison.compare import compare
 from bench.analyse.comparison.verdicts import VERDICTS
-from tests.analyse.tables import baseline, failed, row, table
+from tests.analyse.tables import at, baseline, failed, row, table
 from tests.examples import case
 
-CLOSE = (-0.001, 0.0, 0.001)
 NOISY = (-0.03, 0.0, 0.03)
 
 
@@ -40,9 +37,3 @@ def every_verdict() -> pd.DataFrame:
     )
     base, new = (side.assign(baseline="tokens_baseline") for side in (base, new))
     return compare(base, new)
-
-
-def at(of: Any, speedup: float, **changes: Any) -> dict[str, Any]:
-    """Return a row of three processes that agree about a speed-up within a tenth of a percent."""
-    values = row(of, CLOSE, **changes)
-    return {**values, "speedup": speedup}

@@ -8,9 +8,9 @@ from bench.analyse.comparison.compare import compare
 from bench.analyse.comparison.verdicts import VERDICTS
 from bench.show.comparison.markdown import MATTER, MOST_CHARACTERS, markdown
 from bench.show.comparison.report import STAMP, Report
-from tests.analyse.tables import baseline, cases, failed, row, table
+from tests.analyse.tables import at, baseline, cases, failed, row, table
 from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
+from tests.show.comparison.example_comparisons import NOISY, every_verdict
 
 FOLD = "<details><summary>"
 
@@ -51,17 +51,14 @@ def test_a_row_says_what_the_terminal_says() -> None:
 
 
 def test_nothing_that_matters_is_no_table_in_the_open() -> None:
-    """A pull request that changed nothing gets two lines and a fold."""
+    """A pull request that changed nothing gets two lines and a fold; if all matters the fold has the legend alone."""
     run = table(baseline(), at(case("sdpa"), 1.0))
     before, after = markdown(Report(compare(run, run))).split(FOLD)
     assert "|" not in before
     assert after.startswith("the other 2 rows: 1 equivalent, 1 baseline</summary>")
-
-
-def test_nothing_but_what_matters_leaves_the_legend_to_the_fold() -> None:
-    """Nobody unfolds an empty table."""
-    said = markdown(Report(compare(table(at(case("sdpa"), 1.0)), table(at(case("sdpa"), 0.8)))))
-    after = said.split(FOLD)[1]
+    name = "a|b:__c__"
+    before, after = markdown(Report(compare(table(at(case(name), 1.0)), table(at(case(name), 0.8))))).split(FOLD)
+    assert r"| slower | `a\|b:__c__` |" in before
     assert after.startswith("legend</summary>\n\n- change: ")
     assert "|" not in after
 
@@ -74,12 +71,6 @@ def test_new_failures_are_explained_and_format_nothing() -> None:
     assert line.startswith("- newly failing: `sdpa`: `error: '@somebody' | <b> xxx")
     assert line.endswith("xxx`")
     assert len(line) < 500
-
-
-def test_names_format_nothing() -> None:
-    """Underscores, and bars in somebody's module name, stay what they are."""
-    said = markdown(Report(compare(table(at(case("a|b:__c__"), 1.0)), table(at(case("a|b:__c__"), 0.8)))))
-    assert r"| slower | `a\|b:__c__` |" in said
 
 
 def test_notes_are_a_list_that_formats_nothing() -> None:

@@ -11,16 +11,18 @@ from bench.show.comparison.report import STAMP, Report
 from bench.show.rows import Row
 from bench.stats.sample_size import MOST_PROCESSES
 from tests.analyse.tables import Row as Values
-from tests.analyse.tables import baseline, failed, row, table
+from tests.analyse.tables import at, baseline, failed, row, table
 from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
+from tests.show.comparison.example_comparisons import NOISY, every_verdict
 
 SDPA = case("sdpa")
 
 
 def test_rows_stand_worst_first() -> None:
-    """From slower down to what needs no attention, whatever their order in the files."""
+    """From slower down, whatever their order in the files; what was forced says why it is not comparable."""
     assert [one["verdict"] for one in Report(every_verdict()).rows] == list(VERDICTS)
+    assert Report(every_verdict()).stamp == ""
+    assert Report(every_verdict(), unlike=("a", "b")).stamp == f"{STAMP}: a; b"
 
 
 def test_verdicts_are_counted_worst_first() -> None:
@@ -32,21 +34,11 @@ def test_verdicts_are_counted_worst_first() -> None:
 
 @pytest.mark.parametrize("rebased_to", ["", "sdpa"])
 def test_the_baseline_is_the_one_asked_for_or_that_of_the_runs(rebased_to: str) -> None:
-    """What all ratios refer to, by name."""
+    """What all ratios refer to, by name; nobody knows that of a table without its baseline."""
     run = table(baseline(), at(SDPA, 1.0))
     assert Report(compare(run, run), rebased_to=rebased_to).baseline == (rebased_to or "eager")
-
-
-def test_tables_without_their_baseline_name_none() -> None:
-    """Nobody knows what the ratios of such a table refer to."""
-    run = table(at(SDPA, 1.0))
-    assert Report(compare(run, run)).baseline == ""
-
-
-def test_the_stamp_has_its_reasons() -> None:
-    """What was forced says why it is not comparable, and what wasn't has no stamp."""
-    assert Report(every_verdict()).stamp == ""
-    assert Report(every_verdict(), unlike=("a", "b")).stamp == f"{STAMP}: a; b"
+    alone = table(at(SDPA, 1.0))
+    assert Report(compare(alone, alone)).baseline == ""
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,19 @@
 """What is written in a figure, and whether it can be read."""
 
 import itertools
+from typing import TypeVar
 
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+
+T = TypeVar("T", bound=Artist)
+
+
+def drawn(figure: Figure, kind: str, of: type[T]) -> dict[str, T]:
+    """Return the artists of a kind by what they show; a name is the kind and what is shown."""
+    artists = {str(artist.get_gid()): artist for artist in figure.findobj(of) if isinstance(artist, of)}
+    return {gid.removeprefix(f"{kind} "): artist for gid, artist in artists.items() if gid.startswith(f"{kind} ")}
 
 
 def texts(figure: Figure) -> list[Text]:

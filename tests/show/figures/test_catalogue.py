@@ -1,55 +1,95 @@
 """What is drawn of which material, as files."""
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+import functools
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.comparison.report import Report
 from bench.show.figures import catalogue
 from bench.show.figures.catalogue import KINDS, Kind, Needs
 from bench.store.profile import Profile
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.profiles import profile, stepwise
 from tests.show.comparison.example_comparisons import every_verdict
-from tests.show.example_results import point, quick, results
+from tests.show.example_results import point, quick, record, results
 
 
-def draw(profiles: Sequence[Profile], folder: Path) -> list[Path]:
-    """Write the pictures of profiles, and return the files."""
-    return catalogue.draw(folder, profiles=profiles)
+@functools.cache
+def material(*heads: int) -> dict[str, Any]:
+    """Return results at two token counts with each number of heads, under ceilings, and profiles of two series."""
+    points = [point(num_tokens=tokens, num_heads=number) for tokens in (197, 577) for number in heads]
+    cases = [Case(at, name) for at in points for name in ("eager", "sdpa")]
+    ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
+    records = [record(case, process) for case in cases for process in range(2)]
+    records = [dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in records]
+    profiles = [made for tokens in (197, 577) for made in (stepwise(num_tokens=tokens), profile(num_tokens=tokens))]
+    return {"results": summarise(records, "eager"), "profiles": profiles}
 
 
-def begin(files: Sequence[Path]) -> set[str]:
-    """Return how the names of files begin."""
-    return {file.stem.partition("-")[0] for file in files}
+@pytest.mark.parametrize(
+    ("kind", "begin"),
+    [
+        ("lines", {"latency", "speedup", "memory"}),
+        ("scaling", {"scaling"}),
+        ("winners", {"winners"}),
+        ("roofline", {"roofline"}),
+        ("stages", {"stages"}),
+        ("shares", {"shares"}),
+    ],
+)
+def test_a_kind_is_drawn_and_the_same_again_whatever_the_users_style(
+    kind: str, begin: set[str], tmp_path: Path
+) -> None:
+    """A PNG and an SVG of each picture lie in a folder that is made; the SVG is the same byte for byte."""
+    given = material(6, 12) if kind == "winners" else material(6)
+    with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "hatch.linewidth": 5}):
+        files = catalogue.draw(tmp_path / "run" / "plots", [kind], **given)
+    again = catalogue.draw(tmp_path / "again", [kind], **given)
+    assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
+    assert [file.suffix for file in files] == [".png", ".svg"] * (len(files) // 2)
+    assert {file.stem.partition("-")[0] for file in files} == begin
+    for one, other in zip(files[1::2], again[1::2], strict=True):
+        assert one.read_bytes() == other.read_bytes()
+
+
+CASES = [Case(point(num_tokens=tokens), name) for tokens in (50, 197) for name in ("eager", "sdpa")]
+
+
+@pytest.mark.parametrize(
+    ("results", "profiles"),
+    [
+        (results(CASES[:2]), []),
+        (results(CASES, dict.fromkeys(CASES, ("oom", ""))), []),
+        (None, []),
+    ],
+    ids=["a single point", "nothing measured", "nothing at all"],
+)
+def test_what_lacks_values_writes_nothing(
+    results: pd.DataFrame | None, profiles: list[Profile], tmp_path: Path
+) -> None:
+    """A kind without points is left out, and no folder is made for nothing."""
+    assert catalogue.draw(tmp_path / "plots", results=results, profiles=profiles) == []
+    assert not (tmp_path / "plots").exists()
+
+
+@pytest.mark.parametrize("profiles", [[stepwise()], [profile(num_tokens=tokens) for tokens in (197, 577)]])
+def test_without_a_series_of_stages_there_are_no_shares(profiles: list[Profile], tmp_path: Path) -> None:
+    """Neither a single point nor points without stages have any."""
+    assert catalogue.draw(tmp_path / "plots", ["shares"], profiles=profiles) == []
 
 
 def test_names_are_unique() -> None:
     """A kind is asked for by its name."""
     assert len({kind.name for kind in KINDS}) == len(KINDS)
-
-
-def test_results_are_drawn_in_every_way_that_they_have_values_for(tmp_path: Path) -> None:
-    """One call writes lines, fits and maps of winners; without ceilings and profiles there is none of theirs."""
-    tokens = [point(num_tokens=number, num_heads=heads) for number in (50, 197) for heads in (6, 12)]
-    files = catalogue.draw(tmp_path, results=results([Case(at, name) for at in tokens for name in ("eager", "sdpa")]))
-    assert begin(files) == {"latency", "speedup", "memory", "scaling", "winners"}
-    assert sorted(files) == sorted(tmp_path.iterdir())
-
-
-def test_a_single_point_is_no_picture(tmp_path: Path) -> None:
-    """A kind that lacks points is left out, and no folder is made for nothing."""
-    alone = results([Case(point(), name) for name in ("eager", "sdpa")])
-    assert catalogue.draw(tmp_path / "plots", results=alone) == []
-    assert not (tmp_path / "plots").exists()
-
-
-def test_kinds_can_be_chosen(tmp_path: Path) -> None:
-    """Only those that are named are drawn."""
-    assert begin(catalogue.draw(tmp_path, ["winners"], results=quick())) == {"winners"}
 
 
 def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +98,7 @@ def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.Monke
     def figures(_material: object) -> Iterator[tuple[str, Figure]]:
         yield "mine", Figure()
 
-    kinds = [Kind(f"mine {needs.name}", needs, "an empty page", figures) for needs in Needs]
+    kinds = [Kind(f"mine {needs.name}", needs, figures) for needs in Needs]
     monkeypatch.setattr(catalogue, "KINDS", kinds)
     for folder, material in (("results", {"results": quick()}), ("profiles", {"profiles": [profile()]})):
         drawn = catalogue.draw(tmp_path / folder, **material)
@@ -70,42 +110,7 @@ def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_second_kind_of_comparison_lies_beside_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file is asked for: the first picture has its name, the others begin with it."""
     changes = next(kind for kind in KINDS if kind.needs is Needs.COMPARISON)
-    second = Kind("second", Needs.COMPARISON, "an empty page", lambda _report: iter([("second", Figure())]))
+    second = Kind("second", Needs.COMPARISON, lambda _report: iter([("second", Figure())]))
     monkeypatch.setattr(catalogue, "KINDS", [changes, second])
     assert catalogue.draw_comparison(Report(every_verdict()), tmp_path / "of.svg")
     assert {path.name for path in tmp_path.iterdir()} == {"of.svg", "of-second.svg"}
-
-
-def test_each_point_has_a_picture_and_each_series_one_more(tmp_path: Path) -> None:
-    """A PNG and an SVG of each, in a folder that is made."""
-    profiles = [made for tokens in (197, 577) for made in (stepwise(num_tokens=tokens), profile(num_tokens=tokens))]
-    files = draw(profiles, tmp_path / "run" / "plots")
-    assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
-    assert [(path.stem.split("-")[0], path.suffix) for path in files] == [
-        *[("stages", ".png"), ("stages", ".svg")] * 2,
-        *[("shares", ".png"), ("shares", ".svg")],
-    ]
-
-
-def test_a_single_point_has_no_picture_of_shares(tmp_path: Path) -> None:
-    """Nor have points without stages."""
-    assert {path.stem.split("-")[0] for path in draw([stepwise(), profile()], tmp_path / "one")} == {"stages"}
-    plain = [profile(num_tokens=tokens) for tokens in (197, 577)]
-    assert {path.stem.split("-")[0] for path in draw(plain, tmp_path / "plain")} == {"stages"}
-
-
-def test_nothing_profiled_writes_nothing(tmp_path: Path) -> None:
-    """And leaves no folder behind."""
-    assert draw([], tmp_path / "plots") == []
-    assert not (tmp_path / "plots").exists()
-
-
-def test_svg_files_are_the_same_for_the_same_profiles(tmp_path: Path) -> None:
-    """Whatever the user's own style is."""
-    profiles = [stepwise(num_tokens=tokens, mode="train") for tokens in (197, 577)]
-    with mpl.rc_context({"font.size": 30, "axes.facecolor": "black", "hatch.linewidth": 5}):
-        one = draw(profiles, tmp_path / "one")
-    other = draw(profiles, tmp_path / "other")
-    for first, second in zip(one, other, strict=True):
-        if first.suffix == ".svg":
-            assert first.read_bytes() == second.read_bytes()

@@ -13,61 +13,52 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bench.analyse.comparison.compare import compare
-from bench.plan.errors import WrongRequest
 from bench.show.comparison.report import STAMP, Report
 from bench.show.figures import page
 from bench.show.figures.catalogue import draw_comparison as draw
 from bench.show.figures.changes import MARKS, figure
 from bench.stats.limits import Limits
-from tests.analyse.tables import drawn, failed, row, table
+from tests.analyse import tables
+from tests.analyse.tables import at, failed, row, table
 from tests.examples import case
-from tests.show.comparison.example_comparisons import NOISY, at, every_verdict
-from tests.show.figures.legible import assert_legible, texts
+from tests.refusals import refusal
+from tests.show.comparison.example_comparisons import NOISY, every_verdict
+from tests.show.figures.legible import assert_legible, drawn, texts
 
 UNLIKE = ("cpu: 'Intel(R) Xeon(R) Processor @ 2.50GHz' against 'AMD EPYC 7B13 64-Core Processor'", "cores: 2 against 8")
 
 
 @pytest.mark.parametrize("name", ["changes.png", "changes.svg"])
 def test_a_picture_is_written(tmp_path: Path, name: str) -> None:
-    """Into the file that was asked for."""
+    """Into the file that was asked for, if anything was judged."""
     assert draw(Report(every_verdict()), tmp_path / name)
     assert (tmp_path / name).stat().st_size > 1000
+    nothing = Report(compare(table(failed(case("sdpa"))), table(failed(case("sdpa")))))
+    assert not draw(nothing, tmp_path / f"nothing-{name}")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_nothing_judged_writes_nothing(tmp_path: Path) -> None:
-    """A comparison of rows that came and went has no changes."""
-    report = Report(compare(table(failed(case("sdpa"))), table(failed(case("sdpa")))))
-    assert not draw(report, tmp_path / "changes.png")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["changes", "changes.csv", "changes.jpg"])
-def test_what_is_no_picture_is_refused(tmp_path: Path, name: str) -> None:
-    """The refusal says what is one."""
-    with pytest.raises(WrongRequest, match=r"must end in \.png or \.svg"):
-        draw(Report(every_verdict()), tmp_path / name)
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """In one line, with the file."""
-    with pytest.raises(WrongRequest, match=r"changes\.png can't be written: No such file"):
-        draw(Report(every_verdict()), tmp_path / "nowhere" / "changes.png")
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        *((name, "must end in .png or .svg") for name in ("changes", "changes.csv", "changes.jpg")),
+        ("nowhere/changes.png", "changes.png can't be written: No such file"),
+    ],
+)
+def test_what_is_no_picture_is_refused(tmp_path: Path, name: str, reason: str) -> None:
+    """The refusal says what is one, or why the file can't be written."""
+    assert reason in refusal(draw, Report(every_verdict()), tmp_path / name)
 
 
 def test_every_judged_row_has_its_mark_at_its_change() -> None:
-    """Slowest at the top; what was not judged is counted below."""
+    """Slowest at the top, whatever the verdict; what was not judged is counted below."""
     made = picture(Report(every_verdict()))
-    found = {name: np.asarray(line.get_data()).T.tolist() for name, line in marks(made).items()}
-    assert found["slower"] == [pytest.approx([0.8, 0])]
-    assert sorted(found[name][0][1] for name in MARKS) == [0, 1, 2, 3]
-    assert found["faster"] == [pytest.approx([1.2, 3])]
+    places = {name: np.asarray(line.get_data()).T.tolist() for name, line in marks(made).items()}
+    assert places["slower"] == [pytest.approx([0.8, 0])]
+    assert sorted(places[name][0][1] for name in MARKS) == [0, 1, 2, 3]
+    assert places["faster"] == [pytest.approx([1.2, 3])]
     assert "not drawn: 1 newly failing, 1 missing, 1 failing, 1 new, 1 fixed, 1 baseline" in said(made)
-
-
-def test_rows_are_sorted_by_their_change() -> None:
-    """Whatever their verdict: what lost most is at the top."""
-    made = picture(many(40))
-    changes = sorted((y, x) for line in marks(made).values() for x, y in np.asarray(line.get_data()).T)
+    changes = sorted((y, x) for line in marks(picture(many(40))).values() for x, y in np.asarray(line.get_data()).T)
     assert [y for y, _ in changes] == list(range(40))
     assert all(above <= below for (_, above), (_, below) in itertools.pairwise(changes))
 
@@ -161,7 +152,7 @@ def many(rows: int, unlike: tuple[str, ...] = ()) -> Report:
     names = ["sdpa", "a_package.of_somebody.kernels:the_function"] + ["compiled_sdpa"] * rows
     of = [case(names[number], num_tokens=1 << number % 14, batch=1 + number) for number in range(rows)]
     sds = [0.003 if number % 3 else 0.05 for number in range(rows)]
-    base, new = (drawn(rng, of, mean=mean, sd=sds) for mean in (0.3, 0.3))
+    base, new = (tables.drawn(rng, of, sd=sds) for _ in range(2))
     factor = [0.9 if number % 5 == 0 else 1.0 for number in range(rows)]
     changed = new.assign(speedup=new["speedup"] * factor)
     return Report(compare(base, changed), unlike=unlike)
@@ -176,8 +167,7 @@ def picture(report: Report) -> Figure:
 
 def marks(made: Figure) -> dict[str, Line2D]:
     """Return the marks by their verdict."""
-    lines = {str(line.get_gid()): line for line in made.axes[0].lines}
-    return {gid.removeprefix("verdict "): line for gid, line in lines.items() if gid.startswith("verdict ")}
+    return drawn(made, "verdict", Line2D)
 
 
 def said(made: Figure) -> list[str]:

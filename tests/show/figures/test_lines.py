@@ -4,7 +4,6 @@ import functools
 import itertools
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,14 +14,13 @@ from matplotlib.text import Text
 
 import bench.show
 from bench.plan.case import Case
-from bench.show.figures import catalogue
-from bench.show.figures.line_axes import LABEL_GAP
 from bench.show.figures.line_data import Picture, pictures
 from bench.show.figures.lines import figure
+from bench.show.figures.page import LABEL_GAP
 from bench.show.palette import style
 from tests.examples import point
 from tests.show.example_results import Fate, results
-from tests.show.figures.legible import assert_legible, texts
+from tests.show.figures.legible import assert_legible, drawn, texts
 
 NAMES = ("eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha")
 FEW = ("eager", "online")
@@ -39,90 +37,49 @@ def table(fates: dict[Case, Fate] | None = None, names: tuple[str, ...] = NAMES)
     return results([Case(at, name) for at in TOKENS for name in names], fates)
 
 
-def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write the pictures of this kind, and return the files."""
-    return catalogue.draw(folder, ["lines"], results=table)
-
-
 @functools.cache
 def sheets(*, failing: bool) -> list[tuple[Picture, Figure]]:
     """Return the pictures along the tokens with their figures."""
     return [(picture, figure(picture)) for picture in pictures(table(FATES if failing else None))]
 
 
-def drawn(made: Figure, kind: str) -> dict[str, Line2D]:
-    """Return the lines of a kind by what they show."""
-    found = [line for axes in made.axes for line in axes.lines if str(line.get_gid()).startswith(kind)]
-    return {str(line.get_gid()).removeprefix(f"{kind} "): line for line in found}
-
-
 def labels(made: Figure) -> list[Text]:
     """Return the labels of lines."""
-    return [text for text in texts(made) if str(text.get_gid()).startswith("label ")]
+    made.draw_without_rendering()
+    return [text for text in drawn(made, "label", Text).values() if text.get_text() and text.get_visible()]
 
 
-def test_a_png_and_an_svg_are_written_for_each_picture(tmp_path: Path) -> None:
-    """The folder is made, and every file that is returned is there."""
-    files = draw(table(names=FEW), tmp_path / "run" / "plots")
-    assert {path.suffix for path in files} == {".png", ".svg"}
-    assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
-    assert {path.stem.split("-")[0] for path in files} == {"latency", "speedup", "memory"}
-
-
-@pytest.mark.parametrize("fates", [{Case(at, name): ("oom", "") for at in TOKENS for name in NAMES}])
-def test_nothing_measured_writes_nothing(tmp_path: Path, fates: dict[Case, Fate]) -> None:
-    """A table in which all failed leaves no folder behind."""
-    assert draw(table(fates), tmp_path / "plots") == []
-    assert not (tmp_path / "plots").exists()
-
-
-def test_a_single_point_writes_nothing(tmp_path: Path) -> None:
-    """One place on every axis is no picture, and no error."""
-    assert draw(results([Case(point(), name) for name in NAMES]), tmp_path / "plots") == []
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_single_implementation_is_drawn(tmp_path: Path, processes: int) -> None:
-    """One line, with or without intervals, is a picture."""
-    made = results([Case(at, "eager") for at in TOKENS[:2]], processes=processes)
-    assert len(draw(made, tmp_path)) == 4
-
-
-def test_a_line_that_was_measured_in_one_place_only_is_drawn(tmp_path: Path) -> None:
-    """What failed everywhere else is a mark without a line."""
+def test_little_is_drawn_too(processes: int) -> None:
+    """One line, with or without intervals, is a picture, and what failed everywhere else is a mark without a line."""
+    alone = results([Case(at, "eager") for at in TOKENS[:2]], processes=processes)
+    assert [len(drawn(figure(picture), "line", Line2D)) for picture in pictures(alone)] == [1, 1]
     fates: dict[Case, Fate] = {Case(at, name): ("oom", "") for at in TOKENS[1:] for name in FEW}
-    assert draw(table(fates, FEW), tmp_path)
-
-
-def test_svg_files_are_the_same_for_the_same_table(tmp_path: Path) -> None:
-    """Nothing of the time, the folder or chance is in an SVG."""
-    one, other = (draw(table(FATES, FEW[1:]), tmp_path / name) for name in ("one", "other"))
-    for first, second in zip(one, other, strict=True):
-        if first.suffix == ".svg":
-            assert first.read_bytes() == second.read_bytes()
+    latency, *_ = pictures(table(fates, FEW))
+    assert set(drawn(figure(latency), "line", Line2D)) == set(FEW)
 
 
 def test_every_series_is_drawn() -> None:
-    """Eight implementations are eight lines, also where they lie on top of each other."""
+    """Eight implementations are eight lines, also where they coincide; failures have no strip if there are none."""
     for picture, made in sheets(failing=False):
         expected = set(NAMES) - ({"eager"} if picture.quantity.name == "speedup" else set())
-        assert set(drawn(made, "line")) == expected
+        assert set(drawn(made, "line", Line2D)) == expected
         assert {text.get_text() for text in labels(made)} >= expected
+        assert len(made.axes) == 1
 
 
 def test_colours_are_the_same_in_all_pictures() -> None:
     """An implementation keeps its colour whatever is shown of it, and whatever else is in the picture."""
     alone = [figure(picture) for picture in pictures(table(names=("mha",)))]
     for made in (*alone, *(each for failing in (False, True) for _, each in sheets(failing=failing))):
-        for name, line in drawn(made, "line").items():
+        for name, line in drawn(made, "line", Line2D).items():
             assert to_hex(line.get_color()) == style(name).colour
 
 
 def test_lines_that_coincide_share_one_line_in_stripes() -> None:
     """The memory of four implementations is the same to the byte, and each shows a stripe of its own."""
     (memory,) = [made for picture, made in sheets(failing=False) if picture.quantity.name == "memory"]
-    lines = drawn(memory, "line")
+    lines = drawn(memory, "line", Line2D)
     offsets = {lines[name]._dash_pattern[0] for name in ("eager", "manual", "stepwise", "compiled_eager")}  # type: ignore[attr-defined]
     assert len(offsets) == 4
 
@@ -151,7 +108,7 @@ def test_all_words_are_on_the_sheet() -> None:
 def test_failures_are_marked_at_their_place() -> None:
     """Each failure has a mark at its x, and its status in words."""
     _, latency = sheets(failing=True)[0]
-    marks = drawn(latency, "failure")
+    marks = drawn(latency, "failure", Line2D)
     assert {name: [int(x) for x in np.asarray(line.get_xdata())] for name, line in marks.items()} == {
         "eager oom": [1024],
         "online timeout": [577],
@@ -159,11 +116,6 @@ def test_failures_are_marked_at_their_place() -> None:
     }
     assert {"oom", "timeout", "unsupported"} <= {text.get_text() for text in texts(latency)}
     assert to_hex(marks["eager oom"].get_markerfacecolor()) == style("eager").colour
-
-
-def test_without_failures_there_is_no_place_for_them() -> None:
-    """The strip for failures is there only where something failed."""
-    assert [len(made.axes) for _, made in sheets(failing=False)] == [1, 1, 1]
 
 
 def test_titles_say_what_is_fixed() -> None:
@@ -182,14 +134,6 @@ def test_ticks_stand_at_what_was_measured() -> None:
     assert {text.get_text().split()[1] for text in latency.get_yticklabels()} == {"ms"}
     assert {text.get_text()[-1] for text in speedup.get_yticklabels()} == {"x"}
     assert {text.get_text().split()[1] for text in memory.get_yticklabels()} <= {"MiB", "GiB"}
-
-
-@pytest.mark.slow
-def test_a_users_settings_change_nothing(tmp_path: Path) -> None:
-    """What stands in matplotlib's own settings is for other pictures."""
-    before = draw(table(names=FEW[:1]), tmp_path / "before")[1].read_bytes()
-    with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "svg.fonttype": "none"}):
-        assert draw(table(names=FEW[:1]), tmp_path / "after")[1].read_bytes() == before
 
 
 def test_drawing_needs_no_global_state() -> None:

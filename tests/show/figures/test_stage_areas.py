@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from bench.analyse.scaling.stage_growth import StageGrowth, stage_growths
 from bench.show.figures.stage_areas import figure, name, stacked
 from bench.show.palette import QUADRATIC
 from bench.store.profile import Profile
 from tests.profiles import STEPS, stepwise
-from tests.show.figures.legible import assert_legible, texts
+from tests.show.figures.legible import assert_legible, drawn
 
 TOKENS = (50, 197, 577, 1024, 4096)
 EQUAL = 197
@@ -74,15 +75,15 @@ def test_the_quadratic_stages_lie_together_at_the_bottom_with_their_sum_written_
     sums = [sum(height(made, stage, place) for stage in quadratic) for place in TOKENS]
     assert list(np.asarray(line.get_ydata())) == pytest.approx(sums)
     assert sums == sorted(sums)
-    written = {str(text.get_gid()): text.get_text() for text in texts(made)}
-    assert [written[f"share {place}"] for place in TOKENS] == [f"{100 * share:.0f}%" for share in sums]
+    shares = drawn(made, "share", Text)
+    assert [shares[f"{place}"].get_text() for place in TOKENS] == [f"{100 * share:.0f}%" for share in sums]
 
 
 def test_every_stage_is_named_beside_its_area_with_its_last_share() -> None:
     """A label for each, in the order of the areas."""
-    labels = {str(text.get_gid()): text for text in texts(sheet()) if str(text.get_gid()).startswith("label ")}
-    assert set(labels) == {f"label {stage}" for stage in STEPS}
-    ups = [labels[f"label {stage}"].get_position()[1] for stage in stacked(series())]
+    labels = drawn(sheet(), "label", Text)
+    assert set(labels) == set(STEPS)
+    ups = [labels[stage].get_position()[1] for stage in stacked(series())]
     assert ups == sorted(ups)
 
 

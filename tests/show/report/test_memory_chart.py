@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bench.show.operator_categories import CATEGORY_COLOURS
+from bench.show.operators import CATEGORY_COLOURS
 from bench.show.palette import stage_colour
 from bench.show.report.memory_chart import HEIGHT, NAMED, WIDTH, MemoryChart, memory_chart
 from bench.store.profile import Block
@@ -66,17 +66,13 @@ def test_bands_have_letters_in_order_of_time_and_the_colour_of_their_stage() -> 
 
 
 def test_only_the_largest_have_bands() -> None:
-    """The small ones are seen in the curve alone."""
+    """The small ones are seen in the curve alone; less than a fiftieth of the peak is too thin to be seen or named."""
     middling = [Block(10, "aten::add", "", float(start), None) for start in range(9)]
     chart = drawn(*middling, FIRST)
     assert len(chart.bands) == NAMED
     assert FIRST in [band.block for band in chart.bands]
-
-
-def test_a_block_of_some_bytes_has_no_band() -> None:
-    """What is less than a fiftieth of the peak is too thin to be seen or named."""
-    chart = drawn(FIRST, Block(1, "aten::view", "", 0.0, None))
-    assert [band.block for band in chart.bands] == [FIRST]
+    assert [band.block for band in drawn(FIRST, Block(1, "aten::view", "", 0.0, None)).bands] == [FIRST]
+    assert memory_chart(dataclasses.replace(profile(), blocks=()), 10.0) is None
 
 
 def test_two_equal_blocks_lie_on_each_other() -> None:
@@ -91,8 +87,3 @@ def test_thousands_of_blocks_make_a_short_path_with_the_same_peak() -> None:
     chart = drawn(*many, Block(5000, "aten::mm", "", 4.0005, 4.0006))
     assert len(chart.path) < 30_000
     assert min(y for _, y in corners(chart.path)) == 0
-
-
-def test_nothing_allocated_is_no_chart() -> None:
-    """A call without allocations has no picture."""
-    assert memory_chart(dataclasses.replace(profile(), blocks=()), 10.0) is None

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from bench.show.operator_categories import CATEGORY_COLOURS
+from bench.show.operators import CATEGORY_COLOURS
 from bench.show.palette import stage_colour
-from bench.show.report.timeline import Lane, categories, dominant_child, timeline
+from bench.show.report.timeline import Lane, dominant_child, timeline
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 
 SCORES = Span("scores", STAGE, "host", 0, 0.0, 6.0)
@@ -61,15 +61,17 @@ def test_who_calls_has_the_colour_of_what_it_calls() -> None:
 
 def test_a_legend_names_what_stands_outside_stages() -> None:
     """What a stage explains needs no other word."""
-    assert categories(timeline(SPANS, 99).boxes) == ["matrix product", "element by element"]
+    assert list(timeline(SPANS, 99).legend) == ["matrix product", "element by element"]
 
 
 def test_what_no_screen_shows_is_counted() -> None:
     """Spans narrower than a dot are left out, and so are the shortest of too many; stages never are."""
     dots = [Span("aten::view", OPERATOR, "host", 0, 6.5, 1e-4)] * 5
-    drawn = timeline([*SPANS, *dots], 2)
-    assert [box.name for box in drawn.boxes] == ["scores", "aten::matmul", "sgemm_tn"]
-    assert drawn.left_out == 7
+    chart = timeline([*SPANS, *dots], 2)
+    assert [box.name for box in chart.boxes] == ["scores", "aten::matmul", "sgemm_tn"]
+    assert chart.left_out == 7
+    empty = timeline([], 99)
+    assert (empty.boxes, empty.rows, empty.left_out) == ((), 0, 0)
 
 
 def test_stages_of_two_threads_have_two_rows() -> None:
@@ -78,21 +80,13 @@ def test_stages_of_two_threads_have_two_rows() -> None:
     assert [lane.name for lane in timeline([SCORES, backward], 99).lanes] == ["stages, host", "stages, thread 2"]
 
 
-def test_no_spans_make_an_empty_timeline() -> None:
-    """A profile whose call wasn't kept has nothing to draw."""
-    drawn = timeline([], 99)
-    assert (drawn.boxes, drawn.rows, drawn.left_out) == ((), 0, 0)
-
-
 @pytest.mark.parametrize("span", [LINEAR, CALLER, MM])
 def test_who_calls_does_what_the_called_does(span: Span) -> None:
-    """The product fills the operators that called it; what is short, on another thread or later doesn't."""
+    """The product fills the operators that called it; what is short, on another thread or later doesn't.
+
+    Half of a span is needed.
+    """
     assert dominant_child(span, [LINEAR, CALLER, MM, VIEW, ELSEWHERE, LATER]) == MM
-
-
-def test_half_of_a_span_is_needed() -> None:
-    """A span that two others share equally does what the deeper ones do, one of three parts is its own."""
-    third = Span("aten::mm", OPERATOR, "host", 1, 0.0, 3.3)
-    half = Span("aten::mm", OPERATOR, "host", 1, 0.0, 5.0)
+    third, half = (Span("aten::mm", OPERATOR, "host", 1, 0.0, duration_s) for duration_s in (3.3, 5.0))
     assert dominant_child(LINEAR, [third]) == LINEAR
     assert dominant_child(LINEAR, [half]) == half

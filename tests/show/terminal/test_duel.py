@@ -4,7 +4,7 @@ import math
 
 from bench.analyse.duel import Row
 from bench.show.terminal.console import rendered
-from bench.show.terminal.duel import header, legend, look_line, render
+from bench.show.terminal.duel import legend, look_line, render
 from bench.stats.sequential import Judgement
 from tests.points import point
 
@@ -35,17 +35,12 @@ def test_a_side_that_could_not_be_measured_is_said_with_its_reason() -> None:
 def test_one_point_needs_no_name() -> None:
     """Where nothing varies the row still says what it is about."""
     assert shown(FASTER)[1].startswith("the point")
-    assert header([FASTER.point, OPEN.point]) == "vit · float32 · inference · B=2 · C=12 · H=3 · 1 thread"
 
 
 def test_a_look_says_how_much_is_decided_and_what_is_open() -> None:
-    """A line for each look, with the ratio of what goes on."""
+    """A line for each look, with the ratio of what goes on; without scatter the ratio stands alone."""
     line = look_line(5, 63.0, [FASTER, OPEN, FAILED])
     assert line == " 5 processes, 1m03s | 2 of 3 decided | open: N=7 1.004x [0.980, 1.030]"
-
-
-def test_an_interval_that_is_not_known_is_left_out() -> None:
-    """A ratio without scatter stands alone."""
     unknown = Row(point(), Judgement("open", 5, 1.5), "", (1.0, 1.0))
     assert look_line(5, 1.0, [unknown]).endswith("open: 1.500x")
 

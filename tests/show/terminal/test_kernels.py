@@ -15,24 +15,14 @@ from bench.show.terminal.kernels import algorithm
         ("mkldnn_convolution;copy_;_softmax", "products"),
         ("CompiledFxGraph;mm;bmm;copy_", "products + compiled"),
         ("CompiledFxGraph;mm;_scaled_dot_product_flash_attention_for_cpu", "flash + compiled"),
+        ("flash_fwd_kernel<Traits>", "flash"),
+        ("my_attention_kernel;elementwise", "my_attention_kernel"),
+        ("ampere_sgemm_128x64_tn;softmax_warp_forward", "products"),
+        ("void a_kernel_with_a_name_of_many_letters", "void a_kernel_with_a_na…"),
         (None, ""),
         ("", ""),
     ],
 )
 def test_kernels_become_a_word(kernels: str | None, word: str) -> None:
-    """The algorithm is told by its kernel's name, and a compiler's kernels are said."""
-    assert algorithm(kernels) == word
-
-
-@pytest.mark.parametrize(
-    ("kernels", "word"),
-    [
-        ("flash_fwd_kernel<Traits>", "flash"),
-        ("my_attention_kernel;elementwise", "my_attention_kernel"),
-        ("ampere_sgemm_128x64_tn;softmax_warp_forward", "products"),
-        ("void a_kernel_with_a_name_of_many_letters", "void a_kernel_with_a_na…"),
-    ],
-)
-def test_a_kernel_that_nobody_knows_keeps_its_name(kernels: str, word: str) -> None:
-    """What a user brings is not called by another's name, but shown by its own."""
+    """The algorithm is told by its kernel's name, a compiler's kernels are said, and one that nobody knows is named."""
     assert algorithm(kernels) == word

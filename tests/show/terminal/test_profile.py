@@ -50,16 +50,8 @@ def test_stages_are_set_against_the_whole_layer() -> None:
     assert [name for name in profiles.STEPS if name in stages] == list(profiles.STEPS)
     whole_s = sum(time_s for _, time_s, _ in profiles.STEPS.values())
     assert said[-1] == f"stages {1e3 * whole_s:.1f} ms of {1e3 * whole_s + 1:.1f} ms; residual 1.00 ms (+8.8%)"
-
-
-def test_training_shows_stages_of_both_directions() -> None:
-    """The backward ones say so."""
-    said = lines(profiles.stepwise(mode="train"))
-    assert sum(", backward" in line for line in said) == len(profiles.STEPS)
-
-
-def test_an_implementation_without_stages_shows_none() -> None:
-    """There is neither a table nor a sum of them."""
+    train = lines(profiles.stepwise(mode="train"))
+    assert sum(", backward" in line for line in train) == len(profiles.STEPS)
     assert not any("stage" in line for line in lines(profiles.profile()))
 
 

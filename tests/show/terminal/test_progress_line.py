@@ -25,6 +25,21 @@ def test_a_point_ends_as_one_line_that_says_everything() -> None:
     assert [time.split()[0] for time in times] == ["sdpa", "mha", "eager", "manual"]
     assert times[0].endswith("x")
     assert times[2].endswith("ms baseline")
+    assert point_line(1, 2, None, rows(), "eager", varying={"num_tokens"}).startswith("[1/2] N=197 | ")
+
+
+@pytest.mark.parametrize(
+    ("fates", "words"),
+    [
+        ({CASES[1]: ("oom", "")}, "ms baseline | manual oom"),
+        ({CASES[0]: ("timeout", "")}, "ms | eager timeout"),
+        (dict.fromkeys(CASES, ("crashed", "")), "nothing was measured | eager crashed"),
+    ],
+    ids=["one", "the baseline", "all"],
+)
+def test_failures_stand_at_the_end_of_the_line(fates: dict[Case, Fate], words: str) -> None:
+    """Named with how they ended; ratios that don't exist are left out."""
+    assert words in point_line(1, 1, 0, rows(fates), "eager")
 
 
 @pytest.mark.parametrize("colour", [False, True])
@@ -35,31 +50,6 @@ def test_it_stays_one_line_however_long(colour: bool) -> None:
     line = point_line(1, 1, None, table, "eager", colour=colour)
     assert "\n" not in line
     assert "kernel59" in line
-
-
-def test_a_failure_stands_in_the_line_with_its_status() -> None:
-    """What failed comes last, named with how it ended."""
-    line = point_line(1, 1, 0, rows({CASES[1]: ("oom", "")}), "eager")
-    assert line.endswith(" | manual oom")
-
-
-def test_a_point_whose_baseline_failed_has_times_without_ratios() -> None:
-    """Ratios that don't exist are left out."""
-    line = point_line(1, 1, 0, rows({CASES[0]: ("timeout", "")}), "eager")
-    assert "x |" not in line
-    assert "winner: sdpa" in line
-
-
-def test_a_point_where_all_failed_says_so() -> None:
-    """A line is said for a point without a single time."""
-    line = point_line(1, 1, 0, rows(dict.fromkeys(CASES, ("crashed", ""))), "eager")
-    assert "nothing was measured | eager crashed" in line
-
-
-def test_only_what_varies_is_said_where_that_is_known() -> None:
-    """What all points of a sweep share need not stand in every line."""
-    line = point_line(1, 2, None, rows(), "eager", varying={"num_tokens"})
-    assert line.startswith("[1/2] N=197 | ")
 
 
 def test_colour_is_there_only_where_it_is_wanted() -> None:

@@ -15,7 +15,7 @@ from bench.show.terminal.listing import listing
 from bench.show.terminal.results import results as table_of
 from bench.store.record import Slots
 from tests.examples import point
-from tests.show.example_results import Fate, quick, record, results
+from tests.show.example_results import Fate, quick, record, results, timed
 
 NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
 LONG = "RuntimeError: " + "the same reason at length, " * 8 + "end"
@@ -38,22 +38,23 @@ def shown(table: pd.DataFrame, width: int = 140) -> str:
 
 def test_the_winner_of_each_point_is_named() -> None:
     """Each point's heading says what the point is, who won it, and by how much over the next."""
-    latencies = {"eager": 0.02, "sdpa": 0.01, "mha": 0.015}
-    made = [record(Case(point(), name), process, None, s) for name, s in latencies.items() for process in range(3)]
-    (heading,) = (line for line in shown(summarise(made, "eager")).splitlines() if "winner: " in line)
+    table = timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.015})
+    (heading,) = (line for line in shown(table).splitlines() if "winner: " in line)
     found = re.fullmatch(r"winner: sdpa, (\S+)x \[(\S+), (\S+)\] as fast as mha", heading.strip())
     assert found is not None
     value, low, high = map(float, found.groups())
     assert value == pytest.approx(1.5, rel=0.01)
     assert low < 1.5 < high
+    assert sum(line.startswith("B=") for line in shown(quick()).splitlines()) == 12
 
 
 def test_a_baseline_that_is_not_known_is_told() -> None:
     """Ratios without what they refer to are shown, and said to be such; without ratios nothing is said."""
     assert "baseline of these speed-ups is not known" in rendered(table_of(some(), None))
     assert "not known" not in shown(some())
-    nothing = results(cases(point()), dict.fromkeys(cases(point()), ("oom", "")))
-    assert "not known" not in rendered(table_of(nothing, None))
+    without = some({Case(at, "eager"): ("crashed", "signal 9") for at in (point(), point(num_tokens=50))})
+    text = rendered(table_of(without, None))
+    assert [words in text for words in ("not known", "speed-up", "latency")] == [False, False, True]
 
 
 def test_a_tie_is_called_a_tie() -> None:
@@ -112,50 +113,26 @@ def test_what_all_points_share_is_said_once() -> None:
     """The head holds layer, type, mode, machine and versions; headings name only what differs."""
     text = shown(some())
     head = " ".join(text.splitlines()[:2])
-    for word in (
-        "vit",
-        "float32",
-        "inference",
-        "B=8",
-        "AMD EPYC 7B13",
-        "torch 2.13.0",
-        "95 % intervals over 3 processes",
-    ):
+    for word in ("vit", "float32", "inference", "B=8", "AMD EPYC 7B13", "torch 2.13.0", "95 %", "3 processes"):
         assert word in head
     assert text.count("float32") == 1
-
-
-def test_a_single_point_needs_no_heading_of_its_own() -> None:
-    """Where nothing differs the head describes the point, and the heading holds the verdict alone."""
-    lines = shown(results(cases(point()))).splitlines()
-    assert "N=197" in lines[0]
-    assert lines[3].startswith(("winner", "tie", "not decided"))
-
-
-def test_failures_stand_in_their_point_with_the_reason() -> None:
-    """A row that isn't ok says its status and detail in place of numbers."""
-    text = shown(
-        some({Case(point(), "mha"): ("unsupported", "token_len differs"), Case(point(), "eager"): ("oom", "")})
-    )
-    assert "  mha            unsupported: token_len differs\n" in text
-    assert "  eager          oom\n" in text
+    alone = shown(results(cases(point()))).splitlines()
+    assert "N=197" in alone[0]
+    assert alone[3].startswith(("winner", "tie", "not decided"))
 
 
 def test_doubtful_rows_are_marked_and_explained() -> None:
-    """A letter in the row, and below the table what it means."""
+    """A letter in the row, and below the table what it means; the target decides what is wide."""
     table = some()
     table.loc[1, "settled"] = False
     text = shown(table)
-    marked = [line for line in text.splitlines() if line.split()[:2] == ["sdpa", "U"]]
-    assert len(marked) == 1
+    assert len([line for line in text.splitlines() if line.split()[:2] == ["sdpa", "U"]]) == 1
     assert re.search(r"\nU +still drifting", text)
-
-
-def test_a_target_of_ones_own_decides_what_is_wide() -> None:
-    """The same table has no wide interval for a generous target, and one for a strict one."""
     generous, strict = (rendered(table_of(some(), "eager", target)) for target in (0.5, 1e-6))
-    assert "the speed-up's interval is wider than" not in generous
-    assert re.search(r"\nW +the speed-up's interval is wider than", strict)
+    assert [re.search(r"\nW +the speed-up's interval", text) is not None for text in (generous, strict)] == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
@@ -168,94 +145,57 @@ def test_it_fits_the_terminal(width: int) -> None:
 
 
 def test_a_wide_terminal_shows_more() -> None:
-    """Page faults and flagged slots leave first when room gets short."""
+    """Page faults and flagged slots leave first when room gets short; a column without a value is left out."""
     assert "faults/call" in shown(some(), 120)
     assert "faults/call" not in shown(some(), 80)
     assert "peak memory" in shown(some(), 80)
-
-
-def test_columns_without_a_single_value_are_left_out() -> None:
-    """Compilation and memory for the backward pass have no column where nothing has them."""
     table = some()
     assert "first compile" not in shown(table)
     table.loc[2, "compile_cold_s"] = 3.2
-    assert "first compile" in shown(table)
-    assert "3.20 s" in shown(table)
-
-
-def test_no_ansi_codes_reach_a_file() -> None:
-    """Output that is no terminal has no colour and room for every column."""
-    file = io.StringIO()
-    console(file).print(table_of(some(), "eager"))
-    console(file).print(failures(some({Case(point(), "mha"): ("oom", "")})))
-    assert "\x1b" not in file.getvalue()
-    assert "faults/call" in file.getvalue()
-
-
-def test_a_terminal_gets_colour() -> None:
-    """The winner stands out in green, what failed in red, and the words stay the same."""
-    table = results(cases(point()), {Case(point(), "mha"): ("oom", "")}, processes=10)
-    coloured = rendered(table_of(table, "eager"), colour=True)
-    assert "\x1b[1;32m" in coloured
-    assert "\x1b[31m" in coloured
+    assert all(words in shown(table) for words in ("first compile", "3.20 s"))
 
 
 @pytest.mark.parametrize("status", ["oom", "unsupported"])
 def test_a_table_in_which_all_failed_can_be_shown(status: str) -> None:
-    """Without a single time there is still a table, with the reasons."""
+    """Without a single time there is still a table, with the reasons; without a row it is said to be empty."""
     everything = {case: (status, "") for at in (point(), point(num_tokens=50)) for case in cases(at)}
     text = shown(some(everything))
     assert text.count("nothing was measured") == 2
     assert [line.split() for line in text.splitlines() if status in line] == [["all", "4", status]] * 2
-
-
-def test_results_without_a_baseline_can_be_shown() -> None:
-    """Where the baseline failed everywhere, latencies stand alone."""
-    table = some({Case(at, "eager"): ("crashed", "signal 9") for at in (point(), point(num_tokens=50))})
-    text = rendered(table_of(table, None))
-    assert "speed-up" not in text
-    assert "latency" in text
-
-
-def test_no_rows_are_no_results() -> None:
-    """An empty table is said to be empty."""
     assert shown(some().iloc[:0]) == "no results\n"
 
 
 def test_failures_are_gathered_by_their_reason() -> None:
-    """The same status, implementation and detail are one line with the number of points."""
+    """The same status and reason are one line, in the table and below it; what was never tried stands apart."""
     fates: dict[Case, Fate] = {Case(at, "sdpa"): ("oom", "80 GiB") for at in (point(), point(num_tokens=50))}
+    fates |= {Case(point(), name): ("oom", "80 GiB") for name in ("eager", "sdpa")}
     fates[Case(point(), "compiled_sdpa")] = ("timeout", "after 300 s")
-    text = rendered(failures(some(fates)))
-    assert text.startswith("failed: 3 cases\n")
-    assert "sdpa           80 GiB; at 2 points, the first N=197\n" in text
-    assert "compiled_sdpa  after 300 s; at N=197\n" in text
-
-
-def test_implementations_that_failed_alike_are_one_line() -> None:
-    """The same reason at the same points is said once, in the table and below it; another reason has its own line."""
-    fates: dict[Case, Fate] = {Case(point(), name): ("oom", "80 GiB") for name in ("sdpa", "mha")}
-    fates[Case(point(), "compiled_sdpa")] = ("oom", "90 GiB")
+    fates[Case(point(), "mha")] = ("unsupported", "no bias")
     below, table = rendered(failures(some(fates))), shown(some(fates))
-    assert [line for line in below.splitlines() if "80 GiB" in line] == ["  oom  sdpa, mha      80 GiB; at N=197"]
-    assert [line.split() for line in table.splitlines() if "80 GiB" in line] == [["sdpa,", "mha", "oom:", "80", "GiB"]]
-    assert [text.count("90 GiB") for text in (below, table)] == [1, 1]
-
-
-def test_what_was_never_tried_stands_apart() -> None:
-    """Unsupported is no failure."""
-    text = rendered(
-        failures(some({Case(point(), "mha"): ("unsupported", "no bias"), Case(point(), "sdpa"): ("oom", "")}))
-    )
-    failed, untried = text.split("not tried: 1 case\n")
-    assert "oom" in failed
-    assert "unsupported" not in failed
+    failed, untried = below.split("not tried: 1 case\n")
+    assert failed.startswith("failed: 4 cases\n")
+    assert re.search(r"timeout +compiled_sdpa +after 300 s; at N=197\n", failed)
+    assert failed.count("80 GiB") == 2
     assert "mha" in untried
-
-
-def test_without_failures_that_is_said() -> None:
-    """A clean table is called clean."""
+    assert "unsupported" not in failed
+    assert [line.split() for line in table.splitlines() if "80 GiB" in line] == [
+        ["eager,", "sdpa", "oom:", "80", "GiB"],
+        ["sdpa", "oom:", "80", "GiB"],
+    ]
+    assert "  mha            unsupported: no bias\n" in table
     assert rendered(failures(some())) == "all 8 cases were measured\n"
+
+
+def test_colours_are_for_terminals_only() -> None:
+    """The winner stands out in green and what failed in red; a file has none, and room for every column."""
+    table, file = some({Case(point(), "mha"): ("oom", "")}), io.StringIO()
+    console(file).print(table_of(table, "eager"))
+    console(file).print(failures(table))
+    assert "\x1b" not in file.getvalue()
+    assert "faults/call" in file.getvalue()
+    coloured = rendered(table_of(table, "eager"), colour=True)
+    assert "\x1b[31m" in coloured
+    assert "\x1b[1;32m" in rendered(table_of(results(cases(point()), processes=10), "eager"), colour=True)
 
 
 def test_square_brackets_in_names_and_reasons_are_shown_as_they_are() -> None:
@@ -264,12 +204,6 @@ def test_square_brackets_in_names_and_reasons_are_shown_as_they_are() -> None:
     table = results([*cases(point()), odd], {odd: ("error", "IndexError: [/red] x[0]")})
     for text in (shown(table), rendered(failures(table))):
         assert "[/red] x[0]" in text
-
-
-def test_the_shipped_sweep_can_be_shown() -> None:
-    """The whole of `quick` has a verdict for each of its twelve points."""
-    text = shown(quick())
-    assert sum(line.startswith("B=") for line in text.splitlines()) == 12
 
 
 def test_a_listing_says_what_names_stand_for() -> None:

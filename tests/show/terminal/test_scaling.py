@@ -79,19 +79,17 @@ def test_the_winner_at_each_place_is_named() -> None:
 
 
 def test_a_single_process_is_said_to_have_no_intervals() -> None:
-    """Values stand alone, and the legend advises more processes."""
+    """Values stand alone, and the legend advises more processes; a fit needs three places, and passes through them."""
     text = shown(table(processes=1))
     assert "[" not in line_of(text, "eager")
     assert "fastest at N: 50 to 1024 sdpa (fastest, not decided)" in text
     assert "1 process, so no intervals: measure with more --processes" in text
-
-
-def test_two_places_say_that_a_fit_needs_three() -> None:
-    """The exponents are there, the coefficients are not."""
-    text = shown(table(places=2))
-    assert "no fit: it needs 3 places" in text
-    assert "off by  " not in text.split("winner")[0]
-    assert "latency exponent 50 to 197" in text
+    two = shown(table(places=2))
+    assert [words in two for words in ("no fit: it needs 3 places", "latency exponent 50 to 197")] == [True, True]
+    assert "off by  " not in two.split("winner")[0]
+    three = line_of(shown(table(places=3)), "eager")
+    assert " 0% " in three
+    assert "0.0000" not in three
 
 
 def test_an_implementation_that_failed_says_what_it_lacks() -> None:
@@ -141,12 +139,3 @@ def test_a_table_without_a_series_is_a_wrong_request(of: pd.DataFrame) -> None:
 def test_a_crossover_says_what_is_not_shown(tokens: Interval, said: str) -> None:
     """An open end is no claim about who leads beyond it."""
     assert scaling.crossover(Crossover("eager", "sdpa", tokens)) == said
-
-
-def test_a_curve_through_every_place_is_off_by_nothing() -> None:
-    """Three places leave a parabola nothing to miss, and what rounding leaves isn't shown."""
-    lines = shown(table(places=3)).splitlines()
-    (eager,) = [line for line in lines if line.startswith("eager")]
-
-    assert " 0% " in eager
-    assert "0.0000" not in eager

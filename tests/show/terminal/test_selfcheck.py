@@ -35,27 +35,18 @@ def test_what_is_detected_is_a_row_for_each_number_of_threads() -> None:
 
 
 def test_it_says_in_words_what_can_be_claimed() -> None:
-    """A quiet number of threads gets its claim, a noisy one a warning too."""
-    said = shown(ONE, TWO)
-    assert "1 thread, 10 processes: a change of 1.4% or more can be claimed, a smaller one mostly can't." in said
-    assert "An unchanged row is called equivalent (within 2%) in 100% of comparisons." in said
-    assert said.count("That is coarse: use fewer threads or a quieter machine") == 1
-    assert "raised an alarm" not in said
+    """A quiet number of threads gets its claim, a noisy one a warning too; few processes don't know their scatter."""
+    text = shown(ONE, TWO)
+    assert all(words in text for words in ("1 thread, 10 processes: a change of 1.4%", "(within 2%) in 100%"))
+    assert text.count("That is coarse") == 1
+    assert not any(words in text for words in ("raised an alarm", "Time allowed fewer than 10 processes"))
+    assert "Time allowed fewer than 10 processes" in shown(dataclasses.replace(ONE, processes=4))
+    assert progress_line(3, 10, 62.0) == " 3 of 10 processes, 1m02s"
 
 
 def test_alarms_beyond_the_level_are_said() -> None:
     """Then no claim holds, whatever would be detected."""
     alarmed = dataclasses.replace(ONE.redrawn[CLAIM], tables_with_alarm=TABLES // 20)
-    said = shown(dataclasses.replace(ONE, redrawn={**ONE.redrawn, CLAIM: alarmed}))
-    assert "raised an alarm in 5.0% of cases with 10 processes, more than the 1% allowed: no claim holds here." in said
-
-
-def test_fewer_processes_than_a_claim_takes_are_said() -> None:
-    """A scatter from few processes is itself not known well."""
-    assert "Time allowed fewer than 10 processes" not in shown(ONE)
-    assert "Time allowed fewer than 10 processes" in shown(dataclasses.replace(ONE, processes=4))
-
-
-def test_progress_is_a_line_for_each_process() -> None:
-    """What is done, of how many, and since when."""
-    assert progress_line(3, 10, 62.0) == " 3 of 10 processes, 1m02s"
+    text = shown(dataclasses.replace(ONE, redrawn={**ONE.redrawn, CLAIM: alarmed}))
+    assert "raised an alarm in 5.0% of cases" in text
+    assert "no claim holds" in text

@@ -1,11 +1,12 @@
 """Base units as people read them."""
 
 import math
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
 
-from bench.show import units
+from bench.store import units
 
 MISSING = [None, math.nan, pd.NA, math.inf]
 
@@ -51,44 +52,26 @@ def test_bytes_are_read_in_binary_units(value_bytes: int, text: str) -> None:
     assert units.size(value_bytes) == text
 
 
-@pytest.mark.parametrize(("value_s", "text"), [(0.02, "20 ms"), (0.1, "100 ms"), (0.0015, "1.5 ms"), (1.0, "1 s")])
-def test_ticks_carry_no_zeros_at_their_end(value_s: float, text: str) -> None:
-    """On an axis a round number is written as one."""
-    assert units.seconds(value_s, trim=True) == text
-
-
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(1.0, "1.00x"), (1.2345, "1.23x"), (0.997, "1.00x"), (0.953, "0.95x"), (12.34, "12.3x"), (0.0123, "0.0123x")],
+    ("words", "texts"),
+    [
+        (lambda s: units.seconds(s, trim=True), {0.02: "20 ms", 0.1: "100 ms", 0.0015: "1.5 ms", 1.0: "1 s"}),
+        (
+            units.ratio,
+            {1: "1.00x", 1.2345: "1.23x", 0.997: "1.00x", 0.953: "0.95x", 12.34: "12.3x", 0.0123: "0.0123x"},
+        ),
+        (units.percent, {0.0084: "0.84%", 0.023: "2.3%", 0.144: "14%", 0: "0%", 1: "100%"}),
+        (units.count, {0: "0", 0.02: "0.02", 4.1: "4.1", 1341.3: "1,341", 99_000: "99,000"}),
+        (units.duration, {0.2: "0s", 45: "45s", 59.7: "1m00s", 130: "2m10s", 3900: "1h05m", -3: "0s"}),
+    ],
+    ids=["tick", "ratio", "percent", "count", "duration"],
 )
-def test_a_ratio_has_two_decimals_where_ratios_mostly_are(value: float, text: str) -> None:
-    """Usual ratios align under each other, and unusual ones keep three significant digits."""
-    assert units.ratio(value) == text
+def test_a_number_has_the_digits_that_say_something(words: Callable[[float], str], texts: dict[float, str]) -> None:
+    """Ticks have no zeros at their end, usual ratios two decimals, shares two digits, counts decimals if small.
 
-
-@pytest.mark.parametrize(
-    ("share", "text"), [(0.0084, "0.84%"), (0.023, "2.3%"), (0.144, "14%"), (0, "0%"), (1, "100%")]
-)
-def test_a_share_is_read_as_a_percentage(share: float, text: str) -> None:
-    """A share has two significant digits as a percentage, and nothing is plainly nothing."""
-    assert units.percent(share) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (0.02, "0.02"), (4.1, "4.1"), (1341.3, "1,341"), (99_000, "99,000")]
-)
-def test_a_mean_count_is_whole_where_its_decimals_say_nothing(value: float, text: str) -> None:
-    """A mean count shows decimals only while it is small."""
-    assert units.count(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value_s", "text"),
-    [(0.2, "0s"), (45, "45s"), (59.7, "1m00s"), (130, "2m10s"), (3900, "1h05m"), (-3, "0s")],
-)
-def test_waiting_is_told_in_seconds_minutes_and_hours(value_s: float, text: str) -> None:
-    """A time that one waits has at most two units."""
-    assert units.duration(value_s) == text
+    A time that one waits has at most two units.
+    """
+    assert {number: words(number) for number in texts} == texts
 
 
 @pytest.mark.parametrize("missing", MISSING)

@@ -1,0 +1,31 @@
+"""Runs that nobody measured, on disk as a sweep leaves them."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.analyse.summary import summarise
+from bench.plan.case import Case
+from bench.store import environment, journal, table
+from bench.store.environment import Environment
+from bench.store.record import Origin, Record
+from tests import examples
+
+
+def measured(
+    case: Case, process: int, value_s: float, *, scatter: float = 1e-3, seed: str = "", origin: Origin = examples.ORIGIN
+) -> Record:
+    """Return a record of two rounds that took this time, give or take a scatter, and the same at every call."""
+    value_s *= random.Random(f"{case.name} {process} {seed}").lognormvariate(0, scatter)
+    slots = examples.timed(value_s, value_s)
+    return examples.record(case=case, process=process, origin=origin, slots=slots, calls_per_timing=1, peak_bytes=1024)
+
+
+def saved(folder: Path, records: Sequence[Record], where: Environment | None = None) -> Path:
+    """Write a run of these records with eager as its baseline, and return its new folder."""
+    folder.mkdir()
+    if where:
+        environment.save(where, folder)
+    journal.append(folder, records)
+    table.save(summarise(records, "eager"), folder)
+    return folder
