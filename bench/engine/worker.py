@@ -248,7 +248,7 @@ class Server(Worker):
     def _reap(self, pid: int) -> int:
         try:
             return int(self.ask({"request": "reap", "pid": pid}, START_S)["code"])
-        except Died:  # its processes have ended with it
+        except (Died, OSError):  # it has ended, or was closed, and its processes with it
             return -signal.SIGKILL
 
 
