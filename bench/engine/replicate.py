@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -154,7 +154,7 @@ class Replicate:
         self._timeout_s = timeout_s
         try:
             for pool in {member.pool: None for member in self._members.values()}:
-                self._expect(pool)
+                self._begin(pool)
             self._prepare_all(together=together)
             active = {name: member for name, member in self._members.items() if member.is_ok}
             if together and len(active) < len(self._members):
@@ -170,13 +170,11 @@ class Replicate:
             for member in self._members.values():
                 member.close()
 
-    def _expect(self, pool: Pool) -> None:
+    def _begin(self, pool: Pool) -> None:
         """Let the judge make the expected outputs; if it can't, all members of the pool end."""
         members = [member for member in self._members.values() if member.pool is pool]
-        shifts = {name: shift for name, shift in self._shifts.items() if name != NORMAL or _is_thorough(members)}
-        request = {"request": "expect", "point": dataclasses.asdict(self._point), "seed": self.seed, "shifts": shifts}
         try:
-            reply = self._ask_judge(pool, request)
+            reply = self._expect(pool)
         except Died as death:
             for member in members:
                 member.death = death
@@ -186,6 +184,13 @@ class Replicate:
             member.end(reply["status"], reply["detail"])
             if member.is_ok:
                 self._work[member.env_id] = Work(**reply["work"])
+
+    def _expect(self, pool: Pool) -> dict[str, Any]:
+        """Return the judge's reply to the request for the expected outputs; raises Died."""
+        is_thorough = any(member.thorough for member in self._members.values() if member.pool is pool)
+        shifts = {name: shift for name, shift in self._shifts.items() if name != NORMAL or is_thorough}
+        request = {"request": "expect", "point": dataclasses.asdict(self._point), "seed": self.seed, "shifts": shifts}
+        return self._ask_judge(pool, request)
 
     def _prepare_all(self, *, together: bool) -> None:
         """Prepare the members one after the other, the baseline first, as long as there is memory for another one."""
@@ -393,6 +398,8 @@ class Replicate:
         except Died as death:
             member.death = death
             member.end(death.status, death.detail)
+            with suppress(Died):  # the next judge needs the expected outputs for the other members
+                self._expect(member.pool)
 
     def _own_s(self) -> float:
         """Return the processor's seconds that this run's processes have used."""
@@ -404,10 +411,6 @@ class Replicate:
 def now() -> str:
     """Return the current time (UTC) in the format of records."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _is_thorough(members: list[Member]) -> bool:
-    return any(member.thorough for member in members)
 
 
 def _core(point: Point, rng: random.Random) -> int | None:
