@@ -359,7 +359,7 @@ class Replicate:
         try:
             return member.pool.worker(self._point, self._number)
         except Died as death:
-            member.death = death
+            member.death = Died(death.status, death.detail, is_outside=True)
             raise Ended(death.status, death.detail) from None
 
     def _ask(self, member: Member, request: dict[str, Any], stage: str = "start") -> dict[str, Any]:
@@ -373,13 +373,13 @@ class Replicate:
             raise Ended(death.status, death.detail) from None
 
     def _ask_judge(self, pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the judge's reply; raises Died, after which another judge is forked."""
+        """Return the judge's reply; raises Died, which is no known fault of a member; then another one is forked."""
         try:
             heard = lambda stage: self._heard("", stage)  # noqa: E731
             return pool.judge(self._point).ask(request, self._timeout_s, heard, stage="reference")
-        except Died:
+        except Died as death:
             pool.dismiss()
-            raise
+            raise Died(death.status, death.detail, is_outside=True) from None
 
     def _take(self, member: Member, reply: dict[str, Any]) -> None:
         """Take over a reply's metrics; raises Ended if the case has ended."""
