@@ -384,7 +384,7 @@ class Replicate:
     def _take(self, member: Member, reply: dict[str, Any]) -> None:
         """Take over a reply's metrics; raises Ended if the case has ended."""
         member.metrics |= reply["metrics"]
-        member.busy_s = reply["busy_s"]
+        member.busy_s, member.cpu_s = reply["busy_s"], reply["cpu_s"]
         if reply["status"] != "ok":
             raise Ended(reply["status"], reply["detail"])
 
