@@ -197,7 +197,8 @@ class Replicate:
         others = [name for name in self._members if name != self._baseline]
         order = [name for name in self._members if name == self._baseline] + self._rng.sample(others, len(others))
         largest_bytes = prepared = 0
-        free_bytes = machine.available_bytes()
+        # a GPU's free memory is known after the first preparation
+        free_bytes = machine.available_bytes() if self._point.device == "cpu" else 0
         for name in order:
             member = self._members[name]
             if not member.is_ok:
