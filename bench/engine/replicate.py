@@ -267,7 +267,7 @@ class Replicate:
         waited_s = time.perf_counter() - begin
         if reply["status"] != "ok":
             raise Ended(reply["status"], reply["detail"])
-        values = reply["sample"]
+        values, member.cpu_s = reply["sample"], reply["cpu_s"]
         taken = Sample(**{**values, "timings_s": tuple(values["timings_s"]), "others": self._interference.share()})
         claimed_s = sum(taken.timings_s) * member.metrics["calls_per_timing"]
         if claimed_s > waited_s:
@@ -275,7 +275,6 @@ class Replicate:
         member.samples += 1
         member.used_s += reply["used_s"]
         member.idle_s += reply["idle_s"]
-        member.cpu_s = reply["cpu_s"]
         member.timed_s += claimed_s
         if not reply["kept"]:
             member.waited_s += waited_s
