@@ -70,11 +70,11 @@ class Worker:
         if self._name.startswith("test:half"):
             first_s /= 2
         timings_s = [first_s, 2 * first_s]
-        if self._samples == 3:
+        if self._samples == 2:
             match self._name:
-                case "test:exits_in_its_turn":
+                case "test:exits_in_rounds_of_b" if _is_b():
                     os._exit(1)
-                case "test:raises_in_its_turn":
+                case "test:raises_in_rounds_of_b" if _is_b():
                     return {**self._outcome({}), "status": "error", "detail": "tired"}
                 case "test:alarm":
                     os.kill(os.getpid(), signal.SIGALRM)
@@ -159,7 +159,7 @@ class Worker:
             case "test:worked_before":
                 return 1e6
             case "test:works":
-                return time.perf_counter()
+                return 2 * time.perf_counter()  # as two cores that are always busy
         return 0.0
 
 

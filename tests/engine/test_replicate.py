@@ -212,8 +212,8 @@ def test_the_memory_of_a_gpu_is_what_counts_for_it(servers: Pool, monkeypatch: p
 
 @pytest.fixture
 def _two_busy_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the clocks of a machine of two cores, both of which are always busy."""
-    monkeypatch.setattr(interference, "WINDOW_S", 0.01)
+    """Set the clocks of a machine of two cores that are always busy, and look at them beside each sample."""
+    monkeypatch.setattr(interference, "WINDOW_S", 0.0)
     monkeypatch.setattr(machine, "visible_cores", lambda: 2)
     monkeypatch.setattr(machine, "busy_s", lambda: 2 * interference.time.perf_counter())
 
@@ -221,17 +221,19 @@ def _two_busy_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_two_busy_cores")
 @pytest.mark.parametrize("name", ["test:rests", "test:worked_before"])
 def test_the_work_of_other_processes_counts(name: str, servers: Pool) -> None:
-    """Work of our own before the rounds hides none of it."""
+    """Our own work before the rounds hides none of it, not even beside the first sample."""
     (member,) = measured(servers, name).values()
-    assert member.slots.others[0] == 0
-    assert max(member.slots.others) > 1
+    assert min(member.slots.others) > 0.5
 
 
 @pytest.mark.usefixtures("_two_busy_cores")
-def test_our_own_work_is_no_interference(servers: Pool) -> None:
-    """If our process keeps both cores busy, nothing is left for others."""
+def test_our_own_work_is_no_interference(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If our process keeps both cores busy, nothing is left for others, not even beside the first sample."""
+    monkeypatch.setenv("TEST_SLOT_S", "0.02")
+    servers.renew()
     (member,) = measured(servers, "test:works").values()
-    assert max(member.slots.others) < 0.5
+    assert max(member.slots.others) < 1
+    servers.renew()
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
