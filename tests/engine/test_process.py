@@ -1,7 +1,7 @@
 """A process that is ended with all that it started."""
 
-import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -55,21 +55,19 @@ def test_one_that_lives_is_killed(log: IO[bytes]) -> None:
 def test_a_forked_process_ends_with_its_group(tmp_path: Path) -> None:
     """Its exit status comes from the server, which is asked once."""
     asked: list[int] = []
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        os.execv(sys.executable, [sys.executable, "-c", PARENT, CHILD.format("pass"), str(tmp_path / "pid")])
+    command = [sys.executable, "-c", PARENT, CHILD.format("pass"), str(tmp_path / "pid")]
+    child = subprocess.Popen(command, start_new_session=True)
 
     def reap(pid: int) -> int:
         asked.append(pid)
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return child.wait()
 
-    process = Forked(child, reap)
+    process = Forked(child.pid, reap)
     assert process.has_ended(30)
     grandchild = int((tmp_path / "pid").read_text())
     assert lives(grandchild)
     assert (process.end(), process.end()) == (3, 3)
-    assert asked == [child]
+    assert asked == [child.pid]
     deadline = time.monotonic() + 5  # the system ends it when it lets it run
     while lives(grandchild) and time.monotonic() < deadline:
         time.sleep(0.01)
