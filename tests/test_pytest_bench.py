@@ -94,7 +94,7 @@ Bench = Callable[..., Done]
 @pytest.fixture
 def scripted(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     """Return `pytest bench` with workers that make their times up, and that has any implementation called `test:…`."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
     monkeypatch.setattr(own, "mistake", lambda _name, _path: "")
     sweep, folder = tmp_path / "steady.toml", tmp_path / "a run"
@@ -260,7 +260,7 @@ STARTED = [sys.executable, "-m", "pytest", "-p", "tests.scripted_plugin", str(RO
 
 def begun(*options: str) -> "subprocess.Popen[str]":
     """Return a run in a process of its own, whose visits take a while."""
-    environment = {**os.environ, "TEST_VISIT_S": "0.3"}
+    environment = {**os.environ, "TEST_PREPARE_S": "0.15"}
     return subprocess.Popen(
         [*STARTED, *options], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -29,7 +29,7 @@ num_heads = 2
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the options of a tiny duel whose workers make their times up."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)

@@ -16,7 +16,7 @@ from bench.store.table import load
 @pytest.fixture
 def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return where the result is remembered."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
     monkeypatch.setattr(store, "PATH", tmp_path / "selfcheck.json")
     return tmp_path / "selfcheck.json"
