@@ -39,7 +39,7 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def scripted_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have workers make their times up, and take the machine for quiet."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 

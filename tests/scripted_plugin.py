@@ -3,5 +3,5 @@
 from bench.engine import pool, preflight
 from bench.engine.preflight import Preflight
 
-pool.MODULE = "tests.engine.scripted_worker"
+pool.MODULE = "tests.engine.scripted_server"
 preflight.watch = lambda *_: Preflight(0.0, 0, 0.0)

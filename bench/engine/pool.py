@@ -123,20 +123,21 @@ class Pool:
         begin = time.monotonic()
         self.start(point)
         fresh, self._starting = self._starting, []
-        for keys in (fresh[:1], fresh[1:]):  # the others find in the cache what the first has compiled
-            self._make_ready(keys)
+        self._make_ready(fresh)
         self.start_up_s += time.monotonic() - begin
         return self._servers[point.allocator, point.threads, number % self.size]
 
-    def _make_ready(self, keys: Sequence[Key]) -> None:
+    def _make_ready(self, fresh: Sequence[Key]) -> None:
+        """Wait until servers are ready, the first one before the others; if one dies, all of them end."""
         try:
-            for key in keys:
-                self._servers[key].ready()
-                self._servers[key].post({"request": "warm", "implementations": self.implementations})
-            for key in keys:
-                self._servers[key].receive(WARM_S)
+            for keys in (fresh[:1], fresh[1:]):  # the others find in the cache what the first has compiled
+                for key in keys:
+                    self._servers[key].ready()
+                    self._servers[key].post({"request": "warm", "implementations": self.implementations})
+                for key in keys:
+                    self._servers[key].receive(WARM_S)
         except Died:
-            for key in keys:
+            for key in fresh:
                 self._servers.pop(key).close()
             raise
 

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -153,7 +153,7 @@ class Replicate:
         self._timeout_s = timeout_s
         try:
             for pool in {member.pool: None for member in self._members.values()}:
-                self._expect(pool)
+                self._begin(pool)
             self._prepare_all(together=together)
             active = {name: member for name, member in self._members.items() if member.is_ok}
             if together and len(active) < len(self._members):
@@ -169,13 +169,11 @@ class Replicate:
             for member in self._members.values():
                 member.close()
 
-    def _expect(self, pool: Pool) -> None:
+    def _begin(self, pool: Pool) -> None:
         """Let the judge make the expected outputs; if it can't, all members of the pool end."""
         members = [member for member in self._members.values() if member.pool is pool]
-        shifts = {name: shift for name, shift in self._shifts.items() if name != NORMAL or _is_thorough(members)}
-        request = {"request": "expect", "point": dataclasses.asdict(self._point), "seed": self.seed, "shifts": shifts}
         try:
-            reply = self._ask_judge(pool, request)
+            reply = self._expect(pool)
         except Died as death:
             for member in members:
                 member.death = death
@@ -186,12 +184,20 @@ class Replicate:
             if member.is_ok:
                 self._work[member.env_id] = Work(**reply["work"])
 
+    def _expect(self, pool: Pool) -> dict[str, Any]:
+        """Return the judge's reply to the request for the expected outputs; raises Died."""
+        is_thorough = any(member.thorough for member in self._members.values() if member.pool is pool)
+        shifts = {name: shift for name, shift in self._shifts.items() if name != NORMAL or is_thorough}
+        request = {"request": "expect", "point": dataclasses.asdict(self._point), "seed": self.seed, "shifts": shifts}
+        return self._ask_judge(pool, request)
+
     def _prepare_all(self, *, together: bool) -> None:
         """Prepare the members one after the other, the baseline first, as long as there is memory for another one."""
         others = [name for name in self._members if name != self._baseline]
         order = [name for name in self._members if name == self._baseline] + self._rng.sample(others, len(others))
         largest_bytes = prepared = 0
-        free_bytes = machine.available_bytes()
+        # a GPU's free memory is known after the first preparation
+        free_bytes = machine.available_bytes() if self._point.device == "cpu" else 0
         for name in order:
             member = self._members[name]
             if not member.is_ok:
@@ -260,7 +266,7 @@ class Replicate:
         waited_s = time.perf_counter() - begin
         if reply["status"] != "ok":
             raise Ended(reply["status"], reply["detail"])
-        values = reply["sample"]
+        values, member.cpu_s = reply["sample"], reply["cpu_s"]
         taken = Sample(**{**values, "timings_s": tuple(values["timings_s"]), "others": self._interference.share()})
         claimed_s = sum(taken.timings_s) * member.metrics["calls_per_timing"]
         if claimed_s > waited_s:
@@ -268,7 +274,6 @@ class Replicate:
         member.samples += 1
         member.used_s += reply["used_s"]
         member.idle_s += reply["idle_s"]
-        member.cpu_s = reply["cpu_s"]
         member.timed_s += claimed_s
         member.claimed_share = max(member.claimed_share, claimed_s / max(claimed_s, waited_s - OVERHEAD_S))
         return taken
@@ -349,7 +354,7 @@ class Replicate:
         try:
             return member.pool.worker(self._point, self._number)
         except Died as death:
-            member.death = death
+            member.death = Died(death.status, death.detail, is_outside=True)
             raise Ended(death.status, death.detail) from None
 
     def _ask(self, member: Member, request: dict[str, Any], stage: str = "start") -> dict[str, Any]:
@@ -363,18 +368,18 @@ class Replicate:
             raise Ended(death.status, death.detail) from None
 
     def _ask_judge(self, pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the judge's reply; raises Died, after which another judge is forked."""
+        """Return the judge's reply; raises Died, which is no known fault of a member; then another one is forked."""
         try:
             heard = lambda stage: self._heard("", stage)  # noqa: E731
             return pool.judge(self._point).ask(request, self._timeout_s, heard, stage="reference")
-        except Died:
+        except Died as death:
             pool.dismiss()
-            raise
+            raise Died(death.status, death.detail, is_outside=True) from None
 
     def _take(self, member: Member, reply: dict[str, Any]) -> None:
         """Take over a reply's metrics; raises Ended if the case has ended."""
         member.metrics |= reply["metrics"]
-        member.busy_s = reply["busy_s"]
+        member.busy_s, member.cpu_s = reply["busy_s"], reply["cpu_s"]
         if reply["status"] != "ok":
             raise Ended(reply["status"], reply["detail"])
 
@@ -388,6 +393,8 @@ class Replicate:
         except Died as death:
             member.death = death
             member.end(death.status, death.detail)
+            with suppress(Died):  # the next judge needs the expected outputs for the other members
+                self._expect(member.pool)
 
     def _own_s(self) -> float:
         """Return the processor's seconds that this run's processes have used."""
@@ -399,10 +406,6 @@ class Replicate:
 def now() -> str:
     """Return the current time (UTC) in the format of records."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _is_thorough(members: list[Member]) -> bool:
-    return any(member.thorough for member in members)
 
 
 def _core(point: Point, rng: random.Random) -> int | None:

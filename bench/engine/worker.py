@@ -66,7 +66,8 @@ def unheard(_stage: str) -> None:
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
     """A process ended, was silent for too long, or sent a line that is no event.
 
-    `is_outside` is true if a signal ended it that other processes send.
+    `is_outside` is true if the case is not known to be the cause: a signal ended its process that other processes send,
+    or the process was a server or a judge.
     """
 
     def __init__(self, status: str, detail: str, *, is_outside: bool = False) -> None:
@@ -248,7 +249,7 @@ class Server(Worker):
     def _reap(self, pid: int) -> int:
         try:
             return int(self.ask({"request": "reap", "pid": pid}, START_S)["code"])
-        except Died:  # its processes have ended with it
+        except (Died, OSError):  # it has ended, or was closed, and its processes with it
             return -signal.SIGKILL
 
 

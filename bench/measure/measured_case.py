@@ -155,8 +155,8 @@ class MeasuredCase:
         self._state.check()
 
     def reply(self) -> dict[str, Any]:
-        """Return the outcome as JSON, with the seconds that were spent in calls."""
-        return {**dataclasses.asdict(self.outcome), "busy_s": self._busy_s}
+        """Return the outcome as JSON, with the seconds that were spent in calls, and the processor's seconds in all."""
+        return {**dataclasses.asdict(self.outcome), "busy_s": self._busy_s, "cpu_s": cpu_s()}
 
     def _first_calls(self) -> list[float]:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""

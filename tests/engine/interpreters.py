@@ -1,4 +1,4 @@
-"""Interpreters of environments that aren't there: each sets variables for the scripted worker, and is our Python."""
+"""Interpreters of environments that aren't there: each sets variables for the scripted server, and is our Python."""
 
 import sys
 from pathlib import Path

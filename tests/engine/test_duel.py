@@ -88,14 +88,14 @@ def test_what_is_unclear_is_inconclusive_at_the_last_look() -> None:
 
 def test_two_implementations_are_measured_in_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is an ordinary run's, A its baseline, with a fresh process for each number."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
     effort = Effort(processes=4, target=0.5, budget_s=0.1, timeout_s=60)
     sweep = Sweep("tiny", (PLAIN, UNCLEAR), ("eager", "test:half"), "eager", effort)
-    with Together(sweep, tmp_path, workers=1) as run:
+    with Together(sweep, tmp_path, servers=1) as run:
         (look,) = fight(run, sweep.points, (2, 4))
         table = run.results()
     assert [(row.judgement.verdict, row.judgement.processes) for row in look.rows] == [("faster", 2)] * 2
     assert table["speedup"].tolist() == pytest.approx([1, 2, 1, 2], rel=1e-2)
-    values = {(record.process, record.slots.values_s) for record in journal.read(tmp_path) if record.process < 2}
-    assert len({slots for process, slots in values if slots[0] < 0.9e-3}) == 2  # one for each process
+    halves = [record for record in journal.read(tmp_path) if record.case.implementation == "test:half"]
+    assert len({record.pid for record in halves}) == len({record.slots.values_s for record in halves}) == 4

@@ -1,65 +1,173 @@
-"""The workers of a run: how many stand by, and when fresh ones come."""
+"""The processes of a run: how many servers there are, when fresh ones start, and the judge."""
 
 import os
 import signal
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
 from bench.engine import pool
 from bench.engine.pool import Pool
-from bench.engine.worker import Died
+from bench.engine.worker import Died, Worker
 from bench.plan.errors import WrongRequest
+from tests.engine.interpreters import interpreter
+from tests.engine.test_worker import lives
 from tests.points import point
 
 pytestmark = pytest.mark.slow
 
+CHECK_S = 10
+
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
-    """Return a pool of two scripted workers for each setting."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    made = Pool(2, ["eager"], ["cpu"])
+    """Return a pool of two scripted servers for each setting."""
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
+    made = Pool(2, ["eager"])
     yield made
     made.close()
 
 
-def test_workers_take_turns_and_are_fresh_after_a_renewal(two: Pool) -> None:
-    """The third process of a point is the first worker again, until all are renewed."""
-    first = [two.worker(point(), number).pid for number in range(3)]
+def server_of(worker: Worker) -> int:
+    """Return the id of a worker's server, and end the worker."""
+    with worker:
+        return psutil.Process(worker.pid).ppid()
+
+
+def children() -> set[int]:
+    """Return the children of this process."""
+    return {child.pid for child in psutil.Process().children()}
+
+
+def test_servers_take_turns_and_are_fresh_after_a_renewal(two: Pool) -> None:
+    """The third replicate of a point comes from the first server again, until all are renewed."""
+    first = [server_of(two.worker(point(), number)) for number in range(3)]
     assert first[0] == first[2] != first[1]
     two.renew()
-    assert not {two.worker(point(), number).pid for number in range(2)} & set(first)
+    assert not any(lives(pid) for pid in first)
+    assert not {server_of(two.worker(point(), number)) for number in range(2)} & {*first}
 
 
-def test_starting_waits_for_nobody(two: Pool) -> None:
-    """Workers that were started before are those that come."""
+def test_each_worker_is_a_process_of_its_own(two: Pool) -> None:
+    """Two workers of one replicate have one server."""
+    with two.worker(point()) as first, two.worker(point()) as second:
+        assert first.pid != second.pid
+        assert psutil.Process(first.pid).ppid() == psutil.Process(second.pid).ppid()
+
+
+def test_servers_of_a_point_start_together(two: Pool) -> None:
+    """Those that were started without waiting fork the workers."""
+    before = children()
     two.start(point())
-    started = {worker.pid for worker in two._workers.values()}
-    assert len(started) == 2
-    assert {two.worker(point(), number).pid for number in range(2)} == started
+    begun = children() - before
+    assert len(begun) == 2
+    assert {server_of(two.worker(point(), number)) for number in range(2)} == begun
 
 
-def test_a_worker_that_does_not_come_up_is_tried_again(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_settings_have_other_servers(two: Pool) -> None:
+    """The number of threads and the allocator hold from the start of a process; the tokens don't."""
+    points = (point(), point(num_tokens=9), point(threads=2), point(allocator="system"))
+    same, also, threads, allocator = (server_of(two.worker(at)) for at in points)
+    assert same == also
+    assert len({same, threads, allocator}) == 3
+
+
+def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is left of those that were started beside it."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_worker")
+    before = children()
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
     with pytest.raises(Died, match="No module named"):
-        two.worker(point(), 0)
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
-    assert two.worker(point(), 0).pid
+        two.worker(point())
+    assert children() == before
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
+    assert lives(server_of(two.worker(point())))
 
 
-def test_a_kill_from_outside_at_the_start_is_made_good(two: Pool) -> None:
-    """All workers are started once more, and the machine is described."""
+def test_a_server_that_is_killed_at_the_start_leaves_none_beside_it(two: Pool) -> None:
+    """Another one would serve without having used the compiler."""
+    before = children()
     two.start(point())
-    killed = [worker.pid for worker in two._workers.values()]
-    os.kill(killed[0], signal.SIGKILL)
+    os.kill(min(children() - before), signal.SIGKILL)
+    with pytest.raises(Died, match="SIGKILL"):
+        two.worker(point())
+    assert children() == before
+
+
+def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
+    """Its workers end, the one that it can't fork is lost, and the next one comes from a fresh server."""
+    worker = two.worker(point())
+    first = psutil.Process(worker.pid).ppid()
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(Died, match="SIGKILL"):
+        two.worker(point())
+    worker.close()
+    assert not lives(worker.pid)
+    assert server_of(two.worker(point())) != first
+
+
+def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool) -> None:
+    """All servers are started once more, and the machine is described."""
+    before = children()
+    two.start(point())
+    killed = children() - before
+    os.kill(min(killed), signal.SIGKILL)
     assert two.check(point())
-    assert killed[0] not in {worker.pid for worker in two._workers.values()}
+    assert not any(lives(pid) for pid in killed)
 
 
-def test_a_worker_that_can_not_start_is_a_wrong_request(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request is refused with the worker's last words."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_worker")
+def test_a_server_that_can_not_start_is_a_wrong_request(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request is refused with the last line that it wrote."""
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
     with pytest.raises(WrongRequest, match="No module named"):
         two.check(point())
+
+
+def test_an_implementation_that_can_not_be_imported_is_a_wrong_request(two: Pool) -> None:
+    """Only those that are asked for count."""
+    with pytest.raises(WrongRequest, match="'nosuch:kernel' can't be imported"):
+        two.check(point(), ["eager", "nosuch:kernel"])
+    assert two.check(point())["torch"] == "2.0"
+
+
+def test_a_pool_may_use_the_python_of_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its torch knows is what the check returns."""
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
+    other = Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))
+    try:
+        assert other.check(point())["torch"] == "2.1"
+    finally:
+        other.close()
+
+
+def test_a_point_has_one_judge(two: Pool) -> None:
+    """It stays until there is one for another point; after a dismissal there is a fresh one."""
+    first = two.judge(point())
+    assert two.judge(point()) is first
+    second = two.judge(point(num_tokens=9))
+    assert (lives(first.pid), lives(second.pid)) == (False, True)
+    two.dismiss()
+    assert not lives(second.pid)
+    assert lives(two.judge(point(num_tokens=9)).pid)
+
+
+def test_system_memory_has_a_process_that_returns_memory(two: Pool) -> None:
+    """Its server has the allocator's settings for that, and no other worker has them."""
+    request = {"request": "memory", "implementation": "eager"}
+    with two.memory_worker(1) as returning, two.worker(point()) as retaining:
+        assert returning.ask(request, CHECK_S)["peak_bytes"] == 1 << 16
+        assert retaining.ask(request, CHECK_S)["peak_bytes"] > 1 << 16
+
+
+def test_closing_ends_all_processes(two: Pool) -> None:
+    """Servers, judge and workers end, and the temporary folder goes."""
+    before = children()
+    pids = {two.worker(point()).pid, two.judge(point()).pid, *(children() - before)}
+    two.close()
+    deadline = time.monotonic() + 5
+    while any(lives(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(lives(pid) for pid in pids)
+    assert not two.folder.exists()

@@ -1,15 +1,17 @@
 """A process that is ended with all that it started."""
 
 import signal
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from bench.engine.process import Process
+from bench.engine.process import Forked, Started
 from tests.engine.test_worker import lives
 
 pytestmark = pytest.mark.slow
@@ -34,7 +36,7 @@ def log() -> Iterator[IO[bytes]]:
 @pytest.mark.parametrize("step", ["pass", "os.setsid()"])
 def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes]) -> None:
     """A child that outlives it is ended too, in its group or in a session of its own; the exit status is its own."""
-    process = Process([sys.executable, "-c", PARENT, CHILD.format(step), str(tmp_path / "pid")], log, {}, ())
+    process = Started([sys.executable, "-c", PARENT, CHILD.format(step), str(tmp_path / "pid")], log, {}, ())
     assert process.has_ended(30)
     child = int((tmp_path / "pid").read_text())
     assert lives(child)
@@ -44,7 +46,29 @@ def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes])
 
 def test_one_that_lives_is_killed(log: IO[bytes]) -> None:
     """Its exit status says so."""
-    process = Process([sys.executable, "-c", "import time; time.sleep(60)"], log, {}, ())
+    process = Started([sys.executable, "-c", "import time; time.sleep(60)"], log, {}, ())
     assert not process.has_ended()
     assert process.end() == -signal.SIGKILL
     assert process.has_ended()
+
+
+def test_a_forked_process_ends_with_its_group(tmp_path: Path) -> None:
+    """Its exit status comes from the server, which is asked once."""
+    asked: list[int] = []
+    command = [sys.executable, "-c", PARENT, CHILD.format("pass"), str(tmp_path / "pid")]
+    child = subprocess.Popen(command, start_new_session=True)
+
+    def reap(pid: int) -> int:
+        asked.append(pid)
+        return child.wait()
+
+    process = Forked(child.pid, reap)
+    assert process.has_ended(30)
+    grandchild = int((tmp_path / "pid").read_text())
+    assert lives(grandchild)
+    assert (process.end(), process.end()) == (3, 3)
+    assert asked == [child.pid]
+    deadline = time.monotonic() + 5  # the system ends it when it lets it run
+    while lives(grandchild) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not lives(grandchild)

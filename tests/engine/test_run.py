@@ -1,6 +1,6 @@
 """A run: every planned case ends as a row, faults stay where they are, and nothing is measured twice.
 
-All but one test use a scripted worker that makes its times up, because importing torch takes seconds.
+All but one test use a scripted server whose workers make their times up, because importing torch takes seconds.
 """
 
 import dataclasses
@@ -27,6 +27,7 @@ from tests.points import point
 pytestmark = pytest.mark.slow
 
 QUICK = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
+ONE = dataclasses.replace(QUICK, processes=1)
 
 
 def swept(*implementations: str, effort: Effort = QUICK, tokens: tuple[int, ...] = (5, 7)) -> Sweep:
@@ -43,14 +44,14 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
 @pytest.fixture
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have workers make their times up, and take the machine for quiet."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 
 scripted = pytest.mark.usefixtures("_scripted")
 
 
-def test_a_real_worker_measures_real_faults(tmp_path: Path) -> None:
+def test_real_workers_measure_real_faults(tmp_path: Path) -> None:
     """Wrong numbers, an exception, an exit, forged output and every mutant end as rows beside eager, which is ok.
 
     So do a module that isn't there and an attribute that isn't in its module.
@@ -59,11 +60,9 @@ def test_a_real_worker_measures_real_faults(tmp_path: Path) -> None:
     foreign = {f"tests.foreign:{name}": status for name, status in statuses.items()}
     foreign["nosuch:kernel"] = "error"
     foreign |= {f"tests.mutants:{name}": "incorrect" for name in mutants.ALL}
-    list(engine.run(swept("eager", *foreign), tmp_path))
+    list(engine.run(swept("eager", *foreign, tokens=(5,)), tmp_path))
     table = load(tmp_path)
-    assert list(zip(table["num_tokens"], table["implementation"], table["status"], strict=True)) == [
-        (n, name, status) for n in (5, 7) for name, status in {"eager": "ok", **foreign}.items()
-    ]
+    assert dict(zip(table["implementation"], table["status"], strict=True)) == {"eager": "ok", **foreign}
     imported = table["implementation"].isin(["nosuch:kernel", "tests.foreign:nothing"])
     assert table["detail"][imported].str.contains("can't be imported: ").all()
     failed = table[table["status"] != "ok"]
@@ -74,8 +73,8 @@ def test_a_real_worker_measures_real_faults(tmp_path: Path) -> None:
 
 @scripted
 def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Path) -> None:
-    """Where it is asked for, it is told by a worker that gives memory back; one that dies there costs that figure."""
-    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60, check_memory=True)
+    """If it is asked for, a process that returns freed memory measures it; one that dies there costs that figure."""
+    effort = dataclasses.replace(QUICK, check_memory=True)
     list(engine.run(swept("eager", "test:exits_in_memory", "sdpa", effort=effort, tokens=(5,)), tmp_path))
     table = load(tmp_path).set_index("implementation")
     assert (table["status"] == "ok").all()
@@ -84,41 +83,50 @@ def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Pa
 
 
 @scripted
-def test_the_best_that_was_seen_of_the_device_goes_to_the_next_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each worker is told what is known and says what it saw, one more here; it is kept beyond the run."""
+def test_the_rates_of_the_device_are_kept_beyond_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later run uses what an earlier one measured, and measures none itself."""
     monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
-    for processes in (1, 2):
-        with Run(swept("eager"), tmp_path / str(processes)) as run:
-            for at in run.sweep.points:
-                run.measure(at, processes)
-            env_id = run.environment.env_id
-    assert ceilings.recall(env_id, point()) == {"flops_per_s": 6.0, "bytes_per_s": 6.0}
+    for rate in ("2e9", "3e9"):
+        monkeypatch.setenv("TEST_RATE", rate)
+        list(engine.run(swept("eager", tokens=(5,)), tmp_path / rate))
+        assert set(load(tmp_path / rate)["ceiling_flops_per_s"]) == {2e9}
 
 
 @scripted
 def test_whoever_comes_later_is_looked_at_as_thoroughly(tmp_path: Path) -> None:
-    """The first visit that meets an implementation asks for both inputs and an inspection, whatever its number."""
+    """An implementation's first replicate asks for both inputs and an inspection, whatever its number."""
     list(engine.run(swept("eager", tokens=(5,)), tmp_path))
     list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path, extend=True))
     looks = [
         (record.process, record.case.implementation)
         for record in journal.read(tmp_path)
-        if record.metrics["kernels"] == ("thoroughly",)
+        if record.metrics["kernels"] == ("thorough",)
     ]
-    assert looks == [(0, "eager"), (2, "eager"), (2, "sdpa")]
+    assert looks == [(0, "eager"), (2, "sdpa")]
 
 
 @scripted
-def test_a_death_before_anyone_is_at_work_is_told_of_all(tmp_path: Path) -> None:
-    """If the reference itself takes the process down twice, it is not tried again for each implementation."""
-    effort = Effort(processes=1, target=0.5, budget_s=0.1, timeout_s=60)
-    list(engine.run(swept("eager", "test:takes_the_reference_down", "sdpa", effort=effort, tokens=(5,)), tmp_path))
+def test_a_reference_that_dies_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the judge dies twice, it is not tried for each implementation, and none of them is the known cause."""
+    monkeypatch.setenv("TEST_REFERENCE", "exits")
+    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
     table = load(tmp_path)
-    assert table["status"].tolist() == ["crashed"] * 3
+    assert table["status"].tolist() == ["crashed"] * 2
     assert table["detail"].str.contains("during reference").all()
-    assert not any(record.own_cause for record in journal.read(tmp_path))
+    assert [record.own_cause for record in journal.read(tmp_path)] == [False] * 2
+    monkeypatch.delenv("TEST_REFERENCE")
+    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    assert load(tmp_path)["status"].tolist() == ["ok"] * 2
+
+
+@scripted
+def test_each_implementation_has_a_process_of_its_own(tmp_path: Path) -> None:
+    """Its id stands in the record, and all of a replicate have the same weights and inputs."""
+    list(engine.run(swept("eager", "sdpa"), tmp_path))
+    records = journal.read(tmp_path)
+    assert len({record.pid for record in records}) == len(records) == 8
+    seeds = {(record.case.point, record.seed) for record in records}
+    assert len(seeds) == 2
 
 
 @scripted
@@ -143,8 +151,8 @@ def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
 
 @scripted
 def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path) -> None:
-    """A crash and a time-out are rows that say at which stage; a new worker measures the rest of the point."""
-    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=1)
+    """A crash and a time-out are rows that say at which stage; the others go on."""
+    effort = dataclasses.replace(QUICK, timeout_s=1)
     list(engine.run(swept("eager", "test:exits", "test:sleeps", "test:raises", effort=effort), tmp_path))
     table = load(tmp_path)
     assert list(table["status"]) == ["ok", "crashed", "timeout", "error"] * 2
@@ -155,30 +163,85 @@ def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path) -> 
 
 
 @scripted
-@pytest.mark.parametrize("name", ["test:killed_once", "test:reference_killed_once"])
-def test_a_worker_that_is_killed_once_costs_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same implementations are measured again in a fresh process: every case is ok, with its ratio."""
+@pytest.mark.parametrize("name", ["test:killed_once", "sdpa"])
+def test_a_kill_from_outside_costs_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed once, of an implementation or of the reference, is tried again: every case is ok."""
     monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
-    effort = Effort(processes=1, target=0.5, budget_s=0.1, timeout_s=60)
-    list(engine.run(swept("eager", "sdpa", name, effort=effort, tokens=(5,)), tmp_path / "run"))
+    if name == "sdpa":
+        monkeypatch.setenv("TEST_REFERENCE", "killed once")
+    list(engine.run(swept("eager", "manual", name, effort=ONE, tokens=(5,)), tmp_path / "run"))
     table = load(tmp_path / "run")
-    assert [*tmp_path.glob("test-*")]
-    assert table[["status", "processes"]].to_numpy().tolist() == [["ok", 1]] * 3
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [
+        "reference" if name == "sdpa" else "test-killed_once"
+    ]
+    assert table["status"].tolist() == ["ok"] * 3
     assert table["speedup"].notna().all()
-    assert len(lines(tmp_path / "run")) == 3
+    assert set(lines(tmp_path / "run").values()) == {1}
 
 
 @scripted
-def test_one_that_ends_others_is_found_out(tmp_path: Path) -> None:
-    """The timer of one implementation ends the baseline at work: it ends itself, and the others are ok."""
-    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
-    list(engine.run(swept("eager", "sdpa", "test:alarm", "manual", effort=effort, tokens=(5,)), tmp_path))
+def test_a_baseline_that_is_killed_once_is_measured_beside_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the replicate without it is kept, because nothing in it has a ratio."""
+    monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
+    sweep = Sweep("tiny", (point(),), ("test:killed_once", "sdpa"), "test:killed_once", ONE)
+    list(engine.run(sweep, tmp_path / "run"))
+    assert load(tmp_path / "run")[["status", "processes"]].to_numpy().tolist() == [["ok", 1]] * 2
+    assert [record.process for record in journal.read(tmp_path / "run")] == [0, 0]
+
+
+@scripted
+def test_a_signal_in_the_rounds_ends_one_case(tmp_path: Path) -> None:
+    """The timer of one implementation reaches no other process, and it is tried a second time."""
+    list(engine.run(swept("eager", "sdpa", "test:alarm", tokens=(5,)), tmp_path))
     table = load(tmp_path)
-    assert table["status"].tolist() == ["ok", "ok", "crashed", "ok"]
-    assert "SIGALRM during rounds (second death, in a fresh process, while eager was running)" in table["detail"][2]
-    assert table["speedup"].notna().tolist() == [True, True, False, True]
-    assert (table["processes"][[0, 1, 3]] >= 2).all()
+    assert table["status"].tolist() == ["ok", "ok", "crashed"]
+    assert "SIGALRM during rounds (second death, in a fresh process)" in table["detail"][2]
+    assert table["speedup"].notna().tolist() == [True, True, False]
+    assert table["processes"].tolist() == [2, 2, 1]
     assert set(lines(tmp_path).values()) == {1}
+
+
+@scripted
+def test_wrong_numbers_are_not_tried_again(tmp_path: Path) -> None:
+    """The row has the judge's reason and both figures, and the others are ok."""
+    list(engine.run(swept("eager", "test:wrong", "test:wrong_when_timed", tokens=(5,)), tmp_path))
+    table = load(tmp_path)
+    assert table["status"].tolist() == ["ok", "incorrect", "incorrect"]
+    assert table["processes"].tolist() == [2, 1, 1]
+    assert table["error"].tolist()[1:] == [1.0, 1.0]
+    assert all(record.own_cause for record in journal.read(tmp_path))
+
+
+# Memory that runs short
+
+
+@scripted
+def test_what_is_left_for_want_of_memory_gets_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With memory for two at once, each replicate measures the baseline and one more, until all are measured."""
+    monkeypatch.setattr(machine, "available_bytes", lambda: 256 << 20)
+    names = ("eager", "sdpa", "manual", "mha")
+    list(engine.run(swept(*names, tokens=(5,)), tmp_path))
+    table = load(tmp_path)
+    assert table["status"].tolist() == ["ok"] * 4
+    assert table["processes"].tolist() == [6, 2, 2, 2]
+    assert table["speedup"].notna().all()
+    together = Counter(record.process for record in journal.read(tmp_path))
+    assert set(together.values()) == {2}
+
+
+@scripted
+def test_memory_that_runs_out_beside_others_is_measured_by_itself(tmp_path: Path) -> None:
+    """Two that need much don't fit beside each other, so one of them gets replicates with the baseline alone."""
+    list(engine.run(swept("eager", "test:large", "test:large_too", tokens=(5,)), tmp_path))
+    table = load(tmp_path)
+    assert table["status"].tolist() == ["ok"] * 3
+    assert (table["processes"] >= 2).all()
+    assert table["speedup"].notna().all()
+
+
+# Sessions
 
 
 @scripted
@@ -186,8 +249,7 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A case that was killed twice is not tried for ever, but again in the next session; what it gives then counts."""
-    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
-    sweep = swept("eager", "test:killed", "test:exits", effort=effort, tokens=(5,))
+    sweep = swept("eager", "test:killed", "test:exits", tokens=(5,))
     list(engine.run(sweep, tmp_path))
     assert load(tmp_path)["status"].tolist() == ["ok", "crashed", "crashed"]
     assert "a resumed run tries it again" in load(tmp_path)["detail"][1]
@@ -199,7 +261,7 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
     assert table["speedup"].notna().tolist() == [True, True, False]
     killed = [record for record in journal.read(tmp_path) if record.case.implementation == "test:killed"]
     assert [(record.status, record.own_cause) for record in killed] == [("crashed", False), ("ok", True), ("ok", True)]
-    assert killed[1].metrics["kernels"] == ("thoroughly",)
+    assert killed[1].metrics["kernels"] == ("thorough",)
     assert set(lines(tmp_path).values()) == {1}
     with Run(sweep, tmp_path, retry_failed=True) as opened:
         opened.measure(sweep.points[0])
@@ -211,8 +273,7 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was measured without it has no ratio, so a resumed run measures the others once more."""
-    effort = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
-    sweep = Sweep("tiny", (point(),), ("test:killed", "sdpa"), "test:killed", effort)
+    sweep = Sweep("tiny", (point(),), ("test:killed", "sdpa"), "test:killed", QUICK)
     list(engine.run(sweep, tmp_path))
     assert load(tmp_path)["status"].tolist() == ["crashed", "ok"]
     assert len(lines(tmp_path)) == 3
@@ -227,18 +288,19 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
 
 @scripted
 def test_signs_of_life_are_heard_with_the_point_and_the_process(tmp_path: Path) -> None:
-    """From the start of a process to its rounds, the engine says which implementation is at which stage."""
+    """From the start of a replicate to the last calls, the engine says which implementation is at which stage."""
     heard: list[tuple[Any, ...]] = []
     sweep = swept("eager", "sdpa", tokens=(5,))
     with Run(sweep, tmp_path) as opened:
         opened.heard = lambda *sign: heard.append(sign)
         opened.measure(sweep.points[0])
     assert {sign[0] for sign in heard} == {sweep.points[0]}
-    assert [sign[1:] for sign in heard] == [
-        (number, *sign)
-        for number in range(2)
-        for sign in (("", "start"), ("eager", "first call"), ("sdpa", "first call"))
-    ]
+    first = [sign[2:] for sign in heard if sign[1] == 0]
+    assert first[:2] == [("", "start"), ("", "reference")]
+    for name in sweep.implementations:
+        stages = list(dict.fromkeys(stage for implementation, stage in first if implementation == name))
+        assert stages == ["preparation", "first call", "rounds", "last calls"]
+    assert {sign[1] for sign in heard} == {0, 1}
 
 
 @scripted

@@ -1,15 +1,13 @@
 """Two environments side by side: what each side measured stands in its folder, and the rounds of the two pair."""
 
-import os
-import random
 from pathlib import Path
 
 import pytest
 
 from bench.analyse.summary import log_ratios
-from bench.engine import pool, preflight
-from bench.engine.two_environments import Pair, _core
+from bench.engine import pool, preflight, replicate
 from bench.engine.preflight import Preflight
+from bench.engine.two_environments import Pair
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import journal
@@ -29,7 +27,7 @@ def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def script(patch: pytest.MonkeyPatch) -> None:
     """Have workers make their times up, and take the machine for quiet."""
-    patch.setattr(pool, "MODULE", "tests.engine.scripted_worker")
+    patch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     patch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 
@@ -71,7 +69,7 @@ def test_each_side_is_a_run_folder_of_its_own(filled: Pair) -> None:
         assert table[["status", "processes", "torch_version"]].to_numpy().tolist() == [["ok", 2, torch]]
         records = journal.read(filled.folder / side)
         assert [record.process for record in records] == [0, 1]
-        assert [record.metrics["kernels"] for record in records] == [("thoroughly",), ()]
+        assert [record.metrics["kernels"] for record in records] == [("thorough",), ()]
     assert len({load(filled.folder / side)["env_id"][0] for side in "ab"}) == 2
 
 
@@ -82,15 +80,6 @@ def test_sides_take_turns_in_the_same_rounds(filled: Pair) -> None:
     assert len(a.slots.rounds) > 1
     assert b.slots.timings_s[0][1] == pytest.approx(2 * b.slots.values_s[0])
     assert set(b.slots.faults) == {1}
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
-def test_both_sides_share_a_core_where_they_use_one() -> None:
-    """A neighbour then slows both alike; with more threads, or on a GPU, the system places them."""
-    rng, cores = random.Random(1), os.sched_getaffinity(0)
-    assert {_core(point(), rng) for _ in range(50)} == cores
-    assert _core(point(threads=2), rng) is None
-    assert _core(point(device="cuda"), rng) is None
 
 
 def test_a_second_run_into_the_same_folders_measures_only_what_is_missing(tmp_path: Path) -> None:
@@ -126,8 +115,8 @@ def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("implementation", "status", "detail"),
     [
-        ("test:raises_in_its_turn", "error", "tired"),
-        ("test:exits_in_its_turn", "crashed", "ended with exit status 1 during rounds"),
+        ("test:raises_in_rounds_of_b", "error", "tired"),
+        ("test:exits_in_rounds_of_b", "crashed", "ended with exit status 1 during rounds"),
     ],
 )
 def test_one_that_ends_in_its_turn_has_no_time(implementation: str, status: str, detail: str, tmp_path: Path) -> None:
@@ -140,12 +129,13 @@ def test_one_that_ends_in_its_turn_has_no_time(implementation: str, status: str,
     assert not b.slots.rounds
 
 
-def test_an_impossible_time_is_none(tmp_path: Path) -> None:
-    """What the worker objects to when the rounds are over ends the case without its slots."""
-    (a,), (b,) = measured(tmp_path, "test:impossible").sides(point())
-    assert [(record.status, record.detail, record.slots.rounds) for record in (a, b)] == [
-        ("error", "impossible", ())
-    ] * 2
+def test_an_impossible_time_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The objection after the rounds ends the case without its slots, on both sides."""
+    monkeypatch.setattr(replicate, "CONFRONTED_S", 0.01)
+    for records in measured(tmp_path, "test:impossible").sides(point()):
+        (record,) = records
+        assert (record.status, record.slots.rounds) == ("error", ())
+        assert "impossible rate" in record.detail
 
 
 def test_an_interpreter_that_is_none_is_a_wrong_request(tmp_path: Path) -> None:

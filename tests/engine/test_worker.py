@@ -1,4 +1,4 @@
-"""A worker seen from its parent: its settings, its answers, and how its end is told."""
+"""A worker seen from its parent: its settings, its replies, and the message about its end."""
 
 import json
 import os
@@ -13,19 +13,27 @@ from typing import Any
 import psutil
 import pytest
 
-from bench.engine.worker import Died, Worker, environment
+from bench.engine.worker import Died, Server, Worker, environment, started
+from tests.engine.interpreters import interpreter
 
 pytestmark = pytest.mark.slow
 
-SCRIPTED = "tests.engine.scripted_worker"
+SCRIPTED = "tests.engine.scripted_server"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Return a server without torch."""
+    with Server(started(SCRIPTED, "retained", 1, tmp_path_factory.mktemp("cache"))) as made:
+        made.ready()
+        yield made
 
 
 @pytest.fixture
-def worker(tmp_path: Path) -> Iterator[Worker]:
-    """Return a worker that imports no torch and does as it is told."""
-    with Worker("retained", 1, tmp_path, SCRIPTED) as started:
-        started.ready()
-        yield started
+def worker(server: Server) -> Iterator[Worker]:
+    """Return a worker that does as a request says."""
+    with server.fork("worker") as forked:
+        yield forked
 
 
 def lives(pid: int) -> bool:
@@ -37,7 +45,7 @@ def lives(pid: int) -> bool:
 
 
 def told(worker: Worker, timeout_s: float = 10, **request: Any) -> dict[str, Any]:
-    """Return the worker's answer."""
+    """Return the worker's reply."""
     return worker.ask({"request": "do", **request}, timeout_s)
 
 
@@ -59,9 +67,9 @@ def test_signs_of_life_start_the_clock_anew(worker: Worker) -> None:
 
 def test_each_sign_of_life_is_heard(worker: Worker) -> None:
     """The parent is told what the worker is about to do."""
-    heard = []
-    worker.ask({"request": "do", "what": "answer"}, 10, lambda *sign: heard.append(sign))
-    assert heard == [("culprit", "warm-up")]
+    heard: list[str] = []
+    worker.ask({"request": "do", "what": "answer"}, 10, heard.append)
+    assert heard == ["warm-up"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +81,7 @@ def test_each_sign_of_life_is_heard(worker: Worker) -> None:
         "[1]",
         '{"event": "do"}',
         '{"event": "do", "id": "0"}',
-        '{"event": "visit", "id": "ID"}',
+        '{"event": "sample", "id": "ID"}',
         '{"event": "working", "id": "ID"}',
         '{"id": "ID"}',
     ],
@@ -82,7 +90,7 @@ def test_what_is_no_event_of_the_request_is_a_crash(worker: Worker, line: str) -
     """The parent says how such a line begins, whatever it is, and ends the worker."""
     with pytest.raises(Died) as death:
         told(worker, what="send", line=line)
-    assert (death.value.status, death.value.implementation) == ("crashed", "culprit")
+    assert death.value.status == "crashed"
     assert line[:8] in death.value.detail
     assert len(death.value.detail) < 150
     assert not lives(worker.pid)
@@ -133,26 +141,25 @@ def test_a_closed_pipe_is_a_crash(worker: Worker, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("bench.engine.worker.END_S", 0.1)
     with pytest.raises(Died) as death:
         told(worker, what="close pipe")
-    assert (death.value.status, death.value.implementation) == ("crashed", "culprit")
+    assert death.value.status == "crashed"
     assert not lives(worker.pid)
 
 
-def test_an_end_is_noticed_without_a_pidfd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system tells nobody, the parent looks from time to time."""
+def test_an_end_is_noticed_without_a_pidfd(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the system has none, the parent looks from time to time."""
     monkeypatch.setattr("bench.engine.process._pidfd", lambda _pid: None)
     monkeypatch.setattr("bench.engine.worker.POLL_S", 0.1)
-    with Worker("retained", 1, tmp_path, SCRIPTED) as worker:
-        worker.ready()
+    with server.fork("worker") as worker:
         assert told(worker, what="answer")["pid"] == worker.pid
         with pytest.raises(Died, match="killed by SIGSEGV"):
             told(worker, what="leave a child", path=str(tmp_path / "child"))
 
 
-def test_silence_is_a_timeout_that_names_the_case(worker: Worker) -> None:
-    """A worker that falls silent is ended, and the case that it was at is known."""
+def test_silence_is_a_timeout(worker: Worker) -> None:
+    """A worker that falls silent is ended, and the message says at which stage."""
     with pytest.raises(Died) as death:
         told(worker, timeout_s=0.5, what="hang")
-    assert (death.value.status, death.value.implementation) == ("timeout", "culprit")
+    assert death.value.status == "timeout"
     assert "no sign of life for 0.5 s during warm-up" in death.value.detail
 
 
@@ -160,7 +167,7 @@ def test_an_exit_is_a_crash_with_its_status_and_last_words(worker: Worker) -> No
     """The exit status and the last line on standard error are in the detail."""
     with pytest.raises(Died) as death:
         told(worker, what="exit")
-    assert (death.value.status, death.value.implementation) == ("crashed", "culprit")
+    assert death.value.status == "crashed"
     assert death.value.detail == "ended with exit status 3 during warm-up: last words"
 
 
@@ -180,32 +187,56 @@ def test_the_parent_sleeps_while_a_worker_works(worker: Worker) -> None:
     assert (after.user - before.user) + (after.system - before.system) <= 3 * 0.01 + 2 * 0.01
 
 
-def test_closing_ends_the_process(tmp_path: Path) -> None:
+def test_closing_ends_the_process(server: Server) -> None:
     """Nothing is left of a worker that was closed, even in the middle of its work."""
-    worker = Worker("retained", 1, tmp_path, SCRIPTED)
-    worker.ready()
-    pid = told(worker, what="answer")["pid"]
+    worker = server.fork("worker")
+    worker.post({"request": "do", "what": "hang"})
     worker.close()
-    assert not psutil.pid_exists(pid)
+    assert not psutil.pid_exists(worker.pid)
+
+
+def test_a_log_holds_the_words_of_one_worker(server: Server) -> None:
+    """Another worker of the same server ends without the words of the first one."""
+    with server.fork("worker") as first, server.fork("worker") as second:
+        told(first, what="print")
+        with pytest.raises(Died) as death:
+            told(second, what="kill")
+        assert death.value.detail.endswith("during warm-up")
+
+
+def test_a_server_that_ends_takes_its_workers_with_it(tmp_path: Path) -> None:
+    """Its worker counts as killed, and no other one can be forked."""
+    with Server(started(SCRIPTED, "retained", 1, tmp_path)) as server:
+        server.ready()
+        worker = server.fork("worker")
+        os.kill(server.pid, signal.SIGKILL)
+        with pytest.raises(Died, match="killed by SIGKILL") as death:
+            told(worker, what="hang")
+        assert death.value.is_outside
+        with pytest.raises(Died, match="killed by SIGKILL"):
+            server.fork("worker")
+        worker.close()
+        assert not lives(worker.pid)
 
 
 def test_a_worker_dies_with_its_parent(tmp_path: Path) -> None:
-    """When the parent is killed outright, its workers do not stay behind."""
+    """If the parent is killed outright, neither its server nor a worker of that stays behind."""
     script = (
-        "import sys, time; from pathlib import Path; from bench.engine.worker import Worker\n"
-        f"worker = Worker('retained', 1, Path({str(tmp_path)!r}), {SCRIPTED!r}); worker.ready()\n"
-        "print(worker.ask({'request': 'do', 'what': 'answer'}, 10)['pid'], flush=True); time.sleep(60)"
+        "import time; from pathlib import Path; from bench.engine.worker import Server, started\n"
+        f"server = Server(started({SCRIPTED!r}, 'retained', 1, Path({str(tmp_path)!r}))); server.ready()\n"
+        "print(server.pid, server.fork('worker').pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    pid = int(parent.stdout.readline())
+    pids = [int(pid) for pid in parent.stdout.readline().split()]
+    assert all(lives(pid) for pid in pids)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
     deadline = time.monotonic() + 5
-    while psutil.pid_exists(pid) and time.monotonic() < deadline:
+    while any(lives(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not psutil.pid_exists(pid)
+    assert not any(lives(pid) for pid in pids)
 
 
 def test_retained_memory_is_asked_for_at_the_start_of_the_process(
@@ -237,12 +268,21 @@ def test_another_environment_imports_this_checkout_and_its_own_packages(
     assert path == [str(tmp_path), str(Path(__file__).parents[2]), "/mine"]
 
 
-def test_a_worker_is_started_by_the_interpreter_that_is_named(tmp_path: Path) -> None:
-    """A program that sets a variable and then runs our Python is the interpreter of the worker."""
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nMALLOC_TRIM_THRESHOLD_=7 exec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    with Worker("retained", 1, tmp_path, SCRIPTED, str(python)) as worker:
-        worker.ready()
-        assert worker.ask({"request": "memory", "implementation": "eager"}, 10)["peak_bytes"] == 7
-        assert psutil.Process(worker.pid).is_running()
+def test_threads_sleep_soon_after_a_call_unless_the_user_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's own setting of OpenMP stays."""
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    monkeypatch.setenv("KMP_BLOCKTIME", "7")
+    variables = environment("retained", 1, tmp_path)
+    assert int(variables["GOMP_SPINCOUNT"]) > 0
+    assert variables["KMP_BLOCKTIME"] == "7"
+
+
+def test_a_server_is_started_by_the_interpreter_that_is_named(tmp_path: Path) -> None:
+    """A program that sets a variable and then runs our Python is the interpreter of the workers."""
+    python = interpreter(tmp_path, "python", MALLOC_TRIM_THRESHOLD_="7")
+    with Server(started(SCRIPTED, "retained", 1, tmp_path, python)) as server:
+        server.ready()
+        with server.fork("worker") as worker:
+            assert worker.ask({"request": "memory", "implementation": "eager"}, 10)["peak_bytes"] == 7

@@ -1,0 +1,273 @@
+"""A server without torch, to test the engine with: what its workers and judges answer is made up.
+
+A worker does what the name of its implementation says. It leaves its name where an output belongs, so that the judge
+can do what the name says too.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import random
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.measure.channel import Channel, serve
+from bench.measure.forking import Server
+from bench.sampling.checks import PEAKED, TIMED
+
+GIB = 1 << 30
+
+WORK = {"flops": 1000, "least_bytes": 8}
+
+
+class Worker:
+    """The process of one implementation, or one that does as a request of the name `do` says."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._samples = 0
+
+    def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Find every implementation but `nosuch:kernel`."""
+        mistake = "implementation 'nosuch:kernel' can't be imported"
+        mistakes = [mistake] if "nosuch:kernel" in request["implementations"] else []
+        return {"mistakes": mistakes, "facts": {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}}
+
+    def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Reply with a setting of the allocator as the peak of a case."""
+        channel.announce("memory")
+        if request["implementation"] == "test:exits_in_memory":
+            os._exit(1)
+        return {"peak_bytes": int(os.environ["MALLOC_TRIM_THRESHOLD_"])}
+
+    def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Leave outputs for the judge, or end as the name says."""
+        case = request["case"]
+        self._name = case["implementation"]
+        channel.announce("preparation")
+        time.sleep(float(os.environ.get("TEST_PREPARE_S", "0")))
+        channel.announce("first call")
+        self._end()
+        for check in case["shifts"]:
+            (Path(case["folder"]) / f"{check}.bin").write_text(self._name)
+        metrics: dict[str, Any] = {"settled": True, "calls_per_timing": 1}
+        if case["thorough"]:
+            metrics["kernels"] = ["thorough"]
+        outcome = self._outcome(metrics)
+        if self._name.startswith("test:large") and _members(Path(case["folder"]).parent) > 2:
+            outcome |= {"status": "oom", "detail": "MemoryError"}
+        return {**outcome, "free_bytes": 10 * GIB if case["point"]["device"] != "cpu" else None}
+
+    def sample(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Sleep as long as the sample takes, or end in the second one as the name says."""
+        self._samples += 1
+        if self._samples == 2:
+            match self._name:
+                case "test:exits_in_rounds_of_b" if _is_b():
+                    os._exit(1)
+                case "test:raises_in_rounds_of_b" if _is_b():
+                    return {**self._outcome({}), "status": "error", "detail": "tired"}
+                case "test:alarm":
+                    os.kill(os.getpid(), signal.SIGALRM)
+        first_s = _jittered(float(os.environ.get("TEST_SLOT_S", "1e-3"))) / (1 + self._name.startswith("test:half"))
+        time.sleep(3 * first_s)
+        return self._claims(first_s)
+
+    def _claims(self, first_s: float) -> dict[str, Any]:
+        """Return what a sample claims; it is true unless the name says another thing."""
+        used_s, idle_s, is_kept = 3 * first_s, 0.0, True  # such a sample takes longer than it claims
+        match self._name:
+            case "test:fast_clock":
+                first_s *= 100
+            case "test:slow_clock":
+                first_s, used_s, is_kept = first_s / 100, used_s / 100, False
+            case "test:impossible":
+                first_s, used_s = 1e-9, 3e-9
+            case "test:two_cores":
+                used_s *= 2
+            case "test:works_between":
+                idle_s = 1.0
+        sample = {"timings_s": [first_s, 2 * first_s], "switches": 0, "faults": 1}
+        work = {"used_s": used_s, "idle_s": idle_s, "cpu_s": self._cpu_s()}
+        return {"status": "ok", "sample": sample, **work, "kept": is_kept}
+
+    def finish(self, _request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """End the rounds."""
+        channel.announce("last calls")
+        return self._outcome({})
+
+    def do(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Do as the request says."""
+        channel.announce("warm-up")
+        match request["what"]:
+            case "print":
+                print(json.dumps({"event": "do", "fake": True}), flush=True)
+            case "work":
+                for _ in range(request["parts"]):
+                    time.sleep(request["part_s"])
+                    channel.announce("warm-up")
+            case "hang":
+                time.sleep(60)
+            case "exit":
+                print("last words", file=sys.stderr, flush=True)
+                os._exit(3)
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case what:
+                misbehave(what, request, channel)
+        return {"pid": os.getpid()}
+
+    def _end(self) -> None:
+        """End as the name says, unless TEST_MERCY is set."""
+        if "TEST_MERCY" in os.environ:
+            return
+        match self._name:
+            case "test:exits":
+                os._exit(1)
+            case "test:exits_in_b" if _is_b():
+                os._exit(1)
+            case "test:sleeps":
+                time.sleep(60)
+            case "test:killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "test:killed_once" if _is_first(self._name):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def _outcome(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        status, detail = "ok", ""
+        if self._name == "test:raises":
+            status, detail = "error", "no"
+        elif self._name == "test:raises_in_b" and _is_b():
+            status, detail = "incorrect", "wrong"
+        return {"status": status, "detail": detail, "metrics": metrics, "busy_s": 0.0, "cpu_s": self._cpu_s()}
+
+    def _cpu_s(self) -> float:
+        """Return the processor's seconds that this process claims to have used."""
+        match self._name:
+            case "test:worked_before":
+                return 1e6
+            case "test:works":
+                return 2 * time.perf_counter()  # as two cores that are always busy
+        return 0.0
+
+
+def misbehave(what: str, request: dict[str, Any], channel: Channel) -> None:
+    """Do as only code does that is wrong, or wants to deceive."""
+    match what:
+        case "send":
+            pipe(channel).sendall(request["line"].replace("ID", channel._id).encode() + b"\n")
+        case "answer and exit":
+            channel.reply("do", {"pid": os.getpid()})
+            os._exit(3)
+        case "close pipe":
+            os.close(pipe(channel).fileno())
+            time.sleep(60)
+        case "spoil descriptors":
+            for descriptor in range(51):
+                with contextlib.suppress(OSError):
+                    os.write(descriptor, b'{"event": "do"}\n')
+            os.closerange(0, 51)
+        case "fork and go on":
+            os.fork()
+        case "fork in C and go on":
+            ctypes.CDLL(None).fork()
+        case "leave a child":
+            child = ctypes.CDLL(None).fork()
+            if not child:
+                os.setsid()
+                time.sleep(60)
+            Path(request["path"]).write_text(str(child))
+            ctypes.string_at(0)
+
+
+def pipe(channel: Channel) -> socket.socket:
+    """Return the pipe, as code that looks for it gets it."""
+    return channel._pipe
+
+
+class Judge:
+    """The process that compares outputs."""
+
+    def __init__(self) -> None:
+        self._expected: set[tuple[str, int]] = set()
+
+    def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Reply with the work of a call, or end as TEST_REFERENCE says."""
+        channel.announce("reference")
+        match os.environ.get("TEST_REFERENCE"):
+            case "exits":
+                os._exit(1)
+            case "killed once" if _is_first("reference"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        if request["point"]["device"] != "cpu" and "TEST_GPU" not in os.environ:
+            return {"status": "unsupported", "detail": "no CUDA device", "metrics": {}}
+        self._expected = {key for key in self._expected if key[1] == 0} | {*request["shifts"].items()}
+        return {"status": "ok", "detail": "", "metrics": {}, "work": WORK}
+
+    def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Find an output right or wrong, or end, as the name says that is in the file."""
+        if (request["check"], request["shift"]) not in self._expected:
+            raise KeyError(request["check"])
+        name, check = Path(request["path"]).read_text(), request["check"]
+        if name == "test:ends_the_judge":
+            os._exit(1)
+        if name == "test:wrong" or (name == "test:wrong_when_timed" and check == TIMED):
+            return {"error": 1.0, "tolerance": 1e-5, "reason": f"wrong numbers ({check})"}
+        return {"error": 1e-7 if check == PEAKED else 1e-8, "tolerance": 1e-5, "reason": ""}
+
+    def rates(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Reply with made-up rates."""
+        rate = float(os.environ.get("TEST_RATE", "1e9"))
+        return {"flops_per_s": rate, "bytes_per_s": rate, "cpu_s": 0.0}
+
+
+def _is_first(name: str) -> bool:
+    """Return whether this is the first process that asks for a name, of all that share TEST_FOLDER."""
+    if "TEST_FOLDER" not in os.environ:
+        return False
+    try:
+        (Path(os.environ["TEST_FOLDER"]) / name.replace(":", "-")).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _is_b() -> bool:
+    """Return whether the interpreter is that of side B."""
+    return os.environ.get("TEST_SIDE") == "b"
+
+
+def _jittered(value_s: float) -> float:
+    """Return a time that differs a little from process to process."""
+    return value_s * random.Random(os.getpid()).uniform(0.999, 1.001)
+
+
+def _members(folder: Path) -> int:
+    """Return the number of folders with outputs: one for each implementation that is prepared."""
+    return len([*folder.glob("tmp*")])
+
+
+def work(channel: Channel) -> None:
+    """Serve the requests of a worker."""
+    worker = Worker()
+    requests = (worker.check, worker.memory, worker.prepare, worker.sample, worker.finish, worker.do)
+    serve({request.__name__: request for request in requests}, channel)
+
+
+def judge(channel: Channel) -> None:
+    """Serve the requests of a judge."""
+    made = Judge()
+    serve({"expect": made.expect, "compare": made.compare, "rates": made.rates}, channel)
+
+
+def warm(_request: dict[str, Any]) -> None:
+    """Compile nothing."""
+
+
+if __name__ == "__main__":
+    Server({"worker": work, "judge": judge}, warm).serve()

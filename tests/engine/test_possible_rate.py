@@ -1,0 +1,87 @@
+"""A rate above what the device reaches is impossible, unless the machine was too busy to tell."""
+
+import pytest
+
+from bench.engine.possible_rate import BEYOND, MARGIN, Judgement, counted, is_possible, judge
+from bench.plan.layers import flops, least_bytes
+from bench.plan.layers.layer import Work
+from bench.store.roofline import COPIED_BYTES, Roof
+from tests.points import point
+
+AT = point(num_tokens=64, channels=64, num_heads=4)
+LARGE = point(batch=4096, num_tokens=64, channels=64, num_heads=4)
+BEST = Roof(flops_per_s=1e9, bytes_per_s=1e9)
+WORK = Work(10**6, 0)
+WORK_S = 1e-3
+"""The time of that work at the best rate."""
+
+
+def times(factor: float) -> Roof:
+    """Return so many times the best rates."""
+    return Roof(factor * BEST.flops_per_s, factor * BEST.bytes_per_s)
+
+
+def judged(excess: float, now: Roof = BEST, others: float = 0.0) -> Judgement:
+    """Return the judgement on a call that again takes so many times less than its work does at the best rates."""
+    return judge(WORK, WORK_S / excess, BEST, now, others)
+
+
+def test_a_rate_within_the_margin_is_possible() -> None:
+    """A layer's own shapes may be a little better than those of the product."""
+    assert is_possible(WORK, WORK_S / (0.99 * MARGIN), BEST)
+    assert not is_possible(WORK, WORK_S / (1.01 * MARGIN), BEST)
+
+
+def test_twice_the_best_is_impossible_on_a_quiet_machine() -> None:
+    """The objection names both rates."""
+    judgement = judged(2.0)
+    assert "impossible rate" in judgement.objection
+    assert "would be 2.00 GFLOP/s; a matrix product reaches 1.00 GFLOP/s" in judgement.objection
+    assert judgement.doubt == ""
+
+
+def test_a_best_from_a_slow_machine_is_raised() -> None:
+    """What products reach beside the call counts."""
+    assert judged(3.0, now=times(3)) == Judgement(times(3))
+
+
+def test_a_call_that_is_slower_the_second_time_is_possible() -> None:
+    """A time that can't be repeated proves nothing, and what is slower now lowers nothing."""
+    assert judged(1.0, now=times(0.5)) == Judgement(BEST)
+
+
+@pytest.mark.parametrize(("reached", "others"), [(0.5, 0.0), (1.0, 0.9), (0.1, 13.0)])
+def test_on_a_busy_machine_the_time_is_kept_with_a_doubt(reached: float, others: float) -> None:
+    """Other processes at work, or products that are slower than before, are no fault of the case."""
+    judgement = judged(2.0, times(reached), others)
+    assert judgement.objection == ""
+    assert "perhaps an impossible rate" in judgement.doubt
+    assert judgement.best == BEST
+
+
+@pytest.mark.parametrize(("reached", "others"), [(1.0, 0.0), (0.1, 13.0)])
+def test_far_beyond_the_best_is_impossible_on_any_machine(reached: float, others: float) -> None:
+    """No load explains it."""
+    assert "impossible rate" in judged(1.1 * BEYOND, times(reached), others).objection
+
+
+def test_more_bytes_than_a_copy_moves_are_impossible() -> None:
+    """A call that is too large for a cache is compared with the copy too."""
+    best, work = Roof(1e15, 1e9), counted(LARGE, Work(flops(LARGE), least_bytes(LARGE)))
+    call_s = least_bytes(LARGE) / 2e9
+    assert not is_possible(work, call_s, best)
+    objection = judge(work, call_s, best, best, 0.0).objection
+    assert "would be 2.00 GB/s; a copy reaches 1.00 GB/s" in objection
+
+
+def test_a_small_call_is_not_compared_with_the_copy() -> None:
+    """What fits into a cache may move faster than memory; a GPU's cache is another one."""
+    small, between = Work(flops(AT), least_bytes(AT)), Work(10, COPIED_BYTES["cpu"] + 1)
+    assert counted(AT, small) == Work(flops(AT), 0)
+    assert counted(AT, between) == between
+    assert counted(point(device="cuda:0"), between) == Work(10, 0)
+
+
+def test_unknown_work_makes_no_time_impossible() -> None:
+    """A layer whose operations are unknown is not compared with a product."""
+    assert is_possible(counted(AT, Work(None, least_bytes(AT))), 1e-9, BEST)

@@ -1,0 +1,246 @@
+"""One replicate: how processes are asked, what a member's claims are compared with, and memory that runs short."""
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.engine import interference, pool, replicate
+from bench.engine.pool import Pool
+from bench.engine.replicate import Member, Replicate, _core
+from bench.plan.case import Case, Point
+from bench.sampling.rounds import StoppingRule
+from bench.store import ceilings, machine
+from tests.points import point
+
+pytestmark = pytest.mark.slow
+
+RULE = StoppingRule(target=0.5, budget_s=0.05, processes=1)
+GIB = 1 << 30
+
+Measure = Callable[..., dict[str, Member]]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Pool]:
+    """Return a pool of one scripted server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "MODULE", "tests.engine.scripted_server")
+        made = Pool(1, [])
+        yield made
+        made.close()
+
+
+def measured(pool: Pool, *implementations: str, at: Point | None = None, thorough: bool = False) -> dict[str, Member]:
+    """Return the members of one replicate after their measurement; the first one is the baseline."""
+    members = {name: Member(Case(at or point(), name), pool, "here", thorough) for name in implementations}
+    Replicate(members, implementations[0], RULE, seed=1, number=0).measure(60)
+    return members
+
+
+def statuses(members: dict[str, Member]) -> list[str]:
+    """Return the statuses of members."""
+    return [member.status for member in members.values()]
+
+
+def test_each_implementation_has_a_process_of_its_own(servers: Pool) -> None:
+    """All take samples in the same rounds, and their processes end with the replicate."""
+    eager, sdpa = measured(servers, "eager", "sdpa").values()
+    assert eager.pid != sdpa.pid
+    assert eager.slots.rounds[:2] == sdpa.slots.rounds[:2] == (0, 1)
+    assert eager.worker is sdpa.worker is None
+    assert not [*servers.folder.glob("tmp*")]
+
+
+def test_the_worst_of_the_first_comparisons_is_reported(servers: Pool) -> None:
+    """A peaked input has the larger error here, beside a normal one and alone."""
+    for thorough in (True, False):
+        (member,) = measured(servers, "eager", thorough=thorough).values()
+        assert (member.metrics["error"], member.metrics["tolerance"]) == (1e-7, 1e-5)
+
+
+# The clock and the work of a process
+
+
+def test_a_clock_that_claims_more_time_than_has_passed_is_an_error(servers: Pool) -> None:
+    """The engine waited for less, and the other implementation keeps its samples."""
+    eager, other = measured(servers, "eager", "test:fast_clock").values()
+    assert (eager.status, other.status) == ("ok", "error")
+    assert "clock disagrees" in other.detail
+    assert not other.slots.rounds
+
+
+def test_a_clock_that_claims_much_less_time_than_has_passed_is_an_error(servers: Pool) -> None:
+    """A hundredth of the time that the engine waited is no overhead of a pipe."""
+    eager, other = measured(servers, "eager", "test:slow_clock").values()
+    assert (eager.status, other.status) == ("ok", "error")
+    assert "clock disagrees" in other.detail
+
+
+def test_work_between_samples_is_an_error(servers: Pool) -> None:
+    """A process that works while others are sampled disturbs them, or works ahead."""
+    eager, other = measured(servers, "eager", "test:works_between").values()
+    assert (eager.status, other.status) == ("ok", "error")
+    assert "worked between its samples" in other.detail
+
+
+def test_more_cores_than_threads_are_an_error(servers: Pool) -> None:
+    """Two cores at work are too many for one thread, and not for two."""
+    eager, other = measured(servers, "eager", "test:two_cores").values()
+    assert (eager.status, other.status) == ("ok", "error")
+    assert "worked on 2.0 cores, and threads is 1" in other.detail
+    assert statuses(measured(servers, "test:two_cores", at=point(threads=2))) == ["ok"]
+
+
+def test_the_hosts_work_beside_a_gpu_is_not_judged(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the host's time is not what is timed."""
+    monkeypatch.setenv("TEST_GPU", "yes")
+    servers.renew()
+    on_gpu = point(device="cuda")
+    assert statuses(measured(servers, "test:two_cores", "test:works_between", at=on_gpu)) == ["ok"] * 2
+    servers.renew()
+
+
+def test_an_impossible_time_is_an_error(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken again in turns with products before it counts as impossible."""
+    monkeypatch.setattr(replicate, "CONFRONTED_S", 0.01)
+    eager, other = measured(servers, "eager", "test:impossible").values()
+    assert (eager.status, other.status) == ("ok", "error")
+    assert "impossible rate" in other.detail
+    assert other.samples > len(other.slots.rounds)
+
+
+def test_rates_are_measured_once_for_an_environment(
+    servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Known rates are used, and only a doubt raises them."""
+    monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
+    monkeypatch.setattr(replicate, "CONFRONTED_S", 0.01)
+    known = {"flops_per_s": 1e8, "bytes_per_s": 1e10}
+    ceilings.remember("here", point(), known)
+    (member,) = measured(servers, "eager").values()
+    assert (member.metrics["ceiling_flops_per_s"], member.metrics["ceiling_bytes_per_s"]) == (1e8, 1e10)
+    assert (member.metrics["flops"], member.metrics["least_bytes"]) == (1000, 8)
+    measured(servers, "test:impossible")
+    assert ceilings.recall("here", point()) == {"flops_per_s": 1e9, "bytes_per_s": 1e10}
+    assert ceilings.recall("elsewhere", point()) is None
+
+
+# The judge
+
+
+@pytest.mark.parametrize(("name", "check"), [("test:wrong", "peaked input"), ("test:wrong_when_timed", "timed call")])
+def test_a_wrong_output_is_incorrect(name: str, check: str, servers: Pool) -> None:
+    """Whether it is wrong before the rounds or in them, the judge's reason and its figures are kept."""
+    eager, other = measured(servers, "eager", name).values()
+    assert (eager.status, other.status) == ("ok", "incorrect")
+    assert "wrong numbers" in other.detail
+    assert check in other.detail
+    assert (other.metrics["error"], other.metrics["tolerance"]) == (1.0, 1e-5)
+    assert other.death is None
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_judge_that_dies_costs_one_implementation(place: int, servers: Pool) -> None:
+    """The next judge knows what to expect of the others; nobody is the known cause of the death."""
+    names = ["eager", "sdpa"]
+    names.insert(place, "test:ends_the_judge")
+    members = measured(servers, *names)
+    guilty = members.pop("test:ends_the_judge")
+    assert statuses(members) == ["ok", "ok"]
+    assert guilty.status == "crashed"
+    assert guilty.death is not None
+    assert guilty.death.is_outside
+
+
+def test_a_server_that_dies_ends_those_that_it_serves(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is the known cause, and the next replicate has a fresh server."""
+    servers.renew()
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
+    members = measured(servers, "eager", "sdpa")
+    assert statuses(members) == ["crashed"] * 2
+    assert all(member.death is not None and member.death.is_outside for member in members.values())
+    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
+    assert statuses(measured(servers, "eager", "sdpa")) == ["ok"] * 2
+
+
+# Memory
+
+
+def test_what_has_no_memory_beside_others_is_left(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two are always tried; a third is left where memory is too short for one more of the largest."""
+    free = iter([9 * GIB, 6 * GIB, 3 * GIB])
+    monkeypatch.setattr(machine, "available_bytes", lambda: next(free))
+    members = measured(servers, "eager", "a", "b", "c")
+    assert statuses(members) == ["ok"] * 4
+    assert sorted(member.is_left for member in members.values()) == [False, False, True, True]
+    assert not members["eager"].is_left
+    assert [bool(member.slots.rounds) for member in members.values()] == [
+        not member.is_left for member in members.values()
+    ]
+
+
+def test_enough_memory_leaves_nobody(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes one GiB of ten."""
+    free = iter([10 * GIB, 9 * GIB, 8 * GIB, 7 * GIB, 6 * GIB])
+    monkeypatch.setattr(machine, "available_bytes", lambda: next(free))
+    assert not any(member.is_left for member in measured(servers, "eager", "a", "b", "c").values())
+
+
+def test_memory_that_ran_out_beside_others_is_no_result(servers: Pool) -> None:
+    """The third that needs much is left; the first two have the memory."""
+    eager, first, second = measured(servers, "eager", "test:large", "test:large_too").values()
+    assert eager.status == "ok"
+    assert sorted([(first.status, first.is_left), (second.status, second.is_left)]) == [("ok", False), ("oom", True)]
+
+
+def test_the_memory_of_a_gpu_is_what_counts_for_it(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host with much more, or much less, leaves nobody: each process replies with the GPU's free memory."""
+    monkeypatch.setenv("TEST_GPU", "yes")
+    for host_bytes in (1000 * GIB, GIB):
+        monkeypatch.setattr(machine, "available_bytes", lambda free=host_bytes: free)
+        servers.renew()
+        members = measured(servers, "eager", "a", "b", at=point(device="cuda"))
+        assert [(member.status, member.is_left) for member in members.values()] == [("ok", False)] * 3
+    servers.renew()
+
+
+# Others on the machine
+
+
+@pytest.fixture
+def _two_busy_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the clocks of a machine of two cores that are always busy, and look at them beside each sample."""
+    monkeypatch.setattr(interference, "WINDOW_S", 0.0)
+    monkeypatch.setattr(machine, "visible_cores", lambda: 2)
+    monkeypatch.setattr(machine, "busy_s", lambda: 2 * time.perf_counter())
+
+
+@pytest.mark.usefixtures("_two_busy_cores")
+@pytest.mark.parametrize("name", ["test:rests", "test:worked_before"])
+def test_the_work_of_other_processes_counts(name: str, servers: Pool) -> None:
+    """Our own work before the rounds hides none of it, not even beside the first sample."""
+    (member,) = measured(servers, name).values()
+    assert min(member.slots.others) > 0.5
+
+
+@pytest.mark.usefixtures("_two_busy_cores")
+def test_our_own_work_is_no_interference(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If our process keeps both cores busy, nothing is left for others, not even beside the first sample."""
+    monkeypatch.setenv("TEST_SLOT_S", "0.02")
+    servers.renew()
+    (member,) = measured(servers, "test:works").values()
+    assert max(member.slots.others) < 1
+    servers.renew()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
+def test_members_share_a_core_if_they_use_one() -> None:
+    """A neighbour then slows all alike; with more threads, or on a GPU, the system places them."""
+    rng, cores = random.Random(1), os.sched_getaffinity(0)
+    assert {_core(point(), rng) for _ in range(50)} == cores
+    assert _core(point(threads=2), rng) is None
+    assert _core(point(device="cuda"), rng) is None
