@@ -3,17 +3,27 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from bench.engine.pool import Pool
 from bench.measure import compilation
 from tests.measure.conftest import Measured
 from tests.measure.stub import case
 from tests.points import point
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """Return a pool whose server has used the compiler."""
+    opened = Pool(1, ("compiled_eager",))
+    yield opened
+    opened.close()
 
 
 def test_a_compiled_case_has_its_graph_and_tells_one_from_the_cache(measured: Measured) -> None:

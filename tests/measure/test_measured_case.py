@@ -3,25 +3,19 @@
 Most tests run in this process with a stand-in for the pipe. What changes the state of a process runs in a real worker.
 """
 
-import dataclasses
 import gc
 import os
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.measure import correctness, failure, outputs, workload
+from bench.measure import failure
 from bench.measure.measured_case import KEPT_BEFORE
 from bench.measure.outcome import Outcome
-from bench.measure.worker import Worker
-from bench.plan.case import Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS, Sample
 from impls.attend import sdpa
@@ -124,6 +118,19 @@ def test_calls_for_the_judge_are_made_once_beside_an_early_sample(order_seed: in
         assert kept.count(True) == 1
         made.finish()
         assert made.reasons() == {PEAKED: "", TIMED: "", AFTERWARDS: ""}
+
+
+def test_the_work_of_child_processes_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What they do during the timings is work of the sample, and what they do meanwhile is work between samples."""
+    with case(point(), "eager", tmp_path, order_seed=2) as made:
+        made.prepare()
+        used_s = iter([100.0, 100.0, 107.0, 107.0, 120.0])  # before, at the begin and the end of timings, after; again
+        monkeypatch.setattr(measured_case, "children_s", lambda: next(used_s, 120.0))
+        first, second = made.sample(), made.sample()
+    assert first["idle_s"] >= 100
+    assert 7 <= first["used_s"] < 8
+    assert 13 <= second["idle_s"] < 14
+    assert second["used_s"] < 1
 
 
 def test_without_a_sample_the_calls_for_the_judge_are_made_at_the_end(tmp_path: Path) -> None:
