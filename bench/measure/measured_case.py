@@ -46,6 +46,10 @@ KEPT_BEFORE = 100
 """The sample with a checked call is drawn from the first 100, early ones more often; if the rounds end before it, the
 call is made after them."""
 
+FRESH_TIMINGS, REPEATED = 20, 3.0
+"""If a timing has more calls than there are inputs, values are repeated in it. Then the shortest of so many timings
+without repetition may take so many times as long per call: more means that the work was done for new values alone."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -136,6 +140,8 @@ class MeasuredCase:
         if device != "cpu":
             self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
         self._channel.announce("last calls")
+        if not self._works_for_all_calls(call_s):
+            return
         if not self._kept.is_filled:
             self._keep_timed()
         if self._inputs.are_edited():
@@ -151,6 +157,20 @@ class MeasuredCase:
             with self._busy():
                 self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
         self._state.check()
+
+    def _works_for_all_calls(self, call_s: float) -> bool:
+        """Return whether calls on repeated values, which take `call_s`, do the work that calls on new values do.
+
+        This is not known on a GPU, where the host's work for the first calls takes longer than the kernels.
+        """
+        if self.request.point.device != "cpu" or self._pace.calls <= workload.TURNS:
+            return True
+        with self._busy():
+            fresh_s = min(self._timer(self._call, workload.TURNS) for _ in range(FRESH_TIMINGS))
+        if fresh_s > REPEATED * call_s:
+            detail = f"a call takes {fresh_s:.2g} s on new values, and {call_s:.2g} s on average if values are repeated"
+            self.outcome.end("error", detail)
+        return self.outcome.status == "ok"
 
     def reply(self) -> dict[str, Any]:
         """Return the outcome as JSON, with the seconds that were spent in calls."""
