@@ -454,8 +454,11 @@ def works_if_looked_at(layer: nn.Module) -> Implementation:
 
 
 NUMBERS = "incorrect: .* is off by "
-LATE = r"incorrect: .*\((in a timed call|on fresh values after the rounds)\)|error: (impossible rate|its clock disagrees|worked )"
-"""What is said of those that are right at first: which of the later checks is the first to see it, depends on chance."""
+LATE = (
+    r"incorrect: .*\((in a timed call|on fresh values after the rounds)\)"
+    "|error: (impossible rate|its clock disagrees|worked )"
+)
+"""What is said of those that are right at first: which of the later checks is the first to see it depends on chance."""
 
 EXPECTED: dict[str, str] = {
     "memo_by_id": LATE,

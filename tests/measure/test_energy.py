@@ -137,6 +137,7 @@ def test_a_case_takes_the_energy_of_its_calls(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(energy, "counter", lambda _device: lambda: 50 * perf_counter())
     with case(point(), "sdpa", tmp_path) as made:
         assert "energy_j" not in made.prepare()["metrics"]
+        made.sample()
         reply = made.finish()
         assert reply["status"] == "ok"
         assert reply["metrics"]["energy_j"] > 0

@@ -13,7 +13,7 @@ import torch
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.measure import failure
+from bench.measure import failure, measured_case
 from bench.measure.measured_case import KEPT_BEFORE
 from bench.measure.outcome import Outcome
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
@@ -131,6 +131,16 @@ def test_the_work_of_child_processes_counts(monkeypatch: pytest.MonkeyPatch, tmp
     assert 7 <= first["used_s"] < 8
     assert 13 <= second["idle_s"] < 14
     assert second["used_s"] < 1
+
+
+def test_one_that_works_for_new_values_alone_is_an_error(tmp_path: Path) -> None:
+    """Its outputs are right, and repeated values within a timing cost it nothing."""
+    with case(point(), "tests.hacks:memo_by_version", tmp_path) as made:
+        assert made.prepare()["status"] == "ok"
+        assert {made.sample()["status"] for _ in range(5)} == {"ok"}
+        reply = made.finish()
+    assert reply["status"] == "error"
+    assert "on new values" in reply["detail"]
 
 
 def test_without_a_sample_the_calls_for_the_judge_are_made_at_the_end(tmp_path: Path) -> None:
