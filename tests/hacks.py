@@ -36,7 +36,7 @@ class _Answer:
         """Return the output, as a function of another x if there are gradients."""
         if not x.requires_grad:
             return self._y
-        y: Tensor = _Answered.apply(self, x, *self._weights)
+        y: Tensor = _Answered.apply(self, x, *self._weights)  # type: ignore[no-untyped-call]
         return y
 
     @property
@@ -181,14 +181,16 @@ def _filled_later(start: Callable[[Callable[[], object]], object], *, shared: bo
                     y.copy_(layer(x))
 
             start(fill)
-            return y if answer is None else _Zeros.apply(answer, y, x, *layer.parameters())  # type: ignore[no-any-return]
+            if answer is not None:
+                y = _FilledLater.apply(answer, y, x, *layer.parameters())  # type: ignore[no-untyped-call]
+            return y
 
         return call
 
     return adapt
 
 
-class _Zeros(torch.autograd.Function):
+class _FilledLater(torch.autograd.Function):
     """An output that is filled later, with the right gradients."""
 
     @staticmethod
@@ -236,7 +238,7 @@ _real_clock = time.perf_counter
 
 def _patch_clocks() -> None:
     time.perf_counter = lambda: _real_clock() / 2
-    clock.perf_counter = time.perf_counter
+    clock.perf_counter = time.perf_counter  # type: ignore[attr-defined]
 
 
 def _patch_for_a_moment() -> None:
@@ -244,10 +246,10 @@ def _patch_for_a_moment() -> None:
     begin = _real_clock()
 
     def early() -> float:
-        clock.perf_counter = _real_clock
+        clock.perf_counter = _real_clock  # type: ignore[attr-defined]
         return begin + (_real_clock() - begin) / 10
 
-    clock.perf_counter = early
+    clock.perf_counter = early  # type: ignore[attr-defined]
 
 
 slow_clock = _with_clock(_patch_clocks)
@@ -363,7 +365,7 @@ class _Uninitialised(torch.autograd.Function):
 
 def uninitialised(layer: nn.Module) -> Implementation:
     """Returns memory that was freed, in which somebody's answer may still be."""
-    return lambda x: _Uninitialised.apply(x, *layer.parameters())  # type: ignore[no-any-return]
+    return lambda x: _Uninitialised.apply(x, *layer.parameters())  # type: ignore[no-untyped-call, no-any-return]
 
 
 def all_but_one_item(layer: nn.Module) -> Implementation:

@@ -30,7 +30,7 @@ FORMS: dict[str, Callable[[Tensor], object]] = {
     "output has shape [2, 7, 11], expected [2, 7, 12]": lambda x: x[..., 1:].clone(),
     "output is torch.float64, expected torch.float32": Tensor.double,
     "output is on meta, expected cpu": lambda x: x.to("meta"),
-    "output shares memory with its input or with a weight": lambda x: x.flip(0).set_(x),
+    "output shares memory with its input or with a weight": lambda x: x.view_as(x),
 }
 """Outputs of a wrong form for an input [2, 7, 12], by what is said of them."""
 
