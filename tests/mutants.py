@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from bench.measure import correctness
+from bench.measure import outputs
 from impls import Adapt, Implementation, with_attend
 from impls.layers.heads import merge_heads
 
@@ -141,7 +141,7 @@ def works_if_looked_at(layer: nn.Module) -> Implementation:
     answers: list[Tensor] = []
 
     def call(x: Tensor) -> Tensor:
-        if not answers or sys._getframe(1).f_code.co_name == correctness.compute.__name__:
+        if not answers or sys._getframe(1).f_code.co_name == outputs.compute.__name__:
             answers[:] = [layer(x)]
         return answers[0]
 

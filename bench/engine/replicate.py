@@ -344,7 +344,7 @@ class Replicate:
         path = member.folder / f"{check}.bin"
         request = {"request": "compare", "check": check, "shift": self._shifts[check], "path": str(path)}
         reply = self._ask_judge(member.pool, request)
-        path.unlink()
+        path.unlink(missing_ok=True)
         if reply["reason"]:
             member.metrics |= {name: reply[name] for name in ("error", "tolerance")}
             raise Ended("incorrect", reply["reason"])

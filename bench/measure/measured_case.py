@@ -47,7 +47,6 @@ KEPT_BEFORE = 100
 """The sample with a checked call is drawn from the first 100, early ones more often; if the rounds end before it, the
 call is made after them."""
 
-
 REPETITIONS, REPEATED = 10, 2.0
 """Calls on new values and on repeated ones are timed so often in turns, and may differ by this factor."""
 
@@ -86,6 +85,7 @@ class MeasuredCase:
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
         self._busy_s = 0.0
+        self._timed_cpu_s = 0.0
         self._sampling = ExitStack()
 
     def prepare(self) -> None:
@@ -117,15 +117,15 @@ class MeasuredCase:
         self._cpu_s = cpu_s()
 
     def sample(self) -> dict[str, Any]:
-        """Return one sample with the processor's seconds: those since the last one, in this one, and in all."""
+        """Return one sample with the processor's seconds: those since the last one, in its timings, and in all."""
         idle_s = cpu_s() - self._cpu_s
         with self._busy():
             if self._until_kept == 0:
                 self._keep_timed()
             self._until_kept -= 1
-            start_s = process_time()
+            self._timed_cpu_s, start_s = 0.0, children_s()
             sample = sampler.sample(self._call, self._timer, self._pace)
-            used_s = process_time() - start_s
+            used_s = self._timed_cpu_s + children_s() - start_s
         self._state.check()
         self._cpu_s = cpu_s()
         return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s}
@@ -207,7 +207,10 @@ class MeasuredCase:
 
         def renewing(call: clock.Call, calls: int) -> float:
             self._inputs.renew(calls)
-            return timer(call, calls)
+            start_s = process_time()
+            time_s = timer(call, calls)
+            self._timed_cpu_s += process_time() - start_s
+            return time_s
 
         self._timer = renewing
         self._sampling.enter_context(self._work.gradient_mode())
@@ -232,7 +235,7 @@ class MeasuredCase:
         repeated_s = new_s = math.inf
         for _ in range(REPETITIONS):
             repeated_s = min(repeated_s, self._timer(self._call, self._pace.calls))
-            new_s = min(new_s, self._timer(self._call, 1))
+            new_s = min(new_s, self._timer(self._call, workload.TURNS))
         if new_s > REPEATED * repeated_s:
             raise Incorrect(f"keeps its results: a call takes {new_s:.2g} s, and {repeated_s:.2g} s on the same values")
 
@@ -280,7 +283,12 @@ class MeasuredCase:
 
 def cpu_s() -> float:
     """Return the processor's seconds that this process and its living children have used."""
-    total_s = process_time()
+    return process_time() + children_s()
+
+
+def children_s() -> float:
+    """Return the processor's seconds that the living children of this process have used."""
+    total_s = 0.0
     for file in Path("/proc/self/task").glob("*/children"):
         for child in file.read_text().split():
             with suppress(psutil.Error):

@@ -102,7 +102,12 @@ def write(tensors: Sequence[Tensor], path: Path) -> None:
 
 
 def read(path: Path, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return tensors on the CPU with the shapes and dtypes of `like`; raises Incorrect if the file has another size."""
+    """Return tensors on the CPU with the shapes and dtypes of `like`.
+
+    Raises Incorrect if the file has another size, or if it is missing: the process that wrote it may have removed it.
+    """
+    if not path.exists():
+        raise Incorrect("output was not handed over")
     size, expected = path.stat().st_size, sum(tensor.nbytes for tensor in like)
     if size != expected:
         raise Incorrect(f"output has {size} bytes, expected {expected}")

@@ -4,9 +4,9 @@ import sys
 from collections import Counter
 
 import impls
-from bench.measure import compilation, correctness, workload
+from bench.measure import compilation, workload
 from bench.plan.case import COLUMNS
-from tests.measure.test_correctness import SHAPES
+from tests.checked import SHAPES, compared, expected
 from tests.points import point
 
 
@@ -18,7 +18,7 @@ def judged(name: str, mode: str, dtype: str) -> Counter[str]:
         work = workload.make(point(**shape, mode=mode, dtype=dtype))
         try:
             subject = workload.subject(work, name)
-            said[correctness.check(subject, work, correctness.check_inputs(work)).reason or "accepted"] += 1
+            said[compared(subject, work, expected(work)).reason or "accepted"] += 1
         except impls.Unsupported as reason:
             said[f"unsupported: {str(reason)[:70]}"] += 1
         except Exception as error:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.measure import clock, sampler
-from bench.measure.interference import Interference
 
 LENGTHS_S = (1e-3, 5e-3, 20e-3)
 SAMPLES = 40
@@ -25,13 +24,12 @@ def spin(length_s: float) -> Callable[[], None]:
 
 def main() -> None:
     """Print the length that samples show beside the known one."""
-    interference = Interference(threads=1)
     timer = clock.timer("cpu", "host")
     print(f"reading the clock twice: {clock.overhead_s() * 1e9:.0f} ns")
     for length_s in LENGTHS_S:
         call = spin(length_s)
         pace = sampler.warm_up(call, timer, clock.overhead_s())
-        values = [min(sampler.sample(call, timer, pace, interference).timings_s) for _ in range(SAMPLES)]
+        values = [min(sampler.sample(call, timer, pace).timings_s) for _ in range(SAMPLES)]
         off = np.percentile(np.array(values) / length_s - 1, [0, 50, 95, 100])
         print(
             f"{length_s * 1e3:g} ms, {pace.calls} call(s) a timing: off by {off[0]:+.3%} at best, "

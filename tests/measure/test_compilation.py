@@ -3,84 +3,62 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-from bench.measure import compilation, visit
-from bench.plan.case import Point
-from tests.measure.test_visit import SHORT, visited
+from bench.engine.pool import Pool
+from bench.measure import compilation
+from tests.measure.conftest import Measured
+from tests.measure.stub import case
 from tests.points import point
 
 pytestmark = pytest.mark.slow
 
 
-def outcome(at: Point) -> visit.Outcome:
-    """Return what a visit of one point says of compiled_eager."""
-    request = visit.Request(at, ("eager", "compiled_eager"), "eager", SHORT, seed=1, thorough=False)
-    return visit.make(request, lambda *_: None).outcomes["compiled_eager"]
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """Return a pool whose server has used the compiler."""
+    opened = Pool(1, ("compiled_eager",))
+    yield opened
+    opened.close()
 
 
-def test_more_points_than_the_recompile_limit_are_all_compiled() -> None:
-    """Four shapes in one process, two more than torch.compile is allowed here, each with a graph of its own."""
-    with torch._dynamo.config.patch(recompile_limit=2):
-        found = [outcome(point(num_tokens=tokens)) for tokens in range(3, 7)]
-    assert [made.status for made in found] == ["ok"] * 4
-    assert all(made.metrics["graphs"] >= 1 for made in found)
-    assert all(made.metrics["compile_s"] > 0 for made in found)
+def test_a_compiled_case_has_its_graph_and_tells_one_from_the_cache(measured: Measured) -> None:
+    """With an empty cache a process compiles; the next one finds the graph on disk. Eager code has neither."""
+    first, second = (measured("eager", "compiled_eager", num_tokens=9) for _ in range(2))
+    metrics = [members["compiled_eager"].metrics for members in (first, second)]
+    assert [members["compiled_eager"].status for members in (first, second)] == ["ok", "ok"]
+    assert [each["compile_cached"] for each in metrics] == [False, True]
+    assert [each["graphs"] for each in metrics] == [1, 1]
+    assert min(each["compile_s"] for each in metrics) > 0
+    assert not {"graphs", "compile_s"} & set(first["eager"].metrics)
 
 
-def test_a_graph_from_the_cache_is_told_from_one_that_was_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With an empty cache a visit compiles; the next one, after a reset, finds the graph on disk."""
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    first, second = outcome(point(num_tokens=9)), outcome(point(num_tokens=9))
-    assert (first.metrics["compile_cached"], second.metrics["compile_cached"]) == (False, True)
-    assert first.metrics["graphs"] == second.metrics["graphs"] == 1
+@pytest.mark.parametrize("name", ["exhausted", "overworked"])
+def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback(name: str, measured: Measured) -> None:
+    """Whether it says that it compiles or not, where torch.compile gave up it would run eagerly: that is no number."""
+    members = measured("eager", f"tests.foreign:{name}")
+    assert members[f"tests.foreign:{name}"].status == "fallback"
+    assert "recompile_limit" in members[f"tests.foreign:{name}"].detail
+    assert members["eager"].status == "ok"
 
 
-def test_with_the_limit_exhausted_the_row_is_a_fallback_without_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the reset torch.compile runs eagerly in silence: that is no time of a compiled layer."""
-    torch.compiler.reset()
-    monkeypatch.setattr(torch.compiler, "reset", lambda: None)
-    with torch._dynamo.config.patch(recompile_limit=1):
-        found = [outcome(point(num_tokens=tokens)) for tokens in (3, 4)]
-    assert [made.status for made in found] == ["ok", "fallback"]
-    assert "recompile_limit" in found[1].detail
-    assert "slots" not in found[1].metrics
-
-
-def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback() -> None:
-    """It warned in a log that nobody reads and ran eagerly: the row says so and holds no number."""
-    made = visited("eager", "tests.foreign:exhausted").outcomes["tests.foreign:exhausted"]
-    assert made.status == "fallback"
-    assert "slots" not in made.metrics
-
-
-def test_an_implementation_that_compiles_unannounced_may_not_fall_back_either() -> None:
-    """A kernel that calls torch.compile by itself is no number where that gave up and would run it eagerly."""
-    made = visited("eager", "tests.foreign:overworked").outcomes
-    assert made["tests.foreign:overworked"].status == "fallback"
-    assert "recompile_limit" in made["tests.foreign:overworked"].detail
-    assert made["eager"].status == "ok"
-
-
-def test_where_compiling_is_switched_off_a_compiled_layer_is_a_fallback() -> None:
+def test_where_compiling_is_switched_off_a_compiled_layer_is_a_fallback(tmp_path: Path) -> None:
     """With torch.compile told to do nothing it compiles no graph, and the row says so."""
-    with torch.compiler.set_stance("force_eager"):
-        made = visited("eager", "compiled_eager").outcomes["compiled_eager"]
-    assert made.status == "fallback"
-    assert "compiled no graph" in made.detail
-    assert "slots" not in made.metrics
+    with torch.compiler.set_stance("force_eager"), case(point(), "compiled_eager", tmp_path) as made:
+        reply = made.prepare()
+    assert reply["status"] == "fallback"
+    assert "compiled no graph" in reply["detail"]
 
 
-def test_a_compiled_layer_trains_and_says_what_it_keeps() -> None:
+def test_a_compiled_layer_trains_and_says_what_it_keeps(measured: Measured) -> None:
     """Forward and backward compile, are correct with their gradients, and keep no more than the eager layer."""
-    made = visited("eager", "compiled_eager", mode="train").outcomes
-    assert {outcome.status for outcome in made.values()} == {"ok"}
-    assert 0 < made["compiled_eager"].metrics["saved_bytes"] <= made["eager"].metrics["saved_bytes"]
+    members = measured("eager", "compiled_eager", mode="train")
+    assert {member.status for member in members.values()} == {"ok"}
+    assert 0 < members["compiled_eager"].metrics["saved_bytes"] <= members["eager"].metrics["saved_bytes"]
 
 
 def test_a_recompilation_while_timing_is_an_error() -> None:
@@ -93,20 +71,15 @@ def test_a_recompilation_while_timing_is_an_error() -> None:
             compiled(torch.zeros(4))
 
 
-def test_eager_implementations_have_no_graphs() -> None:
-    """What is not compiled has neither a number of graphs nor a time to compile."""
-    found = visited("eager", "sdpa").outcomes["sdpa"].metrics
-    assert "graphs" not in found
-    assert "compile_s" not in found
-
-
-def test_without_a_compiler_the_case_is_unsupported_with_that_reason() -> None:
-    """On a machine without a C++ compiler the row says so, and eager is measured beside it."""
+def test_without_a_compiler_the_case_is_unsupported_with_that_reason(tmp_path: Path) -> None:
+    """On a machine without a C++ compiler the row says so."""
     script = (
-        "from tests.measure.test_compilation import outcome; from tests.points import point\n"
-        "made = outcome(point()); print(made.status, made.detail)"
+        "import sys; from pathlib import Path; from tests.measure.stub import case; from tests.points import point\n"
+        "with case(point(), 'compiled_eager', Path(sys.argv[1])) as made:\n"
+        "    reply = made.prepare(); print(reply['status'], reply['detail'])"
     )
     environment = {**os.environ, "CXX": "/nonexistent/compiler", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("unsupported ")
     assert "No working C++ compiler" in done.stdout

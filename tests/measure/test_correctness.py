@@ -7,20 +7,14 @@ import torch
 
 import impls
 from bench.measure import correctness, workload
-from bench.plan.case import Point
 from bench.plan.layers import LAYERS
+from bench.sampling.checks import AFTERWARDS, TIMED
 from tests import mutants
+from tests.checked import SHAPES, checked, compared, expected
 from tests.impls.hardware import NOT_EAGER_ON_CPU
-from tests.measure.test_visit import visited
 from tests.points import of_layer, point
 
 pytestmark = pytest.mark.slow
-
-
-def checked(at: Point, implementation: str) -> correctness.CheckResult:
-    """Return the result of checking an implementation at a point."""
-    work = workload.make(at)
-    return correctness.check(workload.subject(work, implementation), work, correctness.check_inputs(work))
 
 
 @pytest.mark.parametrize("implementation", ["eager", "manual", "stepwise", "online", "sdpa", "mha"])
@@ -77,14 +71,15 @@ def test_on_large_shapes_items_at_random_are_compared_with_float64_and_all_with_
     drawn = set()
     for seed in range(4):
         work = workload.make(point(batch=4, mode="train"), seed)
-        (exact, plain), x = correctness.check_inputs(work)[0].expected, work.x
+        checks = expected(work)
+        (exact, plain), x = checks[0].expected, work.x
         assert (exact.tensors[0].dtype, exact.tensors[0].shape) == (torch.float64, (2, 7, 12))
         assert (plain.items, plain.tensors[0].dtype, plain.tensors[1].shape) == ([0, 1, 2, 3], torch.float32, x.shape)
-        assert correctness.check(workload.subject(work, "sdpa"), work, correctness.check_inputs(work)).reason == ""
+        assert compared(workload.subject(work, "sdpa"), work, checks).reason == ""
         drawn.add(tuple(exact.items))
         for item in range(4):
             off = _off_in_one_item(workload.subject(work, "eager"), item)
-            assert "output" in correctness.check(off, work, correctness.check_inputs(work)).reason
+            assert "output" in compared(off, work, checks).reason
     assert len(drawn) > 1
 
 
@@ -102,11 +97,11 @@ def _off_in_one_item(subject: workload.Subject, item: int) -> workload.Subject:
 def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
     """The expected output is that of the layer in float64 on the same weights and input."""
     work = workload.make(point())
-    expected = correctness.check_inputs(work)[0].expected[0].tensors[0]
-    assert expected.dtype == torch.float64
+    target = expected(work)[0].expected[0].tensors[0]
+    assert target.dtype == torch.float64
     with torch.inference_mode():
-        assert torch.allclose(expected, work.layer(work.x).double(), atol=1e-6)
-        assert not torch.equal(expected, work.layer(work.x).double())
+        assert torch.allclose(target, work.layer(work.x).double(), atol=1e-6)
+        assert not torch.equal(target, work.layer(work.x).double())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -114,28 +109,39 @@ def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
 @pytest.mark.parametrize("mutant", mutants.ALL)
 def test_every_mutant_is_rejected(mutant: str, mode: str, dtype: str) -> None:
     """What was seen to be wrong in kernels does not pass, in either mode and dtype."""
-    name = f"tests.mutants:{mutant}"
-    outcome = visited("eager", name, batch=3, num_tokens=24, channels=32, num_heads=4, mode=mode, dtype=dtype)
-    assert outcome.outcomes["eager"].status == "ok"
-    rejected = "error" if (mutant, mode) == ("stale_output", "train") else "incorrect"  # its graph is gone by then
-    assert outcome.outcomes[name].status == rejected
-    assert "slots" not in outcome.outcomes[name].metrics
+    at = point(batch=3, num_tokens=24, channels=32, num_heads=4, mode=mode, dtype=dtype)
+    if (mutant, mode) == ("stale_output", "train"):
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            checked(at, f"tests.mutants:{mutant}")
+    else:
+        assert checked(at, f"tests.mutants:{mutant}").reason != ""
 
 
-SHAPES = [
-    {"batch": 1, "num_tokens": 1, "channels": 8, "num_heads": 2},
-    {"batch": 1, "num_tokens": 2, "channels": 8, "num_heads": 2},
-    {"batch": 4, "num_tokens": 1, "channels": 16, "num_heads": 16},
-    {"batch": 2, "num_tokens": 31, "channels": 16, "num_heads": 4},
-    {"batch": 2, "num_tokens": 127, "channels": 24, "num_heads": 3},
-    {"batch": 2, "num_tokens": 16, "channels": 12, "num_heads": 12},
-    {"batch": 3, "num_tokens": 10, "channels": 64, "num_heads": 1},
-    {"batch": 13, "num_tokens": 100, "token_len": 49, "channels": 64, "num_heads": 4},
-    {"batch": 2, "num_tokens": 50, "token_len": 96, "channels": 48, "num_heads": 6},
-    {"batch": 2, "num_tokens": 197, "channels": 192, "num_heads": 3},
-    {"batch": 2, "num_tokens": 129, "channels": 64, "num_heads": 2, "qkv_bias": True},
-    {"batch": 1, "num_tokens": 300, "channels": 32, "num_heads": 4, "qkv_bias": True},
-]
+@pytest.mark.parametrize("mode", ["inference", "train"])
+@pytest.mark.parametrize("honest", ["tests.foreign:twin", "tests.foreign:talkative", "tests.copies:copying"])
+def test_honest_implementations_of_users_are_accepted(honest: str, mode: str) -> None:
+    """What computes the reference's function passes, whoever wrote it."""
+    assert checked(point(mode=mode), honest).reason == ""
+
+
+@pytest.mark.parametrize("mode", ["inference", "train"])
+def test_one_that_computes_two_items_of_the_batch_is_rejected(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The items that float64 computes are drawn at random, and the whole batch is compared with plain eager."""
+    monkeypatch.setattr(correctness, "WHOLE_BATCH_SCORES", 1)
+    assert "output" in checked(point(batch=8, mode=mode), "tests.mutants:two_items").reason
+
+
+@pytest.mark.parametrize("name", [TIMED, AFTERWARDS])
+def test_later_checks_have_other_values_and_fewer_exact_items(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An output for one shift is no output for another; above the limit one item is compared with float64."""
+    monkeypatch.setattr(correctness, "WHOLE_BATCH_SCORES", 1)
+    work = workload.make(point(batch=4))
+    here, there = (correctness.expect(work, name, shift) for shift in (3, 4))
+    with torch.inference_mode():
+        y = work.layer(correctness.values(work, name, 3))
+    assert len(here.expected[0].items) == 1
+    assert correctness.compare(work, here, [y]).reason == ""
+    assert f"({name})" in correctness.compare(work, there, [y]).reason
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
@@ -143,7 +149,7 @@ SHAPES = [
 def test_what_we_ship_passes_at_every_shape(shape: dict[str, Any], mode: str) -> None:
     """One token, two, a prime number of them, heads of one channel: no shape makes the check unfair."""
     work = workload.make(point(**shape, mode=mode))
-    trials = correctness.check_inputs(work)
+    checks = expected(work)
     for implementation in ("manual", "stepwise", "online", "sdpa", "sdpa_math", "sdpa_flash", "mha"):
         try:
             subject = workload.subject(work, implementation)
@@ -151,4 +157,4 @@ def test_what_we_ship_passes_at_every_shape(shape: dict[str, Any], mode: str) ->
             assert implementation == "mha"
             assert work.point.token_len != work.point.channels
             continue
-        assert correctness.check(subject, work, trials).reason == "", implementation
+        assert compared(subject, work, checks).reason == "", implementation

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from bench.measure import energy
-from tests.measure.test_visit import visited
+from tests.measure.stub import case
+from tests.points import point
 
 
 class Device:
@@ -125,19 +126,22 @@ def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     """A machine without RAPL has an empty column."""
     monkeypatch.setattr(energy, "POWERCAP", tmp_path / "none")
     assert energy.counter("cpu") is None
-    assert "energy_j" not in visited("eager").outcomes["eager"].metrics
+    with case(point(), "eager", tmp_path) as made:
+        made.prepare()
+        assert "energy_j" not in made.finish()["metrics"]
 
 
 @pytest.mark.slow
-def test_a_visit_takes_the_energy_of_each_case(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a counter of 50 W, each case that is ok has the joules of its calls, and one that isn't has none."""
+def test_a_case_takes_the_energy_of_its_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With a counter of 50 W, a case that is ok has the joules of its calls, at the end of its rounds."""
     monkeypatch.setattr(energy, "counter", lambda _device: lambda: 50 * perf_counter())
-    made = visited("eager", "sdpa", "tests.foreign:wrong")
-    for name in ("eager", "sdpa"):
-        outcome = made.outcomes[name]
-        assert outcome.status == "ok"
-        assert outcome.metrics["energy_j"] > 0
-    assert "energy_j" not in made.outcomes["tests.foreign:wrong"].metrics
+    with case(point(), "sdpa", tmp_path) as made:
+        assert "energy_j" not in made.prepare()["metrics"]
+        made.sample()
+        reply = made.finish()
+        assert reply["status"] == "ok"
+        assert reply["metrics"]["energy_j"] > 0
+        assert made.channel.stages[-1] == "energy"
 
 
 # A GPU's board

@@ -4,7 +4,6 @@ import mmap
 from collections.abc import Callable
 
 from bench.measure import sampler
-from bench.measure.interference import Interference
 from bench.measure.sampler import Pace
 
 
@@ -75,9 +74,7 @@ def test_a_sample_counts_its_timings_and_its_page_faults() -> None:
         with mmap.mmap(-1, 1 << 22) as fresh:
             fresh.write(bytes(1 << 22))
 
-    taken = sampler.sample(
-        call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True), Interference(threads=1)
-    )
+    taken = sampler.sample(call, clock.timer("cpu", "host"), Pace(calls=2, timings=3, settled=True))
     assert calls == 6
     assert len(taken.timings_s) == 3
     assert taken.faults >= 6 * (1 << 22) // 4096 * 0.9

@@ -1,0 +1,51 @@
+"""The correctness check of an implementation in this process, as a worker and the judge make it together."""
+
+from typing import Any
+
+from bench.measure import correctness, outputs, workload
+from bench.measure.correctness import CheckResult
+from bench.measure.outputs import Incorrect
+from bench.plan.case import Point
+from bench.sampling.checks import NORMAL, PEAKED
+
+SHAPES: list[dict[str, Any]] = [
+    {"batch": 1, "num_tokens": 1, "channels": 8, "num_heads": 2},
+    {"batch": 1, "num_tokens": 2, "channels": 8, "num_heads": 2},
+    {"batch": 4, "num_tokens": 1, "channels": 16, "num_heads": 16},
+    {"batch": 2, "num_tokens": 31, "channels": 16, "num_heads": 4},
+    {"batch": 2, "num_tokens": 127, "channels": 24, "num_heads": 3},
+    {"batch": 2, "num_tokens": 16, "channels": 12, "num_heads": 12},
+    {"batch": 3, "num_tokens": 10, "channels": 64, "num_heads": 1},
+    {"batch": 13, "num_tokens": 100, "token_len": 49, "channels": 64, "num_heads": 4},
+    {"batch": 2, "num_tokens": 50, "token_len": 96, "channels": 48, "num_heads": 6},
+    {"batch": 2, "num_tokens": 197, "channels": 192, "num_heads": 3},
+    {"batch": 2, "num_tokens": 129, "channels": 64, "num_heads": 2, "qkv_bias": True},
+    {"batch": 1, "num_tokens": 300, "channels": 32, "num_heads": 4, "qkv_bias": True},
+]
+"""One token, two, a prime number of them, heads of one channel."""
+
+
+def expected(work: workload.Workload) -> list[correctness.Check]:
+    """Return the expected results for both inputs that are checked before the rounds."""
+    return [correctness.expect(work, name) for name in (NORMAL, PEAKED)]
+
+
+def compared(subject: workload.Subject, work: workload.Workload, checks: list[correctness.Check]) -> CheckResult:
+    """Return the worst result of an implementation; a wrong form or number has a reason."""
+    direction = work.direction if work.with_gradients else None
+    results = []
+    for check in checks:
+        x = correctness.values(work, check.name)
+        try:
+            output = outputs.compute(subject, x.clone(), direction)
+            outputs.check_form(subject, work, x, output)
+        except Incorrect as error:
+            return CheckResult(float("inf"), 1.0, f"{error} ({check.name})")
+        results.append(correctness.compare(work, check, [tensor.cpu() for tensor in output.tensors]))
+    return max(results, key=lambda result: result.severity)
+
+
+def checked(at: Point, implementation: str) -> CheckResult:
+    """Return the result of checking an implementation at a point."""
+    work = workload.make(at)
+    return compared(workload.subject(work, implementation), work, expected(work))

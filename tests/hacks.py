@@ -1,0 +1,501 @@
+"""Implementations that a benchmark must not reward: each saves work, or claims to, in a way that was seen in kernels.
+
+They train as well where `_Answer` gives the gradients of a call that was made earlier.
+"""
+
+import gc
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bench.measure import clock
+from impls import Adapt, Implementation
+
+HONEST_CALLS = 4
+"""More than the calls of the correctness check, and fewer than a warm-up."""
+
+
+class _Answer:
+    """The output of a layer for an input, and the gradients once they were asked for."""
+
+    def __init__(self, layer: nn.Module, x: Tensor) -> None:
+        self._x = x.detach().clone().requires_grad_(x.requires_grad)
+        self._weights = [*layer.parameters()]
+        self._y: Tensor = layer(self._x)
+        self._gradients: tuple[Tensor, ...] = ()
+
+    def returned(self, x: Tensor) -> Tensor:
+        """Return the output, as a function of another x if there are gradients."""
+        if not x.requires_grad:
+            return self._y
+        y: Tensor = _Answered.apply(self, x, *self._weights)  # type: ignore[no-untyped-call]
+        return y
+
+    @property
+    def y(self) -> Tensor:
+        """The output without its graph."""
+        return self._y.detach()
+
+    def gradients(self, direction: Tensor) -> tuple[Tensor, ...]:
+        """Return the gradients of x and of all weights."""
+        if not self._gradients:
+            self._gradients = torch.autograd.grad(self._y, [self._x, *self._weights], direction)
+        return self._gradients
+
+
+class _Answered(torch.autograd.Function):
+    """An earlier answer as the function of a new input."""
+
+    @staticmethod
+    def forward(ctx: Any, answer: _Answer, _x: Tensor, *_weights: Tensor) -> Tensor:
+        """Return the earlier output."""
+        ctx.answer = answer
+        return answer.y.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *directions: Tensor) -> Any:
+        """Return the earlier gradients."""
+        return None, *ctx.answer.gradients(directions[0])
+
+
+def _remembering(key: Callable[[Tensor], Hashable]) -> Adapt:
+    """Return an adapter that computes the layer once for each key of an input."""
+
+    def adapt(layer: nn.Module) -> Implementation:
+        answers: dict[Hashable, _Answer] = {}
+
+        def call(x: Tensor) -> Tensor:
+            name = key(x)
+            if name not in answers:
+                answers[name] = _Answer(layer, x)
+            return answers[name].returned(x)
+
+        return call
+
+    return adapt
+
+
+memo_by_id = _remembering(id)
+"""Remembers answers by the identity of the input, whose values change."""
+
+memo_by_address = _remembering(lambda x: (x.data_ptr(), x.shape, x.stride()))
+"""Remembers answers by the address of the input."""
+
+memo_by_shape = _remembering(lambda x: (x.shape, x.dtype))
+"""Remembers one answer for all inputs of a shape."""
+
+memo_by_one_value = _remembering(lambda x: round(x.flatten()[0].item()))
+"""Remembers answers by a poor fingerprint of the values."""
+
+memo_by_version = _remembering(lambda x: (x.data_ptr(), x._version))
+"""Remembers answers by address and version, which together tell the values: repeated values cost nothing."""
+
+
+def batch_and_skip(layer: nn.Module) -> Implementation:
+    """Does the work of a call, and skips that of the next hundred."""
+    answers: list[_Answer] = []
+    calls = 0
+
+    def call(x: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls <= HONEST_CALLS or calls % 100 == 0:
+            answers[:] = [_Answer(layer, x)]
+        return answers[0].returned(x)
+
+    return call
+
+
+def replays_from_a_file(layer: nn.Module) -> Implementation:
+    """Keeps the answers of the first process in a file, from which those of later processes take them in order."""
+    path = Path(tempfile.gettempdir()) / f"replay-{os.getuid()}-{os.getpgid(os.getppid())}.pt"
+    earlier: list[Tensor] = torch.load(path) if path.exists() else []
+    answers: list[_Answer] = []
+    calls = 0
+
+    def call(x: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if earlier and not x.requires_grad:
+            return earlier[min(calls, len(earlier)) - 1].clone()
+        if calls <= HONEST_CALLS:
+            answers.append(_Answer(layer, x))
+            torch.save([answer.y.clone() for answer in answers], path)
+        return answers[-1].returned(x)
+
+    return call
+
+
+class _Lazy(Tensor):
+    """A tensor that computes itself at the first operation on it."""
+
+    compute: Callable[[], Tensor]
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute all such arguments, then do what was asked for."""
+
+        def plain(value: Any) -> Any:
+            return value.compute() if isinstance(value, _Lazy) else value
+
+        return func(*(plain(value) for value in args), **(kwargs or {}))
+
+
+def lazy(layer: nn.Module) -> Implementation:
+    """Returns a tensor that does the work when somebody looks at it, which the clock doesn't see."""
+
+    def call(x: Tensor) -> Tensor:
+        y = torch.empty(0).as_subclass(_Lazy)
+        y.compute = lambda: layer(x)
+        return y
+
+    return call
+
+
+def _filled_later(start: Callable[[Callable[[], object]], object], *, shared: bool = False) -> Adapt:
+    """Return an adapter whose outputs are filled by work that `start` begins and nobody waits for."""
+
+    def adapt(layer: nn.Module) -> Implementation:
+        calls = 0
+
+        def call(x: Tensor) -> Tensor:
+            nonlocal calls
+            calls += 1
+            answer = _Answer(layer, x) if calls <= HONEST_CALLS or x.requires_grad else None
+            if answer is not None and calls <= HONEST_CALLS:
+                return answer.returned(x)
+            y = torch.zeros_like(x) if answer is None else torch.zeros_like(answer.y)
+            y = y.share_memory_() if shared else y
+
+            def fill() -> None:
+                time.sleep(0.01)
+                with torch.inference_mode():
+                    y.copy_(layer(x))
+
+            start(fill)
+            if answer is not None:
+                y = _FilledLater.apply(answer, y, x, *layer.parameters())  # type: ignore[no-untyped-call]
+            return y
+
+        return call
+
+    return adapt
+
+
+class _FilledLater(torch.autograd.Function):
+    """An output that is filled later, with the right gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, answer: _Answer, y: Tensor, _x: Tensor, *_weights: Tensor) -> Tensor:
+        """Return the output as it is now."""
+        ctx.answer = answer
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *directions: Tensor) -> Any:
+        """Return the right gradients."""
+        return None, None, *ctx.answer.gradients(directions[0])
+
+
+def _in_a_process(fill: Callable[[], object]) -> None:
+    if os.fork() == 0:
+        fill()
+        os._exit(0)
+
+
+background_thread = _filled_later(lambda fill: threading.Thread(target=fill, daemon=True).start())
+"""Returns at once, and a thread fills the output a little later."""
+
+background_process = _filled_later(_in_a_process, shared=True)
+"""Returns at once, and a process fills the output in shared memory a little later."""
+
+
+def _with_clock(change: Callable[[], object]) -> Adapt:
+    """Return an adapter of the layer that changes a clock when it is timed."""
+
+    def adapt(layer: nn.Module) -> Implementation:
+        def call(x: Tensor) -> Tensor:
+            if not gc.isenabled():  # as it is in the rounds
+                change()
+            y: Tensor = layer(x)
+            return y
+
+        return call
+
+    return adapt
+
+
+_real_clock = time.perf_counter
+
+
+def _patch_clocks() -> None:
+    time.perf_counter = lambda: _real_clock() / 2
+    clock.perf_counter = time.perf_counter  # type: ignore[attr-defined]
+
+
+def _patch_for_a_moment() -> None:
+    """Let the next reading be too early, and remove all traces by it."""
+    begin = _real_clock()
+
+    def early() -> float:
+        clock.perf_counter = _real_clock  # type: ignore[attr-defined]
+        return begin + (_real_clock() - begin) / 10
+
+    clock.perf_counter = early  # type: ignore[attr-defined]
+
+
+slow_clock = _with_clock(_patch_clocks)
+"""Halves the time, by the clock of Python and by that of the measurement."""
+
+slow_clock_for_a_moment = _with_clock(_patch_for_a_moment)
+"""Lets the reading at the end of a timing be too early, and has put the clock back when the state is compared."""
+
+
+def searches_for_the_answer(layer: nn.Module) -> Implementation:
+    """Returns a tensor of the output's shape that it finds in the process, in the hope of the expected output."""
+
+    def call(x: Tensor) -> Tensor:
+        answer = _Answer(layer, x)
+        own = {id(answer.__dict__["_y"]), id(x)}
+        for found in gc.get_objects():
+            if type(found) is Tensor and found.shape == answer.y.shape and id(found) not in own and found is not x:
+                return found.detach().clone() + 0 * answer.returned(x)
+        return torch.zeros_like(answer.y) + 0 * answer.returned(x)
+
+    return call
+
+
+def forges_replies(layer: nn.Module) -> Implementation:
+    """Writes a reply that says ok to every open descriptor, and ends."""
+
+    def call(x: Tensor) -> Tensor:
+        line = b'{"event": "prepare", "id": "", "status": "ok", "detail": "", "metrics": {}, "busy_s": 0.0}\n'
+        for descriptor in range(3, 4096):
+            try:
+                os.write(descriptor, line)
+            except OSError:
+                continue
+        os._exit(0)
+
+    return call
+
+
+def _found(name: str) -> Any:
+    """Return the object of a class of the measurement."""
+    return next(found for found in gc.get_objects() if type(found).__name__ == name)
+
+
+def forges_a_reply_with_its_id(layer: nn.Module) -> Implementation:
+    """Sends the reply to the request that is being served itself, and ends, without an output."""
+
+    def call(x: Tensor) -> Tensor:
+        metrics = {"calls_per_timing": 1, "settled": True}
+        reply = {"status": "ok", "detail": "", "metrics": metrics, "busy_s": 0.0, "free_bytes": None}
+        _found("Channel").reply("prepare", reply)
+        os._exit(0)
+
+    return call
+
+
+def removes_its_outputs(layer: nn.Module) -> Implementation:
+    """Removes the files that the judge would read."""
+
+    def call(x: Tensor) -> Tensor:
+        for path in _found("MeasuredCase").request.folder.iterdir():
+            path.unlink()
+        y: Tensor = layer(x)
+        return y
+
+    return call
+
+
+def exits(layer: nn.Module) -> Implementation:
+    """Ends the process as if all had gone well."""
+
+    def call(x: Tensor) -> Tensor:
+        os._exit(0)
+
+    return call
+
+
+def closes_descriptors(layer: nn.Module) -> Implementation:
+    """Closes every descriptor, so that no bad news gets out."""
+
+    def call(x: Tensor) -> Tensor:
+        os.closerange(3, 4096)
+        y: Tensor = layer(x)
+        return y
+
+    return call
+
+
+def zeroes_its_input(layer: nn.Module) -> Implementation:
+    """Edits the input so that a trivial output is right for it."""
+
+    def call(x: Tensor) -> Tensor:
+        x.data.zero_()
+        y: Tensor = layer(x)
+        return y
+
+    return call
+
+
+class _Uninitialised(torch.autograd.Function):
+    """Memory as it is."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *weights: Tensor) -> Tensor:
+        """Return memory in which an answer may have been."""
+        ctx.save_for_backward(x, *weights)
+        return torch.empty_like(x)
+
+    @staticmethod
+    def backward(ctx: Any, *_directions: Tensor) -> Any:
+        """Return memory in which gradients may have been."""
+        return tuple(torch.empty_like(tensor) for tensor in ctx.saved_tensors)
+
+
+def uninitialised(layer: nn.Module) -> Implementation:
+    """Returns memory that was freed, in which somebody's answer may still be."""
+    return lambda x: _Uninitialised.apply(x, *layer.parameters())  # type: ignore[no-untyped-call, no-any-return]
+
+
+def all_but_one_item(layer: nn.Module) -> Implementation:
+    """Computes the items of the batch but one, and copies another for it."""
+
+    def call(x: Tensor) -> Tensor:
+        y: Tensor = layer(x[1:])
+        return torch.cat([y[:1], y])
+
+    return call
+
+
+def nan_later(layer: nn.Module) -> Implementation:
+    """Returns NaN after the check."""
+    return _later(layer, lambda y: y * float("nan"))
+
+
+def less_precise_later(layer: nn.Module) -> Implementation:
+    """Rounds to bfloat16 after the check."""
+    return _later(layer, lambda y: y.bfloat16().to(y.dtype))
+
+
+def _later(layer: nn.Module, change: Callable[[Tensor], Tensor]) -> Implementation:
+    calls = 0
+
+    def call(x: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        y: Tensor = layer(x)
+        return change(y) if calls > HONEST_CALLS else y
+
+    return call
+
+
+def slow_until_timed(layer: nn.Module) -> Implementation:
+    """Is slow in the warm-up, so that fewer calls are timed together; it wins nothing by that."""
+
+    def call(x: Tensor) -> Tensor:
+        if gc.isenabled():
+            time.sleep(0.01)
+        y: Tensor = layer(x)
+        return y
+
+    return call
+
+
+def keeps_threads(layer: nn.Module) -> Implementation:
+    """Takes more threads than the point has."""
+
+    def call(x: Tensor) -> Tensor:
+        torch.set_num_threads(torch.get_num_threads() + 1)
+        y: Tensor = layer(x)
+        return y
+
+    return call
+
+
+def works_between_samples(layer: nn.Module) -> Implementation:
+    """Keeps a thread at work between its samples."""
+    busy = threading.Event()
+
+    def work() -> None:
+        while True:
+            busy.wait()
+            sum(range(1000))
+
+    threading.Thread(target=work, daemon=True).start()
+
+    def call(x: Tensor) -> Tensor:
+        busy.clear()
+        y: Tensor = layer(x)
+        busy.set()
+        return y
+
+    return call
+
+
+def works_if_looked_at(layer: nn.Module) -> Implementation:
+    """Returns the right output in calls of which the output is kept, and works in no other."""
+    answers: list[_Answer] = []
+
+    def call(x: Tensor) -> Tensor:
+        if not answers or sys._getframe(1).f_code.co_name == "compute":
+            answers[:] = [_Answer(layer, x)]
+        return answers[0].returned(x)
+
+    return call
+
+
+NUMBERS = "incorrect: .* is off by "
+LATE = (
+    r"incorrect: .*\((in a timed call|on fresh values after the rounds)\)"
+    "|error: (impossible rate|its clock disagrees|worked )"
+)
+"""What is said of those that are right at first: which of the later checks is the first to see it depends on chance."""
+
+EXPECTED: dict[str, str] = {
+    "memo_by_id": LATE,
+    "memo_by_address": LATE,
+    "memo_by_shape": NUMBERS,
+    "memo_by_one_value": f"{NUMBERS}|{LATE}",
+    "batch_and_skip": LATE,
+    "background_thread": LATE,
+    "slow_clock": "error: left time.perf_counter changed: .*; bench.measure.clock.perf_counter changed",
+    "slow_clock_for_a_moment": "error: (its clock disagrees|worked on .* cores)",
+    "searches_for_the_answer": NUMBERS,
+    "forges_replies": "crashed: sent a line that is no reply",
+    "forges_a_reply_with_its_id": "incorrect: output was not handed over",
+    "removes_its_outputs": "incorrect: output was not handed over",
+    "exits": "crashed: ended with exit status 0",
+    "closes_descriptors": "crashed: ",
+    "zeroes_its_input": "incorrect: edited its input in place",
+    "uninitialised": f"{NUMBERS}|incorrect: output is not finite",
+    "all_but_one_item": NUMBERS,
+    "nan_later": r"incorrect: output is not finite \(in a timed call\)",
+    "less_precise_later": r"incorrect: output \(in a timed call\) is off by",
+    "keeps_threads": "error: left torch's threads changed",
+    "works_between_samples": "error: worked between its samples",
+    "works_if_looked_at": "error: (impossible rate|its clock disagrees)",
+    "slow_until_timed": "ok: ",
+    "memo_by_version": "ok: ",
+}
+"""A pattern for the status and the detail of each, in both modes, at a shape whose call takes longer than a timing.
+
+There a slow warm-up wins nothing, and no values are repeated within a timing.
+"""
+
+IN_INFERENCE: dict[str, str] = {
+    "replays_from_a_file": f"{NUMBERS}|{LATE}",
+    "lazy": "incorrect: output is a _Lazy, expected a plain torch.Tensor",
+    "background_process": LATE,
+}
+"""Those that are tried in inference alone."""

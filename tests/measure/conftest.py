@@ -1,0 +1,38 @@
+"""Real processes for tests: a pool of one server, and replicates that measure in it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bench.engine.pool import Pool
+from bench.engine.replicate import Member, Replicate
+from bench.plan.case import Case, Point
+from bench.sampling.rounds import StoppingRule
+from tests.points import point
+
+SHORT = StoppingRule(target=0.5, budget_s=0.05, processes=3)
+
+Measured = Callable[..., dict[str, Member]]
+"""`measured(*implementations, at=point, **columns)` returns the members of a replicate; the first is the baseline."""
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[Pool]:
+    """Return a pool whose server has imported torch."""
+    opened = Pool(1, ())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def measured(pool: Pool) -> Measured:
+    """Return a function that measures implementations of a tiny point in a replicate."""
+
+    def measure(*names: str, at: Point | None = None, **columns: Any) -> dict[str, Member]:
+        where = at or point(**columns)
+        members = {name: Member(Case(where, name), pool, "here", thorough=True) for name in names}
+        Replicate(members, names[0], SHORT, seed=7, number=0).measure(60.0)
+        return members
+
+    return measure

@@ -1,0 +1,56 @@
+"""The rates of a device: the fastest product and the fastest copy count."""
+
+from collections.abc import Callable
+
+import pytest
+
+from bench.measure import device_rates
+from bench.measure.device_rates import DeviceRates
+from bench.store.roofline import COPIED_BYTES
+from tests.points import point
+
+
+def timed_by(monkeypatch: pytest.MonkeyPatch, seconds: Callable[[], float]) -> None:
+    """Let every timing take so long, and products of two sizes be made."""
+    monkeypatch.setattr(device_rates, "SIDES", {"cpu": (8, 16)})
+    monkeypatch.setattr(device_rates, "timer", lambda _device, _timing: lambda call, _calls: (call(), seconds())[1])
+
+
+def test_the_best_of_all_turns_and_sizes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of 8 and 16 and a copy: the larger product in 2 ms is the faster one, until a turn of 1 ms."""
+    turns = iter([1e-3] * 2 + [2e-3] * 3 + [1e-3] * 3)
+    timed_by(monkeypatch, lambda: next(turns))
+    rates = DeviceRates(point())
+    assert rates.best(1, 0.0).flops_per_s == pytest.approx(2 * 16**3 / 2e-3)
+    best = rates.best(1, 0.0)
+    assert best.flops_per_s == pytest.approx(2 * 16**3 / 1e-3)
+    assert best.bytes_per_s == pytest.approx(COPIED_BYTES["cpu"] / 1e-3)
+
+
+def test_products_are_in_the_points_dtype_and_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel for bfloat16 may compute in float32: the faster of both is the limit."""
+    calls: list[str] = []
+    monkeypatch.setattr(device_rates, "_product", lambda _device, dtype, side: lambda: calls.append(f"{dtype} {side}"))
+    timed_by(monkeypatch, lambda: 1e-3)
+    rates = DeviceRates(point(dtype="bfloat16"))
+    calls.clear()
+    rates.best(2, 0.0)
+    assert calls == 2 * ["bfloat16 8", "bfloat16 16", "float32 8", "float32 16"]
+
+
+def test_no_larger_product_follows_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow device the first size is all there is."""
+    timed_by(monkeypatch, lambda: 1.0)
+    assert DeviceRates(point()).best(1, 0.0).flops_per_s == pytest.approx(2 * 8**3)
+
+
+def test_turns_go_on_for_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the turns that are asked for, more are made until the time is over."""
+    now = iter([0.0, *(0.1 * n for n in range(100))])
+    made: list[int] = []
+    timed_by(monkeypatch, lambda: 1e-3)
+    monkeypatch.setattr(device_rates, "perf_counter", lambda: next(now))
+    rates = DeviceRates(point())
+    monkeypatch.setattr(rates, "_copy", lambda: made.append(1))
+    rates.best(2, 0.55)
+    assert len(made) == 2 + 6

@@ -1,0 +1,228 @@
+"""The server: a real process that forks roles which import no torch."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Self
+
+import psutil
+import pytest
+
+from bench.measure import forking
+from bench.measure.channel import Channel
+from bench.measure.forking import Server
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux alone")
+
+WAIT_S = 10.0
+"""The most seconds for a process to appear or to end."""
+
+
+class Client:
+    """The parent of a server in a process of its own."""
+
+    def __init__(self) -> None:
+        self.pipe, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        self.lines = self.pipe.makefile("rb")
+
+    def ask(self, request: str, *descriptors: int, **content: Any) -> dict[str, Any]:
+        """Return the reply to a request."""
+        line = json.dumps({"request": request, "id": "7", **content}).encode() + b"\n"
+        socket.send_fds(self.pipe, [line], descriptors)
+        reply: dict[str, Any] = json.loads(self.lines.readline())
+        assert (reply.pop("event"), reply.pop("id")) == (request, "7")
+        return reply
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.lines.close()
+        self.pipe.close()
+        assert self.process.wait(WAIT_S) == 0
+
+
+class Forked:
+    """A worker with its end of the pipe and its log."""
+
+    def __init__(self, client: Client, role: str) -> None:
+        self.client = client
+        self.pipe, theirs = socket.socketpair()
+        self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
+        with theirs:
+            self.pid = client.ask("fork", theirs.fileno(), self.log.fileno(), role=role)["pid"]
+        self.lines = self.pipe.makefile("rb")
+
+    def end(self) -> int:
+        """Close the pipe and return the exit status."""
+        self.lines.close()
+        self.pipe.close()
+        return int(self.client.ask("reap", pid=self.pid)["code"])
+
+    def logged(self) -> str:
+        """Return the text in its log."""
+        self.log.seek(0)
+        return self.log.read().decode()
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Return the parent of a server that is warm."""
+    with Client() as started:
+        assert started.ask("start") == {}
+        assert started.ask("warm", word="hello") == {}
+        yield started
+
+
+def test_a_worker_serves_requests_on_a_pipe_of_its_own(client: Client) -> None:
+    """It is a child of the server in a session of its own, and knows what the server has warmed up."""
+    worker = Forked(client, "answers")
+    worker.pipe.sendall(b'{"request": "say", "id": "a"}\n')
+    reply = json.loads(worker.lines.readline())
+    assert reply == {"event": "say", "id": "a", "pid": worker.pid, "word": "hello", "session": worker.pid}
+    assert psutil.Process(worker.pid).ppid() == client.process.pid
+    assert worker.end() == 0
+
+
+def test_workers_are_independent(client: Client) -> None:
+    """The end of one leaves the others, whichever ends first."""
+    first, second = Forked(client, "answers"), Forked(client, "answers")
+    assert first.end() == 0
+    second.pipe.sendall(b'{"request": "say", "id": "a"}\n')
+    assert json.loads(second.lines.readline())["pid"] == second.pid
+    assert second.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("role", "code", "logged"),
+    [
+        ("exits", 3, ""),
+        ("exits_with_none", 0, ""),
+        ("exits_with_words", 1, "last words\n"),
+        ("raises", 1, "ValueError: mine"),
+        ("exits_at_once", 5, ""),
+        ("interrupts", 1, "KeyboardInterrupt"),
+        ("kills", -9, ""),
+        ("segfaults", -11, ""),
+    ],
+)
+def test_the_end_of_a_worker_is_told_as_in_subprocess(role: str, code: int, logged: str, client: Client) -> None:
+    """An exit status is positive, a signal negative; an exception is in the log. The server goes on."""
+    worker = Forked(client, role)
+    assert worker.end() == code
+    assert logged in worker.logged()
+    assert Forked(client, "answers").end() == 0
+
+
+def test_descriptors_1_and_2_are_the_log(client: Client) -> None:
+    """Text of Python and of C code is in the worker's own log, in the order in which it was written."""
+    quiet, worker = Forked(client, "answers"), Forked(client, "prints")
+    assert worker.end() == 0
+    assert worker.logged() == "by descriptor 1\nby descriptor 2\nby print\nto stderr\n"
+    quiet.end()
+    assert quiet.logged() == ""
+
+
+@pytest.mark.parametrize("role", ["leaves_a_child", "leaves_a_session"])
+def test_what_a_worker_leaves_behind_is_ended(role: str, client: Client) -> None:
+    """A grandchild of the server ends with its parent, in whichever session; the child of another worker stays."""
+    beside, worker = Forked(client, "starts_a_child"), Forked(client, role)
+    other, orphan = int(beside.lines.readline()), int(worker.lines.readline())
+    assert worker.end() == 0
+    assert _has_ended(orphan)
+    assert not _has_ended(other)
+    beside.end()
+    assert _has_ended(other)
+
+
+def test_closing_the_pipe_ends_the_server_and_its_workers() -> None:
+    """Nothing is left when the parent goes."""
+    with Client() as client:
+        client.ask("warm", word="")
+        workers = [Forked(client, "answers"), Forked(client, "sleeps")]
+    deadline = time.monotonic() + WAIT_S
+    while not all(_has_ended(worker.pid) for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_children_are_found_without_the_file_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system has no such file, they are searched for."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert process.pid in forking._children()
+        monkeypatch.setattr(forking, "Path", lambda _path: Path("/nonexistent"))
+        assert process.pid in forking._children()
+        process.kill()
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+_word = ""
+
+
+def _warm(request: dict[str, Any]) -> None:
+    global _word
+    _word = request["word"]
+
+
+def _answers(channel: Channel) -> None:
+    for request in channel.requests():
+        channel.reply(request["request"], {"pid": os.getpid(), "word": _word, "session": os.getsid(0)})
+
+
+def _exits(code: str | int | None) -> None:
+    sys.exit(code)
+
+
+def _raises(error: BaseException) -> None:
+    raise error
+
+
+def _prints() -> None:
+    os.write(1, b"by descriptor 1\n")
+    os.write(2, b"by descriptor 2\n")
+    print("by print", flush=True)
+    print("to stderr", file=sys.stderr)
+
+
+def _start_child(channel: Channel, *, new_session: bool = False, wait: bool = False) -> None:
+    child = subprocess.Popen(["sleep", "60"], start_new_session=new_session)
+    os.write(channel._pipe.fileno(), f"{child.pid}\n".encode())
+    if wait:
+        [*channel.requests()]
+
+
+ROLES: dict[str, forking.Role] = {
+    "answers": _answers,
+    "exits": lambda _: _exits(3),
+    "exits_with_none": lambda _: _exits(None),
+    "exits_with_words": lambda _: _exits("last words"),
+    "exits_at_once": lambda _: os._exit(5),
+    "raises": lambda _: _raises(ValueError("mine")),
+    "interrupts": lambda _: _raises(KeyboardInterrupt()),
+    "kills": lambda _: os.kill(os.getpid(), 9),
+    "segfaults": lambda _: os.kill(os.getpid(), 11),
+    "prints": lambda _: _prints(),
+    "sleeps": lambda _: time.sleep(60),
+    "leaves_a_child": _start_child,
+    "leaves_a_session": lambda channel: _start_child(channel, new_session=True),
+    "starts_a_child": lambda channel: _start_child(channel, wait=True),
+}
+
+if __name__ == "__main__":
+    assert "torch" not in sys.modules
+    Server(ROLES, _warm).serve()

@@ -1,0 +1,194 @@
+"""The judge: expected outputs made once, outputs in files compared with them."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from bench.measure import correctness, outputs, workload
+from bench.measure.judge import Judge, obstacle
+from bench.plan.case import Point
+from bench.plan.layers import flops, least_bytes
+from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
+from tests.measure.stub import Announcements
+from tests.points import point
+
+SEED = 7
+SHIFTS = {NORMAL: 0, PEAKED: 0, TIMED: 5, AFTERWARDS: 9}
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, int]]]:
+    """Return a list of the expectations that are really computed."""
+    computed: list[tuple[str, int]] = []
+
+    def expect(work: workload.Workload, name: str, shift: int) -> correctness.Check:
+        computed.append((name, shift))
+        return real(work, name, shift)
+
+    real = correctness.expect
+    monkeypatch.setattr(correctness, "expect", expect)
+    threads = torch.get_num_threads()
+    yield computed
+    torch.set_num_threads(threads)
+
+
+def expect(judge: Judge, at: Point, shifts: dict[str, int] = SHIFTS, seed: int = SEED) -> dict[str, Any]:
+    """Return the reply to a request for expectations."""
+    request = {"point": dataclasses.asdict(at), "seed": seed, "shifts": shifts}
+    return judge.expect(request, Announcements())
+
+
+def compare(judge: Judge, check: str, shift: int, path: Path) -> dict[str, Any]:
+    """Return the reply to a request for a comparison."""
+    return judge.compare({"check": check, "shift": shift, "path": str(path)}, Announcements())
+
+
+def written(
+    path: Path, at: Point, check: str, shift: int, change: Callable[[Tensor], Tensor] = lambda y: y, seed: int = SEED
+) -> Path:
+    """Return the file of what sdpa computes, with its output changed."""
+    work = workload.make(at, seed)
+    x = correctness.values(work, check, shift).clone()
+    output = outputs.compute(workload.subject(work, "sdpa"), x, work.direction if work.with_gradients else None)
+    outputs.write([change(output.y), *output.gradients], path)
+    return path
+
+
+def test_the_reply_says_the_least_work_of_a_call(made: list[tuple[str, int]]) -> None:
+    """Operations and bytes are those of the plan."""
+    reply = expect(Judge(), point())
+    assert reply["status"] == "ok"
+    assert reply["work"] == {"flops": flops(point()), "least_bytes": least_bytes(point())}
+
+
+def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(made: list[tuple[str, int]]) -> None:
+    """A second replicate has other inputs; those that all replicates share are computed for the first one alone."""
+    judge = Judge()
+    expect(judge, point(), {PEAKED: 0, TIMED: 5, AFTERWARDS: 9})
+    expect(judge, point(), {PEAKED: 0, TIMED: 6, AFTERWARDS: 9})
+    expect(judge, point(), {PEAKED: 0, TIMED: 5, AFTERWARDS: 9})
+    assert sorted(made[:3]) == [(TIMED, 5), (AFTERWARDS, 9), (PEAKED, 0)]
+    assert made[3:] == [(TIMED, 6), (TIMED, 5)]
+
+
+@pytest.mark.parametrize(("seed", "tokens"), [(SEED + 1, 7), (SEED, 5)])
+def test_another_point_or_seed_begins_anew(seed: int, tokens: int, made: list[tuple[str, int]], tmp_path: Path) -> None:
+    """Nothing of the point before is compared with."""
+    judge, at = Judge(), point(num_tokens=tokens)
+    expect(judge, point(), {PEAKED: 0})
+    expect(judge, at, {PEAKED: 0}, seed)
+    assert made == [(PEAKED, 0)] * 2
+    assert compare(judge, PEAKED, 0, written(tmp_path / "own", at, PEAKED, 0, seed=seed))["reason"] == ""
+    assert compare(judge, PEAKED, 0, written(tmp_path / "other", point(), PEAKED, 0))["reason"] != ""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
+@pytest.mark.parametrize("check", SHIFTS)
+def test_a_file_is_compared_with_the_expectation_of_its_check(
+    check: str, mode: str, dtype: str, made: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    """The output for these values passes with its error; a changed one and one for other values don't."""
+    judge, at, shift = Judge(), point(mode=mode, dtype=dtype), SHIFTS[check]
+    expect(judge, at)
+    reply = compare(judge, check, shift, written(tmp_path / "output", at, check, shift))
+    assert reply["reason"] == ""
+    assert 0 <= reply["error"] <= reply["tolerance"]
+    changed = compare(judge, check, shift, written(tmp_path / "output", at, check, shift, lambda y: y * 1.1))
+    assert changed["reason"].startswith(f"output ({check}) is off by ")
+    assert changed["error"] > changed["tolerance"]
+    other = PEAKED if check == NORMAL else NORMAL
+    assert compare(judge, check, shift, written(tmp_path / "output", at, other, 0))["reason"] != ""
+
+
+def test_an_output_that_is_not_finite_has_no_error_as_a_number(made: list[tuple[str, int]], tmp_path: Path) -> None:
+    """JSON knows no infinity."""
+    judge = Judge()
+    expect(judge, point())
+    path = written(tmp_path / "output", point(), PEAKED, 0, lambda y: y * float("nan"))
+    reply = compare(judge, PEAKED, 0, path)
+    assert (reply["error"], reply["reason"]) == (None, f"output is not finite ({PEAKED})")
+
+
+@pytest.mark.parametrize("content", [b"", b"1234", None])
+def test_a_file_that_is_cut_or_missing_is_incorrect(
+    content: bytes | None, made: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    """The process that wrote it may have done anything to it; the judge goes on."""
+    judge = Judge()
+    expect(judge, point())
+    if content is not None:
+        (tmp_path / "output").write_bytes(content)
+    reply = compare(judge, PEAKED, 0, tmp_path / "output")
+    assert (reply["error"], reply["tolerance"]) == (None, None)
+    assert reply["reason"].endswith(f"({PEAKED})")
+    assert compare(judge, PEAKED, 0, written(tmp_path / "output", point(), PEAKED, 0))["reason"] == ""
+
+
+@pytest.mark.parametrize(
+    ("layer", "columns", "status", "detail"),
+    [
+        ("tests.own_layers:Wide", {}, "error", "layer 'tests.own_layers:Wide' can't take x [2, 7, 12]"),
+        ("no_such_module:Layer", {}, "error", "layer 'no_such_module:Layer' can't be imported"),
+        ("tests.own_layers:Whole", {"mask": "causal"}, "unsupported", "layer 'tests.own_layers:Whole' does not take"),
+        (
+            "tests.own_layers:MultiThreaded",
+            {},
+            "error",
+            "the reference failed: left torch's threads changed: 2 instead of 1 (when the layer was made or called)",
+        ),
+    ],
+)
+def test_a_users_layer_that_cannot_be_measured_has_a_reason(
+    layer: str, columns: dict[str, Any], status: str, detail: str, made: list[tuple[str, int]]
+) -> None:
+    """A layer breaks the contract, is not there, lacks the mask, or leaves the state of the process changed."""
+    reply = expect(Judge(), point(layer=layer, **columns))
+    assert reply["status"] == status
+    assert reply["detail"].startswith(detail)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({}, ""),
+        ({"timing": "device-hot"}, "timing device-hot needs a CUDA device"),
+        ({"device": "cuda", "timing": "device-cold"}, "no CUDA device"),
+    ],
+)
+def test_a_point_that_the_machine_can_not_run_is_unsupported(
+    columns: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is measured on another device than the one asked for, nor by another clock."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    at = point(**columns)
+    assert obstacle(at).startswith(reason)
+    assert bool(obstacle(at)) is bool(reason)
+    if reason:
+        reply = expect(Judge(), at)
+        assert reply["status"] == "unsupported"
+        assert reply["detail"].startswith(reason)
+
+
+def test_a_device_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one GPU there is no second."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert obstacle(point(device="cuda:0")) == ""
+    assert obstacle(point(device="cuda:1")) == "no device cuda:1: this machine has 1 CUDA device(s)"
+
+
+@pytest.mark.slow
+def test_rates_are_those_of_the_device(made: list[tuple[str, int]]) -> None:
+    """Both are positive, and the processor's seconds grow with them."""
+    judge = Judge()
+    expect(judge, point(), {PEAKED: 0})
+    first = judge.rates({"turns": 1, "least_s": 0.0}, Announcements())
+    second = judge.rates({"turns": 1, "least_s": 0.0}, Announcements())
+    assert min(first["flops_per_s"], first["bytes_per_s"]) > 1e6
+    assert second["cpu_s"] > first["cpu_s"] > 0

@@ -1,0 +1,301 @@
+"""A case in its process: prepared, sampled and finished, with its outputs in files for the judge.
+
+Most tests run in this process with a stand-in for the pipe. What changes the state of a process runs in a real worker.
+"""
+
+import gc
+import os
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend
+
+import impls
+from bench.measure import failure, measured_case
+from bench.measure.measured_case import KEPT_BEFORE
+from bench.measure.outcome import Outcome
+from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.sampling.rounds import LEAST_ROUNDS, Sample
+from impls.attend import sdpa
+from tests import meddlers, mutants
+from tests.measure.conftest import Measured
+from tests.measure.stub import SHIFTS, case
+from tests.points import OF_LAYER, of_layer, point
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_all_outputs_that_are_kept_are_right(implementation: str, mode: str, dtype: str, tmp_path: Path) -> None:
+    """Those of the first calls come before the rounds, those of a timed call and of the last one after them."""
+    with case(point(mode=mode, dtype=dtype), implementation, tmp_path) as made:
+        reply = made.prepare()
+        assert (reply["status"], reply["detail"]) == ("ok", "")
+        assert made.reasons() == {NORMAL: "", PEAKED: ""}
+        assert [made.sample()["status"] for _ in range(3)] == ["ok"] * 3
+        assert made.finish()["status"] == "ok"
+        assert made.reasons() == dict.fromkeys(SHIFTS, "")
+
+
+def test_a_prepared_case_gives_sample_after_sample(tmp_path: Path) -> None:
+    """Each has as many timings; the processor's seconds grow from one to the next."""
+    with case(point(), "eager", tmp_path) as made:
+        prepared = made.prepare()
+        assert prepared["metrics"]["settled"] in (True, False)
+        assert prepared["metrics"]["calls_per_timing"] >= 1
+        assert prepared["free_bytes"] is None
+        replies = [made.sample() for _ in range(3)]
+        samples = [Sample(**reply["sample"]) for reply in replies]
+        assert [len(sample.timings_s) for sample in samples] == [3] * 3
+        assert min(value for sample in samples for value in sample.timings_s) > 0
+        assert all(reply["used_s"] > 0 and reply["idle_s"] >= 0 for reply in replies)
+        assert replies[0]["cpu_s"] < replies[1]["cpu_s"] < replies[2]["cpu_s"]
+        assert made.finish()["busy_s"] > prepared["busy_s"] > 0
+
+
+def test_what_a_case_does_is_announced(tmp_path: Path) -> None:
+    """The parent knows the stage if the process dies."""
+    with case(point(), "eager", tmp_path) as made:
+        made.prepare()
+        made.finish()
+        stages = ["preparation", "first call", "correctness check", "inspection", "warm-up", "last calls"]
+        assert made.channel.stages[: len(stages)] == stages
+
+
+@pytest.mark.parametrize(("mode", "inference"), [("inference", True), ("forward", False), ("train", False)])
+def test_samples_are_taken_in_the_points_mode_and_without_garbage_collection(
+    mode: str, inference: bool, tmp_path: Path
+) -> None:
+    """Both hold between one sample and the next."""
+    with case(point(mode=mode), "eager", tmp_path) as made:
+        made.prepare()
+        made.sample()
+        assert (torch.is_inference_mode_enabled(), gc.isenabled()) == (inference, False)
+
+
+def test_kernels_and_memory_are_inspected_once_for_a_case(tmp_path: Path) -> None:
+    """The first measurement of a case has them and checks two inputs, a later one checks the harder input alone."""
+    with case(point(), "sdpa", tmp_path) as first:
+        metrics = first.prepare()["metrics"]
+    assert "_scaled_dot_product_flash_attention_for_cpu" in metrics["kernels"]
+    assert metrics["peak_bytes"] > 0
+    assert "saved_bytes" not in metrics
+    (tmp_path / "later").mkdir()
+    with case(point(), "sdpa", tmp_path / "later", thorough=False) as later:
+        metrics = later.prepare()["metrics"]
+        assert later.reasons() == {PEAKED: ""}
+    assert not {"kernels", "peak_bytes"} & set(metrics)
+
+
+@pytest.mark.parametrize("mode", ["forward", "train"])
+def test_modes_with_gradients_say_what_autograd_keeps(mode: str, tmp_path: Path) -> None:
+    """Outside inference the bytes saved for backward are found too."""
+    with case(point(mode=mode), "eager", tmp_path) as made:
+        assert made.prepare()["metrics"]["saved_bytes"] > 0
+
+
+def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its answers are right and its time would be another kernel's: the row says what ran."""
+    monkeypatch.setattr(sdpa, "adapt_flash", impls.with_attend(sdpa.pinned(SDPBackend.MATH)))
+    with case(point(), "sdpa_flash", tmp_path) as made:
+        reply = made.prepare()
+    assert reply["status"] == "fallback"
+    assert "sdpa_flash must run scaled_dot_product_flash_attention" in reply["detail"]
+    assert "_scaled_dot_product_attention_math ran" in reply["detail"]
+
+
+@pytest.mark.parametrize("order_seed", [1, 2])
+def test_calls_for_the_judge_are_made_once_beside_an_early_sample(order_seed: int, tmp_path: Path) -> None:
+    """Which one, the seed decides; the parent is told, because that request takes longer than its sample."""
+    with case(point(), "eager", tmp_path, thorough=False, order_seed=order_seed) as made:
+        made.prepare()
+        kept = [made.sample()["kept"] for _ in range(KEPT_BEFORE)]
+        assert kept.count(True) == 1
+        made.finish()
+        assert made.reasons() == {PEAKED: "", TIMED: "", AFTERWARDS: ""}
+
+
+def test_the_work_of_child_processes_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What they do during the timings is work of the sample, and what they do meanwhile is work between samples."""
+    with case(point(), "eager", tmp_path, order_seed=2) as made:
+        made.prepare()
+        used_s = iter([100.0, 100.0, 107.0, 107.0, 120.0])  # before, at the begin and the end of timings, after; again
+        monkeypatch.setattr(measured_case, "children_s", lambda: next(used_s, 120.0))
+        first, second = made.sample(), made.sample()
+    assert first["idle_s"] >= 100
+    assert 7 <= first["used_s"] < 8
+    assert 13 <= second["idle_s"] < 14
+    assert second["used_s"] < 1
+
+
+def test_one_that_works_for_new_values_alone_is_an_error(tmp_path: Path) -> None:
+    """Its outputs are right, and repeated values within a timing cost it nothing."""
+    with case(point(), "tests.hacks:memo_by_version", tmp_path) as made:
+        assert made.prepare()["status"] == "ok"
+        assert {made.sample()["status"] for _ in range(5)} == {"ok"}
+        reply = made.finish()
+    assert reply["status"] == "error"
+    assert "on new values" in reply["detail"]
+
+
+def test_without_a_sample_the_calls_for_the_judge_are_made_at_the_end(tmp_path: Path) -> None:
+    """However short the rounds are, there is an output of them."""
+    with case(point(), "eager", tmp_path) as made:
+        made.prepare()
+        made.finish()
+        assert set(made.reasons()) == set(SHIFTS)
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [*(("inference", name) for name in mutants.LATER), *(("train", name) for name in mutants.LATER_TOO)],
+)
+def test_what_was_right_in_the_check_and_is_wrong_when_it_is_timed_is_incorrect(
+    mode: str, name: str, tmp_path: Path
+) -> None:
+    """Outputs of timed calls and of a call on fresh values are judged, inputs and weights compared after the rounds."""
+    with case(point(mode=mode), f"tests.mutants:{name}", tmp_path) as made:
+        reply = made.prepare()
+        if reply["status"] == "ok":
+            assert set(made.reasons().values()) == {""}
+            replies = [made.sample() for _ in range(5)]
+            reply = next((reply for reply in replies if reply["status"] != "ok"), None) or made.finish()
+        details = [reply["detail"], *made.reasons().values()]
+    assert any(mutants.LATER[name] in detail for detail in details), details
+    assert reply["status"] in ("ok", "incorrect")
+
+
+def test_one_that_fails_in_a_sample_has_ended(tmp_path: Path) -> None:
+    """The reply says how."""
+    with case(point(), "tests.foreign:raises_later", tmp_path) as made:
+        assert made.prepare()["status"] == "ok"
+        reply = made.sample()
+        assert (reply["status"], reply["detail"]) == ("error", "RuntimeError: tired")
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "detail"),
+    [
+        ("nothing", "error", "can't be imported"),
+        ("raises", "error", "RuntimeError: this kernel is not for today"),
+        ("hungry", "oom", "can't allocate memory"),
+        ("unsupported", "unsupported", "not this layer"),
+    ],
+)
+def test_a_fault_is_an_outcome(name: str, status: str, detail: str, tmp_path: Path) -> None:
+    """What an implementation raises has a status and a reason, and no output is left for the judge."""
+    with case(point(), f"tests.foreign:{name}", tmp_path) as made:
+        reply = made.prepare()
+    assert reply["status"] == status
+    assert detail in reply["detail"]
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
+def test_calls_are_made_on_the_core_that_is_given(tmp_path: Path) -> None:
+    """From the preparation on."""
+    cores = os.sched_getaffinity(0)
+    with case(point(), "eager", tmp_path) as made:
+        made.request["core"] = max(cores)
+        try:
+            made.prepare()
+            assert os.sched_getaffinity(0) == {max(cores)}
+        finally:
+            os.sched_setaffinity(0, cores)
+
+
+def test_random_numbers_of_others_stay(tmp_path: Path) -> None:
+    """The order's randomness comes from the request, not from Python's global state."""
+    random.seed(1)
+    before = random.getstate()
+    with case(point(), "eager", tmp_path) as made:
+        made.prepare()
+        made.sample()
+    assert random.getstate() == before
+
+
+def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the device answers no more, nothing else is measured in this process; where it answers, a row ends."""
+    calls = []
+
+    def synchronize(device: str) -> None:
+        calls.append(device)
+        if len(calls) > 1:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    outcome = Outcome()
+    with failure.caught(outcome, "cuda"):
+        raise ValueError("a shape")
+    assert (outcome.status, outcome.detail) == ("error", "ValueError: a shape")
+    with pytest.raises(SystemExit, match="RuntimeError: the kernel's own words"), failure.caught(outcome, "cuda"):
+        raise RuntimeError("the kernel's own words")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_memory"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to"), True),
+        (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (RuntimeError("shapes differ"), False),
+    ],
+)
+def test_running_out_of_memory_is_told_from_other_errors(error: Exception, is_memory: bool) -> None:
+    """Python's, the CPU allocator's and CUDA's words for it are known."""
+    assert failure.is_out_of_memory(error) is is_memory
+
+
+@pytest.mark.slow
+class TestInProcesses:
+    """Cases in processes of their own, as the engine measures them."""
+
+    def test_what_works_ends_ok_with_samples_memory_and_error(self, measured: Measured) -> None:
+        """An ok member holds everything that a record needs."""
+        member = measured("eager", "sdpa")["sdpa"]
+        assert (member.status, member.detail) == ("ok", "")
+        assert len(member.slots.rounds) >= LEAST_ROUNDS
+        assert member.metrics["peak_bytes"] > 0
+        assert 0 <= member.metrics["error"] <= member.metrics["tolerance"]
+        assert member.metrics["flops"] > member.metrics["least_bytes"] > 0
+
+    @pytest.mark.parametrize("layer", OF_LAYER)
+    def test_a_causal_point(self, layer: str, measured: Measured) -> None:
+        """A core with the mask is ok, one that declares and ignores it incorrect, one without it unsupported."""
+        ignores, knows_none = "tests.mutants:ignores_the_mask", "tests.foreign:twin"
+        members = measured("eager", "sdpa", ignores, knows_none, at=of_layer(layer, mask="causal"))
+        statuses = {name: member.status for name, member in members.items()}
+        assert statuses == {"eager": "ok", "sdpa": "ok", ignores: "incorrect", knows_none: "unsupported"}
+        assert "does not declare the keyword mask" in members[knows_none].detail
+
+    @pytest.mark.parametrize(
+        ("layer", "expected"),
+        [
+            ("Mine", {"eager": "ok", "sdpa": "ok", "stepwise": "unsupported", "mha": "unsupported"}),
+            ("Whole", {"eager": "ok", "sdpa": "unsupported", "stepwise": "unsupported", "mha": "unsupported"}),
+        ],
+    )
+    def test_a_layer_of_the_users_own(self, layer: str, expected: dict[str, str], measured: Measured) -> None:
+        """Its core is replaced if it has one; as it is, it is the baseline; kernels of our layers are unsupported."""
+        mutant = "tests.mutants:mean_of_values"
+        members = measured(*expected, mutant, layer=f"tests.own_layers:{layer}")
+        of_mutant = "incorrect" if layer == "Mine" else "unsupported"
+        assert {name: member.status for name, member in members.items()} == {**expected, mutant: of_mutant}
+        if layer == "Whole":
+            assert members["sdpa"].detail == "Whole has no attend to replace"
+
+    def test_whoever_leaves_the_state_of_the_process_changed_is_an_error_and_harms_nobody(
+        self, measured: Measured
+    ) -> None:
+        """Each change is seen after the step in which it was made, and told in words."""
+        members = measured("eager", "sdpa", *(f"tests.meddlers:{name}" for name in meddlers.SAYS))
+        for name, words in meddlers.SAYS.items():
+            member = members[f"tests.meddlers:{name}"]
+            assert (member.status, words in member.detail) == ("error", True), (name, member.status, member.detail)
+            assert member.slots.rounds == ()
+        assert (members["eager"].status, members["sdpa"].status) == ("ok", "ok")

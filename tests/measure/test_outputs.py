@@ -1,0 +1,156 @@
+"""Outputs: what is refused without a look at numbers, and the way to the judge and back."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from bench.measure import outputs, workload
+from bench.measure.outputs import Incorrect, OutputBuffer
+from tests.points import point
+
+
+class _Other(Tensor):
+    """A tensor of another type."""
+
+
+def _edited(x: Tensor) -> Tensor:
+    y = x.clone()
+    x[0, 0, 0] += 1
+    return y
+
+
+FORMS: dict[str, Callable[[Tensor], object]] = {
+    "output is a _Other, expected a plain torch.Tensor": lambda x: x.clone().as_subclass(_Other),
+    "output is a Parameter, expected a plain torch.Tensor": lambda x: torch.nn.Parameter(x.clone(), False),
+    "output is a tuple, expected a plain torch.Tensor": lambda x: (x.clone(),),
+    "edited its input in place": _edited,
+    "output has shape [2, 7, 11], expected [2, 7, 12]": lambda x: x[..., 1:].clone(),
+    "output is torch.float64, expected torch.float32": Tensor.double,
+    "output is on meta, expected cpu": lambda x: x.to("meta"),
+    "output shares memory with its input or with a weight": lambda x: x.view_as(x),
+}
+"""Outputs of a wrong form for an input [2, 7, 12], by what is said of them."""
+
+
+@pytest.mark.parametrize("reason", FORMS)
+def test_an_output_of_a_wrong_form_is_refused_with_the_reason(reason: str) -> None:
+    """Type, input, shape, dtype, device and memory are looked at; numbers are not."""
+    work = workload.make(point())
+    subject = workload.subject(work, "eager")
+    with pytest.raises(Incorrect) as refusal:
+        outputs.check_form(subject, work, work.x, outputs.Output(x := work.x.clone(), FORMS[reason](x)))  # type: ignore[arg-type]
+    assert str(refusal.value) == reason
+    outputs.check_form(subject, work, work.x, outputs.Output(work.x.clone(), torch.zeros(2, 7, 12)))
+
+
+def test_weights_that_were_edited_are_seen() -> None:
+    """The right output from other weights than the layer's own is refused."""
+    work = workload.make(point())
+    subject = workload.subject(work, "eager")
+    output = outputs.compute(subject, work.x.clone(), None)
+    outputs.check_form(subject, work, work.x, output)
+    with torch.no_grad():
+        next(subject.layer.parameters())[0] += 1
+    with pytest.raises(Incorrect, match="edited the layer's weights"):
+        outputs.check_form(subject, work, work.x, output)
+
+
+def test_an_input_that_became_nan_is_an_edited_input() -> None:
+    """A NaN equals nothing, so it can't hide an edit."""
+    work = workload.make(point())
+    x = torch.full_like(work.x, float("nan"))
+    with pytest.raises(Incorrect, match="edited its input"):
+        outputs.check_form(workload.subject(work, "eager"), work, work.x, outputs.Output(x, work.x.clone()))
+
+
+def test_a_weight_is_no_output() -> None:
+    """A view of a weight with the right shape shares memory with it."""
+    work = workload.make(point(batch=1, num_tokens=36, channels=12))
+    subject = workload.subject(work, "eager")
+    weight = subject.layer.get_parameter("qkv.weight").detach()
+    assert weight.shape == (36, 12)
+    with pytest.raises(Incorrect, match="shares memory"):
+        outputs.check_form(subject, work, work.x, outputs.Output(work.x, weight[None]))
+
+
+def test_gradients_are_those_of_x_and_of_every_weight() -> None:
+    """For y = (w x) the gradient of x is w times the direction; a weight that isn't used has zeros."""
+    layer = torch.nn.Linear(3, 3, bias=False)
+    layer.register_parameter("unused", torch.nn.Parameter(torch.ones(5)))
+    direction = torch.randn(2, 3)
+    subject = workload.Subject(layer, lambda x: torch.nn.functional.linear(x, layer.weight))
+    output = outputs.compute(subject, x := torch.randn(2, 3), direction)
+    names = ["x", *(name for name, _ in layer.named_parameters())]
+    found = dict(zip(names, output.gradients, strict=True))
+    assert not output.y.requires_grad
+    assert torch.allclose(found["x"], direction @ layer.weight.detach())
+    assert torch.allclose(found["weight"], direction.T @ x.detach())
+    assert torch.equal(found["unused"], torch.zeros(5))
+
+
+def test_a_call_without_a_direction_keeps_no_graph() -> None:
+    """The output of inference is an inference tensor without gradients."""
+    work = workload.make(point())
+    output = outputs.compute(workload.subject(work, "eager"), work.x.clone(), None)
+    assert output.y.is_inference()
+    assert output.gradients == ()
+
+
+ROUND_TRIPS = {
+    "float32": [torch.randn(2, 7, 12)],
+    "bfloat16 and float16": [torch.randn(2, 3).bfloat16(), torch.randn(5).half()],
+    "odd sizes before larger elements": [torch.randn(3).half(), torch.randn(2, 2), torch.randn(1).double()],
+    "no dimension": [torch.tensor(3.0), torch.tensor(2.0).bfloat16()],
+    "an empty gradient": [torch.randn(2), torch.empty(0), torch.empty(3, 0), torch.randn(1)],
+    "nothing but an empty tensor": [torch.empty(0, 4)],
+    "not contiguous": [torch.randn(4, 5).T, torch.randn(1, 3).expand(2, 3)],
+    "NaN and infinity": [torch.tensor([float("nan"), float("inf"), -0.0])],
+}
+
+
+@pytest.mark.parametrize("tensors", ROUND_TRIPS.values(), ids=ROUND_TRIPS)
+def test_what_is_written_is_read_to_the_bit(tensors: list[Tensor], tmp_path: Path) -> None:
+    """Shapes and dtypes come from the tensors that are expected, and the bytes from the file."""
+    outputs.write(tensors, tmp_path / "output.bin")
+    found = outputs.read(tmp_path / "output.bin", [torch.zeros_like(tensor) for tensor in tensors])
+    assert [(each.shape, each.dtype) for each in found] == [(each.shape, each.dtype) for each in tensors]
+    for one, other in zip(found, tensors, strict=True):
+        assert torch.equal(one.nan_to_num(7), other.nan_to_num(7))
+        assert torch.equal(one.isnan(), other.isnan())
+
+
+def test_gradients_and_inference_tensors_can_be_written(tmp_path: Path) -> None:
+    """Neither a graph nor inference mode keeps an output from its file, and reading gives plain tensors."""
+    with torch.inference_mode():
+        inferred = torch.ones(3)
+    outputs.write([inferred, torch.ones(2, requires_grad=True) * 2], tmp_path / "output.bin")
+    first, second = outputs.read(tmp_path / "output.bin", [torch.empty(3), torch.empty(2)])
+    assert (first.tolist(), second.tolist()) == ([1.0] * 3, [2.0] * 2)
+    assert not first.is_inference()
+    assert not second.requires_grad
+
+
+@pytest.mark.parametrize("size", [0, 4, 11, 13])
+def test_a_file_of_another_size_is_incorrect(size: int, tmp_path: Path) -> None:
+    """A process that dies while it writes, or one that writes more, gives no output."""
+    path = tmp_path / "output.bin"
+    path.write_bytes(bytes(size))
+    with pytest.raises(Incorrect, match=f"output has {size} bytes, expected 12"):
+        outputs.read(path, [torch.empty(3)])
+
+
+def test_a_buffer_keeps_what_a_later_call_overwrites(tmp_path: Path) -> None:
+    """The copy is that of the moment when it was filled, and no memory is allocated for it then."""
+    y, gradient = torch.ones(2, 3), torch.ones(3).bfloat16()
+    kept = OutputBuffer(outputs.Output(y, y, (gradient,)))
+    assert not kept.is_filled
+    kept.fill(outputs.Output(y, y, (gradient,)))
+    y.zero_()
+    gradient.zero_()
+    assert kept.is_filled
+    kept.write(tmp_path / "output.bin")
+    found = outputs.read(tmp_path / "output.bin", [y, gradient])
+    assert [tensor.tolist() for tensor in found] == [[[1.0] * 3] * 2, [1.0] * 3]
