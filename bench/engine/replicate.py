@@ -280,13 +280,15 @@ class Replicate:
 
     def _finish(self, member: Member) -> None:
         """End a member's rounds: check how it worked, its last outputs and its rate; raises Ended."""
-        if not member.is_ok:
+        if not member.is_ok or member.folder is None:
             return
         call_s = min(member.slots.values_s)
         self._check_work(member)
-        self._take(member, self._ask(member, {"request": "finish", "call_s": call_s}, stage="last calls"))
-        for check in (TIMED, AFTERWARDS):
-            self._compared(member, check)
+        reply = self._ask(member, {"request": "finish", "call_s": call_s}, stage="last calls")
+        for check in (TIMED, AFTERWARDS):  # first, because a wrong output says more than another objection
+            if reply["status"] == "ok" or (member.folder / f"{check}.bin").exists():
+                self._compared(member, check)
+        self._take(member, reply)
         self._check_rate(member, call_s)
 
     def _check_work(self, member: Member) -> None:

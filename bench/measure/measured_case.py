@@ -143,7 +143,6 @@ class MeasuredCase:
             raise Incorrect(f"edited its input in place ({TIMED})")
         if not outputs.has_weights_of(self._subject, work):
             raise Incorrect(f"edited the layer's weights ({TIMED})")
-        self._check_repetition()
         fresh = self._output(AFTERWARDS)
         self._check_form(AFTERWARDS, fresh)
         self._kept.write(self._path(TIMED))
@@ -153,6 +152,7 @@ class MeasuredCase:
             with self._busy():
                 self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
         self._state.check()
+        self._check_repetition()
 
     def reply(self) -> dict[str, Any]:
         """Return the outcome as JSON, with the seconds that were spent in calls, and the processor's seconds in all."""
