@@ -158,7 +158,7 @@ def test_every_dependency_is_used(package_name: str) -> None:
         ("bench.analyse.summary", "import bench.show.intervals", ["bench.show.intervals"]),
         ("bench.measure.worker", "from bench.engine import run", ["bench.engine.run"]),
         ("bench.measure.worker", "from bench.profiling import worker", ["bench.profiling.worker"]),
-        ("bench.engine.run", "from bench.measure.worker import visit", ["bench.measure.worker.visit"]),
+        ("bench.engine.run", "from bench.measure.worker import work", ["bench.measure.worker.work"]),
         ("bench.engine.run", "from bench.profiling import traces", ["bench.profiling.traces"]),
         ("bench.profiling.traces", "from bench.cli import main", ["bench.cli.main"]),
         ("bench.profiling.traces", "from bench import run", ["bench.run"]),
