@@ -7,26 +7,24 @@ asks and waits, so that nothing runs beside a sample.
 import dataclasses
 import os
 import random
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.engine import possible_rate
+from bench.engine import possible_rate, replies
 from bench.engine.interference import Interference
+from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker
-from bench.plan.case import Case, Point
+from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Sample, StoppingRule, sample
 from bench.store import ceilings, machine
-from bench.store.record import Slots
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
 
 WARM_UP_SHARE = 1 / 3
@@ -53,66 +51,6 @@ one sample, because interruptions lower it in others."""
 
 Heard = Callable[[str, str], None]
 """`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""
-
-
-class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
-    """A case ended without a time."""
-
-    def __init__(self, status: str, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-
-
-@dataclass
-class Member:
-    """A case in one replicate: its process, and its outcome.
-
-    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
-    `death` says how its process died, if it did; `is_left` is true if it was not measured for want of memory.
-    """
-
-    case: Case
-    pool: Pool
-    env_id: str
-    thorough: bool
-    status: str = "ok"
-    detail: str = ""
-    metrics: dict[str, Any] = field(default_factory=dict)
-    slots: Slots = field(default_factory=Slots)
-    death: Died | None = None
-    is_left: bool = False
-    busy_s: float = 0.0
-    cpu_s: float = 0.0
-    """The processor's seconds that its process has used."""
-    samples: int = 0
-    timed_s: float = 0.0
-    used_s: float = 0.0
-    idle_s: float = 0.0
-    """The number of samples, the seconds of their timings, and the processor's seconds in them and between them."""
-    claimed_share: float = 0.0
-    """The largest share of a sample's timings in the time that the engine waited for it."""
-    pid: int | None = None
-    worker: Worker | None = None
-    folder: Path | None = None
-
-    @property
-    def is_ok(self) -> bool:
-        """Whether nothing has ended the case."""
-        return self.status == "ok" and not self.is_left
-
-    def end(self, status: str, detail: str) -> None:
-        """End the case."""
-        self.status, self.detail = status, detail
-
-    def close(self) -> None:
-        """End its process, and remove its files."""
-        if self.worker is not None:
-            self.worker.close()
-            self.worker = None
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder = None
 
 
 class Replicate:
@@ -238,6 +176,7 @@ class Replicate:
         }
         reply = self._ask(member, request)
         self._take(member, reply)
+        replies.check_pace(member.metrics)
         results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in shifts]
         worst = max(results, key=lambda result: result["error"] / result["tolerance"])
         member.metrics |= {name: worst[name] for name in ("error", "tolerance")}
@@ -264,10 +203,12 @@ class Replicate:
         begin = time.perf_counter()
         reply = self._ask(member, {"request": "sample"}, stage="rounds")
         waited_s = time.perf_counter() - begin
-        if reply["status"] != "ok":
-            raise Ended(reply["status"], reply["detail"])
+        if reply.get("status") != "ok":
+            self._take(member, reply)
+        replies.check_sample(reply)
         values, member.cpu_s = reply["sample"], reply["cpu_s"]
-        taken = Sample(**{**values, "timings_s": tuple(values["timings_s"]), "others": self._interference.share()})
+        timings_s, others = tuple(values["timings_s"]), self._interference.share()
+        taken = Sample(timings_s, values["switches"], values["faults"], others)
         claimed_s = sum(taken.timings_s) * member.metrics["calls_per_timing"]
         if claimed_s > waited_s:
             raise Ended("error", f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s")
@@ -286,7 +227,7 @@ class Replicate:
         self._check_work(member)
         reply = self._ask(member, {"request": "finish", "call_s": call_s}, stage="last calls")
         for check in (TIMED, AFTERWARDS):  # first, because a wrong output says more than another objection
-            if reply["status"] == "ok" or (member.folder / f"{check}.bin").exists():
+            if reply.get("status") == "ok" or (member.folder / f"{check}.bin").exists():
                 self._compared(member, check)
         self._take(member, reply)
         self._check_rate(member, call_s)
@@ -380,6 +321,7 @@ class Replicate:
 
     def _take(self, member: Member, reply: dict[str, Any]) -> None:
         """Take over a reply's metrics; raises Ended if the case has ended."""
+        replies.check_outcome(reply)
         member.metrics |= reply["metrics"]
         member.busy_s, member.cpu_s = reply["busy_s"], reply["cpu_s"]
         if reply["status"] != "ok":

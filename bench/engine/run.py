@@ -13,8 +13,9 @@ from typing import Any, Self
 import pandas as pd
 
 from bench.engine import admission, preflight
+from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.replicate import Member, Replicate, now
+from bench.engine.replicate import Replicate, now
 from bench.engine.run_folder import RunFolder
 from bench.engine.time_budget import TimeBudget
 from bench.engine.worker import Died

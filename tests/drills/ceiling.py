@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.replicate import Member, Replicate
+from bench.engine.replicate import Replicate
 from bench.plan.case import Case
 from bench.sampling.rounds import StoppingRule
 from bench.store import ceilings

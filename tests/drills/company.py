@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import bench
-from bench.engine.replicate import Member, Replicate
+from bench.engine.member import Member
+from bench.engine.replicate import Replicate
 from bench.engine.run import Run, run
 from bench.plan.case import Point
 from bench.plan.sweep import Effort, Sweep

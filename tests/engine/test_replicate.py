@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench.engine import interference, pool, replicate
+from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.replicate import Member, Replicate, _core
+from bench.engine.replicate import Replicate, _core
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import StoppingRule
 from bench.store import ceilings, machine

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.replicate import Member, Replicate
+from bench.engine.replicate import Replicate
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import StoppingRule
 from tests.points import point

@@ -1,0 +1,71 @@
+"""A case in one replicate: its process, and what is known of it."""
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.engine.pool import Pool
+from bench.engine.worker import Died, Worker
+from bench.plan.case import Case
+from bench.store.record import Slots
+
+
+class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
+    """A case ended without a time."""
+
+    def __init__(self, status: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+@dataclass
+class Member:
+    """A case in one replicate: its process, and its outcome.
+
+    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
+    `death` says how its process died, if it did; `is_left` is true if it was not measured for want of memory.
+    """
+
+    case: Case
+    pool: Pool
+    env_id: str
+    thorough: bool
+    status: str = "ok"
+    detail: str = ""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    slots: Slots = field(default_factory=Slots)
+    death: Died | None = None
+    is_left: bool = False
+    busy_s: float = 0.0
+    cpu_s: float = 0.0
+    """The processor's seconds that its process has used."""
+    samples: int = 0
+    timed_s: float = 0.0
+    used_s: float = 0.0
+    idle_s: float = 0.0
+    """The number of samples, the seconds of their timings, and the processor's seconds in them and between them."""
+    claimed_share: float = 0.0
+    """The largest share of a sample's timings in the time that the engine waited for it."""
+    pid: int | None = None
+    worker: Worker | None = None
+    folder: Path | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing has ended the case."""
+        return self.status == "ok" and not self.is_left
+
+    def end(self, status: str, detail: str) -> None:
+        """End the case."""
+        self.status, self.detail = status, detail
+
+    def close(self) -> None:
+        """End its process, and remove its files."""
+        if self.worker is not None:
+            self.worker.close()
+            self.worker = None
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None

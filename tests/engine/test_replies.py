@@ -1,0 +1,56 @@
+"""Replies that an implementation may have written."""
+
+from typing import Any
+
+import pytest
+
+from bench.engine import replies
+from bench.engine.member import Ended
+
+OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "busy_s": 0.1, "cpu_s": 0}
+SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0, "faults": 3}
+REPLY = {"sample": SAMPLE, "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
+
+
+def test_whole_replies_pass() -> None:
+    """Other values beside the expected ones do no harm."""
+    replies.check_outcome({**OUTCOME, "free_bytes": None})
+    replies.check_sample({**REPLY, "status": "ok"})
+    replies.check_pace({"calls_per_timing": 3})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"status": "fine"}, {"status": ["ok"]}, {"detail": 3}, {"metrics": []}, {"busy_s": -1.0}, {"cpu_s": float("nan")}],
+)
+def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
+    """The detail names the value that is wrong or missing."""
+    (name,) = wrong
+    for reply in ({**OUTCOME, **wrong}, {key: value for key, value in OUTCOME.items() if key != name}):
+        with pytest.raises(Ended, match=name) as ended:
+            replies.check_outcome(reply)
+        assert ended.value.status == "crashed"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"timings_s": []},
+        {"timings_s": [0.0]},
+        {"timings_s": ["1"]},
+        {"timings_s": [float("inf")]},
+        {"switches": -1},
+        {"faults": 0.5},
+    ],
+)
+def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
+    """A timing is a positive number, a count is whole."""
+    with pytest.raises(Ended, match="sample"):
+        replies.check_sample({**REPLY, "sample": {**SAMPLE, **wrong}})
+
+
+@pytest.mark.parametrize("calls", [None, 0, True, 2.0])
+def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
+    """Without it the times of calls are unknown."""
+    with pytest.raises(Ended, match="calls_per_timing"):
+        replies.check_pace({"calls_per_timing": calls})
