@@ -6,6 +6,8 @@ Most tests run in this process with a stand-in for the pipe. What changes the st
 import gc
 import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import torch
 from torch.nn.attention import SDPBackend
 
 import impls
+from bench.engine.worker import ALLOCATOR_VARIABLES
 from bench.measure import failure, measured_case
 from bench.measure.measured_case import KEPT_BEFORE
 from bench.measure.outcome import Outcome
@@ -299,3 +302,21 @@ class TestInProcesses:
             assert (member.status, words in member.detail) == ("error", True), (name, member.status, member.detail)
             assert member.slots.rounds == ()
         assert (members["eager"].status, members["sdpa"].status) == ("ok", "ok")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc can be told to retain memory")
+def test_memory_that_was_touched_faults_no_more() -> None:
+    """A block as large as the one that was touched and freed finds its pages, if the allocator retains memory."""
+    code = (
+        "import resource, torch\n"
+        "from bench.measure.measured_case import touch\n"
+        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "touch(1 << 27)\n"
+        "before = faults()\n"
+        "torch.empty(1 << 26, dtype=torch.uint8).fill_(1)\n"
+        "print(faults() - before)\n"
+    )
+    variables = {**os.environ, **ALLOCATOR_VARIABLES["retained"]}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 100
