@@ -41,6 +41,8 @@ class Member:
     busy_s: float = 0.0
     cpu_s: float = 0.0
     """The processor's seconds that its process has used."""
+    calls: int = 1
+    """The number of calls in a timing."""
     samples: int = 0
     timed_s: float = 0.0
     used_s: float = 0.0

@@ -76,11 +76,12 @@ class Started:
 
     def end(self) -> int:
         """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
-        if not self._is_ended:
-            self._is_ended = True
+        if self._process.returncode is None:
             _kill_group(self._process.pid)
             self._process.wait()
+        if not self._is_ended:
             _end_marked(self._mark)
+            self._is_ended = True
             if self.descriptor is not None:
                 os.close(self.descriptor)
         return self._process.wait()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,8 @@ class Replicate:
         self._point = next(iter(members.values())).case.point
         self._core = _core(self._point, self._rng)
         self._work: dict[str, Work] = {}
+        self._best: dict[str, Roof | None] = {}
+        self._judge_cpu_s = 0.0
 
     def measure(self, timeout_s: float, *, together: bool = False) -> None:
         """Measure all members; a process that is silent for `timeout_s` ends.
@@ -110,8 +113,12 @@ class Replicate:
     def _begin(self, pool: Pool) -> None:
         """Let the judge make the expected outputs; if it can't, all members of the pool end."""
         members = [member for member in self._members.values() if member.pool is pool]
+        env_id = members[0].env_id
         try:
             reply = self._expect(pool)
+            if reply["status"] == "ok":  # before the members are there, because they need the memory
+                known = ceilings.recall(env_id, self._point)
+                self._best[env_id] = Roof(**known) if known else self._rates(pool, RATES_TURNS, RATES_S)
         except Died as death:
             for member in members:
                 member.death = death
@@ -120,7 +127,7 @@ class Replicate:
         for member in members:
             member.end(reply["status"], reply["detail"])
             if member.is_ok:
-                self._work[member.env_id] = Work(**reply["work"])
+                self._work[env_id] = Work(**reply["work"])
 
     def _expect(self, pool: Pool) -> dict[str, Any]:
         """Return the judge's reply to the request for the expected outputs; raises Died."""
@@ -176,11 +183,12 @@ class Replicate:
         }
         reply = self._ask(member, request)
         self._take(member, reply)
-        replies.check_pace(member.metrics)
+        member.calls = replies.calls_per_timing(member.metrics)
         results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in shifts]
         worst = max(results, key=lambda result: result["error"] / result["tolerance"])
         member.metrics |= {name: worst[name] for name in ("error", "tolerance")}
-        return int(reply.get("free_bytes") or machine.available_bytes())
+        free_bytes = replies.free_bytes(reply)
+        return machine.available_bytes() if free_bytes is None else free_bytes
 
     def _take_rounds(self, active: dict[str, Member]) -> None:
         """Take samples until every ratio is known or the budget is spent; one that fails leaves the rounds."""
@@ -209,7 +217,7 @@ class Replicate:
         values, member.cpu_s = reply["sample"], reply["cpu_s"]
         timings_s, others = tuple(values["timings_s"]), self._interference.share()
         taken = Sample(timings_s, values["switches"], values["faults"], others)
-        claimed_s = sum(taken.timings_s) * member.metrics["calls_per_timing"]
+        claimed_s = sum(taken.timings_s) * member.calls
         if claimed_s > waited_s:
             raise Ended("error", f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s")
         member.samples += 1
@@ -249,37 +257,36 @@ class Replicate:
 
     def _check_rate(self, member: Member, call_s: float) -> None:
         """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
-        work, known = self._work[member.env_id], ceilings.recall(member.env_id, self._point)
-        best = Roof(**known) if known else self._rates(member, RATES_TURNS, RATES_S)
+        work, best = self._work[member.env_id], self._best[member.env_id]
+        member.metrics |= {"flops": work.flops, "least_bytes": work.least_bytes}
+        if best is None:
+            return
         held = possible_rate.counted(self._point, work)
         judgement = possible_rate.Judgement(best)
         if not possible_rate.is_possible(held, call_s, best):
             judgement = self._confronted(member, held, best)
-        ceilings.remember(member.env_id, self._point, dataclasses.asdict(judgement.best))
-        member.metrics |= {
-            "flops": work.flops,
-            "least_bytes": work.least_bytes,
-            CEILING_FLOPS: judgement.best.flops_per_s,
-            CEILING_BYTES: judgement.best.bytes_per_s,
-        }
+        best = self._best[member.env_id] = judgement.best
+        ceilings.remember(member.env_id, self._point, dataclasses.asdict(best))
+        member.metrics |= {CEILING_FLOPS: best.flops_per_s, CEILING_BYTES: best.bytes_per_s}
         member.detail = judgement.doubt
         if judgement.objection:
             raise Ended("error", judgement.objection)
 
     def _confronted(self, member: Member, work: Work, best: Roof) -> possible_rate.Judgement:
         """Time a member again in turns with matrix products and a copy, and judge it by these times."""
-        now = self._rates(member, 1, 0.0)
+        now = self._rates(member.pool, 1, 0.0) or best
         self._interference = Interference(self._point.threads, self._own_s)
         again_s, end = float("inf"), time.perf_counter() + CONFRONTED_S
         while time.perf_counter() < end:
             again_s = min(again_s, *self._sample(member).timings_s)
-            now = now.raised(self._rates(member, 1, 0.0))
+            now = now.raised(self._rates(member.pool, 1, 0.0) or now)
         return possible_rate.judge(work, again_s, best, now, self._interference.share())
 
-    def _rates(self, member: Member, turns: int, least_s: float) -> Roof:
-        reply = self._ask_judge(member.pool, {"request": "rates", "turns": turns, "least_s": least_s})
+    def _rates(self, pool: Pool, turns: int, least_s: float) -> Roof | None:
+        """Return the rates of the device, None if there is no memory to measure them."""
+        reply = self._ask_judge(pool, {"request": "rates", "turns": turns, "least_s": least_s})
         self._judge_cpu_s = reply["cpu_s"]
-        return Roof(reply["flops_per_s"], reply["bytes_per_s"])
+        return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
 
     def _compared(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
@@ -304,7 +311,7 @@ class Replicate:
         """Return a member's reply; raises Ended if its process dies."""
         assert member.worker is not None
         try:
-            heard = lambda stage: self._heard(member.case.implementation, stage)  # noqa: E731
+            heard = partial(self._heard, member.case.implementation)
             return member.worker.ask(request, self._timeout_s, heard, stage=stage)
         except Died as death:
             member.death = death
@@ -313,7 +320,7 @@ class Replicate:
     def _ask_judge(self, pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
         """Return the judge's reply; raises Died, which is no known fault of a member; then another one is forked."""
         try:
-            heard = lambda stage: self._heard("", stage)  # noqa: E731
+            heard = partial(self._heard, "")
             return pool.judge(self._point).ask(request, self._timeout_s, heard, stage="reference")
         except Died as death:
             pool.dismiss()
@@ -343,8 +350,6 @@ class Replicate:
     def _own_s(self) -> float:
         """Return the processor's seconds that this run's processes have used."""
         return time.process_time() + self._judge_cpu_s + sum(member.cpu_s for member in self._members.values())
-
-    _judge_cpu_s = 0.0
 
 
 def now() -> str:

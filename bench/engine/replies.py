@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bench.engine.member import Ended
-from bench.store.record import STATUSES
+from bench.store.record import MOST, SESSION, STATUSES
 
 
 def check_outcome(reply: Mapping[str, Any]) -> None:
@@ -12,7 +12,7 @@ def check_outcome(reply: Mapping[str, Any]) -> None:
     kinds: dict[str, Callable[[Any], bool]] = {
         "status": _is_status,
         "detail": lambda detail: isinstance(detail, str),
-        "metrics": lambda metrics: isinstance(metrics, dict),
+        "metrics": lambda metrics: isinstance(metrics, dict) and not {*SESSION, "slots"} & metrics.keys(),
         "busy_s": _is_amount,
         "cpu_s": _is_amount,
     }
@@ -24,9 +24,16 @@ def check_sample(reply: Mapping[str, Any]) -> None:
     _check(reply, {"sample": _is_sample, "used_s": _is_amount, "idle_s": _is_amount, "cpu_s": _is_amount})
 
 
-def check_pace(metrics: Mapping[str, Any]) -> None:
-    """Raise Ended for metrics without the number of calls in a timing."""
-    _check(metrics, {"calls_per_timing": lambda calls: _is_count(calls) and calls > 0})
+def calls_per_timing(metrics: Mapping[str, Any]) -> int:
+    """Return the number of calls in a timing; raises Ended if the metrics have none."""
+    _check(metrics, {"calls_per_timing": lambda calls: is_count(calls) and calls > 0})
+    return int(metrics["calls_per_timing"])
+
+
+def free_bytes(reply: Mapping[str, Any]) -> int | None:
+    """Return the free memory of a GPU, None if the reply has none."""
+    value = reply.get("free_bytes")
+    return value if is_count(value) else None
 
 
 def _check(reply: Mapping[str, Any], kinds: Mapping[str, Callable[[Any], bool]]) -> None:
@@ -39,16 +46,17 @@ def _is_status(value: Any) -> bool:
     return isinstance(value, str) and value in STATUSES
 
 
+def is_count(value: Any) -> bool:
+    """Return whether a value is a whole number that a table can hold."""
+    return type(value) is int and 0 <= value <= MOST[int]
+
+
 def _is_amount(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < float("inf")
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+    return is_count(value) or (type(value) is float and 0 <= value <= MOST[float])
 
 
 def _is_sample(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("timings_s"), list) or not value["timings_s"]:
         return False
     timings = all(_is_amount(timing) and timing > 0 for timing in value["timings_s"])
-    return timings and _is_count(value.get("switches")) and _is_count(value.get("faults"))
+    return timings and is_count(value.get("switches")) and is_count(value.get("faults"))

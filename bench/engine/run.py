@@ -16,6 +16,7 @@ from bench.engine import admission, preflight
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate, now
+from bench.engine.replies import is_count
 from bench.engine.run_folder import RunFolder
 from bench.engine.time_budget import TimeBudget
 from bench.engine.worker import Died
@@ -212,6 +213,9 @@ class Run:
         members = {name: self.member(point, name) for name in self._group(point, missing)}
         heard = partial(self.heard, point, number)
         heard("", "start")
+        for member in members.values():
+            if member.thorough and self.sweep.effort.check_memory:
+                self._check_memory(member)
         replicate = Replicate(members, self.sweep.baseline, self.limits, self.seed(point), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s)
         self._alone.update(member.case for member in members.values() if member.is_left and member.status == "oom")
@@ -222,8 +226,9 @@ class Run:
 
     def _group(self, point: Point, missing: Sequence[str]) -> list[str]:
         """Return the implementations of the next replicate: what had no memory beside others is measured by itself."""
-        alone = [name for name in missing if Case(point, name) in self._alone]
-        group, baseline = alone[:1] or missing, self.sweep.baseline
+        baseline = self.sweep.baseline
+        alone = [name for name in missing if name != baseline and Case(point, name) in self._alone]
+        group = alone[:1] or missing
         is_left_out = baseline not in self.sweep.implementations or baseline in self._run_folder.failed(point) - {
             *missing
         }
@@ -249,8 +254,17 @@ class Run:
         return StoppingRule(effort.target, self._time_budget.budget_s / effort.processes, effort.processes)
 
     def count_deaths(self, members: Iterable[Member]) -> None:
-        """Count the deaths of the members' processes, which decide who is tried again."""
-        self._deaths.update(member.case for member in members if member.death is not None)
+        """Count the deaths of the members' processes, which decide who is tried again.
+
+        A process that was killed from outside may have lacked memory, so its case is measured by itself next.
+        """
+        for member in members:
+            if member.death is None:
+                self._deaths.pop(member.case, None)
+                continue
+            self._deaths[member.case] += 1
+            if member.death.is_outside:
+                self._alone.add(member.case)
 
     def is_tried_again(self, member: Member) -> bool:
         """Return whether a member whose process died is measured again in another replicate."""
@@ -259,10 +273,7 @@ class Run:
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write a record of each member that is measured, or that failed and is not tried again."""
         ended = [member for member in members if not member.is_left and not self.is_tried_again(member)]
-        for member in ended:
-            self._busy_s += member.busy_s
-            if member.thorough and self.sweep.effort.check_memory:
-                self._check_memory(member)
+        self._busy_s += sum(member.busy_s for member in ended)
         records = [self._record(member, number, replicate) for member in ended]
         if records:
             self._run_folder.keep(records[0].case.point, records)
@@ -278,9 +289,9 @@ class Run:
         return dataclasses.replace(record, slots=member.slots) if record.status == "ok" else record
 
     def _check_memory(self, member: Member) -> None:
-        """Add the operating system's peak memory to the metrics of a successful case on a CPU."""
+        """Add the operating system's peak memory to the metrics of a case on a CPU."""
         point = member.case.point
-        if point.device != "cpu" or not member.is_ok:
+        if point.device != "cpu":
             return
         request = {
             "request": "memory",
@@ -289,7 +300,8 @@ class Run:
         }
         with suppress(Died), self._pool.memory_worker(point.threads) as worker:
             reply = worker.ask(request, self.sweep.effort.timeout_s)
-            member.metrics["system_peak_bytes"] = reply["peak_bytes"]
+            peak_bytes = reply.get("peak_bytes")
+            member.metrics["system_peak_bytes"] = peak_bytes if is_count(peak_bytes) else None
 
 
 def run(

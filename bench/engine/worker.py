@@ -50,6 +50,9 @@ ALLOCATOR_VARIABLES = {
 page faults twice. `returned` returns it at once, so that the system sees the memory in use: not for timing.
 """
 
+FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""The environment variable that lets torch look for GPUs without using one: after that a process can't be forked."""
+
 STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
 """The environment variables that let OpenMP threads sleep soon after a call, in GNU and Intel libraries: threads that
 wait actively would slow the process that is asked next. 20,000 turns take less than 0.1 ms, so that they still wait
@@ -94,6 +97,7 @@ class Worker:
             files.enter_context(self._pipe)
             with theirs:
                 self._process = start(theirs, self._log)
+            files.callback(self._process.end)
             self._selector = files.enter_context(selectors.DefaultSelector())
             self._files = files.pop_all()
         self._selector.register(self._pipe, selectors.EVENT_READ)
@@ -274,6 +278,7 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
     malloc = [name for variables in ALLOCATOR_VARIABLES.values() for name in variables]
     inherited = {name: value for name, value in os.environ.items() if name not in malloc}
     return {
+        **FORK_VARIABLES,
         **STILL_VARIABLES,
         **inherited,
         **ALLOCATOR_VARIABLES[allocator],

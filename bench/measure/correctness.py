@@ -101,7 +101,7 @@ def expect(workload: Workload, name: str, shift: int = 0) -> Check:
     tolerances = tuple(max(floor, MARGIN * error) for floor, error in zip(floors, errors, strict=False))
     if len(chosen) == workload.point.batch:
         return Check(name, (Expected(chosen, exact, scales, tolerances),))
-    whole = _computed(workload, workload.layer, x, direction)
+    whole = tuple(tensor.cpu() for tensor in _computed(workload, workload.layer, x, direction))
     wider = tuple(tolerance + error for tolerance, error in zip(tolerances, errors, strict=True))
     by_item = slice(2)  # the gradients of weights are sums over all items
     expected = (

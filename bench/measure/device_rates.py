@@ -40,6 +40,7 @@ class DeviceRates:
     def _of_dtype(self, device: str, dtype: str) -> Iterator[tuple[int, Call]]:
         for side in SIDES[self._kind]:
             product = _product(device, dtype, side)
+            product()  # the first call loads the library
             yield 2 * side**3, product
             if self._timer(product, 1) > LONGEST_S:
                 break

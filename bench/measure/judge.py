@@ -17,6 +17,7 @@ from bench.measure.channel import Channel, serve
 from bench.measure.device_rates import DeviceRates
 from bench.measure.outcome import Outcome
 from bench.plan.case import Point
+from bench.store.roofline import Roof
 
 
 class Judge:
@@ -32,7 +33,6 @@ class Judge:
 
         What was made for an earlier request is made once only.
         """
-        channel.announce("reference")
         point, outcome = Point(**request["point"]), Outcome()
         reason = obstacle(point)
         if reason:
@@ -43,6 +43,7 @@ class Judge:
             wanted = dict.fromkeys(request["shifts"].items())
             self._checks = {key: check for key, check in self._checks.items() if key in wanted or key[1] == 0}
             for name, shift in wanted.keys() - self._checks.keys():
+                channel.announce("reference")
                 self._checks[name, shift] = correctness.expect(work, name, shift)
             if changes := self._state.changes(free=process_state.ANY):
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
@@ -62,10 +63,15 @@ class Judge:
         return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
 
     def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with the highest rates of the device in some turns and seconds."""
+        """Reply with the highest rates of the device in some turns and seconds, 0 if there is no memory for them."""
         assert self._work is not None
-        self._rates = self._rates or DeviceRates(self._work.point)
-        best = self._rates.best(request["turns"], request["least_s"])
+        best = Roof(0.0, 0.0)
+        try:
+            self._rates = self._rates or DeviceRates(self._work.point)
+            best = self._rates.best(request["turns"], request["least_s"])
+        except Exception as error:
+            if not failure.is_out_of_memory(error):
+                raise
         return {**dataclasses.asdict(best), "cpu_s": process_time()}
 
     def _workload(self, point: Point, seed: int) -> workload.Workload:

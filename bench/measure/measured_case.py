@@ -39,6 +39,7 @@ from bench.measure.outcome import Outcome
 from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.store import machine
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
@@ -116,7 +117,7 @@ class MeasuredCase:
         if self.outcome.metrics.get("graphs") == 0:
             self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
             return
-        self._inputs = workload.Inputs(work, self._rng)
+        self._inputs = workload.Inputs(work, self._rng, unseen=request.shifts[AFTERWARDS])
         self._call = workload.step(self._subject, work, self._inputs)
         if request.thorough and not self._inspect():
             return
@@ -127,16 +128,17 @@ class MeasuredCase:
 
     def sample(self) -> dict[str, Any]:
         """Return one sample with the processor's seconds: those since the last one, in its timings, and in all."""
-        idle_s = cpu_s() - self._cpu_s
+        before_s = children_s()
+        idle_s = process_time() + before_s - self._cpu_s
         with self._busy():
             if self._until_kept == 0:
                 self._keep_timed()
             self._until_kept -= 1
-            self._timed_cpu_s, start_s = 0.0, children_s()
+            self._timed_cpu_s = 0.0
             sample = sampler.sample(self._call, self._timer, self._pace)
-            used_s = self._timed_cpu_s + children_s() - start_s
         self._state.check()
-        self._cpu_s = cpu_s()
+        after_s = children_s()
+        used_s, self._cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
         return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s}
 
     def finish(self, call_s: float) -> None:
@@ -292,7 +294,7 @@ class MeasuredCase:
 
 def touch(size: int) -> None:
     """Let the process hold so many free bytes that need no page fault, if there is memory for them."""
-    if 0 < SPARE * size < psutil.virtual_memory().available:
+    if 0 < SPARE * size < machine.available_bytes():
         torch.empty(size, dtype=torch.uint8).fill_(0)
 
 
@@ -305,8 +307,8 @@ def children_s() -> float:
     """Return the processor's seconds that the living children of this process have used."""
     total_s = 0.0
     for file in Path("/proc/self/task").glob("*/children"):
-        for child in file.read_text().split():
-            with suppress(psutil.Error):
+        with suppress(psutil.Error, OSError):  # a thread or a child that has just ended
+            for child in file.read_text().split():
                 times = psutil.Process(int(child)).cpu_times()
                 total_s += times.user + times.system
     return total_s

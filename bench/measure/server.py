@@ -3,6 +3,7 @@
 import contextlib
 import gc
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -22,13 +23,23 @@ def warm(request: dict[str, Any]) -> None:
     impls.ViTAttention(1, 1, 1).to("meta")(torch.empty(1, 1, 1, device="meta"))
     if any(impls.compiles(name) for name in request["implementations"] if not is_own(name)):
         with contextlib.suppress(Exception):
-            from torch._inductor import config
-
-            with config.patch(compile_threads=1):  # a process with threads can't be forked safely
-                compilation.warm_toolchain("cpu")
-            compilation.reset()
+            _compile_once()
     gc.collect()
     gc.freeze()  # collecting garbage then skips what torch's import left, and forked processes share it
+
+
+def _compile_once() -> None:
+    """Compile a small function without threads and without a GPU: a process that has used either can't be forked."""
+    from torch._inductor import codecache, config
+
+    with config.patch(compile_threads=1), patch.object(torch.cuda, "_lazy_init", _no_gpu):
+        compilation.warm_toolchain("cpu")
+    compilation.reset()
+    codecache.CacheBase.get_system.cache_clear()  # it names the GPU
+
+
+def _no_gpu() -> None:
+    raise RuntimeError("the server uses no GPU")
 
 
 if __name__ == "__main__":

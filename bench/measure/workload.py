@@ -80,21 +80,22 @@ class Workload:
 class Inputs:
     """The inputs of one implementation: its own tensors, which alternate from call to call.
 
-    `next()` returns the input of the next call.
+    `next()` returns the input of the next call. The values of the shift `unseen` are in none of them.
     """
 
-    def __init__(self, workload: Workload, rng: random.Random | None = None) -> None:
+    def __init__(self, workload: Workload, rng: random.Random | None = None, unseen: int = 0) -> None:
         self._workload = workload
         self._rng = rng or random.Random(workload.seed)  # noqa: S311 - values, not secrets
         self._tensors = [workload.x.clone().requires_grad_(workload.with_gradients) for _ in range(TURNS)]
         self._shifts = [0] * TURNS
+        self._choices = [shift for shift in range(1, SHIFTS + 1) if shift != unseen]
         self.next: Callable[[], Tensor] = cycle(self._tensors).__next__
 
     def renew(self, calls: int) -> None:
         """Write other values into the inputs of the next `calls` calls, and put them into a random order."""
         order = self._rng.sample(range(TURNS), min(calls, TURNS))
         for index in order:
-            self._write(index, self._rng.randint(1, SHIFTS))
+            self._write(index, self._rng.choice(self._choices))
         self.next = cycle([self._tensors[index] for index in order]).__next__
 
     def holding(self, shift: int) -> Tensor:

@@ -1,11 +1,13 @@
 """The facts of this machine: its cores, its processor, the checkout that runs on it."""
 
+import contextlib
 import hashlib
 import os
 import platform
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import psutil
 
 from bench.store import selfcheck
 from bench.store.environment import Environment
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
@@ -66,8 +70,26 @@ def physical_cores() -> int:
 
 
 def available_bytes() -> int:
-    """Return the bytes of memory that processes can have without the system swapping."""
-    return int(psutil.virtual_memory().available)
+    """Return the bytes of memory that processes can have without swapping, and within the limit of their container.
+
+    Source of the files: Linux, Documentation/admin-guide/cgroup-v2.rst.
+    """
+    left_bytes = [int(psutil.virtual_memory().available)]
+    for folder in _control_groups():
+        with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+            limit, used = ((folder / name).read_text() for name in ("memory.max", "memory.current"))
+            left_bytes.append(max(0, int(limit) - int(used)))
+    return min(left_bytes)
+
+
+def _control_groups() -> Iterator[Path]:
+    """Yield the folders of this process's control group and of those above it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::/"):
+                group = CONTROL_GROUPS / line.removeprefix("0::/")
+                yield group
+                yield from (parent for parent in group.parents if parent.is_relative_to(CONTROL_GROUPS))
 
 
 def default_threads() -> int:

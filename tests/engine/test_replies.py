@@ -16,12 +16,22 @@ def test_whole_replies_pass() -> None:
     """Other values beside the expected ones do no harm."""
     replies.check_outcome({**OUTCOME, "free_bytes": None})
     replies.check_sample({**REPLY, "status": "ok"})
-    replies.check_pace({"calls_per_timing": 3})
+    assert replies.calls_per_timing({"calls_per_timing": 3}) == 3
+    assert replies.free_bytes({"free_bytes": 7}) == 7
+    assert replies.free_bytes({"free_bytes": "7"}) is None
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"status": "fine"}, {"status": ["ok"]}, {"detail": 3}, {"metrics": []}, {"busy_s": -1.0}, {"cpu_s": float("nan")}],
+    [
+        {"status": "fine"},
+        {"status": ["ok"]},
+        {"detail": 3},
+        {"metrics": []},
+        {"metrics": {"pid": 1}},
+        {"busy_s": -1.0},
+        {"cpu_s": float("nan")},
+    ],
 )
 def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
     """The detail names the value that is wrong or missing."""
@@ -41,6 +51,8 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
         {"timings_s": [float("inf")]},
         {"switches": -1},
         {"faults": 0.5},
+        {"faults": 2**63},
+        {"timings_s": [10**400]},
     ],
 )
 def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
@@ -53,4 +65,4 @@ def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
 def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
     """Without it the times of calls are unknown."""
     with pytest.raises(Ended, match="calls_per_timing"):
-        replies.check_pace({"calls_per_timing": calls})
+        replies.calls_per_timing({"calls_per_timing": calls})

@@ -170,3 +170,14 @@ def test_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PATH", str(checkout))
 
     assert machine.commit() == ""
+
+
+def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least that a control group or one above it has left counts; `max` is no limit."""
+    own = tmp_path / "job" / "step"
+    own.mkdir(parents=True)
+    for folder, limit in ((own, "max"), (own.parent, "5000")):
+        (folder / "memory.max").write_text(f"{limit}\n")
+        (folder / "memory.current").write_text("2000\n")
+    monkeypatch.setattr(machine, "_control_groups", lambda: iter([own, own.parent, tmp_path]))
+    assert machine.available_bytes() == 3000
