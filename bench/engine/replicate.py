@@ -24,7 +24,8 @@ from bench.engine.worker import Died, Worker
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
-from bench.sampling.rounds import Sample, StoppingRule, sample
+from bench.sampling.rounds import StoppingRule, sample
+from bench.sampling.samples import Sample
 from bench.store import ceilings, machine
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
 

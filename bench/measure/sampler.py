@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 
 from bench.measure.clock import Call, Timer
-from bench.sampling.rounds import Sample
+from bench.sampling.samples import Sample
 
 LEAST_TIMING_S = 1e-3
 LEAST_TIMING_CLOCKS = 1000

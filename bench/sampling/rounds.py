@@ -8,8 +8,8 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
 
+from bench.sampling.samples import Sample
 from bench.stats.replicates import expected_half_width, round_differences
 from bench.store.record import Slots
 
@@ -26,15 +26,6 @@ over 40 runs of each kind the rows' means then scattered by 0.8 to 1.9 %, and by
 
 CHECKED_AGAIN = 1.05
 """After a check of the scatter so many times the rounds are taken before the next one."""
-
-
-class Sample(NamedTuple):
-    """One sample: seconds per call of each timing, context switches, page faults, other processes' share of cores."""
-
-    timings_s: tuple[float, ...]
-    switches: int
-    faults: int
-    others: float = 0.0
 
 
 Samples = dict[str, dict[int, Sample]]

@@ -23,7 +23,7 @@ from bench.engine.replicate import Replicate
 from bench.engine.run import Run, run
 from bench.plan.case import Point
 from bench.plan.sweep import Effort, Sweep
-from bench.sampling.rounds import Sample
+from bench.sampling.samples import Sample
 from bench.stats.replicates import ratio
 from tests.points import point
 

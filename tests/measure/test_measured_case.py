@@ -20,7 +20,8 @@ from bench.measure import failure, measured_case
 from bench.measure.measured_case import KEPT_BEFORE
 from bench.measure.outcome import Outcome
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
-from bench.sampling.rounds import LEAST_ROUNDS, Sample
+from bench.sampling.rounds import LEAST_ROUNDS
+from bench.sampling.samples import Sample
 from impls.attend import sdpa
 from tests import meddlers, mutants
 from tests.measure.conftest import Measured

@@ -6,7 +6,8 @@ import statistics
 from collections import Counter
 from collections.abc import Callable
 
-from bench.sampling.rounds import LEAST_ROUNDS, SURE_ROUNDS, Sample, StoppingRule, sample
+from bench.sampling.rounds import LEAST_ROUNDS, SURE_ROUNDS, StoppingRule, sample
+from bench.sampling.samples import Sample
 from bench.stats.replicates import paired_log_ratio, t_half_width
 
 
