@@ -19,8 +19,8 @@ from typing import Any
 import psutil
 import torch
 
+import impls
 from bench.measure import (
-    adapters,
     clock,
     compilation,
     correctness,
@@ -40,6 +40,7 @@ from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.store import machine
+from impls.name import parse
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
@@ -104,9 +105,9 @@ class MeasuredCase:
         workload.set_up(point)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
         self._work = work = workload.make(point, request.seed)
+        load(name)
         with process_state.kept(), compilation.no_eager_fallback():
-            adapters.check(name)
-            if adapters.compiles(name):
+            if impls.compiles(name):
                 with suppress(Exception):  # the first call will raise the same error
                     compilation.warm_toolchain(point.device)
             self._subject = workload.subject(work, name)
@@ -172,7 +173,7 @@ class MeasuredCase:
     def _first_calls(self) -> list[float]:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
         calls_s: list[float] = []
-        compiles = adapters.compiles(self.request.implementation)
+        compiles = impls.compiles(self.request.implementation)
         names = [name for name in (NORMAL, PEAKED) if name in self.request.shifts]
         for name in names:
             self._channel.announce("correctness check" if calls_s else "first call")
@@ -290,6 +291,17 @@ class MeasuredCase:
             yield
         finally:
             self._busy_s += perf_counter() - start
+
+
+def load(name: str) -> None:
+    """Import the adapter of an implementation; its module may set environment variables that were not set.
+
+    Raises `impls.Unresolved` if there is none, LeftChanged if the import changes the state of the process.
+    """
+    state = process_state.State()
+    impls.resolve(parse(name).base)
+    if changes := state.changes(free=process_state.ANY):
+        raise process_state.LeftChanged(f"{changes} (when it was imported)")
 
 
 def touch(size: int) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 
 import impls
-from bench.measure import adapters, facts, failure, system_memory
+from bench.measure import facts, failure, system_memory
 from bench.measure.channel import Channel, serve
 from bench.measure.measured_case import MeasuredCase, Request
 from bench.plan.case import Case, Point
+from impls.name import parse
 
 
 class Worker:
@@ -23,7 +24,7 @@ class Worker:
         mistakes = []
         for name in request["implementations"]:
             try:
-                adapters.resolve(name)
+                impls.resolve(parse(name).base)
             except impls.Unresolved as error:
                 mistakes.append(str(error))
         return {"mistakes": mistakes, "facts": facts.torch_facts()}

@@ -6,6 +6,7 @@ Most tests run in this process with a stand-in for the pipe. What changes the st
 import gc
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,13 +18,14 @@ from torch.nn.attention import SDPBackend
 import impls
 from bench.engine.worker import ALLOCATOR_VARIABLES
 from bench.measure import failure, measured_case
-from bench.measure.measured_case import KEPT_BEFORE
+from bench.measure.measured_case import KEPT_BEFORE, load
 from bench.measure.outcome import Outcome
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.sampling.samples import Sample
 from impls.attend import sdpa
 from tests import meddlers, mutants
+from tests.children import in_child
 from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, case
 from tests.points import OF_LAYER, of_layer, point
@@ -321,3 +323,22 @@ def test_memory_that_was_touched_faults_no_more() -> None:
     variables = {**os.environ, **ALLOCATOR_VARIABLES["retained"]}
     done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 100
+
+
+def test_a_module_that_changes_the_state_when_it_is_imported_is_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New environment variables it may set."""
+    source = "import os, torch\nos.environ['SOME_LIBRARY'] = '1'\n{}\ndef adapt(layer):\n    return layer\n"
+    (tmp_path / "good_citizen.py").write_text(source.format(""))
+    (tmp_path / "bad_citizen.py").write_text(source.format("torch.set_default_dtype(torch.float64)"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delenv("SOME_LIBRARY", raising=False)
+
+    def checked(module: str) -> str:
+        load(f"{module}:adapt")
+        return "nothing is said"
+
+    assert in_child(lambda: checked("good_citizen")) == "nothing is said"
+    said = in_child(lambda: checked("bad_citizen"))
+    assert re.search(r"LeftChanged: .*default dtype changed: torch.float64 .* \(when it was imported\)", said)

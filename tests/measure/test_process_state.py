@@ -2,19 +2,17 @@
 
 import gc
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from bench.measure import adapters, clock
+from bench.measure import clock
 from bench.measure.process_state import ANY, State, kept
 from tests import meddlers
 from tests.children import in_child
@@ -142,23 +140,3 @@ def test_an_exception_comes_through() -> None:
 
     assert in_child(lambda: changes(ValueError("mine"))) == "ValueError: mine"
     assert in_child(lambda: changes(None)).startswith("LeftChanged: left torch's threads changed: ")
-
-
-def test_a_module_that_changes_the_state_when_it_is_imported_is_blamed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The import is looked at wherever it happens first; new variables it may set."""
-    source = "import os, torch\nos.environ['SOME_LIBRARY'] = '1'\n{}\ndef adapt(layer):\n    return layer\n"
-    (tmp_path / "good_citizen.py").write_text(source.format(""))
-    (tmp_path / "bad_citizen.py").write_text(source.format("torch.set_default_dtype(torch.float64)"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delenv("SOME_LIBRARY", raising=False)
-
-    def checked(module: str) -> str:
-        adapters.resolve(f"{module}:adapt")
-        adapters.check(f"{module}:adapt")
-        return "nothing is said"
-
-    assert in_child(lambda: checked("good_citizen")) == "nothing is said"
-    said = in_child(lambda: checked("bad_citizen"))
-    assert re.search(r"LeftChanged: .*default dtype changed: torch.float64 .* \(when it was imported\)", said)
