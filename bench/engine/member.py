@@ -45,9 +45,11 @@ class Member:
     """The number of calls in a timing."""
     samples: int = 0
     timed_s: float = 0.0
+    """The seconds of all timings."""
     used_s: float = 0.0
+    """The processor's seconds in timings."""
     idle_s: float = 0.0
-    """The number of samples, the seconds of their timings, and the processor's seconds in them and between them."""
+    """The processor's seconds between samples."""
     claimed_share: float = 0.0
     """The largest share of a sample's timings in the time that the engine waited for it."""
     pid: int | None = None

@@ -32,17 +32,20 @@ from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
 
-RATES_TURNS, RATES_S, CONFRONTED_S = 3, 0.2, 1.0
-"""Products and a copy are repeated so often and so long for a device's rates, and so long in turns with a case."""
+RATES_TURNS, RATES_S = 3, 0.2
+"""The least number of turns, and the least seconds, in which a device's rates are measured."""
+
+CONFRONTED_S = 1.0
+"""The seconds in which a case takes samples in turns with the measurement of rates."""
 
 SPARE_BYTES, GROWTH = 1 << 29, 1.2
-"""A process is started beside others if there is as much free memory, and GROWTH times what the largest one took."""
+"""Another process starts if the free memory is SPARE_BYTES and GROWTH times the memory of the largest process so far."""
 
 FEWEST = 2
-"""So many processes are tried beside each other whatever memory is free: else there would be no ratio."""
+"""The number of processes that start whatever memory is free: with fewer there is no ratio."""
 
 CORES_SPARE = 0.3
-"""An implementation may use so many cores more than its threads, because its process does a little more than calls."""
+"""The cores that an implementation may use beyond its threads: its process does a little more than calls."""
 
 IDLE_SHARE, IDLE_S = 0.25, 0.002
 """The most work of a process between its samples: a share of its work in samples, and seconds for each sample."""

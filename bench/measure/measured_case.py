@@ -50,13 +50,13 @@ KEPT_BEFORE = 100
 call is made after them."""
 
 TOUCHED, SPARE = 2, 2
-"""After the first calls so many times the memory that they took is touched and freed, if SPARE times that is free.
+"""After the first calls TOUCHED times their memory is touched and freed, if SPARE times as much is free.
 Otherwise calls fault in new pages for as long as the allocator finds other places for their blocks: at 1024 tokens each
 fourth call of eager was seen to take 40,000 page faults, and a third more time."""
 
 REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
-"""Calls on new values and on repeated ones are timed so often in turns. New values may take so many times as long, and
-so much longer because a short timing has a fixed cost."""
+"""Calls on new values and on repeated values are timed in turns, REPETITIONS times each. Those on new values may take
+REPEATED times as long and FIXED_S more, because a short timing has a fixed cost."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ over 40 runs of each kind the rows' means then scattered by 0.8 to 1.9 %, and by
 
 
 CHECKED_AGAIN = 1.05
-"""After a check of the scatter so many times the rounds are taken before the next one."""
+"""The scatter is checked again when the number of rounds has grown by this factor."""
 
 
 Samples = dict[str, dict[int, Sample]]
