@@ -39,7 +39,7 @@ CONFRONTED_S = 1.0
 """The seconds in which a case takes samples in turns with the measurement of rates."""
 
 SPARE_BYTES, GROWTH = 1 << 29, 1.2
-"""Another process starts if the free memory is SPARE_BYTES and GROWTH times the memory of the largest process so far."""
+"""Another process starts if SPARE_BYTES and GROWTH times the memory of the largest process so far are free."""
 
 FEWEST = 2
 """The number of processes that start whatever memory is free: with fewer there is no ratio."""
