@@ -47,8 +47,9 @@ FEWEST = 2
 CORES_SPARE = 0.3
 """The cores that an implementation may use beyond its threads: its process does a little more than calls."""
 
-IDLE_SHARE, IDLE_S = 0.25, 0.002
-"""The most work of a process between its samples: a share of its work in samples, and seconds for each sample."""
+IDLE_SHARE, IDLE_S, FIRST_IDLE_S = 0.25, 0.001, 0.03
+"""The most work of a process between its samples: a share of its work in samples, seconds for each sample, and seconds
+once, because a forked process copies pages when it first writes to them."""
 
 CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
 """The least share of the time that the engine waits for a sample, without OVERHEAD_S, that must be timed: in at least
@@ -251,7 +252,7 @@ class Replicate:
         cores = member.used_s / member.timed_s
         if cores > self._point.threads + CORES_SPARE:
             raise Ended("error", f"worked on {cores:.1f} cores, and threads is {self._point.threads}")
-        if member.idle_s > IDLE_SHARE * member.used_s + IDLE_S * member.samples:
+        if member.idle_s > IDLE_SHARE * member.used_s + IDLE_S * member.samples + FIRST_IDLE_S:
             raise Ended(
                 "error", f"worked between its samples: {member.idle_s:.2g} s, and {member.used_s:.2g} s in samples"
             )
