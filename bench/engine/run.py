@@ -229,10 +229,9 @@ class Run:
         baseline = self.sweep.baseline
         alone = [name for name in missing if name != baseline and Case(point, name) in self._alone]
         group = alone[:1] or missing
-        is_left_out = baseline not in self.sweep.implementations or baseline in self._run_folder.failed(point) - {
-            *missing
-        }
-        return [*group] if is_left_out or baseline in group else [baseline, *group]
+        has_failed = baseline in self._run_folder.failed(point) - {*missing}
+        is_beside = baseline in self.sweep.implementations and baseline not in group and not has_failed
+        return [baseline, *group] if is_beside else [*group]
 
     def next_process(self, point: Point) -> int:
         """Return the number of the point's next replicate."""
@@ -259,12 +258,12 @@ class Run:
         A process that was killed from outside may have lacked memory, so its case is measured by itself next.
         """
         for member in members:
-            if member.death is None:
-                self._deaths.pop(member.case, None)
-                continue
-            self._deaths[member.case] += 1
-            if member.death.is_outside:
-                self._alone.add(member.case)
+            if member.is_ok:
+                del self._deaths[member.case]
+            elif member.death is not None:
+                self._deaths[member.case] += 1
+                if member.death.is_outside:
+                    self._alone.add(member.case)
 
     def is_tried_again(self, member: Member) -> bool:
         """Return whether a member whose process died is measured again in another replicate."""

@@ -14,8 +14,10 @@ import pytest
 
 from bench.engine import pool, preflight
 from bench.engine import run as engine
+from bench.engine.member import Member
 from bench.engine.preflight import Preflight
 from bench.engine.run import Run
+from bench.engine.worker import Died
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
@@ -239,6 +241,26 @@ def test_memory_that_runs_out_beside_others_is_measured_by_itself(tmp_path: Path
     assert table["status"].tolist() == ["ok"] * 3
     assert (table["processes"] >= 2).all()
     assert table["speedup"].notna().all()
+
+
+def test_a_replicate_without_a_result_leaves_the_count_of_deaths(tmp_path: Path) -> None:
+    """A case that dies, is left for want of memory, and dies again is not tried for ever; a result starts anew."""
+    run = Run(swept("eager"), tmp_path)
+    death = Died("crashed", "ended")
+
+    def measured(**outcome: Any) -> Member:
+        member = Member(Case(point(), "eager"), run._pool, "env", thorough=False, **outcome)
+        run.count_deaths([member])
+        return member
+
+    try:
+        assert run.is_tried_again(measured(status="crashed", death=death))
+        measured(is_left=True)
+        assert not run.is_tried_again(measured(status="crashed", death=death))
+        measured()
+        assert run.is_tried_again(measured(status="crashed", death=death))
+    finally:
+        run.close()
 
 
 # Sessions
