@@ -4,7 +4,6 @@ It imports no code of an implementation. It also measures which rates the device
 """
 
 import dataclasses
-import gc
 import math
 from pathlib import Path
 from time import process_time
@@ -21,7 +20,7 @@ from bench.store.roofline import Roof
 
 
 class Judge:
-    """Serves `expect`, `compare` and `rates` for one point at a time."""
+    """Serves `expect`, `compare` and `rates` for one point and one seed."""
 
     def __init__(self) -> None:
         self._work: workload.Workload | None = None
@@ -75,14 +74,11 @@ class Judge:
         return {**dataclasses.asdict(best), "cpu_s": process_time()}
 
     def _workload(self, point: Point, seed: int) -> workload.Workload:
-        work = self._work
-        if work is None or (work.point, work.seed) != (point, seed):
-            self._work, self._rates, self._checks = None, None, {}
-            gc.collect()
+        if self._work is None:
             workload.set_up(point)
             self._state = process_state.State()
-            self._work = work = workload.make(point, seed)
-        return work
+            self._work = workload.make(point, seed)
+        return self._work
 
 
 def obstacle(point: Point) -> str:

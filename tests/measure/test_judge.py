@@ -76,17 +76,6 @@ def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(made: 
     assert made[3:] == [(TIMED, 6), (TIMED, 5)]
 
 
-@pytest.mark.parametrize(("seed", "tokens"), [(SEED + 1, 7), (SEED, 5)])
-def test_another_point_or_seed_begins_anew(seed: int, tokens: int, made: list[tuple[str, int]], tmp_path: Path) -> None:
-    """Nothing of the point before is compared with."""
-    judge, at = Judge(), point(num_tokens=tokens)
-    expect(judge, point(), {PEAKED: 0})
-    expect(judge, at, {PEAKED: 0}, seed)
-    assert made == [(PEAKED, 0)] * 2
-    assert compare(judge, PEAKED, 0, written(tmp_path / "own", at, PEAKED, 0, seed=seed))["reason"] == ""
-    assert compare(judge, PEAKED, 0, written(tmp_path / "other", point(), PEAKED, 0))["reason"] != ""
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
 @pytest.mark.parametrize("check", SHIFTS)
