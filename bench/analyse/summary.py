@@ -25,6 +25,10 @@ BUSY_SHARE = 0.25
 """A sample is flagged too if other processes kept more than this share of the cores that we leave free busy."""
 
 
+FULL_SPEED = 0.92
+"""At this share of the highest known speed, or more, a sample was taken at full speed."""
+
+
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
     """Return the table of results of the records, a row per case in the order of their first record."""
     by_case: dict[Case, list[Record]] = {}
@@ -101,6 +105,8 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
     medians = latency([float(np.median(process)) for process in values])
     count = sum(len(process) for process in values)
     calls = sum(len(timings) * _calls_per_timing(record) for record in records for timings in record.slots.timings_s)
+    product = _relative_speeds(records, "product_s", "products_per_s")
+    copy = _relative_speeds(records, "copy_s", "copies_per_s")
     flagged = sum(sum(_flagged(record)) for record in records)
     return {
         "latency_s": medians.value,
@@ -109,8 +115,19 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
         "latency_min_s": min(itertools.chain.from_iterable(values)),
         "rounds": count,
         "flagged_share": flagged / count,
+        "compute_speed": float(np.median(product)) if product else None,
+        "memory_speed": float(np.median(copy)) if copy else None,
+        "full_speed_share": float(np.mean(np.array(product) >= FULL_SPEED)) if product else None,
         "page_faults": sum(sum(record.slots.faults) for record in records) / calls,
     }
+
+
+def _relative_speeds(records: Sequence[Record], column: str, best: str) -> list[float]:
+    """Return the machine's speed around each sample over the highest that the records know; empty without a probe."""
+    highest = max((record.metrics[best] for record in records if record.metrics[best]), default=None)
+    if highest is None:
+        return []
+    return [1 / seconds / highest for record in records for seconds in getattr(record.slots, column)]
 
 
 def _calls_per_timing(record: Record) -> int:

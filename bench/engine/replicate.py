@@ -20,6 +20,7 @@ from bench.engine import possible_rate, replies
 from bench.engine.interference import Interference
 from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
+from bench.engine.speed import Speed
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
@@ -90,6 +91,7 @@ class Replicate:
         self._work: dict[str, Work] = {}
         self._best: dict[str, Roof | None] = {}
         self._judge_cpu_s = 0.0
+        self._speed = Speed(self._probed)
 
     def measure(self, timeout_s: float, *, together: bool = False) -> None:
         """Measure all members; a process that is silent for `timeout_s` ends.
@@ -206,9 +208,45 @@ class Replicate:
                 raise error
             active[name].end(error.status, error.detail)
 
-        turns = {name: lambda member=member: self._sample(member) for name, member in active.items()}
+        readings: dict[str, list[int]] = {name: [] for name in active}
+
+        def turn(name: str, member: Member) -> Sample:
+            reading = self._speed.reading()
+            taken = self._sample(member)
+            readings[name].append(reading)
+            return taken
+
+        turns = {name: partial(turn, name, member) for name, member in active.items()}
         for name, slots in sample(turns, self._baseline, self._limits, self._rng, failed).items():
             active[name].slots = slots
+        self._keep_speed({name: member for name, member in active.items() if member.is_ok}, readings)
+
+    def _keep_speed(self, measured: dict[str, Member], readings: dict[str, list[int]]) -> None:
+        """Give each sample the speed of the machine around it, and each case the highest that is known."""
+        self._speed.read()
+        for name, member in measured.items():
+            product_s, copy_s = (tuple(values) for values in self._speed.around(readings[name]))
+            member.slots = dataclasses.replace(member.slots, product_s=product_s, copy_s=copy_s)
+        best = self._speed.best()
+        if best is None:
+            return
+        rates = {name: 1 / seconds for name, seconds in zip(ceilings.PROBE, best, strict=True)}
+        for env_id in {member.env_id for member in measured.values()}:
+            ceilings.remember(env_id, self._point, rates)
+        for member in measured.values():
+            member.metrics |= ceilings.recall(member.env_id, self._point, ceilings.PROBE) or rates
+
+    def _probed(self) -> tuple[float, float] | None:
+        """Return the seconds of the speed probe's product and copy; None if the judge died or had no memory for it."""
+        pool = next(iter(self._members.values())).pool
+        try:
+            reply = self._ask_judge(pool, {"request": "probe", "core": self._core})
+        except Died:
+            with suppress(Died):
+                self._expect(pool)
+            return None
+        self._judge_cpu_s = reply["cpu_s"]
+        return (reply["product_s"], reply["copy_s"]) if reply["product_s"] else None
 
     def _sample(self, member: Member) -> Sample:
         """Return one sample of a member; raises Ended."""

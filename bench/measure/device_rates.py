@@ -39,14 +39,15 @@ class DeviceRates:
 
     def _of_dtype(self, device: str, dtype: str) -> Iterator[tuple[int, Call]]:
         for side in SIDES[self._kind]:
-            product = _product(device, dtype, side)
-            product()  # the first call loads the library
-            yield 2 * side**3, product
-            if self._timer(product, 1) > LONGEST_S:
+            call = product(device, dtype, side)
+            call()  # the first call loads the library
+            yield 2 * side**3, call
+            if self._timer(call, 1) > LONGEST_S:
                 break
 
 
-def _product(device: str, dtype: str, side: int) -> Call:
+def product(device: str, dtype: str, side: int) -> Call:
+    """Return a call that multiplies two square matrices."""
     factor = torch.randn(side, side, device=device).to(getattr(torch, dtype))
     result = torch.empty_like(factor)
     return lambda: torch.mm(factor, factor, out=result)

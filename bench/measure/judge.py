@@ -1,10 +1,13 @@
 """The judge: a process that makes the expected outputs of a point, and compares the implementations' with them.
 
-It imports no code of an implementation. It also measures which rates the device reaches.
+It imports no code of an implementation. It also measures which rates the device reaches, and how fast it is now.
 """
 
 import dataclasses
 import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -15,17 +18,19 @@ from bench.measure import correctness, failure, outputs, process_state, workload
 from bench.measure.channel import Channel, serve
 from bench.measure.device_rates import DeviceRates
 from bench.measure.outcome import Outcome
+from bench.measure.speed_probe import SpeedProbe
 from bench.plan.case import Point
 from bench.store.roofline import Roof
 
 
 class Judge:
-    """Serves `expect`, `compare` and `rates` for one point and one seed."""
+    """Serves `expect`, `compare`, `rates` and `probe` for one point and one seed."""
 
     def __init__(self) -> None:
         self._work: workload.Workload | None = None
         self._checks: dict[tuple[str, int], correctness.Check] = {}
         self._rates: DeviceRates | None = None
+        self._probe: SpeedProbe | None = None
 
     def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Make the expected results for the inputs in `shifts`; reply with the least work of a call, or why it can't.
@@ -73,6 +78,22 @@ class Judge:
                 raise
         return {**dataclasses.asdict(best), "cpu_s": process_time()}
 
+    def probe(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Reply with the seconds of the speed probe's product and copy, 0 if there is no memory for them.
+
+        They run on a core if one is given.
+        """
+        assert self._work is not None
+        product_s = copy_s = 0.0
+        try:
+            with _on(request["core"]):
+                self._probe = self._probe or SpeedProbe(self._work.point)
+                product_s, copy_s = self._probe.times_s()
+        except Exception as error:
+            if not failure.is_out_of_memory(error):
+                raise
+        return {"product_s": product_s, "copy_s": copy_s, "cpu_s": process_time()}
+
     def _workload(self, point: Point, seed: int) -> workload.Workload:
         if self._work is None:
             workload.set_up(point)
@@ -94,7 +115,21 @@ def obstacle(point: Point) -> str:
     return ""
 
 
+@contextmanager
+def _on(core: int | None) -> Iterator[None]:
+    """Run what is inside on a core, if one is given."""
+    if core is None:
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 def work(channel: Channel) -> None:
     """Serve the requests of a judge until the parent closes the pipe."""
     judge = Judge()
-    serve({"expect": judge.expect, "compare": judge.compare, "rates": judge.rates}, channel)
+    serve({"expect": judge.expect, "compare": judge.compare, "rates": judge.rates, "probe": judge.probe}, channel)

@@ -165,6 +165,15 @@ _TABLE = (
     Metric("flagged_share", unit=Unit.SHARE, heading=Heading("flagged", place=90, rank=4),
         meaning="the share of disturbed samples: other work took the core more than 20 times a second and left no "
         "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy"),
+    Metric("compute_speed", unit=Unit.SHARE,
+        meaning="the machine's speed in matrix products while the case was measured, over the highest known: the "
+        "median of its samples, by the speed probe"),
+    Metric("memory_speed", unit=Unit.SHARE, meaning="the same in copies"),
+    Metric("full_speed_share", unit=Unit.SHARE,
+        meaning="the share of samples that were taken at 92 % of the highest known speed in matrix products, or more"),
+    Metric("products_per_s", reported=True, combined=LARGEST,
+        meaning="the speed probe's matrix products in a second, at the highest speed known when the case was measured"),
+    Metric("copies_per_s", reported=True, combined=LARGEST, meaning="the speed probe's copies in a second, likewise"),
     Metric("page_faults", unit=Unit.COUNT, heading=Heading("faults/call", place=80, rank=5),
         meaning="minor page faults per call: above a handful, the row times the system's memory management too"),
     Metric("settled", kind=bool, reported=True, only_ok=True, combined=EVERY,

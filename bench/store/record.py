@@ -23,13 +23,18 @@ MOST = {int: 2**63 - 1, float: sys.float_info.max}
 """The largest numbers that a table can hold."""
 
 
+MAY_LACK = ("others", "product_s", "copy_s")
+"""The columns of samples that are empty in some journals."""
+
+
 @dataclass(frozen=True)
 class Slots:
     """The samples of one implementation in one process, as columns of equal length.
 
     `rounds` are the numbers of the rounds; `timings_s` are the seconds per call of each timing of a sample;
     `switches` and `faults` are the involuntary context switches and minor page faults during a sample;
-    `others` is the share of the free cores that other processes kept busy around the sample, empty before schema 2.
+    `others` is the share of the free cores that other processes kept busy around the sample, empty before schema 2;
+    `product_s` and `copy_s` are the seconds of the speed probe's work around the sample, empty if there was no probe.
     """
 
     rounds: tuple[int, ...] = ()
@@ -37,15 +42,17 @@ class Slots:
     switches: tuple[int, ...] = ()
     faults: tuple[int, ...] = ()
     others: tuple[float, ...] = ()
+    product_s: tuple[float, ...] = ()
+    copy_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for values that no measurement has."""
         count = len(self.rounds)
         for name, values in vars(self).items():
-            if len(values) != count and not (name == "others" and not values):
+            if len(values) != count and (values or name not in MAY_LACK):
                 raise ValueError(f"rounds has {count} values and {name} has {len(values)}; they must be equally long")
-        for name in ("rounds", "switches", "faults", "others"):
-            _check_numbers(name, getattr(self, name), whole=name != "others")
+        for name in ("rounds", "switches", "faults", *MAY_LACK):
+            _check_numbers(name, getattr(self, name), whole=name not in MAY_LACK)
         if len(set(self.rounds)) < count:
             raise ValueError("rounds must differ from each other")
         for timings in self.timings_s:
@@ -62,7 +69,7 @@ class Slots:
         names = ("rounds", "timings_s", "switches", "faults")
         values = {name: _tuple(name, columns[name]) for name in names}
         values["timings_s"] = tuple(_tuple("timings_s", timings) for timings in values["timings_s"])
-        return cls(**values, others=_tuple("others", columns.get("others", [])))
+        return cls(**values, **{name: _tuple(name, columns.get(name, [])) for name in MAY_LACK})
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,30 @@ def test_a_slot_is_flagged_that_was_disturbed(slots: list[Slots], flagged: float
     assert only(*records)["flagged_share"] == pytest.approx(flagged)
 
 
+def test_the_machines_speed_is_relative_to_its_highest() -> None:
+    """The second process knows a higher speed than the first, so it counts for both."""
+    records = [
+        measured(
+            "eager",
+            process,
+            of=Slots((0, 1), ((1.0,),) * 2, (0, 0), (0, 0), product_s=product_s, copy_s=(0.01, 0.02)),
+            products_per_s=known,
+            copies_per_s=100.0,
+        )
+        for process, (product_s, known) in enumerate([((0.02, 0.0105), 90.0), ((0.01, 0.05), 100.0)])
+    ]
+    row = only(*records)
+    assert row["compute_speed"] == pytest.approx((1 / 0.0105 + 1 / 0.02) / 2 / 100)
+    assert row["memory_speed"] == pytest.approx(0.75)
+    assert row["full_speed_share"] == 0.5
+
+
+def test_without_a_probe_the_machines_speed_is_empty() -> None:
+    """Older journals have no readings."""
+    row = only(measured("eager", 0, of=timed(1.0)))
+    assert pd.isna([row["compute_speed"], row["memory_speed"], row["full_speed_share"]]).all()
+
+
 @pytest.mark.parametrize(
     ("processes", "faults"),
     [

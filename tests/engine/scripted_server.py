@@ -196,6 +196,7 @@ class Judge:
 
     def __init__(self) -> None:
         self._expected: set[tuple[str, int]] = set()
+        self._probes = 0
 
     def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the work of a call, or end as TEST_REFERENCE says."""
@@ -225,6 +226,16 @@ class Judge:
         """Reply with made-up rates."""
         rate = float(os.environ.get("TEST_RATE", "1e9"))
         return {"flops_per_s": rate, "bytes_per_s": rate, "cpu_s": 0.0}
+
+    def probe(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Reply with times that become longer, or end as TEST_PROBE says."""
+        self._probes += 1
+        match os.environ.get("TEST_PROBE"):
+            case "no memory":
+                return {"product_s": 0.0, "copy_s": 0.0, "cpu_s": 0.0}
+            case "killed once" if _is_first("probe"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        return {"product_s": 1e-4 * self._probes, "copy_s": 2e-4 * self._probes, "cpu_s": 0.0}
 
 
 def _is_first(name: str) -> bool:
@@ -263,7 +274,7 @@ def work(channel: Channel) -> None:
 def judge(channel: Channel) -> None:
     """Serve the requests of a judge."""
     made = Judge()
-    serve({"expect": made.expect, "compare": made.compare, "rates": made.rates}, channel)
+    serve({"expect": made.expect, "compare": made.compare, "rates": made.rates, "probe": made.probe}, channel)
 
 
 def warm(_request: dict[str, Any]) -> None:

@@ -130,6 +130,42 @@ def test_rates_are_measured_once_for_an_environment(
     assert ceilings.recall("elsewhere", point()) is None
 
 
+# The speed of the machine
+
+
+def test_each_sample_has_the_speed_of_the_machine_around_it(
+    servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scripted probe becomes slower with each reading; the highest speed is kept for later runs."""
+    monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
+    members = measured(servers, "eager", "sdpa")
+    for member in members.values():
+        slots = member.slots
+        assert len(slots.product_s) == len(slots.copy_s) == len(slots.rounds)
+        assert list(slots.product_s) == sorted(slots.product_s)
+        assert slots.copy_s == pytest.approx([2 * product_s for product_s in slots.product_s])
+        assert 1 / member.metrics["products_per_s"] <= slots.product_s[0] < slots.product_s[-1]
+    known = ceilings.recall("here", point(), ceilings.PROBE)
+    assert known == {name: members["eager"].metrics[name] for name in ceilings.PROBE}
+    ceilings.remember("here", point(), {"products_per_s": 1e9})
+    (member,) = measured(servers, "eager").values()
+    assert member.metrics["products_per_s"] == 1e9
+
+
+@pytest.mark.parametrize("ending", ["no memory", "killed once"])
+def test_a_probe_that_fails_ends_no_case(
+    ending: str, servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge that dies in it is replaced, with the expected outputs for the last comparisons."""
+    monkeypatch.setenv("TEST_PROBE", ending)
+    monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
+    servers.renew()
+    members = measured(servers, "eager", "sdpa")
+    servers.renew()
+    assert statuses(members) == ["ok", "ok"]
+    assert (not members["eager"].slots.product_s) is (ending == "no memory")
+
+
 # The judge
 
 

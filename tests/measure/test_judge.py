@@ -1,15 +1,18 @@
 """The judge: expected outputs made once, outputs in files compared with them."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from torch import Tensor
 
 from bench.measure import correctness, outputs, workload
+from bench.measure import judge as judge_module
 from bench.measure.judge import Judge, obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
@@ -46,6 +49,35 @@ def expect(judge: Judge, at: Point, shifts: dict[str, int] = SHIFTS, seed: int =
 def compare(judge: Judge, check: str, shift: int, path: Path) -> dict[str, Any]:
     """Return the reply to a request for a comparison."""
     return judge.compare({"check": check, "shift": shift, "path": str(path)}, Announcements())
+
+
+@pytest.mark.usefixtures("made")
+def test_a_judge_probes_on_the_core_of_the_samples_and_leaves_it() -> None:
+    """It is a process of the same replicate: later references may use every core."""
+    judge = Judge()
+    expect(judge, point(), {})
+    cores = os.sched_getaffinity(0)
+    for core in (min(cores), None):
+        reply = judge.probe({"core": core}, Announcements())
+        assert reply["product_s"] > 0 < reply["copy_s"]
+        assert os.sched_getaffinity(0) == cores
+
+
+@pytest.mark.usefixtures("made")
+def test_a_probe_without_memory_has_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other errors are raised."""
+
+    def raising(error: Exception) -> None:
+        monkeypatch.setattr(judge_module, "SpeedProbe", Mock(side_effect=error))
+
+    judge = Judge()
+    expect(judge, point(), {})
+    raising(MemoryError())
+    reply = judge.probe({"core": None}, Announcements())
+    assert (reply["product_s"], reply["copy_s"]) == (0.0, 0.0)
+    raising(ValueError("no"))
+    with pytest.raises(ValueError, match="no"):
+        judge.probe({"core": None}, Announcements())
 
 
 def written(

@@ -53,7 +53,15 @@ def test_what_was_not_measured_is_null() -> None:
     line = json.loads(json.dumps(record(status="unsupported", slots=Slots(), calls_per_timing=None).to_json()))
 
     assert {line[name] for name in ("peak_bytes", "compile_s", "error", "calls_per_timing", "graphs")} == {None}
-    assert line["slots"] == {"rounds": [], "timings_s": [], "switches": [], "faults": [], "others": []}
+    assert line["slots"] == {
+        "rounds": [],
+        "timings_s": [],
+        "switches": [],
+        "faults": [],
+        "others": [],
+        "product_s": [],
+        "copy_s": [],
+    }
 
 
 @pytest.mark.parametrize("status", ["", "OK", "failed", None])

@@ -25,7 +25,7 @@ CONTRACT = """
     qk_scale, key_channels, image_size, patch_size, mask, threads, allocator, timing,
     status, detail,
     latency_s, latency_low_s, latency_high_s, latency_min_s, rounds, processes, calls_per_timing, flagged_share,
-    page_faults, settled, host_s,
+    compute_speed, memory_speed, full_speed_share, products_per_s, copies_per_s, page_faults, settled, host_s,
     flops, least_bytes, flops_per_s, roofline_share, ceiling_flops_per_s, ceiling_bytes_per_s, energy_j,
     baseline, speedup, speedup_low, speedup_high, log_ratio_sd,
     rank, standing, further_processes, relative, relative_low, relative_high,
