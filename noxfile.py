@@ -72,15 +72,19 @@ def duel(session: nox.Session) -> None:
 
 
 def _python_with_torch(session: nox.Session, version: str) -> str:
-    """Return the interpreter of an environment with this torch, its other packages at the pinned versions."""
+    """Return the interpreter of an environment with this torch, and our other packages at the pinned versions.
+
+    What torch itself needs is not pinned: each of its versions needs others.
+    """
     folder = Path(session.virtualenv.location) / f"torch-{version}"
     python = str(folder / "bin" / "python")
     if not Path(python).exists():
         session.run(sys.executable, "-m", "virtualenv", "--quiet", str(folder), external=True)
     constraints = folder / "constraints.txt"
     pins = Path("constraints.txt").read_text(encoding="utf-8").splitlines()
-    constraints.write_text("\n".join(pin for pin in pins if not pin.startswith("torch==")), encoding="utf-8")
     packages = [name for name in nox.project.dependency_groups(PYPROJECT, "bench") if not name.startswith("torch>=")]
+    named = {name.partition(">=")[0] for name in packages}
+    constraints.write_text("\n".join(pin for pin in pins if pin.partition("==")[0] in named), encoding="utf-8")
     session.run(
         python, "-m", "pip", "install", "-q", "-c", str(constraints), f"torch=={version}", *packages, external=True
     )
