@@ -92,8 +92,10 @@ class Run:
             state = preflight.watch()
             self._open(state)
             threads = max(point.threads for point in self.sweep.points)
+            missing = admission.huge_pages_missing(self.sweep.points)
             self.warnings = [
                 *self._run_folder.notices,
+                *([f"{missing}; its cases will be unsupported"] if missing else []),
                 *preflight.warnings(state, threads, machine.physical_cores()),
             ]
         except BaseException:
@@ -140,13 +142,21 @@ class Run:
             bool(self.records(point, name)) for point in self.sweep.points for name in self.sweep.implementations
         )
 
-    def _skip_too_large(self, point: Point, missing: Sequence[str]) -> None:
-        """Write a record with the status `skipped` for each new case that can't fit into the free memory."""
-        new = [name for name in missing if self._run_folder.is_new(point, [name])]
-        reasons = admission.too_large(point, new, machine.available_bytes())
+    def leave_out(self, point: Point, processes: int) -> None:
+        """Write a record for each case that can't be measured here.
+
+        Its status is `unsupported` if the system lacks huge pages that the point needs, and `skipped` if the case is
+        new and can't fit into the free memory.
+        """
+        missing = self._missing(point, processes)
+        reason, status = admission.huge_pages_missing([point]), "unsupported"
+        reasons = dict.fromkeys(missing, reason)
+        if not reason:
+            new = [name for name in missing if self._run_folder.is_new(point, [name])]
+            reasons, status = admission.too_large(point, new, machine.available_bytes()), "skipped"
         number, started = self.next_process(point), now()
         records = [
-            self._run_folder.record(Case(point, name), number, started, "skipped", reason)
+            self._run_folder.record(Case(point, name), number, started, status, reason)
             for name, reason in reasons.items()
         ]
         if records:
@@ -169,7 +179,7 @@ class Run:
         `processes` is the number to reach now, if not the sweep's.
         """
         processes = processes or self.sweep.effort.processes
-        self._skip_too_large(point, self._missing(point, processes))
+        self.leave_out(point, processes)
         if self._missing(point, processes):
             self._time_budget.begin()
             while missing := self._missing(point, processes):

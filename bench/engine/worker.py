@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from bench.engine.process import Forked, Process, Started
+from bench.plan.case import HUGE
 
 ROOT = Path(__file__).parents[2]
 """The checkout, from which a worker of another environment imports this suite."""
@@ -41,13 +42,17 @@ LOG_END_BYTES = 1 << 14
 OUTSIDE_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 """Signals that other processes send, or the system when memory runs out: they don't show that a case is the cause."""
 
-ALLOCATOR_VARIABLES = {
-    "retained": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)},
+RETAINED = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
+
+ALLOCATOR_VARIABLES: dict[str, dict[str, str]] = {
+    "retained": RETAINED,
     "system": {},
+    HUGE: {**RETAINED, "THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
     "returned": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
 }
-"""The environment variables that glibc reads at the start of a process. `retained` never returns freed memory, so no
-page faults twice. `returned` returns it at once, so that the system sees the memory in use: not for timing.
+"""The environment variables that glibc and torch read at the start of a process. `retained` never returns freed memory,
+so no page faults twice; `retained-huge` also asks for huge pages, torch for large blocks and glibc for all others.
+`returned` returns it at once, so that the system sees the memory in use: not for timing.
 """
 
 FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
@@ -277,17 +282,26 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
     """Return the environment variables of a worker; the user's own allocator settings are removed."""
     malloc = [name for variables in ALLOCATOR_VARIABLES.values() for name in variables]
     inherited = {name: value for name, value in os.environ.items() if name not in malloc}
+    settings = ALLOCATOR_VARIABLES[allocator]
+    tunables = [*_other_tunables(), *filter(None, [settings.get("GLIBC_TUNABLES")])]
     return {
         **FORK_VARIABLES,
         **STILL_VARIABLES,
         **inherited,
-        **ALLOCATOR_VARIABLES[allocator],
+        **settings,
+        **({"GLIBC_TUNABLES": ":".join(tunables)} if tunables else {}),
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         "PYTHONPATH": os.pathsep.join(_path() if python is None else _path_elsewhere()),
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
     }
+
+
+def _other_tunables() -> list[str]:
+    """Return the user's own settings of glibc that don't concern the allocator."""
+    tunables = os.environ.get("GLIBC_TUNABLES", "").split(":")
+    return [each for each in tunables if each and not each.startswith("glibc.malloc.")]
 
 
 def _path() -> list[str]:

@@ -32,12 +32,13 @@ from bench.measure import (
     outputs,
     process_state,
     sampler,
+    system_memory,
     workload,
 )
 from bench.measure.channel import Channel
 from bench.measure.outcome import Outcome
 from bench.measure.outputs import Incorrect, Output
-from bench.plan.case import Point
+from bench.plan.case import HUGE, Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.store import machine
 from impls.name import parse
@@ -52,7 +53,8 @@ call is made after them."""
 TOUCHED, SPARE = 2, 2
 """After the first calls TOUCHED times their memory is touched and freed, if SPARE times as much is free.
 Otherwise calls fault in new pages for as long as the allocator finds other places for their blocks: at 1024 tokens each
-fourth call of eager was seen to take 40,000 page faults, and a third more time."""
+fourth call of eager was seen to take 40,000 page faults, and a third more time.
+If the system must first make room for huge pages, this is where it does it: it was seen to take seconds."""
 
 REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
 """Calls on new values and on repeated values are timed in turns, REPETITIONS times each. Those on new values may take
@@ -112,9 +114,13 @@ class MeasuredCase:
                     compilation.warm_toolchain(point.device)
             self._subject = workload.subject(work, name)
         held_bytes = psutil.Process().memory_info().rss
+        held_huge_bytes = system_memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
         calls_s = self._first_calls()
-        if point.device == "cpu" and point.allocator == "retained":
+        if point.device == "cpu" and point.allocator in ("retained", HUGE):
             touch(int(TOUCHED * (psutil.Process().memory_info().rss - held_bytes)))
+        if held_huge_bytes is not None:
+            # a huge page that is shared with the server since the fork becomes small ones when it is written
+            self.outcome.metrics["huge_bytes"] = max(0, (system_memory.huge_bytes() or 0) - held_huge_bytes)
         if self.outcome.metrics.get("graphs") == 0:
             self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
             return

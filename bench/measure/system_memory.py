@@ -1,7 +1,8 @@
-"""A call's peak memory as the operating system sees it, to check the allocator's figure.
+"""The memory of this process as the operating system sees it: a call's peak, and the part in huge pages.
 
-It is valid in a process that returns freed memory at once (`MALLOC_MMAP_THRESHOLD_=65536`,
-`MALLOC_TRIM_THRESHOLD_=65536`). Timing needs the opposite, so this has a separate process.
+The peak checks the allocator's figure. It is valid in a process that returns freed memory at once
+(`MALLOC_MMAP_THRESHOLD_=65536`, `MALLOC_TRIM_THRESHOLD_=65536`). Timing needs the opposite, so this has a separate
+process.
 """
 
 import gc
@@ -13,6 +14,7 @@ from bench.plan.case import Case
 
 STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")
+MAPPINGS = Path("/proc/self/smaps_rollup")
 
 RESET_PEAK = "5"
 """Writing this to clear_refs resets VmHWM (proc(5))."""
@@ -39,12 +41,17 @@ def peak_bytes(call: Callable[[], object]) -> int:
     """
     call()
     gc.collect()
-    held = _kib("VmRSS")
+    held = _kib(STATUS, "VmRSS")
     CLEAR_REFS.write_text(RESET_PEAK)
     call()
-    return (_kib("VmHWM") - held) * 1024
+    return (_kib(STATUS, "VmHWM") - held) * 1024
 
 
-def _kib(field: str) -> int:
-    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(f"{field}:"))
+def huge_bytes() -> int | None:
+    """Return the bytes of this process in transparent huge pages; None if the system doesn't tell."""
+    return _kib(MAPPINGS, "AnonHugePages") * 1024 if MAPPINGS.exists() else None
+
+
+def _kib(file: Path, field: str) -> int:
+    line = next(line for line in file.read_text().splitlines() if line.startswith(f"{field}:"))
     return int(line.split()[1])

@@ -7,6 +7,9 @@ from typing import Any, Self
 
 from bench.plan.columns import DERIVED, REQUIRED, Column, column, columns_of
 
+HUGE = "retained-huge"
+"""The value of `allocator` that needs a system with transparent huge pages."""
+
 
 def default_timing(device: str) -> str:
     """Return the timing mode of a device if a sweep gives none."""
@@ -133,7 +136,11 @@ class Point:
     allocator: str = column(
         "where freed memory goes",
         default="retained",
-        choices={"retained": "it stays with the process", "system": "the C library's defaults"},
+        choices={
+            "retained": "it stays with the process",
+            "system": "the C library's defaults",
+            HUGE: "it stays with the process, in transparent huge pages",
+        },
         words="allocator {}",
         usual="retained",
         option="execution",

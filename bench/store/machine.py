@@ -18,6 +18,9 @@ from bench.store.environment import Environment
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+"""The file that says for which memory the system uses transparent huge pages, the mode in force in brackets."""
+
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
 
@@ -80,6 +83,19 @@ def available_bytes() -> int:
             limit, used = ((folder / name).read_text() for name in ("memory.max", "memory.current"))
             left_bytes.append(max(0, int(limit) - int(used)))
     return min(left_bytes)
+
+
+def huge_pages_missing() -> str:
+    """Return the reason why processes can't have transparent huge pages here, empty if they can ask for them."""
+    if platform.system() != "Linux":
+        return f"the system is {platform.system()}, not Linux"
+    if platform.libc_ver()[0] != "glibc":
+        return "the C library is not glibc"
+    try:
+        modes = HUGE_PAGES.read_text()
+    except OSError:
+        return f"the system has none, because {HUGE_PAGES} can't be read"
+    return f"they are switched off: {HUGE_PAGES} says [never]" if "[never]" in modes else ""
 
 
 def _control_groups() -> Iterator[Path]:

@@ -141,6 +141,7 @@ def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
 FIRST = Combined("the first process that has one", _first)
 MEDIAN = Combined("median", _median)
 LARGEST = Combined("the largest", lambda name, all_: max(_known(name, all_), default=None))
+SMALLEST = Combined("the smallest", lambda name, all_: min(_known(name, all_), default=None))
 EVERY = Combined("true if it is in every process", lambda name, all_: all(values[name] for values in all_))
 EACH_ONCE = Combined(
     "each of them once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_known(name, all_))))
@@ -238,6 +239,10 @@ _TABLE = (
         meaning="the most that a GPU's caching allocator reserved for the call"),
     Metric("system_peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the same peak as the operating system saw it, if `check_memory` asked for it"),
+    Metric("huge_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=SMALLEST,
+        heading=Heading("huge pages", place=65, rank=13),
+        meaning="the bytes in transparent huge pages that the process got for its first calls and for the memory that "
+        "it keeps for later ones; on a CPU with the allocator `retained-huge`"),
     # compilation
     Metric("compile_s", unit=Unit.SECONDS, reported=True, in_table=False,
         meaning="the first call of a case in a process, which compiles"),

@@ -12,7 +12,7 @@ from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest, suggestion
 from bench.store.metrics import REPORTED
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """The version of the journal's lines and of results.csv. Older lines of the journal are read: a value that they lack is
 empty, or the one that its column declares as `absent`. An older results.csv must be written anew from the journal."""
 

@@ -18,7 +18,7 @@ from bench.engine.member import Member
 from bench.engine.preflight import Preflight
 from bench.engine.run import Run
 from bench.engine.worker import Died
-from bench.plan.case import Case
+from bench.plan.case import HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import ceilings, journal, machine
@@ -403,6 +403,35 @@ def test_a_reference_that_cannot_fit_skips_the_point_before_a_worker_is_asked(tm
         assert "PiB" in records[0].detail
         assert [record.status for record in opened.measure(huge.points[1])] == ["ok"] * 4
         assert opened.finished() == [*huge.points]
+
+
+@scripted
+def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One warning before the first point says why, and so does each row; all other points are measured.
+
+    If the machine has them later, a run that tries failed cases again measures these too.
+    """
+    monkeypatch.setattr(machine, "huge_pages_missing", lambda: "they are switched off")
+    asking, other = point(allocator=HUGE), point()
+    sweep = Sweep("huge", (asking, other), ("eager", "sdpa"), effort=ONE)
+    with Run(sweep, tmp_path) as opened:
+        (warning,) = opened.warnings
+        assert {record.status for record in opened.measure(asking)} == {"unsupported"}
+        assert {record.status for record in opened.measure(other)} == {"ok"}
+        assert opened.finished() == [asking, other]
+    details = {*load(tmp_path)["detail"].dropna()}
+    assert len(details) == 1
+    assert "they are switched off" in details.pop()
+    assert "they are switched off" in warning
+    assert "\n" not in warning
+
+    monkeypatch.setattr(machine, "huge_pages_missing", lambda: "")
+    with Run(sweep, tmp_path, retry_failed=True) as opened:
+        assert opened.warnings == []
+        opened.measure(asking)
+    assert set(load(tmp_path)["status"]) == {"ok"}
 
 
 @scripted

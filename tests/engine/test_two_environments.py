@@ -8,9 +8,10 @@ from bench.analyse.summary import log_ratios
 from bench.engine import pool, preflight, replicate
 from bench.engine.preflight import Preflight
 from bench.engine.two_environments import Pair
+from bench.plan.case import HUGE
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from bench.store import journal
+from bench.store import journal, machine
 from bench.store.table import load
 from tests.engine.interpreters import two
 from tests.points import point
@@ -156,3 +157,18 @@ def test_an_implementation_that_cannot_be_found_names_the_side(tmp_path: Path) -
     sweep = Sweep("tiny", (point(),), ("nosuch:kernel",), "nosuch:kernel", EFFORT)
     with pytest.raises(WrongRequest, match=r"--python .*python-a: implementation 'nosuch:kernel' can't be imported"):
         Pair(sweep, tmp_path / "run", two(tmp_path)).__enter__()
+
+
+def test_a_pair_without_huge_pages_is_unsupported_on_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both rows say why, and nothing is measured."""
+    monkeypatch.setattr(machine, "huge_pages_missing", lambda: "they are switched off")
+    at = point(allocator=HUGE)
+    sweep = Sweep("huge", (at,), ("sdpa",), "sdpa", EFFORT)
+    with Pair(sweep, tmp_path, two(tmp_path, "2e-3")) as pair:
+        pair.measure(at, 3)
+        assert any("they are switched off" in warning for warning in pair.warnings)
+    for side in pair.sides(at):
+        assert [record.status for record in side] == ["unsupported"]
+        assert "they are switched off" in side[0].detail

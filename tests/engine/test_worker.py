@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from bench.engine.worker import Died, Server, Worker, environment, started
+from bench.plan.case import HUGE
 from tests.engine.interpreters import interpreter
 
 pytestmark = pytest.mark.slow
@@ -249,6 +250,19 @@ def test_retained_memory_is_asked_for_at_the_start_of_the_process(
     assert retained["MALLOC_TRIM_THRESHOLD_"] == "17179869184"
     assert "MALLOC_MMAP_MAX_" not in system
     assert retained["OMP_NUM_THREADS"] == "2"
+
+
+def test_huge_pages_are_asked_for_at_the_start_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is retained too. A user's own settings of glibc's allocator are removed, its other settings stay."""
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=2:glibc.rtld.nns=5")
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "1")
+    huge, retained = environment(HUGE, 2, tmp_path), environment("retained", 2, tmp_path)
+    changed = {name for name in {*huge, *retained} if huge.get(name) != retained.get(name)}
+    assert changed == {"GLIBC_TUNABLES", "THP_MEM_ALLOC_ENABLE"}
+    assert huge["GLIBC_TUNABLES"] == "glibc.rtld.nns=5:glibc.malloc.hugetlb=1"
+    assert huge["THP_MEM_ALLOC_ENABLE"] == "1"
+    assert retained["GLIBC_TUNABLES"] == "glibc.rtld.nns=5"
+    assert "THP_MEM_ALLOC_ENABLE" not in retained
 
 
 def test_what_the_parent_can_import_the_worker_can(tmp_path: Path) -> None:

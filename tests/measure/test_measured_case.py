@@ -20,15 +20,20 @@ from bench.engine.worker import ALLOCATOR_VARIABLES
 from bench.measure import failure, measured_case
 from bench.measure.measured_case import KEPT_BEFORE, load
 from bench.measure.outcome import Outcome
+from bench.plan.case import HUGE
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.sampling.samples import Sample
+from bench.store import machine
 from impls.attend import sdpa
 from tests import meddlers, mutants
 from tests.children import in_child
 from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, case
 from tests.points import OF_LAYER, of_layer, point
+
+NO_HUGE_PAGES = machine.huge_pages_missing()
+without_huge_pages = pytest.mark.skipif(bool(NO_HUGE_PAGES), reason=f"no huge pages: {NO_HUGE_PAGES}")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -306,10 +311,21 @@ class TestInProcesses:
             assert member.slots.rounds == ()
         assert (members["eager"].status, members["sdpa"].status) == ("ok", "ok")
 
+    @without_huge_pages
+    def test_huge_pages_are_counted_for_the_allocator_that_asks_for_them(self, measured: Measured) -> None:
+        """Eager, whose scores alone have 32 MiB, gets several; under another allocator they are not counted."""
+        at = {"batch": 8, "num_tokens": 512, "channels": 64, "num_heads": 4}
+        (huge,) = measured("eager", **at, allocator=HUGE).values()
+        (other,) = measured("eager", **at).values()
+        assert (huge.status, huge.detail, other.status) == ("ok", "", "ok")
+        assert huge.metrics["huge_bytes"] >= 8 << 20
+        assert "huge_bytes" not in other.metrics
+
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only glibc can be told to retain memory")
-def test_memory_that_was_touched_faults_no_more() -> None:
+@pytest.mark.parametrize("allocator", ["retained", pytest.param(HUGE, marks=without_huge_pages)])
+def test_memory_that_was_touched_faults_no_more(allocator: str) -> None:
     """A block as large as the one that was touched and freed finds its pages, if the allocator retains memory."""
     code = (
         "import resource, torch\n"
@@ -320,7 +336,7 @@ def test_memory_that_was_touched_faults_no_more() -> None:
         "torch.empty(1 << 26, dtype=torch.uint8).fill_(1)\n"
         "print(faults() - before)\n"
     )
-    variables = {**os.environ, **ALLOCATOR_VARIABLES["retained"]}
+    variables = {**os.environ, **ALLOCATOR_VARIABLES[allocator]}
     done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 100
 

@@ -104,7 +104,7 @@ def test_a_count_is_a_whole_number_of_at_least_one(key: str, value: object) -> N
         ("layer", ["vti"], "must be one of conv, patch, self, vit"),
         ("dtype", ["float64", 32], "must be one of float32, bfloat16, float16"),
         ("mode", ["backward", ["train"]], "must be one of inference, forward, train"),
-        ("allocator", ["jemalloc", {}], "must be one of retained, system"),
+        ("allocator", ["jemalloc", {}], "must be one of retained, system, retained-huge"),
         ("timing", ["cold"], "must be one of host, device-cold, device-hot"),
         ("qk_scale", ["0.5", True, float("nan")], "must be a number"),
         ("qkv_bias", [1, "true"], "must be true or false"),

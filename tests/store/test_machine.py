@@ -1,6 +1,7 @@
 """What this machine is, and that it stays the same machine."""
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -181,3 +182,45 @@ def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytes
         (folder / "memory.current").write_text("2000\n")
     monkeypatch.setattr(machine, "_control_groups", lambda: iter([own, own.parent, tmp_path]))
     assert machine.available_bytes() == 3000
+
+
+def with_huge_pages(patch: pytest.MonkeyPatch, folder: Path, modes: str | None = "always [madvise] never") -> None:
+    """Make the machine one with Linux, glibc and these modes of huge pages; None means that it has no such file."""
+    patch.setattr(platform, "system", lambda: "Linux")
+    patch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
+    patch.setattr(machine, "HUGE_PAGES", folder / "enabled")
+    if modes is not None:
+        (folder / "enabled").write_text(f"{modes}\n")
+
+
+@pytest.mark.parametrize("modes", ["always [madvise] never", "[always] madvise never"])
+def test_huge_pages_that_can_be_had_are_not_missing(
+    modes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether all memory gets them or the memory for which they are asked."""
+    with_huge_pages(monkeypatch, tmp_path, modes)
+    assert machine.huge_pages_missing() == ""
+
+
+@pytest.mark.parametrize(
+    ("modes", "words"), [(None, "can't be read"), ("always madvise [never]", "says [never]")], ids=["absent", "never"]
+)
+def test_a_system_without_huge_pages_is_told_with_its_file(
+    modes: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that has none lacks the file, and one where they are switched off says so in it."""
+    with_huge_pages(monkeypatch, tmp_path, modes)
+    said = machine.huge_pages_missing()
+    assert f"{tmp_path / 'enabled'} {words}" in said
+    assert "\n" not in said
+
+
+def test_another_system_and_another_c_library_have_no_huge_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason names what is there in place of Linux, or what is missing."""
+    with_huge_pages(monkeypatch, tmp_path)
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
+    assert "glibc" in machine.huge_pages_missing()
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    assert "Darwin" in machine.huge_pages_missing()

@@ -53,6 +53,7 @@ def test_headings_have_a_place_of_their_own() -> None:
         ("settled", [True, None], False),
         ("settled", [True, False], False),
         ("saved_bytes", [None, 0], 0),
+        ("huge_bytes", [4 << 20, None, 0], 0),
         ("kernels", [(), ("a", "b"), ("c",)], "a;b"),
         ("throttle", [("x", "y"), ("y", "z")], "x;y;z"),
         ("throttle", [(), ()], None),

@@ -44,16 +44,25 @@ class Line:
     @property
     def label(self) -> str:
         """The line's name, unique in its picture."""
-        return ", ".join(filter(None, (self.implementation, self.allocator)))
+        return _label(self.implementation, self.allocator)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """The values of x at which an implementation ended with a status other than ok."""
+    """The values of x at which an implementation ended with a status other than ok.
+
+    `allocator` is set only if the picture shows several of them.
+    """
 
     implementation: str
     status: str
     xs: tuple[int, ...]
+    allocator: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name beside it."""
+        return _label(self.implementation, self.allocator)
 
 
 @dataclass(frozen=True)
@@ -150,7 +159,7 @@ def picture(
         point=point_of(group[0]),
         xs=xs,
         lines=lines,
-        failures=tuple(_failures(group, axis)),
+        failures=tuple(failure for name, part in parts.items() for failure in _failures(part, axis, name)),
         baseline=baseline,
         rows=tuple(group),
     )
@@ -163,10 +172,15 @@ def _line(name: str, rows: Sequence[Row], xs: Sequence[int], quantity: Quantity,
     return Line(name, values, lows, highs, allocator)
 
 
-def _failures(group: Sequence[Row], axis: Axis) -> Iterator[Failure]:
+def _failures(group: Sequence[Row], axis: Axis, allocator: str) -> Iterator[Failure]:
     for name, rows in by(group, "implementation").items():
         for status in dict.fromkeys(row["status"] for row in rows if row["status"] != "ok"):
-            yield Failure(name, status, tuple(sorted(row[axis.column] for row in rows if row["status"] == status)))
+            xs = tuple(sorted(row[axis.column] for row in rows if row["status"] == status))
+            yield Failure(name, status, xs, allocator)
+
+
+def _label(implementation: str, allocator: str) -> str:
+    return ", ".join(filter(None, (implementation, allocator)))
 
 
 def _value(row: Row | None, column: str) -> float:

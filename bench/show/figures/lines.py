@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.plan.case import COLUMNS
+from bench.plan.case import HUGE
 from bench.show.figures import log_axis, page
 from bench.show.figures.captions import facts
 from bench.show.figures.line_data import Failure, Line, Picture, pictures
@@ -19,7 +19,7 @@ from bench.show.palette import style
 from bench.show.rows import UNTRIED, origins, process_count
 from bench.store import units
 from bench.store.metrics import Unit
-from impls.catalogue import DOTTED, Dash, Style
+from impls.catalogue import DOTTED, LONG, Dash, Style
 
 STRIP_GAP = 0.12
 """The gap between the lines and the strip of failures, in inches."""
@@ -40,6 +40,9 @@ SAME = 0.004
 STRIPE = 3.0
 """The length of a stripe of a shared line, in line widths."""
 
+ALLOCATOR_DASHES = {"system": DOTTED, HUGE: LONG}
+"""The dashes of lines under another allocator than the usual one."""
+
 LEADER: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.6}
 
 LEADER_END, SAMPLES = 0.16, (0.18, 0.37, 0.56)
@@ -55,7 +58,7 @@ def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
 def figure(picture: Picture) -> Figure:
     """Return the picture as a figure."""
     by = ", by allocator" if picture.by_allocator else ""
-    names = [*(line.label for line in picture.lines), *(each.implementation for each in picture.failures)]
+    names = [*(line.label for line in picture.lines), *(failure.label for failure in picture.failures)]
     made = page.new_figure(
         f"{_filled(picture.quantity.axis.title, picture)} against {picture.axis.name}{by}",
         facts(picture.point, picture.rows, picture.varying),
@@ -169,10 +172,9 @@ def reference_colour(picture: Picture) -> str:
 
 
 def _style_of(line: Line) -> Style:
-    """Return the implementation's style; under another allocator than the usual one dotted, with hollow markers."""
-    own = style(line.implementation)
-    usual = line.allocator in ("", COLUMNS["allocator"].usual)
-    return own if usual else replace(own, dash=DOTTED, hollow=True)
+    """Return the implementation's style; another allocator than the usual one has its own dash, and hollow markers."""
+    own, dash = style(line.implementation), ALLOCATOR_DASHES.get(line.allocator)
+    return replace(own, dash=dash, hollow=True) if dash else own
 
 
 def _coincident(lines: Sequence[Line], ends: tuple[float, float]) -> list[list[Line]]:
@@ -219,7 +221,7 @@ def draw_failures(axes: Axes, failures: Sequence[Failure]) -> None:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     for row, failure in enumerate(failures):
-        name, colour = failure.implementation, style(failure.implementation).colour
+        name, colour = failure.label, style(failure.implementation).colour
         place = page.to_inches(axes, [(failure.xs[0], row)])[0, 1]
         options = _symbol(failure.status, colour)
         gid = f"failure {name} {failure.status}"

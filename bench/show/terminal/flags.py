@@ -20,6 +20,9 @@ FAULT_SHARE = 0.01
 MEMORY_BYTES, MEMORY_SHARE = 2 * 2**20, 0.05
 """A row is flagged if the allocator's and the system's peak differ by more than both of these."""
 
+HUGE_BYTES = 8 * 2**20
+"""A call that holds as much can have several huge pages, which have 2 MiB on most machines."""
+
 FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
 
@@ -35,6 +38,7 @@ class Flag:
 UNSETTLED = Flag("U", "still drifting when warm-up ended: its first rounds may be slower than the rest")
 FAULTS = Flag("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
 MEMORY = Flag("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
+NO_HUGE_PAGES = Flag("H", "asked for huge pages and got none: its time is that of ordinary ones")
 LAUNCH_BOUND = Flag("L", "launch-bound: the host takes as long to submit a call as the device to do it")
 THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle")
 ONE_PROCESS = Flag("1", "one process only, so no interval: measure with more --processes")
@@ -64,6 +68,7 @@ def flags(row: Row, target: float = TARGET) -> list[Flag]:
         (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
         (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
         (MEMORY, apart_bytes > max(MEMORY_BYTES, MEMORY_SHARE * allocator_bytes)),
+        (NO_HUGE_PAGES, row["huge_bytes"] == 0 and allocator_bytes >= HUGE_BYTES),
         (LAUNCH_BOUND, launch_bound(row)),
         (THROTTLED, row["throttle"]),
     )

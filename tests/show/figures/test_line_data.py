@@ -3,7 +3,7 @@
 import math
 
 from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS
-from bench.plan.case import Case
+from bench.plan.case import HUGE, Case
 from bench.plan.sweep import load_sweep
 from bench.show.figures.line_data import LATENCY, QUANTITIES, Failure, Picture, pictures
 from tests.examples import point
@@ -100,6 +100,16 @@ def test_two_allocators_are_drawn_together_and_each_alone() -> None:
     ]
     assert together[0].name == "latency-tokens-allocator-vit-cpu-float32-inference-b8-c384-h6-t1"
     assert len({picture.name for picture in found}) == len(found) == 3 * 2 + 2
+
+
+def test_a_failure_under_one_of_several_allocators_is_named_with_it() -> None:
+    """Its implementation has values under the other allocator."""
+    points = [point(num_tokens=n, allocator=name) for name in ("retained", HUGE) for n in (50, 197, 577)]
+    fates: dict[Case, Fate] = {Case(at, "eager"): ("unsupported", "") for at in points if at.allocator == HUGE}
+    found = pictures(results([Case(at, "eager") for at in points], fates))
+    (together,) = [picture for picture in found if picture.by_allocator]
+    assert [line.label for line in together.lines] == ["eager, retained"]
+    assert [(failure.label, failure.xs) for failure in together.failures] == [("eager, retained-huge", (50, 197, 577))]
 
 
 def test_the_widest_sweep_has_a_number_of_pictures_that_one_can_look_at() -> None:

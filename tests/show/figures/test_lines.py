@@ -1,5 +1,6 @@
 """Pictures of a table of results."""
 
+import dataclasses
 import functools
 import itertools
 from pathlib import Path
@@ -13,13 +14,13 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 import bench.show
-from bench.plan.case import Case
+from bench.plan.case import COLUMNS, Case
 from bench.show.figures.line_data import Picture, pictures
 from bench.show.figures.lines import figure
 from bench.show.figures.page import LABEL_GAP
 from bench.show.palette import style
 from tests.examples import point
-from tests.show.example_results import Fate, results
+from tests.show.example_results import Fate, results, timed
 from tests.show.figures.legible import assert_legible, drawn, texts
 
 NAMES = ("eager", "manual", "stepwise", "online", "sdpa", "compiled_eager", "compiled_sdpa", "mha")
@@ -74,6 +75,19 @@ def test_colours_are_the_same_in_all_pictures() -> None:
     for made in (*alone, *(each for failing in (False, True) for _, each in sheets(failing=failing))):
         for name, line in drawn(made, "line", Line2D).items():
             assert to_hex(line.get_color()) == style(name).colour
+
+
+def test_each_allocator_has_its_own_dash() -> None:
+    """An implementation keeps its colour under all of them, and its usual line under the usual one."""
+    allocators = list(COLUMNS["allocator"].choices)
+    points = [dataclasses.replace(at, allocator=name) for name in allocators for at in TOKENS]
+    made = timed(points, {"eager": lambda at: 0.01 * (1 + allocators.index(at.allocator))})
+    (picture,) = (each for each in pictures(made) if each.by_allocator)
+    lines = drawn(figure(picture), "line", Line2D)
+    dashes = {name: str(lines[f"eager, {name}"]._dash_pattern[1]) for name in allocators}  # type: ignore[attr-defined]
+    assert len({*dashes.values()}) == len(dashes) == 3
+    assert dashes["retained"] == "None"
+    assert {to_hex(line.get_color()) for line in lines.values()} == {style("eager").colour}
 
 
 def test_lines_that_coincide_share_one_line_in_stripes() -> None:

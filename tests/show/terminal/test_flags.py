@@ -10,6 +10,7 @@ SURE: dict[str, Any] = {
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
     "settled": True, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
     "threads": 2, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
+    "huge_bytes": None,
 }  # fmt: skip
 
 
@@ -26,13 +27,14 @@ def letters(**changes: object) -> str:
         ({"page_faults": 34_000.0}, "F"),
         ({"flagged_share": 0.5}, "D"),
         ({"system_peak_bytes": 110 * 2**20}, "M"),
+        ({"huge_bytes": 0}, "H"),
         ({"host_s": 0.1}, "L"),
         ({"throttle": "software power cap"}, "T"),
         ({"latency_low_s": None, "speedup_low": None, "speedup_high": None}, "1"),
     ],
 )
 def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> None:
-    """Interval, drift, page faults, neighbour, memory, launches, clock and a single process each have their own."""
+    """Interval, drift, page faults, neighbour, memory, huge pages, launches, clock, one process: each has its own."""
     assert letters(**changes) == letter
 
 
@@ -44,6 +46,8 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
         {"page_faults": None, "flagged_share": None, "settled": None},
         {"system_peak_bytes": 104 * 2**20},
         {"peak_bytes": 2**20, "system_peak_bytes": 3 * 2**20},
+        {"huge_bytes": 2 * 2**20},
+        {"huge_bytes": 0, "peak_bytes": 2**20},
         {"host_s": 0.01},
         {},
     ],
@@ -51,7 +55,7 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
 def test_what_hardly_matters_is_not_marked(changes: dict[str, object]) -> None:
     """A fault for every 0.25 ms, a few interrupted slots, 4 % or 2 MiB of memory, missing numbers: no flag.
 
-    An interval of ±0.8 % is wide only for a target of 0.5 %.
+    So do a single huge page, and none if the memory is small. An interval of ±0.8 % is wide only for a target of 0.5 %.
     """
     assert letters(**changes) == ""
     assert [flag.letter for flag in flags({**SURE, **changes}, target=0.005)] == ["W"]
