@@ -58,6 +58,9 @@ REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
 """Calls on new values and on repeated values are timed in turns, REPETITIONS times each. Those on new values may take
 REPEATED times as long and FIXED_S more, because a short timing has a fixed cost."""
 
+WORKED_S = 0.05
+"""The time of the calls before a GPU's state is read: an idle GPU lowers its clock."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -143,11 +146,9 @@ class MeasuredCase:
         return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s}
 
     def finish(self, call_s: float) -> None:
-        """End the rounds: keep the last outputs, and measure a GPU's state and the energy of a call of `call_s`."""
+        """End the rounds: keep the last outputs, and measure the energy of a call of `call_s` and a GPU's state."""
         work, device = self._work, self.request.point.device
         counter = energy.counter(device)
-        if device != "cpu":
-            self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
         self._channel.announce("last calls")
         if not self._kept.is_filled:
             self._keep_timed()
@@ -163,6 +164,11 @@ class MeasuredCase:
             self._channel.announce("energy")
             with self._busy():
                 self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
+        if device != "cpu":
+            with self._busy():
+                for _ in range(math.ceil(WORKED_S / call_s)):
+                    self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
+            self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
         self._state.check()
         self._check_repetition()
 
