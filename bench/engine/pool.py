@@ -1,7 +1,7 @@
 """The processes of a run: servers that import torch once, and the workers and judges that they fork."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ WARM_S = 300.0
 
 CHECK_S = 120.0
 """The most seconds for importing the implementations."""
+
+RETURNED = "returned"
+"""The allocator's setting with which a call's peak memory is measured; no point has it."""
 
 Key = tuple[str, int, int]
 """Allocator, threads, and the number of the replicate."""
@@ -49,8 +52,18 @@ class Pool:
         """The folder for the outputs of this run's processes; it is removed with the pool."""
         return self._scratch.folder
 
+    def keep(self, points: Iterable[Point]) -> None:
+        """End the servers of settings that none of these points has."""
+        needed = {(allocator, point.threads) for point in points for allocator in (point.allocator, RETURNED)}
+        unneeded = [key for key in self._servers if key[:2] not in needed]
+        if unneeded:
+            self.dismiss()
+        for key in unneeded:
+            self._servers.pop(key).close()
+        self._starting = [key for key in self._starting if key in self._servers]
+
     def start(self, point: Point) -> None:
-        """Start all servers of the point that don't exist yet, without waiting for them."""
+        """Start all servers of the point that don't exist yet, without waiting for them; raises Died if one can't."""
         for index in range(self.size):
             key = (point.allocator, point.threads, index)
             if key not in self._servers:
@@ -79,9 +92,9 @@ class Pool:
 
     def memory_worker(self, threads: int) -> Worker:
         """Return a new process that returns freed memory at once; raises Died if it doesn't start."""
-        key = ("returned", threads, 0)
+        key = (RETURNED, threads, 0)
         if key not in self._servers:
-            self._servers[key] = self._started("returned", threads)
+            self._servers[key] = self._started(RETURNED, threads)
             self._make_ready([key])
         return self._fork(self._servers[key], "worker")
 
@@ -145,10 +158,20 @@ class Pool:
         """Return a new process of a server; one that has ended is replaced at the next call."""
         try:
             return server.fork(role)
+        except OSError as error:
+            raise _refused(error) from None
         except Died:
             server.close()
             self._servers = {key: other for key, other in self._servers.items() if other is not server}
             raise
 
     def _started(self, allocator: str, threads: int) -> Server:
-        return Server(started(MODULE, allocator, threads, self.folder / COMPILED, self.python))
+        try:
+            return Server(started(MODULE, allocator, threads, self.folder / COMPILED, self.python))
+        except OSError as error:
+            raise _refused(error) from None
+
+
+def _refused(error: OSError) -> Died:
+    """Return the death of a process that never began: there are too many, or its interpreter can't be run."""
+    return Died("crashed", f"the system refused to start a process: {error.strerror}", is_outside=True)

@@ -114,8 +114,6 @@ class Run:
         python = self._pool.python
         try:
             facts = self._pool.check(self.sweep.points[0], self._needed)
-        except OSError as error:
-            raise WrongRequest(f"--python {python} can't be started: {error.strerror}") from None
         except WrongRequest as error:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
         self._run_folder.open(machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state)))
@@ -171,12 +169,17 @@ class Run:
         processes = processes or self.sweep.effort.processes
         self._skip_too_large(point, self._missing(point, processes))
         if self._missing(point, processes):
+            self.end_unneeded(point)
             self._time_budget.begin()
             while missing := self._missing(point, processes):
                 self._replicate(point, missing)
             self._time_budget.end()
         self.tabulate(point)
         return self._run_folder.of(point)
+
+    def end_unneeded(self, point: Point) -> None:
+        """End the servers of settings that neither this point of the sweep has nor a later one."""
+        self._pool.keep(self.sweep.points[self.sweep.points.index(point) :])
 
     def tabulate(self, point: Point) -> None:
         """Write the point's rows into results.csv."""

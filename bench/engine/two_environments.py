@@ -74,6 +74,8 @@ class Pair:
     def measure(self, point: Point, processes: int) -> None:
         """Measure a point until it has this many pairs of processes, or one side has failed."""
         runs = self._runs.values()
+        for run in runs:
+            run.end_unneeded(point)
         while not any(run.has_failed(point) for run in runs) and len(self._pairs(point)) < processes:
             self._replicate(point)
         for run in runs:

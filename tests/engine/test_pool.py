@@ -1,7 +1,10 @@
 """The processes of a run: how many servers there are, when fresh ones start, and the judge."""
 
+import errno
 import os
 import signal
+import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +43,11 @@ def server_of(worker: Worker) -> int:
 def children() -> set[int]:
     """Return the children of this process."""
     return {child.pid for child in psutil.Process().children()}
+
+
+def no_more_processes(*_arguments: object, **_named: object) -> None:
+    """Raise the error of a system that is out of processes."""
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 def test_servers_take_turns_and_are_fresh_after_a_renewal(two: Pool) -> None:
@@ -159,6 +167,34 @@ def test_system_memory_has_a_process_that_returns_memory(two: Pool) -> None:
     with two.memory_worker(1) as returning, two.worker(point()) as retaining:
         assert returning.ask(request, CHECK_S)["peak_bytes"] == 1 << 16
         assert retaining.ask(request, CHECK_S)["peak_bytes"] > 1 << 16
+
+
+def test_servers_that_no_point_needs_end(two: Pool) -> None:
+    """So do the one for memory and the judge; those of a point's settings stay, and any may start anew."""
+    kept, ended = server_of(two.worker(point())), server_of(two.worker(point(threads=2)))
+    ended_too = {server_of(two.memory_worker(2)), two.judge(point(threads=2)).pid}
+    two.keep([point(num_tokens=9), point(allocator="system")])
+    assert lives(kept)
+    assert not any(lives(pid) for pid in (ended, *ended_too))
+    assert server_of(two.worker(point())) == kept
+    assert server_of(two.worker(point(threads=2))) != ended
+
+
+def test_a_process_that_the_system_refuses_to_start_has_died(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is the system's, and the case is not known to be the cause; later it may start."""
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", no_more_processes)
+        for make in (two.worker, two.judge, lambda _point: two.memory_worker(1)):
+            with pytest.raises(Died, match=os.strerror(errno.EAGAIN)) as refusal:
+                make(point())
+            assert refusal.value.is_outside
+        with pytest.raises(WrongRequest, match=os.strerror(errno.EAGAIN)):
+            two.check(point())
+    worker = two.worker(point())
+    monkeypatch.setattr(socket, "socketpair", no_more_processes)
+    with pytest.raises(Died, match=os.strerror(errno.EAGAIN)):
+        two.worker(point())
+    assert lives(server_of(worker))
 
 
 def test_closing_ends_all_processes(two: Pool) -> None:

@@ -143,7 +143,7 @@ def test_an_interpreter_that_is_none_is_a_wrong_request(tmp_path: Path) -> None:
     sweep = Sweep("tiny", (point(),), ("sdpa",), "sdpa", EFFORT)
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho 'No module named torch' >&2; exit 1\n")
-    with pytest.raises(WrongRequest, match=r"--python .*python can't be started: Permission denied"):
+    with pytest.raises(WrongRequest, match=r"--python .*python: no worker .*: Permission denied"):
         Pair(sweep, tmp_path / "run", (str(script), str(script))).__enter__()
     script.chmod(0o755)
     with pytest.raises(WrongRequest, match=r"--python .*python: no worker .*: No module named torch"):
