@@ -50,8 +50,10 @@ ALLOCATOR_VARIABLES = {
 page faults twice. `returned` returns it at once, so that the system sees the memory in use: not for timing.
 """
 
-FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-"""The environment variable that lets torch look for GPUs without using one: after that a process can't be forked."""
+FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"}
+"""The environment variables that let a process be forked after it has imported torch. The first lets torch look for
+GPUs without using one. Without the second macOS kills a forked process that begins to use a framework of Objective-C.
+"""
 
 STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
 """The environment variables that let OpenMP threads sleep soon after a call, in GNU and Intel libraries: threads that
