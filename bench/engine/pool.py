@@ -98,16 +98,18 @@ class Pool:
             self._make_ready([key])
         return self._fork(self._servers[key], "worker")
 
-    def check(self, point: Point, implementations: Sequence[str] = ()) -> dict[str, Any]:
+    def check(self, points: Sequence[Point], implementations: Sequence[str] = ()) -> dict[str, Any]:
         """Return the facts about the machine that a worker's torch knows.
 
         If a process is killed from outside meanwhile, all are started once more.
-        Raises WrongRequest if no process starts, or if one can't import one of the given implementations.
+        Raises WrongRequest if no process starts, if one can't import one of the given implementations, or if only one
+        process at a time can use a GPU of the points.
         """
-        request = {"request": "check", "implementations": implementations}
+        devices = list(dict.fromkeys(point.device for point in points if point.device != "cpu"))
+        request = {"request": "check", "implementations": implementations, "devices": devices}
         for is_last in (False, True):
             try:
-                with self.worker(point) as worker:
+                with self.worker(points[0]) as worker:
                     reply = worker.ask(request, CHECK_S)
                 break
             except Died as death:

@@ -113,7 +113,7 @@ class Run:
         """Open the folder for what this machine is and the state in which it was seen."""
         python = self._pool.python
         try:
-            facts = self._pool.check(self.sweep.points[0], self._needed)
+            facts = self._pool.check(self.sweep.points, self._needed)
         except WrongRequest as error:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
         self._run_folder.open(machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state)))

@@ -1,6 +1,8 @@
-"""A GPU's clock and the reasons that limit it, from NVML."""
+"""A GPU's clock, the reasons that limit it, and whether processes can share it, from NVML."""
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -42,6 +44,18 @@ def handle(device: str) -> Any:
     pynvml.nvmlInit()
     uuid = torch.cuda.get_device_properties(device).uuid  # NVML's numbering ignores CUDA_VISIBLE_DEVICES
     return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+
+
+def is_exclusive(device: str) -> bool:
+    """Return whether only one process at a time can use a CUDA device; False if there is none or NVML doesn't say."""
+    try:
+        import pynvml
+
+        mode = pynvml.nvmlDeviceGetComputeMode(handle(device))
+    except Exception:  # as in `driver`; torch's own if there is no such device
+        return False
+    has_mps = (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control").exists()  # noqa: S108
+    return bool(mode == pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS and not has_mps)  # MPS lets processes share it
 
 
 def read(device: str) -> GpuState:

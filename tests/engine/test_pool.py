@@ -122,7 +122,7 @@ def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool) -> None:
     two.start(point())
     killed = children() - before
     os.kill(min(killed), signal.SIGKILL)
-    assert two.check(point())
+    assert two.check([point()])
     assert not any(lives(pid) for pid in killed)
 
 
@@ -130,14 +130,21 @@ def test_a_server_that_can_not_start_is_a_wrong_request(two: Pool, monkeypatch: 
     """The request is refused with the last line that it wrote."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
     with pytest.raises(WrongRequest, match="No module named"):
-        two.check(point())
+        two.check([point()])
 
 
 def test_an_implementation_that_can_not_be_imported_is_a_wrong_request(two: Pool) -> None:
     """Only those that are asked for count."""
     with pytest.raises(WrongRequest, match="'nosuch:kernel' can't be imported"):
-        two.check(point(), ["eager", "nosuch:kernel"])
-    assert two.check(point())["torch"] == "2.0"
+        two.check([point()], ["eager", "nosuch:kernel"])
+    assert two.check([point()])["torch"] == "2.0"
+
+
+def test_a_gpu_that_can_not_be_used_is_a_wrong_request(two: Pool) -> None:
+    """The GPUs of all points are checked before anything is measured."""
+    with pytest.raises(WrongRequest, match="cuda:1"):
+        two.check([point(), point(device="cuda:0"), point(device="cuda:1")])
+    assert two.check([point(), point(device="cuda:0")])
 
 
 def test_a_pool_may_use_the_python_of_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +152,7 @@ def test_a_pool_may_use_the_python_of_another_environment(tmp_path: Path, monkey
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     other = Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))
     try:
-        assert other.check(point())["torch"] == "2.1"
+        assert other.check([point()])["torch"] == "2.1"
     finally:
         other.close()
 
@@ -189,7 +196,7 @@ def test_a_process_that_the_system_refuses_to_start_has_died(two: Pool, monkeypa
                 make(point())
             assert refusal.value.is_outside
         with pytest.raises(WrongRequest, match=os.strerror(errno.EAGAIN)):
-            two.check(point())
+            two.check([point()])
     worker = two.worker(point())
     monkeypatch.setattr(socket, "socketpair", no_more_processes)
     with pytest.raises(Died, match=os.strerror(errno.EAGAIN)):
