@@ -38,7 +38,6 @@ class Member:
     slots: Slots = field(default_factory=Slots)
     death: Died | None = None
     is_left: bool = False
-    busy_s: float = 0.0
     cpu_s: float = 0.0
     """The processor's seconds that its process has used."""
     calls: int = 1

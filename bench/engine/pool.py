@@ -1,6 +1,5 @@
 """The processes of a run: servers that import torch once, and the workers and judges that they fork."""
 
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,6 @@ class Pool:
         self.size = size
         self.implementations = implementations
         self.python = python
-        self.start_up_s = 0.0
         self._servers: dict[Key, Server] = {}
         self._starting: list[Key] = []
         self._judge: tuple[Point, Worker] | None = None
@@ -135,11 +133,9 @@ class Pool:
         self._scratch.close()
 
     def _server(self, point: Point, number: int) -> Server:
-        begin = time.monotonic()
         self.start(point)
         fresh, self._starting = self._starting, []
         self._make_ready(fresh)
-        self.start_up_s += time.monotonic() - begin
         return self._servers[point.allocator, point.threads, number % self.size]
 
     def _make_ready(self, fresh: Sequence[Key]) -> None:

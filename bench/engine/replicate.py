@@ -335,7 +335,7 @@ class Replicate:
         """Take over a reply's metrics; raises Ended if the case has ended."""
         replies.check_outcome(reply)
         member.metrics |= reply["metrics"]
-        member.busy_s, member.cpu_s = reply["busy_s"], reply["cpu_s"]
+        member.cpu_s = reply["cpu_s"]
         if reply["status"] != "ok":
             raise Ended(reply["status"], reply["detail"])
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -82,8 +81,6 @@ class Run:
         self._alone: set[Case] = set()
         self._seeds: dict[Point, int] = {}
         self.warnings: list[str] = []
-        self._busy_s = 0.0
-        self._opened_s = self._measured_s = time.monotonic()
 
     def __enter__(self) -> Self:
         try:
@@ -155,11 +152,6 @@ class Run:
         """The environment in which the run measures."""
         return self._run_folder.here
 
-    @property
-    def busy_share(self) -> float:
-        """The share of the time since start-up that was spent in calls of implementations."""
-        return self._busy_s / max(self._measured_s - self._opened_s - self._pool.start_up_s, 1e-9)
-
     def measure(self, point: Point, processes: int | None = None) -> list[Record]:
         """Measure the missing processes of a point, and return all of its valid records.
 
@@ -184,7 +176,6 @@ class Run:
     def tabulate(self, point: Point) -> None:
         """Write the point's rows into results.csv."""
         self._run_folder.tabulate(point)
-        self._measured_s = time.monotonic()
 
     def has_failed(self, point: Point) -> bool:
         """Return whether an implementation failed at a point and is not tried again."""
@@ -275,7 +266,6 @@ class Run:
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write a record of each member that is measured, or that failed and is not tried again."""
         ended = [member for member in members if not member.is_left and not self.is_tried_again(member)]
-        self._busy_s += sum(member.busy_s for member in ended)
         records = [self._record(member, number, replicate) for member in ended]
         if records:
             self._run_folder.keep(records[0].case.point, records)

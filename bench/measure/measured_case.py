@@ -9,8 +9,7 @@ import gc
 import math
 import os
 import random
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
@@ -95,7 +94,6 @@ class MeasuredCase:
         self.request = request
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
-        self._busy_s = 0.0
         self._timed_cpu_s = 0.0
         self._sampling = ExitStack()
 
@@ -134,12 +132,11 @@ class MeasuredCase:
         """Return one sample with the processor's seconds: those since the last one, in its timings, and in all."""
         before_s = children_s()
         idle_s = process_time() + before_s - self._cpu_s
-        with self._busy():
-            if self._until_kept == 0:
-                self._keep_timed()
-            self._until_kept -= 1
-            self._timed_cpu_s = 0.0
-            sample = sampler.sample(self._call, self._timer, self._pace)
+        if self._until_kept == 0:
+            self._keep_timed()
+        self._until_kept -= 1
+        self._timed_cpu_s = 0.0
+        sample = sampler.sample(self._call, self._timer, self._pace)
         self._state.check()
         after_s = children_s()
         used_s, self._cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
@@ -162,19 +159,17 @@ class MeasuredCase:
         outputs.write(fresh.tensors, self._path(AFTERWARDS))
         if counter is not None:
             self._channel.announce("energy")
-            with self._busy():
-                self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
+            self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
         if device != "cpu":
-            with self._busy():
-                for _ in range(math.ceil(WORKED_S / call_s)):
-                    self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
+            for _ in range(math.ceil(WORKED_S / call_s)):
+                self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
             self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
         self._state.check()
         self._check_repetition()
 
     def reply(self) -> dict[str, Any]:
-        """Return the outcome as JSON, with the seconds that were spent in calls, and the processor's seconds in all."""
-        return {**dataclasses.asdict(self.outcome), "busy_s": self._busy_s, "cpu_s": cpu_s()}
+        """Return the outcome as JSON, with the processor's seconds in all."""
+        return {**dataclasses.asdict(self.outcome), "cpu_s": cpu_s()}
 
     def _first_calls(self) -> list[float]:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
@@ -184,7 +179,7 @@ class MeasuredCase:
         for name in names:
             self._channel.announce("correctness check" if calls_s else "first call")
             graphs, cached = compilation.graphs(), compilation.cached_graphs()
-            with process_state.kept(), self._busy(), compilation.no_eager_fallback():
+            with process_state.kept(), compilation.no_eager_fallback():
                 x = correctness.values(self._work, name).clone()
                 start = perf_counter()
                 output = outputs.compute(self._subject, x, self._direction)
@@ -233,7 +228,7 @@ class MeasuredCase:
         self._timer = renewing
         self._sampling.enter_context(self._work.gradient_mode())
         self._sampling.enter_context(compilation.frozen())
-        with process_state.kept(), self._busy():
+        with process_state.kept():
             previous_s = calls_s[-1] if calls_s and point.device == "cpu" else None
             overhead_s = clock.overhead_s()
             self._pace = sampler.warm_up(self._call, renewing, overhead_s, self.request.warm_up_s, previous_s)
@@ -288,15 +283,6 @@ class MeasuredCase:
 
     def _path(self, check: str) -> Path:
         return self.request.folder / f"{check}.bin"
-
-    @contextmanager
-    def _busy(self) -> Iterator[None]:
-        """Count the time spent inside as measuring, warming up or compiling."""
-        start = perf_counter()
-        try:
-            yield
-        finally:
-            self._busy_s += perf_counter() - start
 
 
 def load(name: str) -> None:

@@ -146,7 +146,7 @@ class Worker:
             status, detail = "error", "no"
         elif self._name == "test:raises_in_b" and _is_b():
             status, detail = "incorrect", "wrong"
-        return {"status": status, "detail": detail, "metrics": metrics, "busy_s": 0.0, "cpu_s": self._cpu_s()}
+        return {"status": status, "detail": detail, "metrics": metrics, "cpu_s": self._cpu_s()}
 
     def _cpu_s(self) -> float:
         """Return the processor's seconds that this process claims to have used."""

@@ -449,12 +449,3 @@ def test_a_folder_from_another_machine_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     with pytest.raises(WrongRequest, match=r"other conditions.*'another'"):
         list(engine.run(swept("eager", tokens=(5,)), tmp_path))
-
-
-@scripted
-def test_the_share_of_busy_time_is_a_share(tmp_path: Path) -> None:
-    """A worker that says it was busy for no time leaves a share of 0."""
-    sweep = swept("eager", tokens=(5,))
-    with Run(sweep, tmp_path) as opened:
-        opened.measure(sweep.points[0])
-        assert opened.busy_share == 0
