@@ -20,7 +20,7 @@ from bench.engine import possible_rate, replies
 from bench.engine.interference import Interference
 from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
-from bench.engine.worker import Died, Worker
+from bench.engine.worker import Died, Worker, unheard
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
@@ -73,7 +73,7 @@ class Replicate:
         limits: StoppingRule,
         seed: int,
         number: int,
-        heard: Heard = lambda _implementation, _stage: None,
+        heard: Heard = unheard,
     ) -> None:
         self.seed = seed
         self.started = now()
@@ -202,9 +202,8 @@ class Replicate:
             return
 
         def failed(name: str, error: Exception) -> None:
-            if not isinstance(error, Ended):
+            with self._ending(active[name]):
                 raise error
-            active[name].end(error.status, error.detail)
 
         turns = {name: lambda member=member: self._sample(member) for name, member in active.items()}
         for name, slots in sample(turns, self._baseline, self._limits, self._rng, failed).items():
@@ -306,21 +305,17 @@ class Replicate:
         return {name: reply[name] for name in ("error", "tolerance")}
 
     def _forked(self, member: Member) -> Worker:
+        """Return a new process; raises Died, which is no known fault of the member."""
         try:
             return member.pool.worker(self._point, self._number)
         except Died as death:
-            member.death = Died(death.status, death.detail, is_outside=True)
-            raise Ended(death.status, death.detail) from None
+            raise Died(death.status, death.detail, is_outside=True) from None
 
     def _ask(self, member: Member, request: dict[str, Any], stage: str = "start") -> dict[str, Any]:
-        """Return a member's reply; raises Ended if its process dies."""
+        """Return a member's reply; raises Died if its process ends."""
         assert member.worker is not None
-        try:
-            heard = partial(self._heard, member.case.implementation)
-            return member.worker.ask(request, self._timeout_s, heard, stage=stage)
-        except Died as death:
-            member.death = death
-            raise Ended(death.status, death.detail) from None
+        heard = partial(self._heard, member.case.implementation)
+        return member.worker.ask(request, self._timeout_s, heard, stage=stage)
 
     def _ask_judge(self, pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
         """Return the judge's reply; raises Died, which is no known fault of a member; then another one is forked."""

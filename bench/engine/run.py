@@ -18,7 +18,7 @@ from bench.engine.replicate import Replicate, now
 from bench.engine.replies import is_count
 from bench.engine.run_folder import RunFolder
 from bench.engine.time_budget import TimeBudget
-from bench.engine.worker import Died
+from bench.engine.worker import Died, unheard
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
@@ -36,9 +36,6 @@ NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
 
 Heard = Callable[[Point, int, str, str], None]
 """`heard(point, process, implementation, stage)` is called for every event from a worker."""
-
-
-def _unheard(_point: Point, _process: int, _implementation: str, _stage: str) -> None: ...
 
 
 class Run:
@@ -70,7 +67,7 @@ class Run:
         self.sweep = sweep
         self.folder = folder
         self.retry_failed = retry_failed
-        self.heard: Heard = _unheard
+        self.heard: Heard = unheard
         is_idle = admission.nothing_fits(sweep, machine.available_bytes())  # then one server identifies the machine
         servers = 1 if is_idle else servers or sweep.effort.processes
         self._pool = Pool(servers, () if is_idle else sweep.implementations, python)

@@ -3,6 +3,7 @@
 So the rounds of two environments are paired like those of two implementations, and an interval counts replicates.
 """
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -33,21 +34,14 @@ class Pair:
         }
 
     def __enter__(self) -> Self:
-        try:
+        with ExitStack() as entered:
             for run in self._runs.values():
-                run.__enter__()
-        except BaseException:
-            self.close()
-            raise
+                entered.enter_context(run)
+            self._entered = entered.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End all processes and unlock the folders."""
-        for run in reversed(self._runs.values()):
-            run.close()
+        self._entered.close()
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from fresh ones."""

@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Self
 
-from bench.engine.process import Forked, Process, Started
+from bench.engine import process
+from bench.engine.process import Process
 
 ROOT = Path(__file__).parents[2]
 """The checkout, from which a worker of another environment imports this suite."""
@@ -64,8 +65,8 @@ Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""
 
 
-def unheard(_stage: str) -> None:
-    """Ignore an event."""
+def unheard(*_event: object) -> None:
+    """Ignore an event, in place of any function that is told about one."""
 
 
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
@@ -248,7 +249,7 @@ class Server(Worker):
 
         def start(pipe: socket.socket, log: IO[bytes]) -> Process:
             reply = self.ask({"request": "fork", "role": role}, START_S, descriptors=(pipe.fileno(), log.fileno()))
-            return Forked(reply["pid"], self._reap)
+            return Process(reply["pid"], self._reap)
 
         return Worker(start)
 
@@ -270,7 +271,7 @@ def started(
 
     def start(pipe: socket.socket, log: IO[bytes]) -> Process:
         command = [python or sys.executable, "-m", module, str(pipe.fileno())]
-        return Started(command, log, environment(allocator, threads, cache, python), [pipe.fileno()])
+        return process.start(command, log, environment(allocator, threads, cache, python), [pipe.fileno()])
 
     return start
 

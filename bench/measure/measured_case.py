@@ -34,6 +34,7 @@ from bench.measure import (
     workload,
 )
 from bench.measure.channel import Channel
+from bench.measure.forking import children
 from bench.measure.outcome import Outcome
 from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import Point
@@ -310,9 +311,8 @@ def cpu_s() -> float:
 def children_s() -> float:
     """Return the processor's seconds that the living children of this process have used."""
     total_s = 0.0
-    for file in Path("/proc/self/task").glob("*/children"):
-        with suppress(psutil.Error, OSError):  # a thread or a child that has just ended
-            for child in file.read_text().split():
-                times = psutil.Process(int(child)).cpu_times()
-                total_s += times.user + times.system
+    for child in children() or ():
+        with suppress(psutil.Error):  # it has just ended
+            times = psutil.Process(child).cpu_times()
+            total_s += times.user + times.system
     return total_s
