@@ -41,7 +41,6 @@ class Pool:
         self.implementations = implementations
         self.python = python
         self._servers: dict[Key, Server] = {}
-        self._starting: list[Key] = []
         self._judge: tuple[Point, Worker] | None = None
         self._scratch = Scratch()
 
@@ -58,15 +57,6 @@ class Pool:
             self.dismiss()
         for key in unneeded:
             self._servers.pop(key).close()
-        self._starting = [key for key in self._starting if key in self._servers]
-
-    def start(self, point: Point) -> None:
-        """Start all servers of the point that don't exist yet, without waiting for them; raises Died if one can't."""
-        for index in range(self.size):
-            key = (point.allocator, point.threads, index)
-            if key not in self._servers:
-                self._servers[key] = self._started(point.allocator, point.threads)
-                self._starting.append(key)
 
     def worker(self, point: Point, number: int = 0) -> Worker:
         """Return a new process for a replicate of the point, in which nothing of the implementation is imported.
@@ -91,9 +81,7 @@ class Pool:
     def memory_worker(self, threads: int) -> Worker:
         """Return a new process that returns freed memory at once; raises Died if it doesn't start."""
         key = (RETURNED, threads, 0)
-        if key not in self._servers:
-            self._servers[key] = self._started(RETURNED, threads)
-            self._make_ready([key])
+        self._start([key])
         return self._fork(self._servers[key], "worker")
 
     def check(self, points: Sequence[Point], implementations: Sequence[str] = ()) -> dict[str, Any]:
@@ -125,7 +113,6 @@ class Pool:
         for server in self._servers.values():
             server.close()
         self._servers.clear()
-        self._starting.clear()
 
     def close(self) -> None:
         """End all processes, and remove their temporary files."""
@@ -133,14 +120,18 @@ class Pool:
         self._scratch.close()
 
     def _server(self, point: Point, number: int) -> Server:
-        self.start(point)
-        fresh, self._starting = self._starting, []
-        self._make_ready(fresh)
+        self._start([(point.allocator, point.threads, index) for index in range(self.size)])
         return self._servers[point.allocator, point.threads, number % self.size]
 
-    def _make_ready(self, fresh: Sequence[Key]) -> None:
-        """Wait until servers are ready, the first one before the others; if one dies, all of them end."""
+    def _start(self, wanted: Sequence[Key]) -> None:
+        """Start the servers that don't exist yet, and wait until they are ready, the first one before the others.
+
+        If one dies, all of them end.
+        """
+        fresh = [key for key in wanted if key not in self._servers]
         try:
+            for allocator, threads, index in fresh:
+                self._servers[allocator, threads, index] = self._started(allocator, threads)
             for keys in (fresh[:1], fresh[1:]):  # the others find in the cache what the first has compiled
                 for key in keys:
                     self._servers[key].ready()
@@ -149,7 +140,8 @@ class Pool:
                     self._servers[key].receive(WARM_S)
         except Died:
             for key in fresh:
-                self._servers.pop(key).close()
+                if key in self._servers:
+                    self._servers.pop(key).close()
             raise
 
     def _fork(self, server: Server, role: str) -> Worker:

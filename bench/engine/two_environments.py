@@ -52,7 +52,7 @@ class Pair:
     def warnings(self) -> list[str]:
         """The problems of the machine and repairs of the folders."""
         first, second = self._runs.values()
-        return [*first.warnings, *second.notices]
+        return [*first.warnings, *second.run_folder.notices]
 
     @property
     def environments(self) -> tuple[Environment, Environment]:

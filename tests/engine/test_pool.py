@@ -14,7 +14,7 @@ import pytest
 
 from bench.engine import pool
 from bench.engine.pool import Pool
-from bench.engine.worker import Died, Worker
+from bench.engine.worker import Died, Server, Worker
 from bench.plan.errors import WrongRequest
 from tests.engine.interpreters import interpreter
 from tests.engine.test_worker import lives
@@ -45,6 +45,21 @@ def children() -> set[int]:
     return {child.pid for child in psutil.Process().children()}
 
 
+def killed_at_the_start(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let the next server be killed before it is ready, and return the list that will hold its id."""
+    killed: list[int] = []
+    ready = Server.ready
+
+    def kill(server: Server) -> None:
+        if not killed:
+            killed.append(server.pid)
+            os.kill(server.pid, signal.SIGKILL)
+        ready(server)
+
+    monkeypatch.setattr(Server, "ready", kill)
+    return killed
+
+
 def no_more_processes(*_arguments: object, **_named: object) -> None:
     """Raise the error of a system that is out of processes."""
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
@@ -69,10 +84,10 @@ def test_each_worker_is_a_process_of_its_own(two: Pool) -> None:
 def test_servers_of_a_point_start_together(two: Pool) -> None:
     """Those that were started without waiting fork the workers."""
     before = children()
-    two.start(point())
+    first = server_of(two.worker(point()))
     begun = children() - before
     assert len(begun) == 2
-    assert {server_of(two.worker(point(), number)) for number in range(2)} == begun
+    assert {first, server_of(two.worker(point(), 1))} == begun
 
 
 def test_other_settings_have_other_servers(two: Pool) -> None:
@@ -94,11 +109,10 @@ def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pyt
     assert lives(server_of(two.worker(point())))
 
 
-def test_a_server_that_is_killed_at_the_start_leaves_none_beside_it(two: Pool) -> None:
+def test_a_server_that_is_killed_at_the_start_leaves_none_beside_it(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another one would serve without having used the compiler."""
     before = children()
-    two.start(point())
-    os.kill(min(children() - before), signal.SIGKILL)
+    killed_at_the_start(monkeypatch)
     with pytest.raises(Died, match="SIGKILL"):
         two.worker(point())
     assert children() == before
@@ -116,14 +130,11 @@ def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
     assert server_of(two.worker(point())) != first
 
 
-def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool) -> None:
+def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All servers are started once more, and the machine is described."""
-    before = children()
-    two.start(point())
-    killed = children() - before
-    os.kill(min(killed), signal.SIGKILL)
+    killed = killed_at_the_start(monkeypatch)
     assert two.check([point()])
-    assert not any(lives(pid) for pid in killed)
+    assert [lives(pid) for pid in killed] == [False]
 
 
 def test_a_server_that_can_not_start_is_a_wrong_request(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
