@@ -60,9 +60,9 @@ class Member:
         """Whether nothing has ended the case."""
         return self.status == "ok" and not self.is_left
 
-    def end(self, status: str, detail: str) -> None:
-        """End the case."""
-        self.status, self.detail = status, detail
+    def end(self, status: str, detail: str, death: Died | None = None) -> None:
+        """End the case, perhaps by the death of a process."""
+        self.status, self.detail, self.death = status, detail, death
 
     def close(self) -> None:
         """End its process, and remove its files."""

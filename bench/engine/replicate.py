@@ -126,8 +126,7 @@ class Replicate:
                 self._best[env_id] = Roof(**known) if known else self._rates(pool, RATES_TURNS, RATES_S)
         except Died as death:
             for member in members:
-                member.death = death
-                member.end(death.status, death.detail)
+                member.end(death.status, death.detail, death)
             return
         for member in members:
             member.end(reply["status"], reply["detail"])
@@ -342,8 +341,7 @@ class Replicate:
         except Ended as end:
             member.end(end.status, end.detail)
         except Died as death:
-            member.death = death
-            member.end(death.status, death.detail)
+            member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
                 self._expect(member.pool)
 

@@ -129,7 +129,7 @@ class Run:
         """Write a record with the status `skipped` for each new case that can't fit into the free memory."""
         new = [name for name in missing if self.run_folder.is_new(point, [name])]
         reasons = admission.too_large(point, new, machine.available_bytes())
-        number, started = self.next_process(point), now()
+        number, started = self.run_folder.next_process(point), now()
         records = [
             self.run_folder.record(Case(point, name), number, started, "skipped", reason)
             for name, reason in reasons.items()
@@ -156,20 +156,12 @@ class Run:
             while missing := self._missing(point, processes):
                 self._replicate(point, missing)
             self._time_budget.end()
-        self.tabulate(point)
+        self.run_folder.tabulate(point)
         return self.run_folder.of(point)
 
     def end_unneeded(self, point: Point) -> None:
         """End the servers of settings that neither this point of the sweep has nor a later one."""
         self._pool.keep(self.sweep.points[self.sweep.points.index(point) :])
-
-    def tabulate(self, point: Point) -> None:
-        """Write the point's rows into results.csv."""
-        self.run_folder.tabulate(point)
-
-    def has_failed(self, point: Point) -> bool:
-        """Return whether an implementation failed at a point and is not tried again."""
-        return bool(self.run_folder.failed(point))
 
     def records(self, point: Point, implementation: str) -> list[Record]:
         """Return the records of one case."""
@@ -180,7 +172,7 @@ class Run:
 
     def _replicate(self, point: Point, missing: Sequence[str]) -> None:
         """Measure a point in one more replicate, with the baseline unless that has failed."""
-        number = self.next_process(point)
+        number = self.run_folder.next_process(point)
         members = {name: self.member(point, name) for name in self._group(point, missing)}
         heard = partial(self.heard, point, number)
         heard("", "start")
@@ -203,10 +195,6 @@ class Run:
         has_failed = baseline in self.run_folder.failed(point) - {*missing}
         is_beside = baseline in self.sweep.implementations and baseline not in group and not has_failed
         return [baseline, *group] if is_beside else [*group]
-
-    def next_process(self, point: Point) -> int:
-        """Return the number of the point's next replicate."""
-        return self.run_folder.next_process(point)
 
     def member(self, point: Point, name: str) -> Member:
         """Return a case to be measured in a replicate."""
@@ -262,11 +250,8 @@ class Run:
         point = member.case.point
         if point.device != "cpu":
             return
-        request = {
-            "request": "memory",
-            "point": dataclasses.asdict(point),
-            "implementation": member.case.implementation,
-        }
+        name = member.case.implementation
+        request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": name}
         with suppress(Died), self._pool.memory_worker(point.threads) as worker:
             reply = worker.ask(request, self.sweep.effort.timeout_s)
             peak_bytes = reply.get("peak_bytes")

@@ -4,6 +4,7 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,10 @@ class RunFolder:
         self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise WrongRequest(f"the run folder {self.folder} can't be made: there is a file in its place") from None
         except OSError as error:
-            raise WrongRequest(f"the run folder {self.folder} can't be made: {error.strerror}") from None
+            is_taken = isinstance(error, FileExistsError | NotADirectoryError)
+            reason = "there is a file in its place" if is_taken else error.strerror
+            raise WrongRequest(f"the run folder {self.folder} can't be made: {reason}") from None
 
     def _take(self) -> None:
         """Lock the folder, and check that an existing journal can be written."""
@@ -93,11 +94,9 @@ class RunFolder:
         if self._lock:
             self._lock.release()
             self._lock = None
-        for path in self._made:
-            try:
+        with suppress(OSError):  # one that isn't empty stays, and so do those above it
+            for path in self._made:
                 path.rmdir()
-            except OSError:
-                break  # it isn't empty
         self._made = []
 
     def open(self, here: Environment) -> None:
@@ -218,18 +217,14 @@ class RunFolder:
         self._records.setdefault(point, []).extend(records)
         self._fresh.update((record.case, record.process) for record in records)
         try:
-            self._check()
+            if self._lock:
+                self._lock.check()
             journal.append(self.folder, records)
         except CannotWrite as error:
             self._tables[point] = self._summary(point)
             message = f"{error}; process {records[0].process} of {point.name} is lost"
             has_journal = (self.folder / journal.JOURNAL).exists()
             raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
-
-    def _check(self) -> None:
-        """Raise CannotWrite if this process no longer has the folder's lock."""
-        if self._lock:
-            self._lock.check()
 
     def tabulate(self, point: Point) -> None:
         """Update the point's rows in results.csv; raises CannotWrite if it can't be written."""

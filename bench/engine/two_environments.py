@@ -70,10 +70,10 @@ class Pair:
         runs = self._runs.values()
         for run in runs:
             run.end_unneeded(point)
-        while not any(run.has_failed(point) for run in runs) and len(self._pairs(point)) < processes:
+        while not any(run.run_folder.failed(point) for run in runs) and len(self._pairs(point)) < processes:
             self._replicate(point)
         for run in runs:
-            run.tabulate(point)
+            run.run_folder.tabulate(point)
 
     def _pairs(self, point: Point) -> set[int]:
         """Return the replicates in which both sides were measured."""
@@ -84,7 +84,7 @@ class Pair:
         """Measure a point in one more replicate; if a process dies for the first time, nothing of it is kept."""
         (name,) = self.sweep.implementations
         first = self._runs[SIDES[0]]
-        number = max(run.next_process(point) for run in self._runs.values())
+        number = max(run.run_folder.next_process(point) for run in self._runs.values())
         members = {side: run.member(point, name) for side, run in self._runs.items()}
         replicate = Replicate(members, SIDES[0], first.limits, first.seed(point), number)
         replicate.measure(self.sweep.effort.timeout_s, together=True)

@@ -287,18 +287,16 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
         **ALLOCATOR_VARIABLES[allocator],
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
-        "PYTHONPATH": os.pathsep.join(_path() if python is None else _path_elsewhere()),
+        "PYTHONPATH": os.pathsep.join(_path(python)),
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
     }
 
 
-def _path() -> list[str]:
-    return [entry or str(Path.cwd()) for entry in sys.path]
-
-
-def _path_elsewhere() -> list[str]:
-    """Return the folders that another environment searches before its own packages; ours must not be among them."""
+def _path(python: str | None) -> list[str]:
+    """Return the folders that a worker searches first: all of ours, but none of our packages in another environment."""
+    if python is None:
+        return [entry or str(Path.cwd()) for entry in sys.path]
     entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return list(dict.fromkeys([str(Path.cwd()), str(ROOT), *entries]))
 

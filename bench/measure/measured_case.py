@@ -34,8 +34,8 @@ from bench.measure import (
     workload,
 )
 from bench.measure.channel import Channel
+from bench.measure.failure import Outcome
 from bench.measure.forking import children
-from bench.measure.outcome import Outcome
 from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
@@ -156,7 +156,7 @@ class MeasuredCase:
             raise Incorrect(f"edited the layer's weights ({TIMED})")
         fresh = self._output(AFTERWARDS)
         self._check_form(AFTERWARDS, fresh)
-        self._kept.write(self._path(TIMED))
+        outputs.write(self._kept.tensors, self._path(TIMED))
         outputs.write(fresh.tensors, self._path(AFTERWARDS))
         if counter is not None:
             self._channel.announce("energy")

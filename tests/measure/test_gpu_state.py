@@ -23,7 +23,6 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     found = types.SimpleNamespace(
         NVMLError=NvmlError,
         NVML_CLOCK_SM=1,
-        NVML_COMPUTEMODE_EXCLUSIVE_PROCESS=3,
         nvmlInit=lambda: None,
         nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
         nvmlDeviceGetClockInfo=lambda handle, kind: {("GPU-1234", 1): 1980}[handle, kind],

@@ -19,9 +19,9 @@ from torch.nn.attention import SDPBackend
 import impls
 from bench.engine.worker import ALLOCATOR_VARIABLES
 from bench.measure import failure, measured_case
+from bench.measure.failure import Outcome
 from bench.measure.gpu_state import GpuState
 from bench.measure.measured_case import KEPT_BEFORE, load
-from bench.measure.outcome import Outcome
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.sampling.samples import Sample
