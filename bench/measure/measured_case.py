@@ -50,13 +50,13 @@ KEPT_BEFORE = 100
 call is made after them."""
 
 TOUCHED, SPARE = 2, 2
-"""After the first calls TOUCHED times their memory is touched and freed, if SPARE times as much is free.
-Otherwise calls fault in new pages for as long as the allocator finds other places for their blocks: at 1024 tokens each
-fourth call of eager was seen to take 40,000 page faults, and a third more time."""
+"""After the first calls a block of TOUCHED times their memory is written and freed, if SPARE blocks would fit into
+memory. Later calls then find pages that are there. Without it each fourth call of eager was seen to take 40,000 page
+faults at 1024 tokens, and a third more time, because the allocator went on to new places."""
 
 REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
-"""Calls on new values and on repeated values are timed in turns, REPETITIONS times each. Those on new values may take
-REPEATED times as long and FIXED_S more, because a short timing has a fixed cost."""
+"""Calls on new values and on repeated values are timed in turns, REPETITIONS times each. A call on new values may take
+REPEATED times as long as one on repeated values, and FIXED_S more, because a short timing has a fixed cost."""
 
 WORKED_S = 0.05
 """The time of the calls before a GPU's state is read: an idle GPU lowers its clock."""
@@ -126,22 +126,22 @@ class MeasuredCase:
             return
         self._warm_up(calls_s)
         self._state = process_state.State()
-        self._until_kept = int(KEPT_BEFORE ** self._rng.random()) - 1
-        self._cpu_s = cpu_s()
+        self._samples_until_kept = int(KEPT_BEFORE ** self._rng.random()) - 1
+        self._last_cpu_s = cpu_s()
 
     def sample(self) -> dict[str, Any]:
-        """Return one sample with the processor's seconds: those since the last one, in its timings, and in all."""
+        """Return one sample, and the processor's seconds: since the last sample, in this one's timings, and in all."""
         before_s = children_s()
-        idle_s = process_time() + before_s - self._cpu_s
-        if self._until_kept == 0:
+        idle_s = process_time() + before_s - self._last_cpu_s
+        if self._samples_until_kept == 0:
             self._keep_timed()
-        self._until_kept -= 1
+        self._samples_until_kept -= 1
         self._timed_cpu_s = 0.0
         sample = sampler.sample(self._call, self._timer, self._pace)
         self._state.check()
         after_s = children_s()
-        used_s, self._cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
-        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s}
+        used_s, self._last_cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
+        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
 
     def finish(self, call_s: float) -> None:
         """End the rounds: keep the last outputs, and measure the energy of a call of `call_s` and a GPU's state."""
@@ -219,20 +219,21 @@ class MeasuredCase:
         self._channel.announce("warm-up")
         point, timer = self._work.point, clock.timer(self._work.point.device, self._work.point.timing)
 
-        def renewing(call: clock.Call, calls: int) -> float:
+        def on_new_inputs(call: clock.Call, calls: int) -> float:
+            """Return the seconds per call of a timing, and add up the processor's seconds; inputs change before it."""
             self._inputs.renew(calls)
             start_s = process_time()
             time_s = timer(call, calls)
             self._timed_cpu_s += process_time() - start_s
             return time_s
 
-        self._timer = renewing
+        self._timer = on_new_inputs
         self._sampling.enter_context(self._work.gradient_mode())
         self._sampling.enter_context(compilation.frozen())
         with process_state.kept():
             previous_s = calls_s[-1] if calls_s and point.device == "cpu" else None
             overhead_s = clock.overhead_s()
-            self._pace = sampler.warm_up(self._call, renewing, overhead_s, self.request.warm_up_s, previous_s)
+            self._pace = sampler.warm_up(self._call, self._timer, overhead_s, self.request.warm_up_s, previous_s)
             if point.timing != "host":
                 self.outcome.metrics["host_s"] = clock.host_s(self._call)
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
@@ -298,7 +299,7 @@ def load(name: str) -> None:
 
 
 def touch(size: int) -> None:
-    """Let the process hold so many free bytes that need no page fault, if there is memory for them."""
+    """Write and free a block of this size, if there is memory for it: the allocator keeps its pages for later calls."""
     if 0 < SPARE * size < machine.available_bytes():
         torch.empty(size, dtype=torch.uint8).fill_(0)
 

@@ -131,7 +131,7 @@ def test_one_that_ends_in_its_turn_has_no_time(implementation: str, status: str,
 
 def test_an_impossible_time_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The objection after the rounds ends the case without its slots, on both sides."""
-    monkeypatch.setattr(replicate, "CONFRONTED_S", 0.01)
+    monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
     for records in measured(tmp_path, "test:impossible").sides(point()):
         (record,) = records
         assert (record.status, record.slots.rounds) == ("error", ())
