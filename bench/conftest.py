@@ -144,7 +144,7 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Draw the pictures, and print the table, the failures with their reasons, and the paths."""
     run = config.stash.get(RUN, None)
-    if run is None or not run.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
+    if run is None or not run.run_folder.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
     from bench.show.figures import catalogue
     from bench.show.terminal.closing import closing
@@ -153,7 +153,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from bench.show.terminal.results import results
     from bench.store.saved_run import SavedRun
 
-    table, saved = run.results(), SavedRun(run.folder)
+    table, saved = run.run_folder.results(), SavedRun(run.folder)
     terminalreporter.section("attention-bench")
     pictures: list[Path] = []
     try:

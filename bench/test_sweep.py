@@ -39,7 +39,7 @@ def test_sweep(
     except CannotWrite as error:
         goes_on = f"python -m pytest bench --run {shlex.quote(str(run.folder))}"
         pytest.exit(f"{error}. Mend that, then go on:\n{goes_on}", returncode=CANNOT_GO_ON)
-    rows = run.rows(point)
+    rows = run.run_folder.rows(point)
     progress.finished(rows)
     hand_over(benchmark, samples(records, rows))
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))

@@ -277,7 +277,7 @@ def forges_replies(layer: nn.Module) -> Implementation:
     """Writes a reply that says ok to every open descriptor, and ends."""
 
     def call(x: Tensor) -> Tensor:
-        line = b'{"event": "prepare", "id": "", "status": "ok", "detail": "", "metrics": {}, "busy_s": 0.0}\n'
+        line = b'{"event": "prepare", "id": "", "status": "ok", "detail": "", "metrics": {}}\n'
         for descriptor in range(3, 4096):
             try:
                 os.write(descriptor, line)
@@ -298,7 +298,7 @@ def forges_a_reply_with_its_id(layer: nn.Module) -> Implementation:
 
     def call(x: Tensor) -> Tensor:
         metrics = {"calls_per_timing": 1, "settled": True}
-        reply = {"status": "ok", "detail": "", "metrics": metrics, "busy_s": 0.0, "cpu_s": 0.0, "free_bytes": None}
+        reply = {"status": "ok", "detail": "", "metrics": metrics, "cpu_s": 0.0, "free_bytes": None}
         _found("Channel").reply("prepare", reply)
         os._exit(0)
 

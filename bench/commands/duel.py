@@ -2,7 +2,9 @@
 
 import argparse
 import dataclasses
+import re
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 
@@ -25,6 +27,11 @@ from bench.store.machine import default_threads
 
 TARGET = 0.0001
 """The target of a process's rounds, so small that only the budget ends them."""
+
+LEAST_TORCH = (2, 11)
+
+PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
+"""The program that prints the version of an interpreter's torch, and nothing if it has none; it imports no torch."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,10 +137,21 @@ def _sides(arguments: argparse.Namespace) -> tuple[list[str], tuple[str, str] | 
 
 
 def interpreter(path: str) -> str:
-    """Return the path of the program that --python names; raises WrongRequest if there is none."""
+    """Return the path of the program that --python names; raises WrongRequest if it is none, or lacks a new torch."""
     program = shutil.which(path)
     if program is None:
         raise WrongRequest(f"--python {path} must be a Python interpreter, and there is no such program")
+    try:
+        done = subprocess.run([program, "-c", PRINT_TORCH], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise WrongRequest(f"--python {path} must be a Python interpreter: {error.strerror}") from None
+    if done.returncode:
+        last = "".join(done.stderr.splitlines()[-1:])
+        raise WrongRequest(f"--python {path} must be a Python interpreter; it ended with {done.returncode}: {last}")
+    version = done.stdout.strip()
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < LEAST_TORCH:
+        least = ".".join(map(str, LEAST_TORCH))
+        raise WrongRequest(f"--python {path} must have torch {least} or newer, and it has {version or 'none'}")
     return program
 
 

@@ -26,8 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
         if stored is None or not (saved.path / JOURNAL).exists():
             raise WrongRequest(f"{saved} holds no {JOURNAL}, from which {RESULTS} could be written")
         run_folder = RunFolder(stored.sweep, saved.path)
-        run_folder.prepare()
         try:
+            run_folder.prepare()
             run_folder.save()
         finally:
             run_folder.close()

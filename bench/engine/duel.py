@@ -9,6 +9,7 @@ from typing import Protocol
 
 from bench.analyse.duel import Row, Sides, rows
 from bench.engine.run import Run
+from bench.engine.worker import unheard
 from bench.plan.case import Point
 from bench.stats.limits import Limits
 from bench.stats.sequential import USUAL
@@ -16,9 +17,6 @@ from bench.stats.sequential import USUAL
 Begun = Callable[[int, int, int], None]
 """`begun(process, look, points)` is called before each process; `look` is the number of processes at the next look,
 `points` that of undecided points."""
-
-
-def _unheard(_process: int, _look: int, _points: int) -> None: ...
 
 
 class Contest(Protocol):
@@ -61,7 +59,7 @@ def fight(
     points: Sequence[Point],
     looks: Sequence[int],
     limits: Limits = USUAL,
-    begun: Begun = _unheard,
+    begun: Begun = unheard,
 ) -> Iterator[Look]:
     """Measure the points until all are decided, yielding each look; a decided point is not measured again.
 

@@ -38,7 +38,6 @@ class Member:
     slots: Slots = field(default_factory=Slots)
     death: Died | None = None
     is_left: bool = False
-    busy_s: float = 0.0
     cpu_s: float = 0.0
     """The processor's seconds that its process has used."""
     calls: int = 1
@@ -61,9 +60,9 @@ class Member:
         """Whether nothing has ended the case."""
         return self.status == "ok" and not self.is_left
 
-    def end(self, status: str, detail: str) -> None:
-        """End the case."""
-        self.status, self.detail = status, detail
+    def end(self, status: str, detail: str, death: Died | None = None) -> None:
+        """End the case, perhaps by the death of a process."""
+        self.status, self.detail, self.death = status, detail, death
 
     def close(self) -> None:
         """End its process, and remove its files."""

@@ -1,7 +1,6 @@
 """The processes of a run: servers that import torch once, and the workers and judges that they fork."""
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,9 @@ WARM_S = 300.0
 CHECK_S = 120.0
 """The most seconds for importing the implementations."""
 
+RETURNED = "returned"
+"""The allocator's setting with which a call's peak memory is measured; no point has it."""
+
 Key = tuple[str, int, int]
 """Allocator, threads, and the number of the replicate."""
 
@@ -38,9 +40,7 @@ class Pool:
         self.size = size
         self.implementations = implementations
         self.python = python
-        self.start_up_s = 0.0
         self._servers: dict[Key, Server] = {}
-        self._starting: list[Key] = []
         self._judge: tuple[Point, Worker] | None = None
         self._scratch = Scratch()
 
@@ -49,13 +49,14 @@ class Pool:
         """The folder for the outputs of this run's processes; it is removed with the pool."""
         return self._scratch.folder
 
-    def start(self, point: Point) -> None:
-        """Start all servers of the point that don't exist yet, without waiting for them."""
-        for index in range(self.size):
-            key = (point.allocator, point.threads, index)
-            if key not in self._servers:
-                self._servers[key] = self._started(point.allocator, point.threads)
-                self._starting.append(key)
+    def keep(self, points: Iterable[Point]) -> None:
+        """End the servers of settings that none of these points has."""
+        needed = {(allocator, point.threads) for point in points for allocator in (point.allocator, RETURNED)}
+        unneeded = [key for key in self._servers if key[:2] not in needed]
+        if unneeded:
+            self.dismiss()
+        for key in unneeded:
+            self._servers.pop(key).close()
 
     def worker(self, point: Point, number: int = 0) -> Worker:
         """Return a new process for a replicate of the point, in which nothing of the implementation is imported.
@@ -79,22 +80,22 @@ class Pool:
 
     def memory_worker(self, threads: int) -> Worker:
         """Return a new process that returns freed memory at once; raises Died if it doesn't start."""
-        key = ("returned", threads, 0)
-        if key not in self._servers:
-            self._servers[key] = self._started("returned", threads)
-            self._make_ready([key])
+        key = (RETURNED, threads, 0)
+        self._start([key])
         return self._fork(self._servers[key], "worker")
 
-    def check(self, point: Point, implementations: Sequence[str] = ()) -> dict[str, Any]:
+    def check(self, points: Sequence[Point], implementations: Sequence[str] = ()) -> dict[str, Any]:
         """Return the facts about the machine that a worker's torch knows.
 
         If a process is killed from outside meanwhile, all are started once more.
-        Raises WrongRequest if no process starts, or if one can't import one of the given implementations.
+        Raises WrongRequest if no process starts, if one can't import one of the given implementations, or if only one
+        process at a time can use a GPU of the points.
         """
-        request = {"request": "check", "implementations": implementations}
+        devices = list(dict.fromkeys(point.device for point in points if point.device != "cpu"))
+        request = {"request": "check", "implementations": implementations, "devices": devices}
         for is_last in (False, True):
             try:
-                with self.worker(point) as worker:
+                with self.worker(points[0]) as worker:
                     reply = worker.ask(request, CHECK_S)
                 break
             except Died as death:
@@ -112,7 +113,6 @@ class Pool:
         for server in self._servers.values():
             server.close()
         self._servers.clear()
-        self._starting.clear()
 
     def close(self) -> None:
         """End all processes, and remove their temporary files."""
@@ -120,16 +120,18 @@ class Pool:
         self._scratch.close()
 
     def _server(self, point: Point, number: int) -> Server:
-        begin = time.monotonic()
-        self.start(point)
-        fresh, self._starting = self._starting, []
-        self._make_ready(fresh)
-        self.start_up_s += time.monotonic() - begin
+        self._start([(point.allocator, point.threads, index) for index in range(self.size)])
         return self._servers[point.allocator, point.threads, number % self.size]
 
-    def _make_ready(self, fresh: Sequence[Key]) -> None:
-        """Wait until servers are ready, the first one before the others; if one dies, all of them end."""
+    def _start(self, wanted: Sequence[Key]) -> None:
+        """Start the servers that don't exist yet, and wait until they are ready, the first one before the others.
+
+        If one dies, all of them end.
+        """
+        fresh = [key for key in wanted if key not in self._servers]
         try:
+            for allocator, threads, index in fresh:
+                self._servers[allocator, threads, index] = self._started(allocator, threads)
             for keys in (fresh[:1], fresh[1:]):  # the others find in the cache what the first has compiled
                 for key in keys:
                     self._servers[key].ready()
@@ -138,17 +140,28 @@ class Pool:
                     self._servers[key].receive(WARM_S)
         except Died:
             for key in fresh:
-                self._servers.pop(key).close()
+                if key in self._servers:
+                    self._servers.pop(key).close()
             raise
 
     def _fork(self, server: Server, role: str) -> Worker:
         """Return a new process of a server; one that has ended is replaced at the next call."""
         try:
             return server.fork(role)
+        except OSError as error:
+            raise _refused(error) from None
         except Died:
             server.close()
             self._servers = {key: other for key, other in self._servers.items() if other is not server}
             raise
 
     def _started(self, allocator: str, threads: int) -> Server:
-        return Server(started(MODULE, allocator, threads, self.folder / COMPILED, self.python))
+        try:
+            return Server(started(MODULE, allocator, threads, self.folder / COMPILED, self.python))
+        except OSError as error:
+            raise _refused(error) from None
+
+
+def _refused(error: OSError) -> Died:
+    """Return the death of a process that never began: there are too many, or its interpreter can't be run."""
+    return Died("crashed", f"the system refused to start a process: {error.strerror}", is_outside=True)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Protocol
+from typing import IO
 
 import psutil
 
@@ -20,75 +20,12 @@ STRAYS_S = 5.0
 """The most seconds for ending processes that left the group: one that hangs in the system can't be ended."""
 
 
-class Process(Protocol):
-    """A process that is ended together with all processes that it started."""
+class Process:
+    """A process that is ended together with all processes that it started.
 
-    descriptor: int | None
-    """A pidfd, readable once the process has ended; None if the system has none."""
-
-    @property
-    def pid(self) -> int:
-        """The id of the process."""
-
-    def has_ended(self, within_s: float = 0.0) -> bool:
-        """Wait at most `within_s` for the end of the process, and return whether it has ended."""
-
-    def end(self) -> int:
-        """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
-
-
-class Started:
-    """A process that reads nothing, writes to `log`, and inherits the descriptors in `inherited`.
-
-    Raises OSError if it can't be started.
+    `reap` waits for its end, once, and returns its exit status as in `subprocess`.
+    `descriptor` is a pidfd, readable once the process has ended; None if the system has none.
     """
-
-    def __init__(
-        self, command: Sequence[str], log: IO[bytes], variables: Mapping[str, str], inherited: Sequence[int]
-    ) -> None:
-        self._mark = secrets.token_hex(16)
-        self._is_ended = False
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env={**variables, MARK: self._mark},
-            pass_fds=inherited,
-            start_new_session=True,  # Ctrl-C reaches only the parent, which then ends its processes
-        )
-        self.descriptor = _pidfd(self._process.pid)
-
-    @property
-    def pid(self) -> int:
-        """The id of the process."""
-        return self._process.pid
-
-    def has_ended(self, within_s: float = 0.0) -> bool:
-        """Wait at most `within_s` for the end of the process, and return whether it has ended."""
-        if self._is_ended:
-            return True
-        if self.descriptor is not None:
-            return _is_readable(self.descriptor, within_s)  # it isn't reaped: its id must not be reused
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(within_s)
-        return self._process.returncode is not None
-
-    def end(self) -> int:
-        """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
-        if self._process.returncode is None:
-            _kill_group(self._process.pid)
-            self._process.wait()
-        if not self._is_ended:
-            _end_marked(self._mark)
-            self._is_ended = True
-            if self.descriptor is not None:
-                os.close(self.descriptor)
-        return self._process.wait()
-
-
-class Forked:
-    """A process that a server has forked; `reap` lets the server wait for its end and returns its exit status."""
 
     def __init__(self, pid: int, reap: Callable[[int], int]) -> None:
         self.pid = pid
@@ -101,7 +38,7 @@ class Forked:
         if self._code is not None:
             return True
         if self.descriptor is not None:
-            return _is_readable(self.descriptor, within_s)
+            return _is_readable(self.descriptor, within_s)  # it isn't reaped: its id must not be reused
         deadline = time.monotonic() + within_s
         while not (has_ended := _is_dead(self.pid)) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -115,6 +52,30 @@ class Forked:
             if self.descriptor is not None:
                 os.close(self.descriptor)
         return self._code
+
+
+def start(command: Sequence[str], log: IO[bytes], variables: Mapping[str, str], inherited: Sequence[int]) -> Process:
+    """Return a new process that reads nothing, writes to `log`, and inherits the descriptors in `inherited`.
+
+    Raises OSError if it can't be started.
+    """
+    mark = secrets.token_hex(16)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env={**variables, MARK: mark},
+        pass_fds=inherited,
+        start_new_session=True,  # Ctrl-C reaches only the parent, which then ends its processes
+    )
+
+    def reap(_pid: int) -> int:
+        code = process.wait()
+        _end_marked(mark)
+        return code
+
+    return Process(process.pid, reap)
 
 
 def _is_dead(pid: int) -> bool:

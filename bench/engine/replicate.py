@@ -21,7 +21,7 @@ from bench.engine.interference import Interference
 from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
 from bench.engine.speed import Speed
-from bench.engine.worker import Died, Worker
+from bench.engine.worker import Died, Worker, unheard
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
@@ -36,7 +36,7 @@ WARM_UP_SHARE = 1 / 3
 RATES_TURNS, RATES_S = 3, 0.2
 """The least number of turns, and the least seconds, in which a device's rates are measured."""
 
-CONFRONTED_S = 1.0
+TIMED_AGAIN_S = 1.0
 """The seconds in which a case takes samples in turns with the measurement of rates."""
 
 SPARE_BYTES, GROWTH = 1 << 29, 1.2
@@ -49,19 +49,19 @@ CORES_SPARE = 0.3
 """The cores that an implementation may use beyond its threads: its process does a little more than calls."""
 
 IDLE_SHARE, IDLE_S, FIRST_IDLE_S = 0.25, 0.001, 0.03
-"""The most work of a process between its samples: a share of its work in samples, seconds for each sample, and seconds
-once, because a forked process copies pages when it first writes to them."""
+"""The most work of a process between its samples is the sum of: a share of its work in samples, seconds for each
+sample, and seconds once, because a forked process copies pages when it first writes to them."""
 
 CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
-"""The least share of the time that the engine waits for a sample, without OVERHEAD_S, that must be timed: in at least
-one sample, because interruptions lower it in others."""
+"""In at least one sample the timings must fill this share of the time that the engine waited for it, less OVERHEAD_S.
+Interruptions lower the share of the others."""
 
 Heard = Callable[[str, str], None]
 """`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""
 
 
 class Replicate:
-    """The measurement of the members in one replicate; the members hold what comes out.
+    """The measurement of the members in one replicate; the members hold the results.
 
     `baseline` is the member that stays in the rounds until all others are done.
     `seed` is that of weights and inputs; `number` is that of the replicate at its point.
@@ -74,7 +74,7 @@ class Replicate:
         limits: StoppingRule,
         seed: int,
         number: int,
-        heard: Heard = lambda _implementation, _stage: None,
+        heard: Heard = unheard,
     ) -> None:
         self.seed = seed
         self.started = now()
@@ -88,8 +88,8 @@ class Replicate:
         self._shifts = {NORMAL: 0, PEAKED: 0, TIMED: first, AFTERWARDS: second}
         self._point = next(iter(members.values())).case.point
         self._core = _core(self._point, self._rng)
-        self._work: dict[str, Work] = {}
-        self._best: dict[str, Roof | None] = {}
+        self._work_by_env: dict[str, Work] = {}
+        self._best_by_env: dict[str, Roof | None] = {}
         self._judge_cpu_s = 0.0
         self._speed = Speed(self._probed)
 
@@ -125,16 +125,15 @@ class Replicate:
             reply = self._expect(pool)
             if reply["status"] == "ok":  # before the members are there, because they need the memory
                 known = ceilings.recall(env_id, self._point)
-                self._best[env_id] = Roof(**known) if known else self._rates(pool, RATES_TURNS, RATES_S)
+                self._best_by_env[env_id] = Roof(**known) if known else self._rates(pool, RATES_TURNS, RATES_S)
         except Died as death:
             for member in members:
-                member.death = death
-                member.end(death.status, death.detail)
+                member.end(death.status, death.detail, death)
             return
         for member in members:
             member.end(reply["status"], reply["detail"])
             if member.is_ok:
-                self._work[env_id] = Work(**reply["work"])
+                self._work_by_env[env_id] = Work(**reply["work"])
 
     def _expect(self, pool: Pool) -> dict[str, Any]:
         """Return the judge's reply to the request for the expected outputs; raises Died."""
@@ -204,9 +203,8 @@ class Replicate:
             return
 
         def failed(name: str, error: Exception) -> None:
-            if not isinstance(error, Ended):
+            with self._ending(active[name]):
                 raise error
-            active[name].end(error.status, error.detail)
 
         readings: dict[str, list[int]] = {name: [] for name in active}
 
@@ -300,26 +298,26 @@ class Replicate:
 
     def _check_rate(self, member: Member, call_s: float) -> None:
         """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
-        work, best = self._work[member.env_id], self._best[member.env_id]
+        work, best = self._work_by_env[member.env_id], self._best_by_env[member.env_id]
         member.metrics |= {"flops": work.flops, "least_bytes": work.least_bytes}
         if best is None:
             return
         held = possible_rate.counted(self._point, work)
         judgement = possible_rate.Judgement(best)
         if not possible_rate.is_possible(held, call_s, best):
-            judgement = self._confronted(member, held, best)
-        best = self._best[member.env_id] = judgement.best
+            judgement = self._timed_again(member, held, best)
+        best = self._best_by_env[member.env_id] = judgement.best
         ceilings.remember(member.env_id, self._point, dataclasses.asdict(best))
         member.metrics |= {CEILING_FLOPS: best.flops_per_s, CEILING_BYTES: best.bytes_per_s}
         member.detail = judgement.doubt
         if judgement.objection:
             raise Ended("error", judgement.objection)
 
-    def _confronted(self, member: Member, work: Work, best: Roof) -> possible_rate.Judgement:
+    def _timed_again(self, member: Member, work: Work, best: Roof) -> possible_rate.Judgement:
         """Time a member again in turns with matrix products and a copy, and judge it by these times."""
         now = self._rates(member.pool, 1, 0.0) or best
         self._interference = Interference(self._point.threads, self._own_s)
-        again_s, end = float("inf"), time.perf_counter() + CONFRONTED_S
+        again_s, end = float("inf"), time.perf_counter() + TIMED_AGAIN_S
         while time.perf_counter() < end:
             again_s = min(again_s, *self._sample(member).timings_s)
             now = now.raised(self._rates(member.pool, 1, 0.0) or now)
@@ -344,21 +342,17 @@ class Replicate:
         return {name: reply[name] for name in ("error", "tolerance")}
 
     def _forked(self, member: Member) -> Worker:
+        """Return a new process; raises Died, which is no known fault of the member."""
         try:
             return member.pool.worker(self._point, self._number)
         except Died as death:
-            member.death = Died(death.status, death.detail, is_outside=True)
-            raise Ended(death.status, death.detail) from None
+            raise Died(death.status, death.detail, is_outside=True) from None
 
     def _ask(self, member: Member, request: dict[str, Any], stage: str = "start") -> dict[str, Any]:
-        """Return a member's reply; raises Ended if its process dies."""
+        """Return a member's reply; raises Died if its process ends."""
         assert member.worker is not None
-        try:
-            heard = partial(self._heard, member.case.implementation)
-            return member.worker.ask(request, self._timeout_s, heard, stage=stage)
-        except Died as death:
-            member.death = death
-            raise Ended(death.status, death.detail) from None
+        heard = partial(self._heard, member.case.implementation)
+        return member.worker.ask(request, self._timeout_s, heard, stage=stage)
 
     def _ask_judge(self, pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
         """Return the judge's reply; raises Died, which is no known fault of a member; then another one is forked."""
@@ -373,7 +367,7 @@ class Replicate:
         """Take over a reply's metrics; raises Ended if the case has ended."""
         replies.check_outcome(reply)
         member.metrics |= reply["metrics"]
-        member.busy_s, member.cpu_s = reply["busy_s"], reply["cpu_s"]
+        member.cpu_s = reply["cpu_s"]
         if reply["status"] != "ok":
             raise Ended(reply["status"], reply["detail"])
 
@@ -385,8 +379,7 @@ class Replicate:
         except Ended as end:
             member.end(end.status, end.detail)
         except Died as death:
-            member.death = death
-            member.end(death.status, death.detail)
+            member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
                 self._expect(member.pool)
 

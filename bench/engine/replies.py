@@ -13,7 +13,6 @@ def check_outcome(reply: Mapping[str, Any]) -> None:
         "status": _is_status,
         "detail": lambda detail: isinstance(detail, str),
         "metrics": lambda metrics: isinstance(metrics, dict) and not {*SESSION, "slots"} & metrics.keys(),
-        "busy_s": _is_amount,
         "cpu_s": _is_amount,
     }
     _check(reply, kinds)

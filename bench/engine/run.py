@@ -2,15 +2,12 @@
 
 import dataclasses
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
-
-import pandas as pd
 
 from bench.engine import admission, preflight
 from bench.engine.member import Member
@@ -19,7 +16,7 @@ from bench.engine.replicate import Replicate, now
 from bench.engine.replies import is_count
 from bench.engine.run_folder import RunFolder
 from bench.engine.time_budget import TimeBudget
-from bench.engine.worker import Died
+from bench.engine.worker import Died, unheard
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
@@ -39,15 +36,12 @@ Heard = Callable[[Point, int, str, str], None]
 """`heard(point, process, implementation, stage)` is called for every event from a worker."""
 
 
-def _unheard(_point: Point, _process: int, _implementation: str, _stage: str) -> None: ...
-
-
 class Run:
     """A measurement of a sweep into a run folder; it is a context manager, inside which points are measured.
 
     Entering it raises WrongRequest if the sweep has more threads than there are cores, if the folder can't be written
     or another process writes into it, or if it has another sweep or results that were measured under other conditions.
-    Then `warnings` lists problems of the machine and repairs of the folder.
+    Then `run_folder` has the results so far, and `warnings` lists problems of the machine and repairs of the folder.
     With `extend` the sweep may add to the folder's own.
     `servers` is the number of servers that fork processes; by default, one for each replicate of a point.
     With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
@@ -71,30 +65,28 @@ class Run:
         self.sweep = sweep
         self.folder = folder
         self.retry_failed = retry_failed
-        self.heard: Heard = _unheard
+        self.heard: Heard = unheard
         is_idle = admission.nothing_fits(sweep, machine.available_bytes())  # then one server identifies the machine
         servers = 1 if is_idle else servers or sweep.effort.processes
         self._pool = Pool(servers, () if is_idle else sweep.implementations, python)
         self._needed = sweep.implementations if needs_all else ()
-        self._run_folder = RunFolder(sweep, folder, extend=extend)
+        self.run_folder = RunFolder(sweep, folder, extend=extend)
         self._time_budget = TimeBudget(sweep.effort, len(sweep.points))
         self._deaths: Counter[Case] = Counter()
         self._alone: set[Case] = set()
         self._seeds: dict[Point, int] = {}
         self.warnings: list[str] = []
-        self._busy_s = 0.0
-        self._opened_s = self._measured_s = time.monotonic()
 
     def __enter__(self) -> Self:
         try:
             admission.check_threads(self.sweep)
-            self._run_folder.prepare()
+            self.run_folder.prepare()
             state = preflight.watch()
             self._open(state)
             threads = max(point.threads for point in self.sweep.points)
             missing = admission.huge_pages_missing(self.sweep.points)
             self.warnings = [
-                *self._run_folder.notices,
+                *self.run_folder.notices,
                 *([f"{missing}; its cases will be unsupported"] if missing else []),
                 *preflight.warnings(state, threads, machine.physical_cores()),
             ]
@@ -109,23 +101,16 @@ class Run:
     def close(self) -> None:
         """End all workers and unlock the folder."""
         self._pool.close()
-        self._run_folder.close()
+        self.run_folder.close()
 
     def _open(self, state: preflight.Preflight) -> None:
         """Open the folder for what this machine is and the state in which it was seen."""
         python = self._pool.python
         try:
-            facts = self._pool.check(self.sweep.points[0], self._needed)
-        except OSError as error:
-            raise WrongRequest(f"--python {python} can't be started: {error.strerror}") from None
+            facts = self._pool.check(self.sweep.points, self._needed)
         except WrongRequest as error:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
-        self._run_folder.open(machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state)))
-
-    @property
-    def notices(self) -> list[str]:
-        """The repairs of the folder."""
-        return self._run_folder.notices
+        self.run_folder.open(machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state)))
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from a fresh one."""
@@ -152,25 +137,20 @@ class Run:
         reason, status = admission.huge_pages_missing([point]), "unsupported"
         reasons = dict.fromkeys(missing, reason)
         if not reason:
-            new = [name for name in missing if self._run_folder.is_new(point, [name])]
+            new = [name for name in missing if self.run_folder.is_new(point, [name])]
             reasons, status = admission.too_large(point, new, machine.available_bytes()), "skipped"
-        number, started = self.next_process(point), now()
+        number, started = self.run_folder.next_process(point), now()
         records = [
-            self._run_folder.record(Case(point, name), number, started, status, reason)
+            self.run_folder.record(Case(point, name), number, started, status, reason)
             for name, reason in reasons.items()
         ]
         if records:
-            self._run_folder.keep(point, records)
+            self.run_folder.keep(point, records)
 
     @property
     def environment(self) -> Environment:
         """The environment in which the run measures."""
-        return self._run_folder.here
-
-    @property
-    def busy_share(self) -> float:
-        """The share of the time since start-up that was spent in calls of implementations."""
-        return self._busy_s / max(self._measured_s - self._opened_s - self._pool.start_up_s, 1e-9)
+        return self.run_folder.here
 
     def measure(self, point: Point, processes: int | None = None) -> list[Record]:
         """Measure the missing processes of a point, and return all of its valid records.
@@ -181,45 +161,28 @@ class Run:
         processes = processes or self.sweep.effort.processes
         self.leave_out(point, processes)
         if self._missing(point, processes):
+            self.end_unneeded(point)
             self._time_budget.begin()
             while missing := self._missing(point, processes):
                 self._replicate(point, missing)
             self._time_budget.end()
-        self.tabulate(point)
-        return self._run_folder.of(point)
+        self.run_folder.tabulate(point)
+        return self.run_folder.of(point)
 
-    def tabulate(self, point: Point) -> None:
-        """Write the point's rows into results.csv."""
-        self._run_folder.tabulate(point)
-        self._measured_s = time.monotonic()
-
-    def has_failed(self, point: Point) -> bool:
-        """Return whether an implementation failed at a point and is not tried again."""
-        return bool(self._run_folder.failed(point))
+    def end_unneeded(self, point: Point) -> None:
+        """End the servers of settings that neither this point of the sweep has nor a later one."""
+        self._pool.keep(self.sweep.points[self.sweep.points.index(point) :])
 
     def records(self, point: Point, implementation: str) -> list[Record]:
         """Return the records of one case."""
-        return [record for record in self._run_folder.of(point) if record.case.implementation == implementation]
-
-    def results(self) -> pd.DataFrame:
-        """Return the table of all results so far."""
-        return self._run_folder.results()
-
-    def rows(self, point: Point) -> pd.DataFrame:
-        """Return the table of a measured point."""
-        return self._run_folder.rows(point)
-
-    @property
-    def has_results(self) -> bool:
-        """Whether there are results."""
-        return self._run_folder.has_results
+        return [record for record in self.run_folder.of(point) if record.case.implementation == implementation]
 
     def _missing(self, point: Point, processes: int) -> list[str]:
-        return self._run_folder.missing(point, processes, retry_failed=self.retry_failed)
+        return self.run_folder.missing(point, processes, retry_failed=self.retry_failed)
 
     def _replicate(self, point: Point, missing: Sequence[str]) -> None:
         """Measure a point in one more replicate, with the baseline unless that has failed."""
-        number = self.next_process(point)
+        number = self.run_folder.next_process(point)
         members = {name: self.member(point, name) for name in self._group(point, missing)}
         heard = partial(self.heard, point, number)
         heard("", "start")
@@ -239,17 +202,13 @@ class Run:
         baseline = self.sweep.baseline
         alone = [name for name in missing if name != baseline and Case(point, name) in self._alone]
         group = alone[:1] or missing
-        has_failed = baseline in self._run_folder.failed(point) - {*missing}
+        has_failed = baseline in self.run_folder.failed(point) - {*missing}
         is_beside = baseline in self.sweep.implementations and baseline not in group and not has_failed
         return [baseline, *group] if is_beside else [*group]
 
-    def next_process(self, point: Point) -> int:
-        """Return the number of the point's next replicate."""
-        return self._run_folder.next_process(point)
-
     def member(self, point: Point, name: str) -> Member:
         """Return a case to be measured in a replicate."""
-        thorough = self._run_folder.is_new(point, [name])
+        thorough = self.run_folder.is_new(point, [name])
         return Member(Case(point, name), self._pool, self.environment.env_id, thorough)
 
     def seed(self, point: Point) -> int:
@@ -282,10 +241,9 @@ class Run:
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write a record of each member that is measured, or that failed and is not tried again."""
         ended = [member for member in members if not member.is_left and not self.is_tried_again(member)]
-        self._busy_s += sum(member.busy_s for member in ended)
         records = [self._record(member, number, replicate) for member in ended]
         if records:
-            self._run_folder.keep(records[0].case.point, records)
+            self.run_folder.keep(records[0].case.point, records)
 
     def _record(self, member: Member, number: int, replicate: Replicate) -> Record:
         session: dict[str, Any] = {"seed": replicate.seed, "pid": member.pid}
@@ -294,7 +252,7 @@ class Run:
             session["own_cause"] = not member.death.is_outside
             detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if member.death.is_outside else ''})"
         metrics = {**session, **member.metrics}
-        record = self._run_folder.record(member.case, number, replicate.started, member.status, detail, metrics)
+        record = self.run_folder.record(member.case, number, replicate.started, member.status, detail, metrics)
         return dataclasses.replace(record, slots=member.slots) if record.status == "ok" else record
 
     def _check_memory(self, member: Member) -> None:
@@ -302,11 +260,8 @@ class Run:
         point = member.case.point
         if point.device != "cpu":
             return
-        request = {
-            "request": "memory",
-            "point": dataclasses.asdict(point),
-            "implementation": member.case.implementation,
-        }
+        name = member.case.implementation
+        request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": name}
         with suppress(Died), self._pool.memory_worker(point.threads) as worker:
             reply = worker.ask(request, self.sweep.effort.timeout_s)
             peak_bytes = reply.get("peak_bytes")

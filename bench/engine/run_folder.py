@@ -4,6 +4,7 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from bench.plan.sweep import Sweep
 from bench.store import atomic, environment, journal, plan, table
 from bench.store.environment import Environment
 from bench.store.lock import Lock
-from bench.store.record import SESSION, Origin, Record, Slots, check_metric, latest, reported
+from bench.store.record import SESSION, Origin, Record, check_metric, latest, reported
 
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
 
@@ -24,7 +25,8 @@ FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
 class RunFolder:
     """The records in a run folder's journal by point, and the tables that follow from them.
 
-    From `prepare` to `close` only this process may write into the folder. `notices` lists repairs of the folder.
+    From `prepare` to `close`, which must follow even if `prepare` raises, only this process may write into the folder.
+    `notices` lists repairs of the folder.
     With `extend` the sweep may add to the folder's own.
     """
 
@@ -51,11 +53,7 @@ class RunFolder:
             self.notices += journal.repair(self.folder)
             self._plan()
         except OSError as error:
-            self.close()
             raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
-        except BaseException:
-            self.close()
-            raise
         for record in journal.read(self.folder):
             self._records.setdefault(record.case.point, []).append(record)
         for point in self._records:
@@ -65,10 +63,10 @@ class RunFolder:
         self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise WrongRequest(f"the run folder {self.folder} can't be made: there is a file in its place") from None
         except OSError as error:
-            raise WrongRequest(f"the run folder {self.folder} can't be made: {error.strerror}") from None
+            is_taken = isinstance(error, FileExistsError | NotADirectoryError)
+            reason = "there is a file in its place" if is_taken else error.strerror
+            raise WrongRequest(f"the run folder {self.folder} can't be made: {reason}") from None
 
     def _take(self) -> None:
         """Lock the folder, and check that an existing journal can be written."""
@@ -96,11 +94,9 @@ class RunFolder:
         if self._lock:
             self._lock.release()
             self._lock = None
-        for path in self._made:
-            try:
+        with suppress(OSError):  # one that isn't empty stays, and so do those above it
+            for path in self._made:
                 path.rmdir()
-            except OSError:
-                break  # it isn't empty
         self._made = []
 
     def open(self, here: Environment) -> None:
@@ -108,8 +104,6 @@ class RunFolder:
 
         Raises WrongRequest if it has results that were measured under other conditions, or can't be written.
         """
-        if self._lock is None:
-            self.prepare()
         self.here = here
         try:
             self._admit(environment.load(self.folder))
@@ -192,7 +186,7 @@ class RunFolder:
     def record(
         self, case: Case, number: int, started: str, status: str, detail: str, metrics: dict[str, Any] | None = None
     ) -> Record:
-        """Return the record of a case in one process, from its worker's outcome.
+        """Return the record of a case in one process, from its worker's outcome, without samples.
 
         If a metric is invalid, the record has the status `error` and keeps the valid metrics.
         """
@@ -204,15 +198,14 @@ class RunFolder:
             commit=here.context["commit"],
             started_at=started,
         )
-        values, slots = dict(metrics or {}), Slots()
+        values = dict(metrics or {})
         try:
-            slots = Slots.from_json(values.pop("slots")) if "slots" in values else slots
             session = {name: values.pop(name) for name in SESSION if name in values}
-            return Record(case, number, status, origin, detail, slots, reported(values), **session)
-        except (ValueError, KeyError, TypeError) as error:
+            return Record(case, number, status, origin, detail, metrics=reported(values), **session)
+        except (ValueError, TypeError) as error:
             valid = {name: value for name, value in reported(values).items() if _is_metric(name, value)}
             reason = f"the worker reported an invalid value: {error}"
-            return Record(case, number, "error", origin, reason, slots, valid)
+            return Record(case, number, "error", origin, reason, metrics=valid)
 
     def keep(self, point: Point, records: list[Record]) -> None:
         """Add the records of one visit, in the order of the sweep; they are in the journal when this returns.
@@ -224,18 +217,14 @@ class RunFolder:
         self._records.setdefault(point, []).extend(records)
         self._fresh.update((record.case, record.process) for record in records)
         try:
-            self._check()
+            if self._lock:
+                self._lock.check()
             journal.append(self.folder, records)
         except CannotWrite as error:
             self._tables[point] = self._summary(point)
             message = f"{error}; process {records[0].process} of {point.name} is lost"
             has_journal = (self.folder / journal.JOURNAL).exists()
             raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
-
-    def _check(self) -> None:
-        """Raise CannotWrite if this process no longer has the folder's lock."""
-        if self._lock:
-            self._lock.check()
 
     def tabulate(self, point: Point) -> None:
         """Update the point's rows in results.csv; raises CannotWrite if it can't be written."""

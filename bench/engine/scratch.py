@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 PREFIX = "attention-bench-"
 
@@ -14,7 +14,7 @@ LOCK = "owner.lock"
 
 
 class Scratch:
-    """A new temporary folder, a context manager; making one also removes folders whose owner is dead.
+    """A new temporary folder; making one also removes folders whose owner is dead.
 
     Only folders of this user with the prefix and the lock file are removed.
     """
@@ -34,12 +34,6 @@ class Scratch:
         """Remove the folder, if it is still there."""
         self._temporary.cleanup()
         self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _locked(file: IO[bytes]) -> bool:

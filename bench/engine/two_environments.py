@@ -3,6 +3,7 @@
 So the rounds of two environments are paired like those of two implementations, and an interval counts replicates.
 """
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -33,21 +34,14 @@ class Pair:
         }
 
     def __enter__(self) -> Self:
-        try:
+        with ExitStack() as entered:
             for run in self._runs.values():
-                run.__enter__()
-        except BaseException:
-            self.close()
-            raise
+                entered.enter_context(run)
+            self._entered = entered.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End all processes and unlock the folders."""
-        for run in reversed(self._runs.values()):
-            run.close()
+        self._entered.close()
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from fresh ones."""
@@ -58,7 +52,7 @@ class Pair:
     def warnings(self) -> list[str]:
         """The problems of the machine and repairs of the folders."""
         first, second = self._runs.values()
-        return [*first.warnings, *second.notices]
+        return [*first.warnings, *second.run_folder.notices]
 
     @property
     def environments(self) -> tuple[Environment, Environment]:
@@ -76,10 +70,11 @@ class Pair:
         runs = self._runs.values()
         for run in runs:
             run.leave_out(point, processes)
-        while not any(run.has_failed(point) for run in runs) and len(self._pairs(point)) < processes:
+            run.end_unneeded(point)
+        while not any(run.run_folder.failed(point) for run in runs) and len(self._pairs(point)) < processes:
             self._replicate(point)
         for run in runs:
-            run.tabulate(point)
+            run.run_folder.tabulate(point)
 
     def _pairs(self, point: Point) -> set[int]:
         """Return the replicates in which both sides were measured."""
@@ -90,7 +85,7 @@ class Pair:
         """Measure a point in one more replicate; if a process dies for the first time, nothing of it is kept."""
         (name,) = self.sweep.implementations
         first = self._runs[SIDES[0]]
-        number = max(run.next_process(point) for run in self._runs.values())
+        number = max(run.run_folder.next_process(point) for run in self._runs.values())
         members = {side: run.member(point, name) for side, run in self._runs.items()}
         replicate = Replicate(members, SIDES[0], first.limits, first.seed(point), number)
         replicate.measure(self.sweep.effort.timeout_s, together=True)

@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Self
 
-from bench.engine.process import Forked, Process, Started
+from bench.engine import process
+from bench.engine.process import Process
 from bench.plan.case import HUGE
 
 ROOT = Path(__file__).parents[2]
@@ -55,8 +56,10 @@ so no page faults twice; `retained-huge` also asks for huge pages, torch for lar
 `returned` returns it at once, so that the system sees the memory in use: not for timing.
 """
 
-FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-"""The environment variable that lets torch look for GPUs without using one: after that a process can't be forked."""
+FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"}
+"""The environment variables that let a process be forked after it has imported torch. The first lets torch look for
+GPUs without using one. Without the second macOS kills a forked process that begins to use a framework of Objective-C.
+"""
 
 STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
 """The environment variables that let OpenMP threads sleep soon after a call, in GNU and Intel libraries: threads that
@@ -67,8 +70,8 @@ Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""
 
 
-def unheard(_stage: str) -> None:
-    """Ignore an event."""
+def unheard(*_event: object) -> None:
+    """Ignore an event, in place of any function that is told about one."""
 
 
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
@@ -251,7 +254,7 @@ class Server(Worker):
 
         def start(pipe: socket.socket, log: IO[bytes]) -> Process:
             reply = self.ask({"request": "fork", "role": role}, START_S, descriptors=(pipe.fileno(), log.fileno()))
-            return Forked(reply["pid"], self._reap)
+            return Process(reply["pid"], self._reap)
 
         return Worker(start)
 
@@ -273,7 +276,7 @@ def started(
 
     def start(pipe: socket.socket, log: IO[bytes]) -> Process:
         command = [python or sys.executable, "-m", module, str(pipe.fileno())]
-        return Started(command, log, environment(allocator, threads, cache, python), [pipe.fileno()])
+        return process.start(command, log, environment(allocator, threads, cache, python), [pipe.fileno()])
 
     return start
 
@@ -292,7 +295,7 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
         **({"GLIBC_TUNABLES": ":".join(tunables)} if tunables else {}),
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
-        "PYTHONPATH": os.pathsep.join(_path() if python is None else _path_elsewhere()),
+        "PYTHONPATH": os.pathsep.join(_path(python)),
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
     }
@@ -304,12 +307,10 @@ def _other_tunables() -> list[str]:
     return [each for each in tunables if each and not each.startswith("glibc.malloc.")]
 
 
-def _path() -> list[str]:
-    return [entry or str(Path.cwd()) for entry in sys.path]
-
-
-def _path_elsewhere() -> list[str]:
-    """Return the folders that another environment searches before its own packages; ours must not be among them."""
+def _path(python: str | None) -> list[str]:
+    """Return the folders that a worker searches first: all of ours, but none of our packages in another environment."""
+    if python is None:
+        return [entry or str(Path.cwd()) for entry in sys.path]
     entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return list(dict.fromkeys([str(Path.cwd()), str(ROOT), *entries]))
 

@@ -79,12 +79,6 @@ def serve(requests_served: dict[str, Serve], channel: Channel) -> None:
         channel.reply(name, {} if name == "start" else requests_served[name](request, channel))
 
 
-def own_channel() -> Channel:
-    """Return the channel of a process that was started with its pipe as the first argument."""
-    die_with_parent()
-    return Channel(int(sys.argv[1]))
-
-
 def moved_up(descriptor: int) -> int:
     """Return a copy of a descriptor with a high number, which child programs don't inherit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

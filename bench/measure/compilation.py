@@ -34,12 +34,6 @@ def is_used() -> bool:
     return "torch._dynamo" in sys.modules
 
 
-def reset() -> None:
-    """Drop all compiled code, so that the limit of recompilations, which is per code object, starts again."""
-    if is_used():
-        torch.compiler.reset()
-
-
 def graphs() -> int:
     """Return the number of graphs that this process has compiled so far."""
     if not is_used():

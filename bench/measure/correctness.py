@@ -140,11 +140,8 @@ def _items_of(tensors: Sequence[Tensor], expected: Expected) -> list[Tensor]:
 
 
 def _compare(name: str, error: float, tolerance: float) -> CheckResult:
-    if error <= tolerance:
-        return CheckResult(error, tolerance)
-    return CheckResult(
-        error, tolerance, f"{name} is off by {error:.2g} of its largest value, tolerance {tolerance:.2g}"
-    )
+    wrong = f"{name} is off by {error:.2g} of its largest value, tolerance {tolerance:.2g}"
+    return CheckResult(error, tolerance, "" if error <= tolerance else wrong)
 
 
 def _computed(workload: Workload, layer: nn.Module, x: Tensor, direction: Tensor | None) -> tuple[Tensor, ...]:

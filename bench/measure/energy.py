@@ -99,7 +99,8 @@ def _batch(call: Call, calls: int, device: str) -> None:
 def _of_packages() -> Counter | None:
     """Return the counter of all CPU packages together; None if one of them can't be read."""
     try:
-        folders = [folder for folder in sorted(POWERCAP.glob("intel-rapl:*")) if _name(folder).startswith("package")]
+        every = sorted(POWERCAP.glob("intel-rapl:*"))
+        folders = [folder for folder in every if (folder / "name").read_text("utf-8").startswith("package")]
         zones = [
             Zone(folder, _number(folder / "max_energy_range_uj"), _number(folder / "energy_uj")) for folder in folders
         ]
@@ -134,10 +135,6 @@ def _of_gpu(device: str) -> Counter | None:
     except (pynvml.NVMLError, UnreadableError):
         return None
     return read
-
-
-def _name(folder: Path) -> str:
-    return (folder / "name").read_text(encoding="utf-8").strip()
 
 
 def _number(file: Path) -> int:

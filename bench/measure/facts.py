@@ -34,9 +34,5 @@ def _blas() -> str:
 def _gpus() -> dict[str, str]:
     if not torch.cuda.is_available():
         return {}
-    return {f"cuda:{index}": _gpu(index) for index in range(torch.cuda.device_count())}
-
-
-def _gpu(index: int) -> str:
-    properties = torch.cuda.get_device_properties(index)
-    return f"{properties.name} {properties.total_memory / 2**30:.0f} GiB"
+    properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+    return {f"cuda:{index}": f"{gpu.name} {gpu.total_memory / 2**30:.0f} GiB" for index, gpu in enumerate(properties)}

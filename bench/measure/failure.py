@@ -1,15 +1,29 @@
-"""The status and the detail of a case that ends with an exception."""
+"""The outcome of a case in one process, also if it ends with an exception."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 import impls
 from bench.measure import compilation
-from bench.measure.outcome import Outcome
 from bench.measure.outputs import Incorrect
 from bench.measure.process_state import LeftChanged
+
+
+@dataclass
+class Outcome:
+    """How a case ended, and why; `metrics` has metrics and other fields of a record by name."""
+
+    status: str = "ok"
+    detail: str = ""
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    def end(self, status: str, detail: str) -> None:
+        """End the case with a status; nothing more is measured."""
+        self.status, self.detail = status, detail
 
 
 @contextmanager

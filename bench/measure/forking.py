@@ -135,7 +135,15 @@ def _session(pid: int) -> int:
 
 def _children() -> set[int]:
     """Return this process's children, dead ones included."""
-    try:
-        return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
-    except OSError:  # not Linux, or a kernel without this file
-        return {child.pid for child in psutil.Process().children()}
+    listed = children()
+    return {child.pid for child in psutil.Process().children()} if listed is None else listed
+
+
+def children() -> set[int] | None:
+    """Return the children of this process's threads, dead ones included; None if the system doesn't list them."""
+    files = [*Path("/proc/self/task").glob("*/children")]
+    texts = []
+    for file in files:
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            texts.append(file.read_text())
+    return {int(pid) for pid in " ".join(texts).split()} if files else None

@@ -1,7 +1,10 @@
-"""A GPU's clock and the reasons that limit it, from NVML."""
+"""A GPU's clock, the reasons that limit it, and whether processes can share it, from NVML."""
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
@@ -15,6 +18,11 @@ THROTTLE_REASONS = {
 """Bits of `nvmlClocksThrottleReasons` that slow a kernel; the bits for an idle GPU and a clock setting are left out.
 Source: NVML API reference, group nvmlClocksEventReasons."""
 
+EXCLUSIVE_PROCESS = 3
+"""`NVML_COMPUTEMODE_EXCLUSIVE_PROCESS`."""
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class GpuState:
@@ -22,17 +30,6 @@ class GpuState:
 
     clock_hz: float | None = None
     throttle: tuple[str, ...] = ()
-
-
-def driver() -> str | None:
-    """Return the version of the GPU's driver, None if NVML is not available."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        return str(pynvml.nvmlSystemGetDriverVersion())
-    except Exception:  # ImportError, or NVML's errors, which can't be named if the package is missing
-        return None
 
 
 def handle(device: str) -> Any:
@@ -44,16 +41,37 @@ def handle(device: str) -> Any:
     return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
 
 
+def driver() -> str | None:
+    """Return the version of the GPU's driver, None if NVML is not available."""
+    return _answer(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
+
+
+def is_exclusive(device: str) -> bool:
+    """Return whether only one process at a time can use a CUDA device; False if there is none or NVML doesn't say."""
+    if (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control").exists():  # noqa: S108
+        return False  # MPS lets processes share it
+    mode = _answer(lambda nvml: int(nvml.nvmlDeviceGetComputeMode(handle(device))))
+    return mode == EXCLUSIVE_PROCESS
+
+
 def read(device: str) -> GpuState:
     """Return the current state of a CUDA device; it is empty without NVML's package or a driver that responds."""
+
+    def state(nvml: Any) -> GpuState:
+        gpu = handle(device)
+        clock_mhz = nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)
+        bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
+        return GpuState(clock_mhz * 1e6, tuple(name for bit, name in THROTTLE_REASONS.items() if bits & bit))
+
+    return _answer(state) or GpuState()
+
+
+def _answer(question: Callable[[Any], T]) -> T | None:
+    """Return NVML's answer to a question, None if it has none."""
     try:
         import pynvml
-    except ImportError:
-        return GpuState()
-    try:
-        gpu = handle(device)
-        clock_mhz = pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM)
-        bits = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
-    except pynvml.NVMLError:
-        return GpuState()
-    return GpuState(clock_mhz * 1e6, tuple(name for bit, name in THROTTLE_REASONS.items() if bits & bit))
+
+        pynvml.nvmlInit()
+        return question(pynvml)
+    except Exception:  # ImportError, or NVML's errors, which can't be named if the package is missing
+        return None

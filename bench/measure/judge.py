@@ -14,10 +14,11 @@ from typing import Any
 
 import torch
 
+import impls
 from bench.measure import correctness, failure, outputs, process_state, workload
 from bench.measure.channel import Channel, serve
 from bench.measure.device_rates import DeviceRates
-from bench.measure.outcome import Outcome
+from bench.measure.failure import Outcome
 from bench.measure.speed_probe import SpeedProbe
 from bench.plan.case import Point
 from bench.store.roofline import Roof
@@ -38,11 +39,9 @@ class Judge:
         What was made for an earlier request is made once only.
         """
         point, outcome = Point(**request["point"]), Outcome()
-        reason = obstacle(point)
-        if reason:
-            outcome.end("unsupported", reason)
-            return dataclasses.asdict(outcome)
         with failure.caught(outcome, point.device, "the reference failed: "):
+            if reason := obstacle(point):
+                raise impls.Unsupported(reason)
             work = self._workload(point, request["seed"])
             wanted = dict.fromkeys(request["shifts"].items())
             self._checks = {key: check for key, check in self._checks.items() if key in wanted or key[1] == 0}

@@ -9,8 +9,7 @@ import gc
 import math
 import os
 import random
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
@@ -36,7 +35,8 @@ from bench.measure import (
     workload,
 )
 from bench.measure.channel import Channel
-from bench.measure.outcome import Outcome
+from bench.measure.failure import Outcome
+from bench.measure.forking import children
 from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import HUGE, Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
@@ -51,14 +51,17 @@ KEPT_BEFORE = 100
 call is made after them."""
 
 TOUCHED, SPARE = 2, 2
-"""After the first calls TOUCHED times their memory is touched and freed, if SPARE times as much is free.
-Otherwise calls fault in new pages for as long as the allocator finds other places for their blocks: at 1024 tokens each
-fourth call of eager was seen to take 40,000 page faults, and a third more time.
-If the system must first make room for huge pages, this is where it does it: it was seen to take seconds."""
+"""After the first calls a block of TOUCHED times their memory is written and freed, if SPARE blocks would fit into
+memory. Later calls then find pages that are there. Without it each fourth call of eager was seen to take 40,000 page
+faults at 1024 tokens, and a third more time, because the allocator went on to new places.
+If the system must first make room for huge pages, it does so here: that was seen to take seconds."""
 
 REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
-"""Calls on new values and on repeated values are timed in turns, REPETITIONS times each. Those on new values may take
-REPEATED times as long and FIXED_S more, because a short timing has a fixed cost."""
+"""Calls on new values and on repeated values are timed in turns, REPETITIONS times each. A call on new values may take
+REPEATED times as long as one on repeated values, and FIXED_S more, because a short timing has a fixed cost."""
+
+WORKED_S = 0.05
+"""The time of the calls before a GPU's state is read: an idle GPU lowers its clock."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,6 @@ class MeasuredCase:
         self.request = request
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
-        self._busy_s = 0.0
         self._timed_cpu_s = 0.0
         self._sampling = ExitStack()
 
@@ -130,30 +132,27 @@ class MeasuredCase:
             return
         self._warm_up(calls_s)
         self._state = process_state.State()
-        self._until_kept = int(KEPT_BEFORE ** self._rng.random()) - 1
-        self._cpu_s = cpu_s()
+        self._samples_until_kept = int(KEPT_BEFORE ** self._rng.random()) - 1
+        self._last_cpu_s = cpu_s()
 
     def sample(self) -> dict[str, Any]:
-        """Return one sample with the processor's seconds: those since the last one, in its timings, and in all."""
+        """Return one sample, and the processor's seconds: since the last sample, in this one's timings, and in all."""
         before_s = children_s()
-        idle_s = process_time() + before_s - self._cpu_s
-        with self._busy():
-            if self._until_kept == 0:
-                self._keep_timed()
-            self._until_kept -= 1
-            self._timed_cpu_s = 0.0
-            sample = sampler.sample(self._call, self._timer, self._pace)
+        idle_s = process_time() + before_s - self._last_cpu_s
+        if self._samples_until_kept == 0:
+            self._keep_timed()
+        self._samples_until_kept -= 1
+        self._timed_cpu_s = 0.0
+        sample = sampler.sample(self._call, self._timer, self._pace)
         self._state.check()
         after_s = children_s()
-        used_s, self._cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
-        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._cpu_s}
+        used_s, self._last_cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
+        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
 
     def finish(self, call_s: float) -> None:
-        """End the rounds: keep the last outputs, and measure a GPU's state and the energy of a call of `call_s`."""
+        """End the rounds: keep the last outputs, and measure the energy of a call of `call_s` and a GPU's state."""
         work, device = self._work, self.request.point.device
         counter = energy.counter(device)
-        if device != "cpu":
-            self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
         self._channel.announce("last calls")
         if not self._kept.is_filled:
             self._keep_timed()
@@ -163,18 +162,21 @@ class MeasuredCase:
             raise Incorrect(f"edited the layer's weights ({TIMED})")
         fresh = self._output(AFTERWARDS)
         self._check_form(AFTERWARDS, fresh)
-        self._kept.write(self._path(TIMED))
+        outputs.write(self._kept.tensors, self._path(TIMED))
         outputs.write(fresh.tensors, self._path(AFTERWARDS))
         if counter is not None:
             self._channel.announce("energy")
-            with self._busy():
-                self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
+            self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, device)
+        if device != "cpu":
+            for _ in range(math.ceil(WORKED_S / call_s)):
+                self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
+            self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
         self._state.check()
         self._check_repetition()
 
     def reply(self) -> dict[str, Any]:
-        """Return the outcome as JSON, with the seconds that were spent in calls, and the processor's seconds in all."""
-        return {**dataclasses.asdict(self.outcome), "busy_s": self._busy_s, "cpu_s": cpu_s()}
+        """Return the outcome as JSON, with the processor's seconds in all."""
+        return {**dataclasses.asdict(self.outcome), "cpu_s": cpu_s()}
 
     def _first_calls(self) -> list[float]:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
@@ -184,7 +186,7 @@ class MeasuredCase:
         for name in names:
             self._channel.announce("correctness check" if calls_s else "first call")
             graphs, cached = compilation.graphs(), compilation.cached_graphs()
-            with process_state.kept(), self._busy(), compilation.no_eager_fallback():
+            with process_state.kept(), compilation.no_eager_fallback():
                 x = correctness.values(self._work, name).clone()
                 start = perf_counter()
                 output = outputs.compute(self._subject, x, self._direction)
@@ -223,20 +225,21 @@ class MeasuredCase:
         self._channel.announce("warm-up")
         point, timer = self._work.point, clock.timer(self._work.point.device, self._work.point.timing)
 
-        def renewing(call: clock.Call, calls: int) -> float:
+        def on_new_inputs(call: clock.Call, calls: int) -> float:
+            """Return the seconds per call of a timing, and add up the processor's seconds; inputs change before it."""
             self._inputs.renew(calls)
             start_s = process_time()
             time_s = timer(call, calls)
             self._timed_cpu_s += process_time() - start_s
             return time_s
 
-        self._timer = renewing
+        self._timer = on_new_inputs
         self._sampling.enter_context(self._work.gradient_mode())
         self._sampling.enter_context(compilation.frozen())
-        with process_state.kept(), self._busy():
+        with process_state.kept():
             previous_s = calls_s[-1] if calls_s and point.device == "cpu" else None
             overhead_s = clock.overhead_s()
-            self._pace = sampler.warm_up(self._call, renewing, overhead_s, self.request.warm_up_s, previous_s)
+            self._pace = sampler.warm_up(self._call, self._timer, overhead_s, self.request.warm_up_s, previous_s)
             if point.timing != "host":
                 self.outcome.metrics["host_s"] = clock.host_s(self._call)
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
@@ -289,15 +292,6 @@ class MeasuredCase:
     def _path(self, check: str) -> Path:
         return self.request.folder / f"{check}.bin"
 
-    @contextmanager
-    def _busy(self) -> Iterator[None]:
-        """Count the time spent inside as measuring, warming up or compiling."""
-        start = perf_counter()
-        try:
-            yield
-        finally:
-            self._busy_s += perf_counter() - start
-
 
 def load(name: str) -> None:
     """Import the adapter of an implementation; its module may set environment variables that were not set.
@@ -311,7 +305,7 @@ def load(name: str) -> None:
 
 
 def touch(size: int) -> None:
-    """Let the process hold so many free bytes that need no page fault, if there is memory for them."""
+    """Write and free a block of this size, if there is memory for it: the allocator keeps its pages for later calls."""
     if 0 < SPARE * size < machine.available_bytes():
         torch.empty(size, dtype=torch.uint8).fill_(0)
 
@@ -324,9 +318,8 @@ def cpu_s() -> float:
 def children_s() -> float:
     """Return the processor's seconds that the living children of this process have used."""
     total_s = 0.0
-    for file in Path("/proc/self/task").glob("*/children"):
-        with suppress(psutil.Error, OSError):  # a thread or a child that has just ended
-            for child in file.read_text().split():
-                times = psutil.Process(int(child)).cpu_times()
-                total_s += times.user + times.system
+    for child in children() or ():
+        with suppress(psutil.Error):  # it has just ended
+            times = psutil.Process(child).cpu_times()
+            total_s += times.user + times.system
     return total_s

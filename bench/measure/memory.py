@@ -58,7 +58,8 @@ def peak_of_events(events: list[tuple[int, int]]) -> int:
 
 def of_profile(profiler: profile) -> Memory:
     """Return the memory of the calls on the CPU in a profile that recorded memory, exact to the byte."""
-    return Memory(peak_of_events(_allocator_events(profiler)))
+    fields = [event.extra_fields for event in allocations(profiler)]
+    return Memory(peak_of_events([(each.ptr, each.alloc_size) for each in fields]))
 
 
 def on_cuda(call: Callable[[], object], device: str) -> Memory:
@@ -83,10 +84,6 @@ def allocations(profiler: profile) -> list[Any]:
     """
     tree = profiler.profiler.kineto_results.experimental_event_tree()  # type: ignore[union-attr]
     return sorted((event for event in _walk(tree) if event.name == "[memory]"), key=lambda event: event.start_time_ns)
-
-
-def _allocator_events(profiler: profile) -> list[tuple[int, int]]:
-    return [(event.extra_fields.ptr, event.extra_fields.alloc_size) for event in allocations(profiler)]
 
 
 def _walk(events: list[Any]) -> Iterator[Any]:

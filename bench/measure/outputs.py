@@ -35,18 +35,14 @@ class OutputBuffer:
     """Memory for one output, allocated before the rounds so that keeping the output changes no memory layout."""
 
     def __init__(self, like: Output) -> None:
-        self._tensors = [torch.empty_like(tensor) for tensor in like.tensors]
+        self.tensors = [torch.empty_like(tensor) for tensor in like.tensors]
         self.is_filled = False
 
     def fill(self, output: Output) -> None:
         """Copy an output and its gradients."""
-        for copy, tensor in zip(self._tensors, output.tensors, strict=True):
+        for copy, tensor in zip(self.tensors, output.tensors, strict=True):
             copy.copy_(tensor)
         self.is_filled = True
-
-    def write(self, path: Path) -> None:
-        """Write the copies for the judge."""
-        write(self._tensors, path)
 
 
 def compute(subject: Subject, x: Tensor, direction: Tensor | None) -> Output:

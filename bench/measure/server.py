@@ -34,7 +34,7 @@ def _compile_once() -> None:
 
     with config.patch(compile_threads=1), patch.object(torch.cuda, "_lazy_init", _no_gpu):
         compilation.warm_toolchain("cpu")
-    compilation.reset()
+    torch.compiler.reset()
     codecache.CacheBase.get_system.cache_clear()  # it names the GPU
 
 

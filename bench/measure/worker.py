@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 import impls
-from bench.measure import facts, failure, system_memory
+from bench.measure import facts, failure, gpu_state, system_memory
 from bench.measure.channel import Channel, serve
 from bench.measure.measured_case import MeasuredCase, Request
 from bench.plan.case import Case, Point
@@ -20,8 +20,13 @@ class Worker:
         self._case: MeasuredCase | None = None
 
     def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with torch's facts about the machine, and a line for each implementation that can't be imported."""
-        mistakes = []
+        """Reply with torch's facts about the machine, and a line for each implementation or GPU that can't be used."""
+        mistakes = [
+            f"{device} must be in compute mode DEFAULT, because each implementation has a process of its own; "
+            "it is in EXCLUSIVE_PROCESS. An administrator can run: nvidia-smi --compute-mode=DEFAULT"
+            for device in request["devices"]
+            if gpu_state.is_exclusive(device)
+        ]
         for name in request["implementations"]:
             try:
                 impls.resolve(parse(name).base)

@@ -192,14 +192,13 @@ def _layer(point: Point) -> nn.Module:
 
 def _input_shape(point: Point, layer: nn.Module) -> tuple[int, ...]:
     """Return the shape of the layer's input: the stated one, or that of tokens, or of images for our image layers."""
-    if layers.is_own(point.layer):
-        input_shape = statement(point.layer, layer, "input_shape")
-        if input_shape:
-            return _checked_shape(point, input_shape(point))
+    is_own = layers.is_own(point.layer)
+    if is_own and (input_shape := statement(point.layer, layer, "input_shape")):
+        return _checked_shape(point, input_shape(point))
+    if is_own or point.image_size is None:
         return point.batch, point.num_tokens, point.token_len
-    if point.image_size is None:
-        return point.batch, point.num_tokens, point.token_len
-    return point.batch, _image_channels(point), point.image_size, point.image_size
+    image_channels = point.token_len // (point.patch_size or 1) ** 2
+    return point.batch, image_channels, point.image_size, point.image_size
 
 
 def _checked_shape(point: Point, shape: Any) -> tuple[int, ...]:
@@ -210,10 +209,6 @@ def _checked_shape(point: Point, shape: Any) -> tuple[int, ...]:
             f"{point.batch}, got {shape!r}"
         )
     return sizes
-
-
-def _image_channels(point: Point) -> int:
-    return point.token_len // (point.patch_size or 1) ** 2
 
 
 def _traced(point: Point, layer: nn.Module, x: Tensor) -> tuple[torch.Size, int | None]:

@@ -3,6 +3,7 @@
 import dataclasses
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def write(cases: Sequence[Case], run: Path) -> Iterator[Traced]:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise WrongRequest(f"the trace folder {folder} can't be written: {error.strerror}") from None
-    with Scratch() as scratch:
+    with closing(Scratch()) as scratch:
         for case in cases:
             yield _traced(case, folder / f"{file_name(case)}.json.gz", scratch.folder)
 

@@ -1,11 +1,12 @@
 """The process that profiles one case with torch.profiler, separate from all timing."""
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from bench.measure import compilation, facts, workload
-from bench.measure.channel import Channel, own_channel, serve
+from bench.measure.channel import Channel, die_with_parent, serve
 from bench.measure.judge import obstacle
 from bench.plan.case import Case, Point
 from bench.profiling import capture, labels, perfetto, tensorboard
@@ -57,4 +58,5 @@ def _summary(captured: Capture, point: Point) -> dict[str, Any]:
 
 if __name__ == "__main__":
     compilation.name_kernels()
-    serve({"trace": trace}, own_channel())
+    die_with_parent()
+    serve({"trace": trace}, Channel(int(sys.argv[1])))

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,31 @@ def test_a_wrong_request_ends_with_2_and_one_line(
     """What can't be carried out is said before anything is measured, with what could have come."""
     assert message in refused("duel", *words, "--run", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("version", ["none", "1.13.1+cu117", "2.9.0"])
+def test_an_interpreter_needs_a_new_torch(version: str, tmp_path: Path, refused: Callable[..., str]) -> None:
+    """The one line has the interpreter, the oldest torch that the project allows, and what it has."""
+    python, options = tmp_path / "python", "-S"
+    if version != "none":
+        (tmp_path / f"torch-{version}.dist-info").mkdir()
+        (tmp_path / f"torch-{version}.dist-info" / "METADATA").write_text(f"Name: torch\nVersion: {version}\n")
+        options = ""
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec "{sys.executable}" {options} "$@"\n')
+    python.chmod(0o755)
+    groups = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["dependency-groups"]
+    (least,) = (name.removeprefix("torch>=") for name in groups["bench"] if str(name).startswith("torch>="))
+    line = refused("duel", "sdpa", *PYTHONS[:2], "--python", python, "--run", tmp_path / "run")
+    assert line.endswith(f"--python {python} must have torch {least} or newer, and it has {version}")
+
+
+@pytest.mark.parametrize(("text", "reason"), [("nothing", "Exec format error"), ("#!/bin/sh\nno_such", "not found")])
+def test_what_is_no_interpreter_is_refused(text: str, reason: str, tmp_path: Path, refused: Callable[..., str]) -> None:
+    """The one line has the system's reason, or the last line that the program wrote."""
+    program = tmp_path / "python"
+    program.write_text(text)
+    program.chmod(0o755)
+    assert reason in refused("duel", "sdpa", *PYTHONS[:2], "--python", program, "--run", tmp_path / "run")
 
 
 def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, told: Callable[..., str]) -> None:

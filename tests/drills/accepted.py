@@ -3,8 +3,10 @@
 import sys
 from collections import Counter
 
+import torch
+
 import impls
-from bench.measure import compilation, workload
+from bench.measure import workload
 from bench.plan.case import COLUMNS
 from tests.checked import SHAPES, compared, expected
 from tests.points import point
@@ -14,7 +16,7 @@ def judged(name: str, mode: str, dtype: str) -> Counter[str]:
     """Return how often the check accepted an implementation, and its other results."""
     said: Counter[str] = Counter()
     for shape in SHAPES:
-        compilation.reset()
+        torch.compiler.reset()
         work = workload.make(point(**shape, mode=mode, dtype=dtype))
         try:
             subject = workload.subject(work, name)

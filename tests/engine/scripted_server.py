@@ -33,9 +33,10 @@ class Worker:
         self._samples = 0
 
     def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Find every implementation but `nosuch:kernel`."""
+        """Find every implementation but `nosuch:kernel`, and every GPU but `cuda:1`."""
         mistake = "implementation 'nosuch:kernel' can't be imported"
         mistakes = [mistake] if "nosuch:kernel" in request["implementations"] else []
+        mistakes += [device for device in request["devices"] if device == "cuda:1"]
         return {"mistakes": mistakes, "facts": {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}}
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -145,7 +146,7 @@ class Worker:
             status, detail = "error", "no"
         elif self._name == "test:raises_in_b" and _is_b():
             status, detail = "incorrect", "wrong"
-        return {"status": status, "detail": detail, "metrics": metrics, "busy_s": 0.0, "cpu_s": self._cpu_s()}
+        return {"status": status, "detail": detail, "metrics": metrics, "cpu_s": self._cpu_s()}
 
     def _cpu_s(self) -> float:
         """Return the processor's seconds that this process claims to have used."""

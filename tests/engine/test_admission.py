@@ -2,14 +2,26 @@
 
 import pytest
 
-from bench.engine.admission import check_threads, huge_pages_missing, missing_devices, nothing_fits, too_large
-from bench.plan.case import HUGE
+from bench.engine.admission import (
+    check_threads,
+    huge_pages_missing,
+    least_bytes,
+    missing_devices,
+    nothing_fits,
+    reference_bytes,
+    too_large,
+)
+from bench.plan.case import HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import machine
 from tests.points import point
 
 GIB = 1 << 30
+
+LARGE = point(batch=2, num_tokens=1000, token_len=12, channels=12, num_heads=3, dtype="bfloat16")
+TENSORS = 2 * (2 * 2 * 1000 * 12 + 3 * 12 * 12 + 12 * 12 + 12)
+"""Input, output and weights in bfloat16."""
 
 
 def crowded(threads: int, *, oversubscribe: bool = False) -> Sweep:
@@ -95,3 +107,30 @@ def test_devices_that_are_not_there(devices: list[str], missing: list[str]) -> N
 def test_without_gpus_any_is_missing() -> None:
     """A machine without a GPU lacks `cuda` itself."""
     assert missing_devices([point(device="cuda")], []) == ["cuda"]
+
+
+@pytest.mark.parametrize(
+    ("implementation", "scores"),
+    [
+        ("eager", 2 * 3 * 1000**2),
+        ("mha_weights", 2 * 3 * 1000**2),
+        ("manual", 2 * 1000**2),
+        ("sdpa", 0),
+        ("compiled_eager", 0),
+        ("mykernel:adapt", 0),
+    ],
+)
+def test_a_case_holds_its_tensors_and_its_scores(implementation: str, scores: int) -> None:
+    """Without a formula the scores count once, for those that are known to hold them."""
+    assert least_bytes(Case(LARGE, implementation)) == TENSORS + 2 * scores
+
+
+def test_a_formula_says_more() -> None:
+    """In float32 inference eager is known to hold both score tensors beside the projection."""
+    case = Case(point(batch=2, num_tokens=1000, token_len=12, channels=12, num_heads=3), "eager")
+    assert least_bytes(case) == 2 * TENSORS + 4 * (2 * 2 * 3 * 1000**2 + 3 * 2 * 1000 * 12)
+
+
+def test_the_reference_holds_one_items_scores_twice_in_float64() -> None:
+    """Whatever the point's dtype, and on whatever device."""
+    assert reference_bytes(LARGE) == TENSORS + 2 * 8 * 3 * 1000**2

@@ -94,7 +94,7 @@ def test_two_implementations_are_measured_in_one_run(tmp_path: Path, monkeypatch
     sweep = Sweep("tiny", (PLAIN, UNCLEAR), ("eager", "test:half"), "eager", effort)
     with Together(sweep, tmp_path, servers=1) as run:
         (look,) = fight(run, sweep.points, (2, 4))
-        table = run.results()
+        table = run.run_folder.results()
     assert [(row.judgement.verdict, row.judgement.processes) for row in look.rows] == [("faster", 2)] * 2
     assert table["speedup"].tolist() == pytest.approx([1, 2, 1, 2], rel=1e-2)
     halves = [record for record in journal.read(tmp_path) if record.case.implementation == "test:half"]

@@ -1,7 +1,10 @@
 """The processes of a run: how many servers there are, when fresh ones start, and the judge."""
 
+import errno
 import os
 import signal
+import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +14,7 @@ import pytest
 
 from bench.engine import pool
 from bench.engine.pool import Pool
-from bench.engine.worker import Died, Worker
+from bench.engine.worker import Died, Server, Worker
 from bench.plan.errors import WrongRequest
 from tests.engine.interpreters import interpreter
 from tests.engine.test_worker import lives
@@ -42,6 +45,26 @@ def children() -> set[int]:
     return {child.pid for child in psutil.Process().children()}
 
 
+def killed_at_the_start(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let the next server be killed before it is ready, and return the list that will hold its id."""
+    killed: list[int] = []
+    ready = Server.ready
+
+    def kill(server: Server) -> None:
+        if not killed:
+            killed.append(server.pid)
+            os.kill(server.pid, signal.SIGKILL)
+        ready(server)
+
+    monkeypatch.setattr(Server, "ready", kill)
+    return killed
+
+
+def no_more_processes(*_arguments: object, **_named: object) -> None:
+    """Raise the error of a system that is out of processes."""
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
 def test_servers_take_turns_and_are_fresh_after_a_renewal(two: Pool) -> None:
     """The third replicate of a point comes from the first server again, until all are renewed."""
     first = [server_of(two.worker(point(), number)) for number in range(3)]
@@ -61,10 +84,10 @@ def test_each_worker_is_a_process_of_its_own(two: Pool) -> None:
 def test_servers_of_a_point_start_together(two: Pool) -> None:
     """Those that were started without waiting fork the workers."""
     before = children()
-    two.start(point())
+    first = server_of(two.worker(point()))
     begun = children() - before
     assert len(begun) == 2
-    assert {server_of(two.worker(point(), number)) for number in range(2)} == begun
+    assert {first, server_of(two.worker(point(), 1))} == begun
 
 
 def test_other_settings_have_other_servers(two: Pool) -> None:
@@ -86,11 +109,10 @@ def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pyt
     assert lives(server_of(two.worker(point())))
 
 
-def test_a_server_that_is_killed_at_the_start_leaves_none_beside_it(two: Pool) -> None:
+def test_a_server_that_is_killed_at_the_start_leaves_none_beside_it(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another one would serve without having used the compiler."""
     before = children()
-    two.start(point())
-    os.kill(min(children() - before), signal.SIGKILL)
+    killed_at_the_start(monkeypatch)
     with pytest.raises(Died, match="SIGKILL"):
         two.worker(point())
     assert children() == before
@@ -108,28 +130,32 @@ def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
     assert server_of(two.worker(point())) != first
 
 
-def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool) -> None:
+def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All servers are started once more, and the machine is described."""
-    before = children()
-    two.start(point())
-    killed = children() - before
-    os.kill(min(killed), signal.SIGKILL)
-    assert two.check(point())
-    assert not any(lives(pid) for pid in killed)
+    killed = killed_at_the_start(monkeypatch)
+    assert two.check([point()])
+    assert [lives(pid) for pid in killed] == [False]
 
 
 def test_a_server_that_can_not_start_is_a_wrong_request(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request is refused with the last line that it wrote."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
     with pytest.raises(WrongRequest, match="No module named"):
-        two.check(point())
+        two.check([point()])
 
 
 def test_an_implementation_that_can_not_be_imported_is_a_wrong_request(two: Pool) -> None:
     """Only those that are asked for count."""
     with pytest.raises(WrongRequest, match="'nosuch:kernel' can't be imported"):
-        two.check(point(), ["eager", "nosuch:kernel"])
-    assert two.check(point())["torch"] == "2.0"
+        two.check([point()], ["eager", "nosuch:kernel"])
+    assert two.check([point()])["torch"] == "2.0"
+
+
+def test_a_gpu_that_can_not_be_used_is_a_wrong_request(two: Pool) -> None:
+    """The GPUs of all points are checked before anything is measured."""
+    with pytest.raises(WrongRequest, match="cuda:1"):
+        two.check([point(), point(device="cuda:0"), point(device="cuda:1")])
+    assert two.check([point(), point(device="cuda:0")])
 
 
 def test_a_pool_may_use_the_python_of_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +163,7 @@ def test_a_pool_may_use_the_python_of_another_environment(tmp_path: Path, monkey
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     other = Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))
     try:
-        assert other.check(point())["torch"] == "2.1"
+        assert other.check([point()])["torch"] == "2.1"
     finally:
         other.close()
 
@@ -159,6 +185,34 @@ def test_system_memory_has_a_process_that_returns_memory(two: Pool) -> None:
     with two.memory_worker(1) as returning, two.worker(point()) as retaining:
         assert returning.ask(request, CHECK_S)["peak_bytes"] == 1 << 16
         assert retaining.ask(request, CHECK_S)["peak_bytes"] > 1 << 16
+
+
+def test_servers_that_no_point_needs_end(two: Pool) -> None:
+    """So do the one for memory and the judge; those of a point's settings stay, and any may start anew."""
+    kept, ended = server_of(two.worker(point())), server_of(two.worker(point(threads=2)))
+    ended_too = {server_of(two.memory_worker(2)), two.judge(point(threads=2)).pid}
+    two.keep([point(num_tokens=9), point(allocator="system")])
+    assert lives(kept)
+    assert not any(lives(pid) for pid in (ended, *ended_too))
+    assert server_of(two.worker(point())) == kept
+    assert server_of(two.worker(point(threads=2))) != ended
+
+
+def test_a_process_that_the_system_refuses_to_start_has_died(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is the system's, and the case is not known to be the cause; later it may start."""
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", no_more_processes)
+        for make in (two.worker, two.judge, lambda _point: two.memory_worker(1)):
+            with pytest.raises(Died, match=os.strerror(errno.EAGAIN)) as refusal:
+                make(point())
+            assert refusal.value.is_outside
+        with pytest.raises(WrongRequest, match=os.strerror(errno.EAGAIN)):
+            two.check([point()])
+    worker = two.worker(point())
+    monkeypatch.setattr(socket, "socketpair", no_more_processes)
+    with pytest.raises(Died, match=os.strerror(errno.EAGAIN)):
+        two.worker(point())
+    assert lives(server_of(worker))
 
 
 def test_closing_ends_all_processes(two: Pool) -> None:

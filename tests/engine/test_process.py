@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from bench.engine.process import Forked, Started
+from bench.engine.process import Process, start
 from tests.engine.test_worker import lives
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def log() -> Iterator[IO[bytes]]:
 @pytest.mark.parametrize("step", ["pass", "os.setsid()"])
 def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes]) -> None:
     """A child that outlives it is ended too, in its group or in a session of its own; the exit status is its own."""
-    process = Started([sys.executable, "-c", PARENT, CHILD.format(step), str(tmp_path / "pid")], log, {}, ())
+    process = start([sys.executable, "-c", PARENT, CHILD.format(step), str(tmp_path / "pid")], log, {}, ())
     assert process.has_ended(30)
     child = int((tmp_path / "pid").read_text())
     assert lives(child)
@@ -46,7 +46,7 @@ def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes])
 
 def test_one_that_lives_is_killed(log: IO[bytes]) -> None:
     """Its exit status says so."""
-    process = Started([sys.executable, "-c", "import time; time.sleep(60)"], log, {}, ())
+    process = start([sys.executable, "-c", "import time; time.sleep(60)"], log, {}, ())
     assert not process.has_ended()
     assert process.end() == -signal.SIGKILL
     assert process.has_ended()
@@ -62,7 +62,7 @@ def test_a_forked_process_ends_with_its_group(tmp_path: Path) -> None:
         asked.append(pid)
         return child.wait()
 
-    process = Forked(child.pid, reap)
+    process = Process(child.pid, reap)
     assert process.has_ended(30)
     grandchild = int((tmp_path / "pid").read_text())
     assert lives(grandchild)

@@ -107,7 +107,7 @@ def test_the_hosts_work_beside_a_gpu_is_not_judged(servers: Pool, monkeypatch: p
 
 def test_an_impossible_time_is_an_error(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is taken again in turns with products before it counts as impossible."""
-    monkeypatch.setattr(replicate, "CONFRONTED_S", 0.01)
+    monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
     eager, other = measured(servers, "eager", "test:impossible").values()
     assert (eager.status, other.status) == ("ok", "error")
     assert "impossible rate" in other.detail
@@ -119,7 +119,7 @@ def test_rates_are_measured_once_for_an_environment(
 ) -> None:
     """Known rates are used, and only a doubt raises them."""
     monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
-    monkeypatch.setattr(replicate, "CONFRONTED_S", 0.01)
+    monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
     known = {"flops_per_s": 1e8, "bytes_per_s": 1e10}
     ceilings.remember("here", point(), known)
     (member,) = measured(servers, "eager").values()

@@ -4,12 +4,16 @@ All but one test use a scripted server whose workers make their times up, becaus
 """
 
 import dataclasses
+import errno
 import json
+import os
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from bench.engine import pool, preflight
@@ -309,6 +313,36 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
 
 
 @scripted
+def test_servers_of_settings_that_no_later_point_has_end(tmp_path: Path) -> None:
+    """The first and the last point share theirs; those of the point between end when the last one begins."""
+    points = (point(), point(allocator="system"), point(num_tokens=9))
+    with Run(Sweep("tiny", points, ("eager",), effort=QUICK), tmp_path) as opened:
+        children = []
+        for each in points:
+            opened.measure(each)
+            children.append({child.pid for child in psutil.Process().children()})
+    first, second, third = children
+    assert len(first) == QUICK.processes
+    assert first < second
+    assert third == first
+
+
+@scripted
+def test_a_server_that_can_not_start_ends_the_point_as_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is the system's, a resumed run tries it again, and another point is measured."""
+
+    def refuses(*_arguments: object, **_named: object) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    sweep = Sweep("tiny", (point(), point(allocator="system")), ("eager", "sdpa"), effort=ONE)
+    with Run(sweep, tmp_path) as opened:
+        monkeypatch.setattr(subprocess, "Popen", refuses)
+        records = [record for each in sweep.points for record in opened.measure(each)]
+    assert [record.status for record in records] == ["ok"] * 2 + ["crashed"] * 2
+    assert all(os.strerror(errno.ENOMEM) in record.detail and not record.own_cause for record in records[2:])
+
+
+@scripted
 def test_signs_of_life_are_heard_with_the_point_and_the_process(tmp_path: Path) -> None:
     """From the start of a replicate to the last calls, the engine says which implementation is at which stage."""
     heard: list[tuple[Any, ...]] = []
@@ -444,12 +478,3 @@ def test_a_folder_from_another_machine_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     with pytest.raises(WrongRequest, match=r"other conditions.*'another'"):
         list(engine.run(swept("eager", tokens=(5,)), tmp_path))
-
-
-@scripted
-def test_the_share_of_busy_time_is_a_share(tmp_path: Path) -> None:
-    """A worker that says it was busy for no time leaves a share of 0."""
-    sweep = swept("eager", tokens=(5,))
-    with Run(sweep, tmp_path) as opened:
-        opened.measure(sweep.points[0])
-        assert opened.busy_share == 0

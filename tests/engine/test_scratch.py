@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_there_until_it_is_closed(tmp_path: Path) -> None:
     """Two of one process stand side by side, and closing twice does no harm."""
-    with Scratch() as first, Scratch() as second:
+    with closing(Scratch()) as first, closing(Scratch()) as second:
         (first.folder / "file").touch()
         assert {first.folder, second.folder} == {*tmp_path.iterdir()}
     second.close()
@@ -39,10 +40,10 @@ def test_it_is_there_until_it_is_closed(tmp_path: Path) -> None:
 
 def test_what_a_kill_left_behind_is_removed_at_the_next_start(tmp_path: Path) -> None:
     """The folder of a process that was killed goes with all that is in it; one whose owner lives stays."""
-    with Scratch() as living:
+    with closing(Scratch()) as living:
         subprocess.run([sys.executable, "-c", KILLED.format(str(tmp_path))], check=False)
         assert len([*tmp_path.iterdir()]) == 2
-        with Scratch() as fresh:
+        with closing(Scratch()) as fresh:
             assert {*tmp_path.iterdir()} == {living.folder, fresh.folder}
 
 

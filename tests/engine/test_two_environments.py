@@ -132,7 +132,7 @@ def test_one_that_ends_in_its_turn_has_no_time(implementation: str, status: str,
 
 def test_an_impossible_time_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The objection after the rounds ends the case without its slots, on both sides."""
-    monkeypatch.setattr(replicate, "CONFRONTED_S", 0.01)
+    monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
     for records in measured(tmp_path, "test:impossible").sides(point()):
         (record,) = records
         assert (record.status, record.slots.rounds) == ("error", ())
@@ -144,7 +144,7 @@ def test_an_interpreter_that_is_none_is_a_wrong_request(tmp_path: Path) -> None:
     sweep = Sweep("tiny", (point(),), ("sdpa",), "sdpa", EFFORT)
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho 'No module named torch' >&2; exit 1\n")
-    with pytest.raises(WrongRequest, match=r"--python .*python can't be started: Permission denied"):
+    with pytest.raises(WrongRequest, match=r"--python .*python: no worker .*: Permission denied"):
         Pair(sweep, tmp_path / "run", (str(script), str(script))).__enter__()
     script.chmod(0o755)
     with pytest.raises(WrongRequest, match=r"--python .*python: no worker .*: No module named torch"):

@@ -293,6 +293,11 @@ def test_threads_sleep_soon_after_a_call_unless_the_user_says_otherwise(
     assert variables["KMP_BLOCKTIME"] == "7"
 
 
+def test_a_process_may_be_forked_after_imports(tmp_path: Path) -> None:
+    """On macOS the variable that allows it must be there from the start of the process."""
+    assert environment("retained", 1, tmp_path)["OBJC_DISABLE_INITIALIZE_FORK_SAFETY"] == "YES"
+
+
 def test_a_server_is_started_by_the_interpreter_that_is_named(tmp_path: Path) -> None:
     """A program that sets a variable and then runs our Python is the interpreter of the workers."""
     python = interpreter(tmp_path, "python", MALLOC_TRIM_THRESHOLD_="7")

@@ -2,12 +2,15 @@
 
 import sys
 import types
+from pathlib import Path
 
 import pytest
 import torch
 
 from bench.measure import gpu_state
 from bench.measure.gpu_state import GpuState
+from bench.measure.worker import Worker
+from tests.measure.stub import Announcements
 
 
 class NvmlError(Exception):
@@ -58,11 +61,45 @@ def test_the_driver_is_named(nvml: types.SimpleNamespace) -> None:
     assert gpu_state.driver() == "570.1"
 
 
+def test_a_gpu_that_one_process_holds_alone_is_a_mistake(
+    nvml: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The line names it and its mode; in another mode, or if processes share it by MPS, there is none."""
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+
+    def mistakes() -> list[str]:
+        request = {"implementations": [], "devices": ["cuda:0"]}
+        reply: list[str] = Worker().check(request, Announcements())["mistakes"]
+        return reply
+
+    modes = {"GPU-1234": 3}
+    nvml.nvmlDeviceGetComputeMode = lambda handle: modes[handle]
+    (line,) = mistakes()
+    assert "cuda:0" in line
+    assert "EXCLUSIVE_PROCESS" in line
+    (tmp_path / "control").touch()
+    assert mistakes() == []
+    (tmp_path / "control").unlink()
+    modes["GPU-1234"] = 0
+    assert mistakes() == []
+
+
+def test_a_gpu_that_is_not_there_is_not_exclusive(nvml: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cases end with a reason of their own."""
+
+    def get_device_properties(_device: str) -> None:
+        raise AssertionError("Invalid device id")
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", get_device_properties)
+    assert not gpu_state.is_exclusive("cuda:7")
+
+
 def test_without_the_package_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """NVML's package is wanted, not needed."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert gpu_state.read("cuda") == GpuState()
     assert gpu_state.driver() is None
+    assert not gpu_state.is_exclusive("cuda")
 
 
 @pytest.mark.cuda

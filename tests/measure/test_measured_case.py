@@ -3,6 +3,7 @@
 Most tests run in this process with a stand-in for the pipe. What changes the state of a process runs in a real worker.
 """
 
+import dataclasses
 import gc
 import os
 import random
@@ -18,8 +19,9 @@ from torch.nn.attention import SDPBackend
 import impls
 from bench.engine.worker import ALLOCATOR_VARIABLES
 from bench.measure import failure, measured_case
+from bench.measure.failure import Outcome
+from bench.measure.gpu_state import GpuState
 from bench.measure.measured_case import KEPT_BEFORE, load
-from bench.measure.outcome import Outcome
 from bench.plan.case import HUGE
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS
@@ -63,7 +65,7 @@ def test_a_prepared_case_gives_sample_after_sample(tmp_path: Path) -> None:
         assert min(value for sample in samples for value in sample.timings_s) > 0
         assert all(reply["used_s"] > 0 and reply["idle_s"] >= 0 for reply in replies)
         assert replies[0]["cpu_s"] < replies[1]["cpu_s"] < replies[2]["cpu_s"]
-        assert made.finish()["busy_s"] > prepared["busy_s"] > 0
+        assert made.finish()["cpu_s"] > replies[2]["cpu_s"]
 
 
 def test_what_a_case_does_is_announced(tmp_path: Path) -> None:
@@ -117,6 +119,29 @@ def test_one_that_names_a_kernel_and_runs_another_is_a_fallback(
     assert reply["status"] == "fallback"
     assert "sdpa_flash must run scaled_dot_product_flash_attention" in reply["detail"]
     assert "_scaled_dot_product_attention_math ran" in reply["detail"]
+
+
+def test_a_gpus_state_is_read_right_after_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The last thing before it is a call, because the clock of an idle GPU says nothing."""
+    with case(point(), "eager", tmp_path) as made:
+        made.prepare()
+        made.sample()
+        measured = made.worker._case
+        assert measured is not None
+        on_gpu = dataclasses.replace(measured.request, point=point(device="cuda", dtype="float16"))
+        call, events = measured._call, list[str]()
+
+        def read(_device: str) -> GpuState:
+            events.append("read")
+            return GpuState(1.98e9, ("software power cap",))
+
+        monkeypatch.setattr(measured, "request", on_gpu)
+        monkeypatch.setattr(measured, "_call", lambda: (events.append("call"), call()))
+        monkeypatch.setattr(measured_case.energy, "counter", lambda _device: None)
+        monkeypatch.setattr(measured_case.gpu_state, "read", read)
+        metrics = made.finish()["metrics"]
+    assert events[: events.index("read")][-1:] == ["call"]
+    assert (metrics["clock_hz"], metrics["throttle"]) == (1.98e9, ("software power cap",))
 
 
 @pytest.mark.parametrize("order_seed", [1, 2])
