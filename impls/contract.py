@@ -43,7 +43,8 @@ def imported(path: str, what: str) -> Callable[..., Any]:
         value = reduce(getattr, attribute.split("."), importlib.import_module(module))
     except (Exception, SystemExit) as error:  # a user's file may raise anything when it is imported
         kind = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
-        raise Unresolved(f"{what} can't be imported: {kind}{error}") from error
+        reason = " ".join(f"{kind}{error}".split())  # it may have several lines
+        raise Unresolved(f"{what} can't be imported: {reason}") from error
     if not callable(value):
         raise Unresolved(f"{what} must be callable, got {type(value).__name__}")
     return value

@@ -141,3 +141,11 @@ def test_eager_is_a_layer_without_attend_as_it_is() -> None:
     assert build(layer, "eager") is layer
     with pytest.raises(Unsupported, match="Linear has no attend to replace"):
         build(layer, "sdpa")
+
+
+def test_the_reason_of_a_failed_import_is_one_line(tmp_path: Path) -> None:
+    """A module may raise an error of several lines."""
+    (tmp_path / "users_wordy_kernel.py").write_text("raise ImportError('one\\n  two\\n')\n", encoding="utf-8")
+    with pytest.raises(LookupError) as refusal:
+        resolve("users_wordy_kernel:adapt")
+    assert str(refusal.value).endswith("can't be imported: one two")

@@ -18,7 +18,7 @@ from torch.nn.attention import SDPBackend
 
 import impls
 from bench.engine.worker import ALLOCATOR_VARIABLES
-from bench.measure import failure, measured_case
+from bench.measure import energy, failure, gpu_state, measured_case
 from bench.measure.failure import Outcome
 from bench.measure.gpu_state import GpuState
 from bench.measure.measured_case import KEPT_BEFORE, load
@@ -131,14 +131,18 @@ def test_a_gpus_state_is_read_right_after_calls(monkeypatch: pytest.MonkeyPatch,
         on_gpu = dataclasses.replace(measured.request, point=point(device="cuda", dtype="float16"))
         call, events = measured._call, list[str]()
 
+        def recorded() -> object:
+            events.append("call")
+            return call()
+
         def read(_device: str) -> GpuState:
             events.append("read")
             return GpuState(1.98e9, ("software power cap",))
 
         monkeypatch.setattr(measured, "request", on_gpu)
-        monkeypatch.setattr(measured, "_call", lambda: (events.append("call"), call()))
-        monkeypatch.setattr(measured_case.energy, "counter", lambda _device: None)
-        monkeypatch.setattr(measured_case.gpu_state, "read", read)
+        monkeypatch.setattr(measured, "_call", recorded)
+        monkeypatch.setattr(energy, "counter", lambda _device: None)
+        monkeypatch.setattr(gpu_state, "read", read)
         metrics = made.finish()["metrics"]
     assert events[: events.index("read")][-1:] == ["call"]
     assert (metrics["clock_hz"], metrics["throttle"]) == (1.98e9, ("software power cap",))

@@ -151,6 +151,6 @@ def test_a_buffer_keeps_what_a_later_call_overwrites(tmp_path: Path) -> None:
     y.zero_()
     gradient.zero_()
     assert kept.is_filled
-    kept.write(tmp_path / "output.bin")
+    outputs.write(kept.tensors, tmp_path / "output.bin")
     found = outputs.read(tmp_path / "output.bin", [y, gradient])
     assert [tensor.tolist() for tensor in found] == [[[1.0] * 3] * 2, [1.0] * 3]
