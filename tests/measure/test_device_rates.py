@@ -30,7 +30,7 @@ def test_the_best_of_all_turns_and_sizes_counts(monkeypatch: pytest.MonkeyPatch)
 def test_products_are_in_the_points_dtype_and_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel for bfloat16 may compute in float32: the faster of both is the limit."""
     calls: list[str] = []
-    monkeypatch.setattr(device_rates, "_product", lambda _device, dtype, side: lambda: calls.append(f"{dtype} {side}"))
+    monkeypatch.setattr(device_rates, "product", lambda _device, dtype, side: lambda: calls.append(f"{dtype} {side}"))
     timed_by(monkeypatch, lambda: 1e-3)
     rates = DeviceRates(point(dtype="bfloat16"))
     calls.clear()
