@@ -36,6 +36,7 @@ class Entry:
     """One implementation.
 
     `adapter` is `module:attribute`. `python -m bench list` prints `meaning` and `supports`.
+    `layers` are the class names of the only layers that it is written for; empty if it replaces the core alone.
     `refuses` maps the class name of a layer that it can never compute to the reason.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
@@ -47,13 +48,23 @@ class Entry:
     meaning: str
     style: Style
     supports: str = "everywhere"
+    layers: tuple[str, ...] = ()
     refuses: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     compiles: bool = False
     kernel: str = ""
     allocator: Literal["torch", "own"] = "torch"
 
+    def refusal(self, layer: str) -> str:
+        """Return why it can never compute the layer of this class name; empty if it may."""
+        is_unknown = self.layers and layer not in self.layers
+        return self.refuses.get(layer, NOT_WRITTEN if is_unknown else "")
 
+
+NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
+
+_MHA_LAYERS = ("ViTAttention", "PatchAttention")
+_STEPWISE_LAYERS = (*_MHA_LAYERS, "SelfAttention", "ConvSelfAttention")
 _NO_MHA = {
     "SelfAttention": "nn.MultiheadAttention has a scale and an output projection, this layer has neither",
     "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
@@ -67,7 +78,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "manual": Entry("impls.attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^")),
     "stepwise": Entry("impls.whole.stepwise:adapt", "each step a labelled stage, for profiles",
-        Style("#aa3377", DASHED, "s")),
+        Style("#aa3377", DASHED, "s"), layers=_STEPWISE_LAYERS),
     "online": Entry("impls.attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("impls.attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
@@ -94,10 +105,10 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         compiles=True),
     "mha": Entry("impls.whole.mha:adapt", "torch.nn.MultiheadAttention with the layer's weights",
         Style("#e69f00", DASH_DOT_DOT, "P"), supports="if token_len = channels and qk_scale is the layer's own",
-        refuses=_NO_MHA),
+        layers=_MHA_LAYERS, refuses=_NO_MHA),
     "mha_weights": Entry("impls.whole.mha:adapt_weights", "the same, with the attention weights computed too",
         Style("#8c6100", DOTTED, "X"), supports="if token_len = channels and qk_scale is the layer's own",
-        refuses=_NO_MHA),
+        layers=_MHA_LAYERS, refuses=_NO_MHA),
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 

@@ -20,7 +20,7 @@ def build(layer: nn.Module, name: str) -> Implementation:
     """
     base, options = (parsed := parse(name)).base, parsed.options
     is_ours = base in IMPLEMENTATIONS and type(layer).__module__.startswith("impls.layers.")
-    if is_ours and (reason := IMPLEMENTATIONS[base].refuses.get(type(layer).__name__)):
+    if is_ours and (reason := IMPLEMENTATIONS[base].refusal(type(layer).__name__)):
         raise Unsupported(reason)
     adapt = resolve(base)
     declared = declared_options(adapt)

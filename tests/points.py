@@ -3,6 +3,8 @@
 from typing import Any
 
 from bench.plan.case import Point
+from bench.plan.layers import LAYERS
+from impls.catalogue import IMPLEMENTATIONS
 
 TINY: dict[str, Any] = {
     "layer": "vit",
@@ -44,6 +46,9 @@ CONV: dict[str, Any] = {
 OWN: dict[str, Any] = {**TINY, "layer": "tests.own_layers:Mine"}
 OF_LAYER = {"vit": TINY, "self": SELF, "patch": PATCH, "conv": CONV}
 """A tiny point of each layer, as a plan would make it."""
+
+STEPWISE = [name for name in OF_LAYER if not IMPLEMENTATIONS["stepwise"].refusal(LAYERS[name].class_name)]
+"""The layers whose steps `stepwise` has."""
 
 
 def of_layer(layer: str, **columns: Any) -> Point:

@@ -14,6 +14,7 @@ import impls
 from bench.cli import main
 from bench.harness import options
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
+from bench.show.terminal.columns import columns
 from bench.store import machine
 from impls.layers.vit import ViTAttention
 
@@ -124,6 +125,12 @@ def test_every_option_of_pytest_bench_is_explained() -> None:
     assert [flag for flag in sorted(known) if f"`{flag}`" not in page and f"`{flag} " not in page] == []
     assert [key for key in SWEEP_KEYS if not re.search(rf"`\[*{key}\]*`", page)] == []
     assert [name for name in shipped_names() if f"`{name}`" not in page] == []
+
+
+def test_every_column_of_the_terminal_is_explained() -> None:
+    """The page of terms has a row for each heading of the table."""
+    headings = {column.heading for column in columns("eager", 0.02)} - {""}
+    assert [heading for heading in headings if f"\n| {heading} |" not in DOCUMENTS["docs/terms.md"]] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)

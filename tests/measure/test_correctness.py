@@ -12,9 +12,11 @@ from bench.sampling.checks import AFTERWARDS, TIMED
 from tests import mutants
 from tests.checked import SHAPES, checked, compared, expected
 from tests.impls.hardware import NOT_EAGER_ON_CPU
-from tests.points import of_layer, point
+from tests.points import OF_LAYER, of_layer, point
 
 pytestmark = pytest.mark.slow
+
+OTHER_LAYERS = [layer for layer in OF_LAYER if layer != "vit"]
 
 
 @pytest.mark.parametrize("implementation", ["eager", "manual", "stepwise", "online", "sdpa", "mha"])
@@ -27,14 +29,14 @@ def test_shipped_implementations_pass(implementation: str, mode: str, dtype: str
     assert 0 <= result.error <= result.tolerance
 
 
-@pytest.mark.parametrize("layer", ["self", "patch", "conv"])
+@pytest.mark.parametrize("layer", OTHER_LAYERS)
 @pytest.mark.parametrize("implementation", [name for name in impls.IMPLEMENTATIONS if name not in NOT_EAGER_ON_CPU])
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_shipped_implementations_pass_on_every_layer(mode: str, implementation: str, layer: str) -> None:
     """On each layer what we ship computes the reference's function, or says that it can't."""
     narrow_keys = ("self", "sdpa_flash")  # this point's keys are narrower than its values
     if (
-        LAYERS[layer].class_name in impls.IMPLEMENTATIONS[implementation].refuses
+        impls.IMPLEMENTATIONS[implementation].refusal(LAYERS[layer].class_name)
         or (layer, implementation) == narrow_keys
     ):
         with pytest.raises(impls.Unsupported):
@@ -44,7 +46,7 @@ def test_shipped_implementations_pass_on_every_layer(mode: str, implementation: 
 
 
 @pytest.mark.parametrize("mutant", ["mean_of_values", "swapped_tokens", "stale_output", "edits_its_input", "one_nan"])
-@pytest.mark.parametrize("layer", ["self", "patch", "conv"])
+@pytest.mark.parametrize("layer", OTHER_LAYERS)
 def test_mutants_are_rejected_on_every_layer(layer: str, mutant: str) -> None:
     """What computes something else is rejected whatever the layer; conv's weight of the residual is not 0."""
     assert checked(of_layer(layer), f"tests.mutants:{mutant}").reason != ""

@@ -7,6 +7,7 @@ import pytest
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, Kind
 from bench.plan.grid import DEFAULTS, expand
+from bench.plan.layers import LAYERS
 from tests.examples import POINT, point
 from tests.refusals import refusal
 
@@ -101,7 +102,7 @@ def test_a_count_is_a_whole_number_of_at_least_one(key: str, value: object) -> N
 @pytest.mark.parametrize(
     ("key", "values", "expected"),
     [
-        ("layer", ["vti"], "must be one of conv, patch, self, vit"),
+        ("layer", ["vti"], f"must be one of {', '.join(LAYERS)}"),
         ("dtype", ["float64", 32], "must be one of float32, bfloat16, float16"),
         ("mode", ["backward", ["train"]], "must be one of inference, forward, train"),
         ("allocator", ["jemalloc", {}], "must be one of retained, system, retained-huge"),

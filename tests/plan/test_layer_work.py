@@ -8,13 +8,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from bench.measure import workload
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
-from tests.points import of_layer, point
+from tests.points import OF_LAYER, of_layer, point
 
 SHAPES = [
     point(batch=2, num_tokens=16, token_len=64, channels=64, num_heads=4),
     point(batch=3, num_tokens=64, token_len=48, channels=48, num_heads=1),
     point(batch=13, num_tokens=100, token_len=49, channels=64, num_heads=4),
-    *(of_layer(name) for name in ("self", "patch", "conv")),
+    *map(of_layer, OF_LAYER),
 ]
 
 
@@ -49,7 +49,7 @@ def test_a_causal_mask_halves_the_products_of_the_core(layer: str, halves: int, 
     assert whole - causal == times * halves
 
 
-@pytest.mark.parametrize("layer", ["vit", "self", "patch", "conv"])
+@pytest.mark.parametrize("layer", OF_LAYER)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_least_bytes_are_those_of_input_weights_and_output(dtype: str, layer: str) -> None:
     """Each tensor that lives outside the call counts once."""

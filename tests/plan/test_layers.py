@@ -119,7 +119,7 @@ def test_nothing_is_predicted_of_a_users_layer() -> None:
     [
         ("mylayer.py", "layer 'mylayer.py' must be spelled module:attribute"),
         ("./mylayer.py:MyAttention", "did you mean mylayer:MyAttention?"),
-        ("mylayer:", "must be one of conv, patch, self, vit, module:attribute"),
+        ("mylayer:", f"must be one of {', '.join(LAYERS)}, module:attribute"),
         ("vti", "did you mean vit?"),
     ],
 )

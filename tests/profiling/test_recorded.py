@@ -9,7 +9,7 @@ from torch.profiler import profile, record_function
 
 from bench.profiling.recorded import Call, is_label, name, recorded
 from bench.store.profile import BACKWARD, FORWARD
-from tests.points import of_layer, point
+from tests.points import STEPWISE, of_layer, point
 from tests.profiling.taken import captured
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def test_backward_operators_belong_to_the_stage_that_made_their_node() -> None:
     assert of(call, "aten::_softmax_backward_data", BACKWARD) == ["softmax"]
 
 
-@pytest.mark.parametrize("layer", ["vit", "self", "patch", "conv"])
+@pytest.mark.parametrize("layer", STEPWISE)
 def test_every_stage_has_a_backward_pass_in_training_alone(layer: str) -> None:
     """All nodes of the graph find their stage; those that only receive a gradient have none."""
     inference = captured(of_layer(layer), "stepwise").median.call

@@ -18,12 +18,12 @@ from bench.plan.layers import flops, steps
 from bench.profiling import stage_work
 from bench.store.profile import BACKWARD, FORWARD
 from impls.whole import stepwise
-from tests.points import of_layer, point
+from tests.points import STEPWISE, of_layer, point
 
 POINTS = [
     point(batch=2, num_tokens=16, token_len=64, channels=48, num_heads=4),
     point(batch=3, num_tokens=10, channels=12, num_heads=1, qkv_bias=True),
-    *(of_layer(name) for name in ("self", "patch", "conv")),
+    *map(of_layer, STEPWISE),
     of_layer("vit", dtype="bfloat16"),
 ]
 of_points = pytest.mark.parametrize("at", POINTS, ids=lambda at: at.name)

@@ -1,11 +1,13 @@
 """The generated tables of the documentation."""
 
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 
 from bench.plan.case import COLUMNS
+from bench.plan.layers import LAYERS
 from bench.show.documented import ROOT, TABLES, columns, implementations, metrics, with_tables
 from bench.store.metrics import COLUMNS as METRICS
 from impls.catalogue import IMPLEMENTATIONS
@@ -30,7 +32,8 @@ def test_every_implementation_is_a_row_and_every_reason_an_item() -> None:
     """The table names the implementations in the order of the catalogue, and below it why some refuse a layer."""
     rows, _, reasons = implementations().partition("\n\n")
     assert re.findall(r"^\| (\w+) ", rows, flags=re.MULTILINE)[1:] == list(IMPLEMENTATIONS)
-    refused = {reason for entry in IMPLEMENTATIONS.values() for reason in entry.refuses.values()}
+    pairs = itertools.product(IMPLEMENTATIONS.values(), LAYERS.values())
+    refused = {reason for entry, layer in pairs if (reason := entry.refusal(layer.class_name))}
     assert {line.partition(") ")[2].removesuffix(".") for line in reasons.splitlines()} == refused
 
 

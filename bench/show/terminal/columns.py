@@ -43,16 +43,16 @@ def columns(baseline: str | None, target: float) -> list[Column]:
     def remarks(row: Row) -> str:
         return f"{''.join(flag.letter for flag in flags(row, target))} {row['order']}".strip()
 
-    by_place = {
-        0: Column("", lambda row: str(row["implementation"]), is_text=True),
-        10: Column("", remarks, is_text=True),
-        25: Column("", _latency_interval, rank=1, is_text=True),
-        35: Column("", _speedup_interval, is_text=True),
-        60: Column("predicted", _peak_of_prediction, rank=7),
-        110: Column("pays after", lambda row: _calls(row["calls_until_paid"]), rank=9),
-        **{metric.heading.place: _of_metric(metric, baseline) for metric in METRICS.values() if metric.heading},
-    }
-    return [by_place[place] for place in sorted(by_place)]
+    placed = [
+        (0, Column("", lambda row: str(row["implementation"]), is_text=True)),
+        (10, Column("", remarks, is_text=True)),
+        (25, Column("", _latency_interval, rank=1, is_text=True)),
+        (35, Column("", _speedup_interval, is_text=True)),
+        (60, Column("predicted", _peak_of_prediction, rank=7)),
+        (110, Column("pays after", lambda row: _calls(row["calls_until_paid"]), rank=9)),
+        *((metric.heading.place, _of_metric(metric, baseline)) for metric in METRICS.values() if metric.heading),
+    ]
+    return [column for _, column in sorted(placed, key=lambda each: each[0])]
 
 
 def _of_metric(metric: Metric, baseline: str | None) -> Column:

@@ -22,15 +22,17 @@ def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) ->
 
     The table is Markdown too.
     """
-    reasons = list(dict.fromkeys(reason for entry in implementations.values() for reason in entry.refuses.values()))
+    refusals = {
+        name: [entry.refusal(layer.class_name) for layer in layers.values()] for name, entry in implementations.items()
+    }
+    reasons = list(dict.fromkeys(reason for row in refusals.values() for reason in row if reason))
     table = Table(box=box.MARKDOWN)
     table.add_column("implementation", no_wrap=True)
     for layer in layers:
         table.add_column(layer, no_wrap=True)
     table.add_column("supported")
     for name, entry in implementations.items():
-        refusals = [entry.refuses.get(layer.class_name) for layer in layers.values()]
-        cells = ["yes" if reason is None else f"no ({reasons.index(reason) + 1})" for reason in refusals]
+        cells = [f"no ({reasons.index(reason) + 1})" if reason else "yes" for reason in refusals[name]]
         table.add_row(Text(name), *cells, entry.supports)
     notes = [Text(f"({number}) {reason}.") for number, reason in enumerate(reasons, 1)]
     return Group(table, Text(""), *notes)

@@ -9,14 +9,14 @@ from bench.measure import workload
 from bench.plan.layers import LAYERS
 from bench.show.terminal.console import rendered
 from bench.show.terminal.listing import matrix
-from impls.catalogue import Entry, Style
+from impls.catalogue import NOT_WRITTEN, Entry, Style
 from tests.points import of_layer
 
 REFUSED = [
     (layer.name, name)
     for name, entry in impls.IMPLEMENTATIONS.items()
     for layer in LAYERS.values()
-    if layer.class_name in entry.refuses
+    if entry.refusal(layer.class_name)
 ]
 
 
@@ -27,12 +27,15 @@ def test_a_row_says_what_an_implementation_supports() -> None:
     entries = {
         "x": Entry("m:x", "x", look, refuses={"b": "b has no x"}),
         "y": Entry("m:y", "y", look, supports="on a GPU", refuses={"a": "none here"}),
+        "z": Entry("m:z", "z", look, layers=("b",), supports="with luck"),
     }
     lines = [line.split() for line in rendered(matrix(layers, entries)).splitlines()]
 
     assert ["|", "x", "|", "yes", "|", "no", "(1)", "|", "everywhere", "|"] in lines
     assert ["|", "y", "|", "no", "(2)", "|", "yes", "|", "on", "a", "GPU", "|"] in lines
+    assert ["|", "z", "|", "no", "(3)", "|", "yes", "|", "with", "luck", "|"] in lines
     assert ["(1)", "b", "has", "no", "x."] in lines
+    assert ["(3)", *f"{NOT_WRITTEN}.".split()] in lines
 
 
 @pytest.mark.parametrize(("layer", "implementation"), REFUSED)
@@ -42,4 +45,4 @@ def test_what_does_not_go_together_is_unsupported(layer: str, implementation: st
     with work.gradient_mode(), pytest.raises(impls.Unsupported) as refusal:
         workload.subject(work, implementation).function(work.x)
 
-    assert str(refusal.value) == impls.IMPLEMENTATIONS[implementation].refuses[LAYERS[layer].class_name]
+    assert str(refusal.value) == impls.IMPLEMENTATIONS[implementation].refusal(LAYERS[layer].class_name)
