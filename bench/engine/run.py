@@ -142,12 +142,13 @@ class Run:
 
     def _skip_too_large(self, point: Point, missing: Sequence[str]) -> None:
         """Write a record with the status `skipped` for each new case that can't fit into the free memory."""
-        new = [name for name in missing if self._run_folder.is_new(point, [name])]
-        reasons = admission.too_large(point, new, machine.available_bytes())
+        new = {name: self.sweep.computed_by(name) for name in missing if self._run_folder.is_new(point, [name])}
+        reasons = admission.too_large(point, [*new.values()], machine.available_bytes())
         number, started = self.next_process(point), now()
         records = [
-            self._run_folder.record(Case(point, name), number, started, "skipped", reason)
-            for name, reason in reasons.items()
+            self._run_folder.record(Case(point, name), number, started, "skipped", reasons[implementation])
+            for name, implementation in new.items()
+            if implementation in reasons
         ]
         if records:
             self._run_folder.keep(point, records)
@@ -240,7 +241,7 @@ class Run:
     def member(self, point: Point, name: str) -> Member:
         """Return a case to be measured in a replicate."""
         thorough = self._run_folder.is_new(point, [name])
-        return Member(Case(point, name), self._pool, self.environment.env_id, thorough)
+        return Member(Case(point, name), self._pool, self.environment.env_id, thorough, self.sweep.computed_by(name))
 
     def seed(self, point: Point) -> int:
         """Return the seed of the point's weights and inputs in this session."""
@@ -295,7 +296,7 @@ class Run:
         request = {
             "request": "memory",
             "point": dataclasses.asdict(point),
-            "implementation": member.case.implementation,
+            "implementation": member.implementation,
         }
         with suppress(Died), self._pool.memory_worker(point.threads) as worker:
             reply = worker.ask(request, self.sweep.effort.timeout_s)
