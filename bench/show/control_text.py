@@ -5,7 +5,7 @@ import pandas as pd
 from bench.analyse.control import control
 from bench.plan.case import Point
 from bench.show import intervals
-from bench.show.point_text import counted, differences, varying
+from bench.show.point_text import differences, varying
 from bench.store.table import cases
 
 DECIMALS = 4
@@ -20,9 +20,10 @@ def unproven(table: pd.DataFrame) -> str:
     of = control(table)
     if not of.is_unproven:
         return ""
-    clearest, *others = of.deviations
+    clearest = of.deviations[0]
     at = _place(clearest.point, [case.point for case in cases(table)])
-    more = f", and is off at {counted([len(others)], 'other point', 'other points')} of {of.points}" if others else ""
+    number = len(of.deviations)
+    more = f" ({number} of {of.points} points are off)" if number > 1 else ""
     ratio = intervals.ratio(clearest.speedup, DECIMALS, least=2)
     return (
         f"unproven: the control, a second {of.baseline}, was measured {ratio} "

@@ -27,7 +27,7 @@ def test_the_clearest_point_is_named_and_the_others_are_counted() -> None:
     text = unproven(run(1 / 1.5, 50, 197, 577))
     assert text.startswith("unproven: the control, a second eager, was measured 1.5")
     assert sum(f" at N={tokens}" in text for tokens in (50, 197, 577)) == 1
-    assert "2 other points of 3" in text
+    assert "(3 of 3 points are off)" in text
 
 
 def test_an_only_point_needs_no_name() -> None:
@@ -35,4 +35,4 @@ def test_an_only_point_needs_no_name() -> None:
     text = unproven(run(math.e, 50))
     assert "0.37" in text
     assert "N=" not in text
-    assert "other point" not in text
+    assert "are off" not in text
