@@ -316,7 +316,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(tmp_path: Path) -> None
     counts = Counter((record.case, record.process) for record in journal.read(run))
     assert set(counts.values()) == {1}
     assert len(load(run)) == 6
-    assert len(counts) == 6 * 2
+    assert len(counts) == 9 * 2  # two implementations and the control at three points
 
 
 def test_a_full_disk_ends_the_run_in_words_and_it_goes_on(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_a_full_disk_ends_the_run_in_words_and_it_goes_on(tmp_path: Path) -> Non
     assert "Traceback" not in text
 
     assert ended(begun("--run", str(run)))[0] == 0
-    assert 0 < kept < len(journal.read(run)) == 6 * 2
+    assert 0 < kept < len(journal.read(run)) == 9 * 2
 
 
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
