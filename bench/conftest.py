@@ -152,12 +152,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from bench.show.terminal.failures import failures
     from bench.show.terminal.results import results
     from bench.store.saved_run import SavedRun
+    from bench.store.table import without_control
 
     table, saved = run.run_folder.results(), SavedRun(run.folder)
     terminalreporter.section("attention-bench")
     pictures: list[Path] = []
     try:
-        pictures += catalogue.draw(saved.plots, results=table)
+        pictures += catalogue.draw(saved.plots, results=without_control(table))
         pictures += catalogue.draw(saved.plots, profiles=saved.profiles)
     except OSError as error:
         terminalreporter.write_line(f"No pictures: {saved.plots} can't be written: {error.strerror}")

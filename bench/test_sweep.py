@@ -33,13 +33,14 @@ def test_sweep(
     # slow to import, and the first line should appear at once
     from bench.harness.pytest_bridge import hand_over, samples
     from bench.show.rows import plain
+    from bench.store.table import without_control
 
     try:
         records = run.measure(point)
     except CannotWrite as error:
         goes_on = f"python -m pytest bench --run {shlex.quote(str(run.folder))}"
         pytest.exit(f"{error}. Mend that, then go on:\n{goes_on}", returncode=CANNOT_GO_ON)
-    rows = run.run_folder.rows(point)
+    rows = without_control(run.run_folder.rows(point))
     progress.finished(rows)
     hand_over(benchmark, samples(records, rows))
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))

@@ -23,9 +23,10 @@ import bench.show.terminal.results  # noqa: F401 - the same
 from bench.cli import main
 from bench.engine.run import Run
 from bench.plan import own
+from bench.plan.case import CONTROL
 from bench.store import journal
 from bench.store.profile import SUFFIX
-from bench.store.table import load
+from bench.store.saved_run import SavedRun, load
 from tests.store.disk import full_after
 
 pytestmark = pytest.mark.slow
@@ -203,6 +204,25 @@ def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) ->
     assert all(words in verbose for words in ("rootdir", "3 passed"))
 
 
+def test_a_run_ends_with_the_word_that_its_control_gives_it(scripted: Bench, tmp_path: Path) -> None:
+    """A control that is off is told in the first line after the points, by `show` too; it stands in no table.
+
+    Without a control there is no such line.
+    """
+    sweep, run = tmp_path / "off.toml", tmp_path / "off"
+    sweep.write_text(STEADY.replace('"eager", "sdpa"]', '"sdpa"]\nbaseline = "test:slow_as_second"'))
+    done = scripted("--sweep", str(sweep), "--run", str(run))
+    assert done.status == 0
+    assert done.lines[0].startswith("sweep off: 3 points × 2 implementations and control")
+    (title,) = (number for number, line in enumerate(done.lines) if " attention-bench " in line)
+    assert done.lines[title + 1].startswith("unproven: the control, a second test:slow_as_second, was measured 0.6")
+    assert SavedRun(run).whole["implementation"].tolist()[2::3] == [CONTROL] * 3
+    assert not any(CONTROL in line for line in [*done.points, *done.lines[title + 5 :]])
+    without = scripted("--sweep", str(sweep), "--run", str(tmp_path / "without"), "--no-control")
+    assert "unproven" not in without.text
+    assert CONTROL not in load(tmp_path / "without")["implementation"].tolist()
+
+
 def test_a_profile_that_is_broken_costs_no_table(scripted: Bench) -> None:
     """A run that goes on draws what its profiles show; one that can't be read is told in a line."""
     folder = scripted().folder
@@ -296,7 +316,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(tmp_path: Path) -> None
     counts = Counter((record.case, record.process) for record in journal.read(run))
     assert set(counts.values()) == {1}
     assert len(load(run)) == 6
-    assert len(counts) == 6 * 2
+    assert len(counts) == 9 * 2  # two implementations and the control at three points
 
 
 def test_a_full_disk_ends_the_run_in_words_and_it_goes_on(tmp_path: Path) -> None:
@@ -312,7 +332,7 @@ def test_a_full_disk_ends_the_run_in_words_and_it_goes_on(tmp_path: Path) -> Non
     assert "Traceback" not in text
 
     assert ended(begun("--run", str(run)))[0] == 0
-    assert 0 < kept < len(journal.read(run)) == 6 * 2
+    assert 0 < kept < len(journal.read(run)) == 9 * 2
 
 
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:

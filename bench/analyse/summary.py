@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.ranking import Place, ranked
-from bench.plan.case import Case, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.stats.replicates import Estimate, latency, paired_log_ratio, ratio
 from bench.store.metrics import combine, derive
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
@@ -30,7 +30,10 @@ FULL_SPEED = 0.92
 
 
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
-    """Return the table of results of the records, a row per case in the order of their first record."""
+    """Return the table of results of the records, a row per case in the order of their first record.
+
+    The control has no rank: it is no implementation.
+    """
     by_case: dict[Case, list[Record]] = {}
     for record in latest(records):
         by_case.setdefault(record.case, []).append(record)
@@ -60,10 +63,10 @@ def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> di
 
 
 def _places(rows: Mapping[Case, Mapping[str, Any]], records: Mapping[Case, Sequence[Record]]) -> dict[Case, Place]:
-    """Return the place of each case that is ok among those of its point."""
+    """Return the place of each case that is ok among those of its point, without the control."""
     points: dict[Point, list[str]] = {}
     for case, values in rows.items():
-        if values["status"] == "ok":
+        if values["status"] == "ok" and case.implementation != CONTROL:
             points.setdefault(case.point, []).append(case.implementation)
     return {
         Case(point, name): place

@@ -12,6 +12,7 @@ from bench.analyse.comparison.confounders import common_shift, speed_change, unm
 from bench.analyse.comparison.rebase import common_implementations, rebased
 from bench.analyse.comparison.verdicts import REGRESSIONS, VERDICTS, hyphened, named
 from bench.commands import BAD, FINE, compare_rerun, say
+from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show.comparison import notes
 from bench.show.comparison.data import as_csv, as_json
@@ -19,6 +20,7 @@ from bench.show.comparison.headline import headline
 from bench.show.comparison.markdown import markdown
 from bench.show.comparison.report import ONE_SIDED, STAMP, Report
 from bench.show.comparison.terminal import render
+from bench.show.control_text import unproven
 from bench.show.figures import catalogue, page
 from bench.show.point_text import counted
 from bench.show.terminal.console import console, rendered
@@ -104,7 +106,8 @@ def _report(arguments: argparse.Namespace) -> Report:
         )
     unlike_runs = tuple(filter(None, _unlike_runs(base, new)))
     about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison)))
-    return Report(comparison, limits, arguments.baseline, tuple(unlike), unlike_runs, about)
+    off = tuple(f"{side} is {words}" for side, run in (("BASE", base), ("NEW", new)) if (words := unproven(run.whole)))
+    return Report(comparison, limits, arguments.baseline, tuple(unlike), off, unlike_runs, about)
 
 
 def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> Results:
@@ -117,14 +120,14 @@ def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> Results:
 
 
 def _records(saved: SavedRun) -> list[Record]:
-    """Return the records of a run, and print a warning for the lines of its journal that don't count."""
+    """Return the records of a run's implementations, and print a warning for lines of its journal that don't count."""
     say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     if not saved.records:
         raise WrongRequest(
             f"--baseline needs the {journal.JOURNAL} that {saved} was made from, "
             "because ratios are paired anew within rounds; expected a run folder that holds it"
         )
-    return saved.records
+    return [record for record in saved.records if record.case.implementation != CONTROL]
 
 
 def _unlike_runs(base: SavedRun, new: SavedRun) -> Iterator[str]:

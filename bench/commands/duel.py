@@ -161,6 +161,7 @@ def _sweep(arguments: argparse.Namespace, names: Sequence[str], looks: Sequence[
         arguments.sweep,
         threads=default_threads(),
         implementations=names,
+        control=False,
         overrides=options.overrides(arguments),
         effort=options.effort(arguments, ("target", "budget_s", "timeout_s", "oversubscribe")),
     )

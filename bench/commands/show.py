@@ -26,6 +26,6 @@ def run(arguments: argparse.Namespace) -> int:
         console().print(references(saved.table, published))
         return FINE
     target = saved.effort.target if saved.effort else TARGET
-    console().print(results(saved.table, saved.baseline, target))
-    console().print(failures(saved.table))
+    console().print(results(saved.whole, saved.baseline, target))
+    console().print(failures(saved.whole))
     return FINE

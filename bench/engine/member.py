@@ -24,6 +24,7 @@ class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
 class Member:
     """A case in one replicate: its process, and its outcome.
 
+    `implementation` is what its process runs, which the case names unless it is the control.
     `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
     `death` says how its process died, if it did; `is_left` is true if it was not measured for want of memory.
     """
@@ -32,6 +33,7 @@ class Member:
     pool: Pool
     env_id: str
     thorough: bool
+    implementation: str = ""
     status: str = "ok"
     detail: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -54,6 +56,9 @@ class Member:
     pid: int | None = None
     worker: Worker | None = None
     folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.implementation = self.implementation or self.case.implementation
 
     @property
     def is_ok(self) -> bool:

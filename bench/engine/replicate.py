@@ -177,7 +177,7 @@ class Replicate:
             "request": "prepare",
             "case": {
                 "point": dataclasses.asdict(self._point),
-                "implementation": member.case.implementation,
+                "implementation": member.implementation,
                 "seed": self.seed,
                 "order_seed": self._rng.randrange(1 << 32),
                 "shifts": shifts,

@@ -137,8 +137,10 @@ class Run:
         reason, status = admission.huge_pages_missing([point]), "unsupported"
         reasons = dict.fromkeys(missing, reason)
         if not reason:
-            new = [name for name in missing if self.run_folder.is_new(point, [name])]
-            reasons, status = admission.too_large(point, new, machine.available_bytes()), "skipped"
+            new = {name: self.sweep.computed_by(name) for name in missing if self.run_folder.is_new(point, [name])}
+            too_large = admission.too_large(point, [*new.values()], machine.available_bytes())
+            reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
+            status = "skipped"
         number, started = self.run_folder.next_process(point), now()
         records = [
             self.run_folder.record(Case(point, name), number, started, status, reason)
@@ -209,7 +211,7 @@ class Run:
     def member(self, point: Point, name: str) -> Member:
         """Return a case to be measured in a replicate."""
         thorough = self.run_folder.is_new(point, [name])
-        return Member(Case(point, name), self._pool, self.environment.env_id, thorough)
+        return Member(Case(point, name), self._pool, self.environment.env_id, thorough, self.sweep.computed_by(name))
 
     def seed(self, point: Point) -> int:
         """Return the seed of the point's weights and inputs in this session."""
@@ -260,8 +262,7 @@ class Run:
         point = member.case.point
         if point.device != "cpu":
             return
-        name = member.case.implementation
-        request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": name}
+        request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": member.implementation}
         with suppress(Died), self._pool.memory_worker(point.threads) as worker:
             reply = worker.ask(request, self.sweep.effort.timeout_s)
             peak_bytes = reply.get("peak_bytes")

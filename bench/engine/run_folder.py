@@ -163,7 +163,7 @@ class RunFolder:
         }
 
     def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
-        """Return the implementations that need more processes, without those that failed and are not tried again.
+        """Return what needs more processes at a point, without what failed and is not tried again.
 
         A process without a result of the baseline gives no ratio, so it doesn't count, unless the baseline failed.
         """
@@ -174,9 +174,7 @@ class RunFolder:
         failed, baseline = self.failed(point, retry_failed=retry_failed), self.sweep.baseline
         if baseline in self.sweep.implementations and baseline not in failed:
             good = {name: measured & good.get(baseline, set()) for name, measured in good.items()}
-        return [
-            name for name in self.sweep.implementations if name not in failed and len(good.get(name, ())) < processes
-        ]
+        return [name for name in self.sweep.measured if name not in failed and len(good.get(name, ())) < processes]
 
     def is_new(self, point: Point, implementations: Sequence[str]) -> bool:
         """Return whether one of the implementations has no successful record at the point yet."""
@@ -246,7 +244,7 @@ class RunFolder:
 
     def _in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of the sweep's implementations; those of other implementations come last."""
-        order = {name: index for index, name in enumerate(self.sweep.implementations)}
+        order = {name: index for index, name in enumerate(self.sweep.measured)}
         return sorted(records, key=lambda record: order.get(record.case.implementation, len(order)))
 
     def results(self) -> pd.DataFrame:

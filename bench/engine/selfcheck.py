@@ -32,6 +32,7 @@ def sweep(threads: Sequence[int]) -> Sweep:
     article = load_sweep(
         SWEEP,
         implementations=("eager", TWIN),
+        control=False,  # the copy is one
         overrides={"threads": [*threads]},
         effort={"processes": PROCESSES, "target": TARGET, "budget_s": ROUNDS_S * PROCESSES},
     )

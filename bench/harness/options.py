@@ -94,6 +94,9 @@ def add(add_option: AddOption) -> None:
     """Add the options of a sweep to pytest's own."""
     add_option("--sweep", metavar="NAME|FILE.toml", help=f"a shipped sweep or a file (default: {DEFAULT_SWEEP})")
     add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
+    add_option(
+        "--no-control", action="store_true", help="don't measure the baseline a second time, as a check of the machine"
+    )
     add_columns(add_option)
     add_run(add_option, "<UTC time>-<sweep>")
     add_option(
@@ -171,6 +174,7 @@ def _asked(option: argparse.Namespace) -> Sweep:
         option.sweep if option.sweep is not None else DEFAULT_SWEEP,
         threads=default_threads(),
         implementations=implementations,
+        control=False if option.no_control else None,
         overrides=given,
         effort=effort(option, EFFORT_KEYS),
         product=around,
@@ -201,6 +205,7 @@ def _changed(option: argparse.Namespace, stored: Sweep) -> Sweep:
     Columns without `--sweep` are those of the default sweep, as for a new run.
     """
     changed = altered(stored, _list(option, "impl", str), effort(option, EFFORT_KEYS), own.search_path())
+    changed = dataclasses.replace(changed, control=stored.control and not option.no_control)
     return dataclasses.replace(changed, points=_asked(option).points) if overrides(option) else changed
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.engine.admission import too_large
-from bench.plan.case import POINT_COLUMNS, Point
+from bench.plan.case import CONTROL, POINT_COLUMNS, Point
 from bench.plan.sweep import Sweep
 from bench.show.point_text import counted, differences, parts, varying
 from bench.store import units
@@ -84,7 +84,8 @@ class Progress:
         shared = parts(sweep.points[0], set(POINT_COLUMNS) - self._varying)
         self._screen.say(
             f"sweep {sweep.name}: {counted([self._total], 'point', 'points')} × "
-            f"{counted([len(sweep.implementations)], 'implementation', 'implementations')}, "
+            f"{counted([len(sweep.implementations)], 'implementation', 'implementations')}"
+            f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, "
             f"{counted([effort.processes], 'process', 'processes')}, target ±{effort.target:.1%}, {' '.join(shared)}"
         )
         self._screen.say(f"results go to {folder}")

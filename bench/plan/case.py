@@ -179,9 +179,13 @@ POINT_COLUMNS = tuple(COLUMNS)
 CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
 
 
+CONTROL = "control"
+"""The name under which a run measures the baseline a second time: its ratio to the baseline is 1 in truth."""
+
+
 @dataclass(frozen=True)
 class Case:
-    """A point and an implementation: one row of the results."""
+    """A point and an implementation, or CONTROL in its place: one row of the results."""
 
     point: Point
     implementation: str

@@ -3,6 +3,7 @@
 from importlib.metadata import entry_points
 
 from bench.plan import layers
+from bench.plan.case import CONTROL
 from impls import catalogue
 from impls.name import parse
 
@@ -22,9 +23,9 @@ def is_implementation(name: str) -> bool:
 
 
 def known_names() -> tuple[str, ...]:
-    """Return the names of implementations: the suite's own, and those of installed packages."""
+    """Return the names of implementations: the suite's own, and those of installed packages, none of them CONTROL."""
     installed = (entry.name for entry in entry_points(group=catalogue.ENTRY_POINT_GROUP))
-    return tuple(dict.fromkeys((*IMPLEMENTATIONS, *installed)))
+    return tuple(dict.fromkeys(name for name in (*IMPLEMENTATIONS, *installed) if name != CONTROL))
 
 
 def is_own(name: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan import own
-from bench.plan.case import Case, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import WrongRequest, all_of, suggestion, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, Values, expand, mistakes_in
 from bench.plan.layers import usable
@@ -46,7 +46,10 @@ class Effort:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A named set of points, the implementations that are measured at each, and the published figures."""
+    """A named set of points, the implementations that are measured at each, and the published figures.
+
+    With `control` the baseline is measured a second time at each point, under the name CONTROL.
+    """
 
     name: str
     points: tuple[Point, ...]
@@ -54,9 +57,20 @@ class Sweep:
     baseline: str = "eager"
     effort: Effort = field(default_factory=Effort)
     published: tuple[Published, ...] = ()
+    control: bool = False
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The implementations, and CONTROL if the sweep has one; without a baseline it would say nothing."""
+        has_control = self.control and self.baseline in self.implementations
+        return (*self.implementations, CONTROL) if has_control else self.implementations
+
+    def computed_by(self, name: str) -> str:
+        """Return the implementation that is measured under a name of `measured`: the baseline for CONTROL."""
+        return self.baseline if name == CONTROL else name
 
     def cases(self) -> Iterator[Case]:
-        """Yield every planned case, point by point."""
+        """Yield every planned case of an implementation, point by point."""
         for point in self.points:
             for implementation in self.implementations:
                 yield Case(point, implementation)
@@ -64,7 +78,7 @@ class Sweep:
 
 EFFORT_KEYS = tuple(f.name for f in dataclasses.fields(Effort))
 SWITCHES = ("check_memory", "oversubscribe")
-SWEEP_KEYS = ("implementations", "baseline", "defaults", "grid", "published", *EFFORT_KEYS)
+SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
 
 
 def shipped_names() -> list[str]:
@@ -77,6 +91,7 @@ def load_sweep(
     *,
     threads: int = 1,
     implementations: Sequence[str] = (),
+    control: bool | None = None,
     overrides: Values | None = None,
     effort: Mapping[str, Any] | None = None,
     product: bool = False,
@@ -89,6 +104,7 @@ def load_sweep(
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     The baseline is always among the implementations, because the ratios need it.
+    It has a control unless the file or `control` says no.
     Raises WrongRequest with a line for each mistake: the file if it is a user's, the key, the value, and the rule.
     """
     file = _path(name_or_file)
@@ -99,8 +115,9 @@ def load_sweep(
             if key not in SWEEP_KEYS:
                 raise unknown("key", key, SWEEP_KEYS)
         baseline = document.get("baseline", Sweep.baseline)
-        names, points, checked_effort, published = all_of(
+        names, has_control, points, checked_effort, published = all_of(
             lambda: _implementations(tuple(implementations) or document.get("implementations"), baseline, path),
+            lambda: _control(document.get("control", True) if control is None else control),
             lambda: _points(document, {"threads": threads}, given, product),
             lambda: _effort({**{key: document[key] for key in EFFORT_KEYS if key in document}, **(effort or {})}),
             lambda: read_published(document.get("published", [])),
@@ -108,7 +125,7 @@ def load_sweep(
     except WrongRequest as error:
         prefix = "" if file.parent == SHIPPED else f"{file.name}: "
         raise WrongRequest("\n".join(prefix + line for line in str(error).splitlines())) from None
-    return Sweep(file.stem, points, names, baseline, checked_effort, published)
+    return Sweep(file.stem, points, names, baseline, checked_effort, published, has_control)
 
 
 def altered(
@@ -202,6 +219,12 @@ def _implementations(names: object, baseline: object, path: Sequence[str] | None
     if mistakes := _mistakes([*names, *missing], path):
         raise WrongRequest("\n".join(dict.fromkeys(mistakes)))
     return tuple(dict.fromkeys([*missing, *names]))
+
+
+def _control(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise WrongRequest(f"control = {value!r} must be true or false")
+    return value
 
 
 def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:

@@ -1,17 +1,20 @@
-"""Tests of the difference of two means: Welch's interval, tests against a margin, Holm's correction."""
+"""Tests of the difference of two means: Welch's interval, tests against a margin, and tests of several at once."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
 from bench.stats.estimates import Estimates, combined
 from bench.stats.replicates import Array
 
 SMALLEST_SCATTER = 1e-9
 """A smaller standard deviation counts as unknown: a sample of 1 ms on a clock of 1 ns can't resolve it."""
+
+TRUNCATION = 0.05
+"""The p-values up to this are multiplied by `p_of_all`: those of 95 % intervals that exclude the hypothesis."""
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,22 @@ def holm(p_values: Array) -> Array:
     adjusted = np.full_like(p_values, np.nan)
     adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1)
     return adjusted
+
+
+def p_of_all(p_values: Array) -> float:
+    """Return the p-value of "all hypotheses are true", given independent p-values of each; NaN is no test.
+
+    It is 1 if no p-value is at most TRUNCATION, or if there is no test.
+    Two tests share the level (Bonferroni). The smallest p-value, times their number, finds one large effect.
+    The product of those up to TRUNCATION (Zaykin et al. 2002) finds several small ones.
+    `tests/stats/test_significance.py` simulates both: with twelve tests of three values each, the first finds a single
+    effect twice as often as the second, and the second an effect in all of them three times as often as the first.
+    """
+    known = p_values[~np.isnan(p_values)]
+    small = known[known <= TRUNCATION]
+    if not small.size:
+        return 1.0
+    numbers = np.arange(1, known.size + 1)  # of p-values up to TRUNCATION
+    beyond = stats.gamma.sf(numbers * math.log(TRUNCATION) - np.sum(np.log(small)), numbers)
+    p_of_product = float(np.sum(stats.binom.pmf(numbers, known.size, TRUNCATION) * beyond))
+    return min(1.0, 2 * min(known.size * float(small.min()), p_of_product))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.plan.case import COLUMNS, Point
+from bench.plan.case import COLUMNS, CONTROL, Point
 from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
@@ -42,6 +42,7 @@ def save(sweep: Sweep, run: Path) -> None:
         "name": sweep.name,
         "baseline": sweep.baseline,
         "implementations": [*sweep.implementations],
+        "control": sweep.control,
         "effort": dataclasses.asdict(sweep.effort),
     }
     columns = ({name: value for name, value in vars(point).items() if value is not None} for point in sweep.points)
@@ -91,6 +92,7 @@ def continued(
 ) -> Sweep:
     """Return the sweep that a run goes on with: its own, or with `extend` the union of its own and the one asked for.
 
+    A run that began without a control stays without one.
     Raises WrongRequest, with both values, if they differ without `extend`, or if their baselines differ.
     """
     if stored is None:
@@ -101,7 +103,7 @@ def continued(
         union = _union(stored.sweep, asked, folder)
         asks_for_all = {*union.points} == {*asked.points} and {*union.implementations} == {*asked.implementations}
         if asks_for_all and (asked.effort == stored.sweep.effort or not stored.knows_effort):
-            return asked
+            return dataclasses.replace(asked, control=stored.sweep.control)
     if differences := list(_differences(stored.sweep, asked)):
         facts = "; ".join(differences)
         raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {facts}; {way_out}")
@@ -130,6 +132,8 @@ def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
         "points": [_counted(own.points, asked.points), _counted(asked.points, own.points)],
         **{name: [getattr(own.effort, name), getattr(asked.effort, name)] for name in EFFORT_KEYS},
     }
+    if own.control and not asked.control:
+        facts["control"] = [True, False]
     if {*own.implementations} != {*asked.implementations}:
         facts["implementations"] = [", ".join(own.implementations), ", ".join(asked.implementations)]
     differing = {name: values for name, values in facts.items() if values[0] != values[1]}
@@ -146,7 +150,8 @@ def _counted(points: Collection[Point], others: Collection[Point]) -> str:
 
 def _sweep(content: Mapping[str, Any]) -> Sweep:
     points = tuple(_point(columns) for columns in content["points"])
-    sweep = Sweep(str(content["name"]), points, tuple(content["implementations"]), content["baseline"])
+    names, has_control = tuple(content["implementations"]), content.get("control", False)
+    sweep = Sweep(str(content["name"]), points, names, content["baseline"], control=has_control)
     if not points:
         raise WrongRequest("the plan holds no points")
     return altered(sweep, sweep.implementations, content["effort"])
@@ -167,14 +172,14 @@ def _rebuilt(run: Path) -> Stored | None:
     known = environment.load(run)
     context = known.context if known else {}
     points = tuple(dict.fromkeys(record.case.point for record in records))
-    names = [name for record in records if is_implementation(name := record.case.implementation)]
-    implementations = tuple(dict.fromkeys(names))
+    measured = dict.fromkeys(record.case.implementation for record in records)
+    implementations = tuple(name for name in measured if is_implementation(name))
     if not implementations:
-        foreign = ", ".join(dict.fromkeys(record.case.implementation for record in records))
+        foreign = ", ".join(measured)
         raise WrongRequest(f"{run} holds implementations that this suite doesn't have: {foreign}; use another folder")
     baseline = context.get("baseline", Sweep.baseline if Sweep.baseline in implementations else implementations[0])
     name = context.get("sweep", run.resolve().name)
     effort = effort_of(run)
     usual = Effort(processes=1 + max(record.process for record in records))
-    sweep = Sweep(name, points, implementations, baseline, effort or usual)
+    sweep = Sweep(name, points, implementations, baseline, effort or usual, control=CONTROL in measured)
     return Stored(sweep, is_whole=False, knows_effort=effort is not None)

@@ -53,9 +53,14 @@ class SavedRun:
         return self.folder / profile.TRACES
 
     @cached_property
-    def table(self) -> pd.DataFrame:
-        """The results, one row per case; raises WrongRequest if there are none."""
+    def whole(self) -> pd.DataFrame:
+        """The results with the rows of the control; raises WrongRequest if there are none."""
         return table.load(self.path)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The results, one row per case of an implementation; raises WrongRequest if there are none."""
+        return table.without_control(self.whole)
 
     @property
     def baseline(self) -> str | None:
@@ -93,5 +98,8 @@ class SavedRun:
 
 
 def load(path: str | Path) -> pd.DataFrame:
-    """Return the results of a run folder or of a results file, one row per case; raises WrongRequest if it has none."""
+    """Return the results of a run folder or of a results file, one row per case of an implementation.
+
+    Raises WrongRequest if it has none.
+    """
     return SavedRun(path).table

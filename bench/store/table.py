@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, Case
+from bench.plan.case import CASE_COLUMNS, CONTROL, Case
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
@@ -93,6 +93,11 @@ def baseline_of(table: pd.DataFrame) -> str | None:
     """Return the implementation that all speed-ups of a table refer to, None if the table doesn't name exactly one."""
     names = table["baseline"].dropna().unique()
     return str(names[0]) if len(names) == 1 else None
+
+
+def without_control(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of implementations."""
+    return table[table["implementation"] != CONTROL]
 
 
 def cases(table: pd.DataFrame) -> list[Case]:

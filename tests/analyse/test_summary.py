@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.summary import summarise
+from bench.plan.case import CONTROL
 from bench.store.record import Record, Slots, latest
 from bench.store.table import COLUMNS
 from tests.examples import ORIGIN, case, record, timed
@@ -78,6 +79,19 @@ def test_the_lead_of_the_fastest_is_paired_round_by_round() -> None:
     assert row_of(found, "eager")["relative"] == pytest.approx(2.0)
     assert row_of(found, "sdpa")[["relative", "relative_low", "relative_high"]].tolist() == [1.0, 1.0, 1.0]
     assert found.sort_values("rank")["implementation"].tolist() == ["sdpa", "mha", "eager"]
+
+
+def test_the_control_has_a_ratio_and_no_rank() -> None:
+    """It is the fastest here, and the others are ranked as if it weren't there."""
+    times = {"eager": 2.0, "sdpa": 1.0, CONTROL: 0.5}
+    found = summarise(
+        [measured(name, process, [value + process / 100]) for process in range(3) for name, value in times.items()],
+        "eager",
+    )
+    assert row_of(found, CONTROL)["speedup"] == pytest.approx(4.0, rel=0.05)
+    assert row_of(found, CONTROL)[["rank", "standing", "relative", "further_processes"]].isna().all()
+    assert row_of(found, "sdpa")[["rank", "standing"]].tolist() == [1, "winner"]
+    assert row_of(found, "eager")["rank"] == 2
 
 
 def test_rows_say_how_they_stand_among_those_of_their_point() -> None:

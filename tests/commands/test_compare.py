@@ -14,7 +14,7 @@ import pytest
 
 from bench.analyse.comparison.verdicts import VERDICTS, hyphened
 from bench.cli import main
-from bench.plan.case import Case
+from bench.plan.case import CONTROL, Case
 from bench.show.comparison.report import STAMP
 from bench.store import environment, journal, table
 from bench.store.environment import Environment
@@ -387,3 +387,42 @@ def test_comparing_needs_no_torch(base: Path, slower: Path, tmp_path: Path) -> N
     code = f"import sys; from bench.cli import main; main({command!r}); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+# the control
+
+
+@pytest.mark.parametrize("side", ["BASE", "NEW"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_side_whose_control_is_off_is_said_to_be_unproven(
+    base: Path, tmp_path: Path, side: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the first lines of every form; the other side is not."""
+    off = folder(tmp_path / "off", {**TIMES, CONTROL: 1.1})
+    sides = [off, base] if side == "BASE" else [base, off]
+    assert main(["compare", *map(str, sides), "--format", form]) == 0
+    captured = capsys.readouterr()
+    said = captured.err if form == "csv" else captured.out
+    assert said.count("unproven: the control, a second eager, was measured 0.9") == 1
+    assert f"{side} is unproven" in said
+    if form != "json":
+        assert "unproven" in said.splitlines()[0]
+
+
+@pytest.mark.parametrize("options", [[], ["--baseline", "sdpa"]])
+def test_a_control_that_is_right_is_no_row_of_a_comparison(
+    base: Path, tmp_path: Path, options: list[str], told: Callable[..., str]
+) -> None:
+    """With an older run, which has none, and with another that has one; no other implementation is missed either."""
+    new = folder(tmp_path / "new", {**TIMES, CONTROL: 1.0})
+    for sides in ([base, new], [new, base], [new, new]):
+        text = told("compare", *sides, *options, "--fail-on", "missing,new,inconclusive,slower")
+        assert "unproven" not in text
+        assert CONTROL not in text
+
+
+def test_the_control_is_no_baseline(base: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+    """It is no implementation that both runs share."""
+    new = folder(tmp_path / "new", {**TIMES, CONTROL: 1.0})
+    line = refused("compare", new, new, "--baseline", CONTROL)
+    assert f"expected one of {', '.join(TIMES)}" in line

@@ -26,6 +26,7 @@ def measured(implementation: str) -> pd.DataFrame:
         "vit",
         threads=1,
         implementations=("eager", implementation),
+        control=False,
         overrides={**SHAPES, "batch": 2, "mode": "inference", "dtype": "float32"},
         effort={"processes": 1, "budget_s": 0.1, "target": 0.5},
     )

@@ -19,6 +19,7 @@ def measured(overrides: dict[str, object], *implementations: str) -> pd.DataFram
         "vit",
         threads=1,
         implementations=implementations,
+        control=False,
         overrides={"dtype": "float32", "num_heads": 6, "channels": 384, "batch": 1, "mode": "inference", **overrides},
         effort={"processes": 1, "budget_s": 0.1, "target": 0.5, "check_memory": True},
     )

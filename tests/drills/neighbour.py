@@ -29,6 +29,7 @@ def measured(threads: int, *, neighbour: bool) -> pd.DataFrame:
         "article",
         threads=threads,
         implementations=("eager", "sdpa", "online", "manual"),
+        control=False,
         overrides={"num_tokens": [50, 100, 197], "num_heads": [1, 4]},
         effort={"processes": 2, "budget_s": 4, "target": 0.001},
     )

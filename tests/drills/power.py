@@ -122,7 +122,7 @@ def resample(folder: Path) -> None:
 def live(pairs: int) -> None:
     """Run `article` twice, so many times, and print the verdicts of each pair; then how often any two runs differ."""
     sweep = load_sweep("article", threads=1, implementations=("eager", "manual", "stepwise", "online", "sdpa"))
-    sweep = dataclasses.replace(sweep, effort=dataclasses.replace(sweep.effort, processes=5))
+    sweep = dataclasses.replace(sweep, control=False, effort=dataclasses.replace(sweep.effort, processes=5))
     tables: list[pd.DataFrame] = []
     alarmed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -258,7 +258,7 @@ def sweep_of(shapes: Sequence[dict[str, int]], names: Sequence[str], processes: 
         for shape in shapes
     ]
     points = tuple(dict.fromkeys(point for sweep in sweeps for point in sweep.points))
-    return dataclasses.replace(sweeps[0], points=points)
+    return dataclasses.replace(sweeps[0], points=points, control=False)
 
 
 def _main(words: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ def main(runs: int = RUNS) -> None:
         "article",
         threads=1,
         implementations=("eager", TWIN),
+        control=False,
         overrides={**POINT, "token_len": POINT["channels"], "batch": 1},
         effort={"processes": PROCESSES, "budget_s": 5, "target": 0.001},
     )

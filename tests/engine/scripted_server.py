@@ -31,6 +31,7 @@ class Worker:
     def __init__(self) -> None:
         self._name = ""
         self._samples = 0
+        self._factor = 1.0
 
     def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Find every implementation but `nosuch:kernel`, and every GPU but `cuda:1`."""
@@ -50,6 +51,7 @@ class Worker:
         """Leave outputs for the judge, or end as the name says."""
         case = request["case"]
         self._name = case["implementation"]
+        self._factor = self._factor_of(case)
         channel.announce("preparation")
         time.sleep(float(os.environ.get("TEST_PREPARE_S", "0")))
         channel.announce("first call")
@@ -75,10 +77,22 @@ class Worker:
                     return {**self._outcome({}), "status": "error", "detail": "tired"}
                 case "test:alarm":
                     os.kill(os.getpid(), signal.SIGALRM)
-        first_s = _jittered(float(os.environ.get("TEST_SLOT_S", "1e-3"))) / (1 + self._name.startswith("test:half"))
+        first_s = self._factor * _jittered(float(os.environ.get("TEST_SLOT_S", "1e-3")))
+        first_s /= 1 + self._name.startswith("test:half")
         if self._name != "test:impossible":
             time.sleep(3 * first_s)
         return self._claims(first_s)
+
+    def _factor_of(self, case: dict[str, Any]) -> float:
+        """Return how many times as long samples take because others are prepared already, as the name says."""
+        if _members(Path(case["folder"]).parent) < 2:
+            return 1.0
+        match self._name:
+            case "test:slow_as_second":
+                return 1.5
+            case "test:wavers_as_second":
+                return 1.2 if case["thorough"] else 1 / 1.2
+        return 1.0
 
     def _claims(self, first_s: float) -> dict[str, Any]:
         """Return what a sample claims; it is true unless the name says another thing."""

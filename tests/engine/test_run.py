@@ -22,9 +22,10 @@ from bench.engine.member import Member
 from bench.engine.preflight import Preflight
 from bench.engine.run import Run
 from bench.engine.worker import Died
-from bench.plan.case import HUGE, Case
+from bench.plan.case import CONTROL, HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
+from bench.show.control_text import unproven
 from bench.store import ceilings, journal, machine
 from bench.store.table import load
 from tests import mutants
@@ -478,3 +479,100 @@ def test_a_folder_from_another_machine_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     with pytest.raises(WrongRequest, match=r"other conditions.*'another'"):
         list(engine.run(swept("eager", tokens=(5,)), tmp_path))
+
+
+# The control
+
+
+def controlled(baseline: str = "eager", *others: str, tokens: tuple[int, ...] = (5, 7)) -> Sweep:
+    """Return a sweep of tiny points with a control."""
+    return dataclasses.replace(swept(baseline, *others, tokens=tokens), baseline=baseline, control=True)
+
+
+@scripted
+def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: Path) -> None:
+    """Its rows come last at their point, with the ratio to the baseline; the others are ranked among themselves."""
+    list(engine.run(controlled("eager", "test:half", "sdpa"), tmp_path))
+    table = load(tmp_path)
+    assert table["implementation"].tolist() == ["eager", "test:half", "sdpa", CONTROL] * 2
+    control = table["implementation"] == CONTROL
+    assert table[control][["speedup", "speedup_low", "speedup_high"]].notna().all(axis=None)
+    assert table[control]["speedup"].tolist() == pytest.approx([1, 1], abs=0.01)
+    assert table[control][["rank", "standing", "relative", "further_processes"]].isna().all(axis=None)
+    assert sorted(table[~control]["rank"]) == [1, 1, 2, 2, 3, 3]
+    records = journal.read(tmp_path)
+    assert len({record.pid for record in records}) == len(records) == 16
+    assert {record.visit_size for record in records} == {4}
+
+
+@scripted
+def test_a_control_that_is_off_makes_the_run_unproven(tmp_path: Path) -> None:
+    """The process that is prepared later takes one and a half times as long, though it runs the same."""
+    list(engine.run(controlled("test:slow_as_second", "sdpa"), tmp_path))
+    text = unproven(load(tmp_path))
+    assert re.search(r"a second test:slow_as_second, was measured 0\.6[67]", text)
+    assert "2 of 2 points" in text
+
+
+@scripted
+def test_a_control_that_is_right_on_the_whole_proves_the_run(tmp_path: Path) -> None:
+    """It takes a fifth longer in one replicate and a fifth less in the other, so its interval is wide and holds 1."""
+    list(engine.run(controlled("test:wavers_as_second", "sdpa"), tmp_path))
+    table = load(tmp_path)
+    assert (table[table["implementation"] == CONTROL]["log_ratio_sd"] > 0.2).all()
+    assert unproven(table) == ""
+
+
+@scripted
+def test_a_resumed_run_completes_its_control(tmp_path: Path) -> None:
+    """Nothing is measured twice, and the missing control is measured beside the baseline."""
+    sweep = controlled("eager", "sdpa")
+    with Run(sweep, tmp_path) as opened:
+        opened.measure(sweep.points[0], processes=1)
+        assert opened.finished() == []
+    before = journal.read(tmp_path)
+    list(engine.run(sweep, tmp_path))
+    assert journal.read(tmp_path)[: len(before)] == before
+    assert set(lines(tmp_path).values()) == {1}
+    assert load(tmp_path)["processes"].tolist() == [2] * 6
+    with Run(sweep, tmp_path) as opened:
+        assert opened.finished() == [*sweep.points]
+
+
+@scripted
+def test_a_run_that_began_without_a_control_goes_on_without_one(tmp_path: Path) -> None:
+    """With and without new points, and it says nothing."""
+    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    list(engine.run(controlled("eager", "sdpa", tokens=(5,)), tmp_path))
+    list(engine.run(controlled("eager", "sdpa"), tmp_path, extend=True))
+    table = load(tmp_path)
+    assert table["implementation"].tolist() == ["eager", "sdpa"] * 2
+    assert unproven(table) == ""
+
+
+@scripted
+@pytest.mark.parametrize("baseline", ["test:raises", "test:exits"])
+def test_a_baseline_that_fails_leaves_the_control_without_a_ratio(tmp_path: Path, baseline: str) -> None:
+    """Both end in the same way, the others are measured, and nothing is said of differences."""
+    list(engine.run(controlled(baseline, "sdpa", tokens=(5,)), tmp_path))
+    table = load(tmp_path).set_index("implementation")
+    assert table["status"][baseline] == table["status"][CONTROL] != "ok"
+    assert table["status"]["sdpa"] == "ok"
+    assert unproven(load(tmp_path)) == ""
+
+
+@scripted
+def test_a_sweep_without_its_baseline_measures_no_control(tmp_path: Path) -> None:
+    """There would be nothing that it is compared with."""
+    list(engine.run(dataclasses.replace(controlled("sdpa", tokens=(5,)), baseline="eager"), tmp_path))
+    assert load(tmp_path)["implementation"].tolist() == ["sdpa"]
+
+
+@scripted
+def test_a_control_needs_the_memory_of_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the baseline can't fit, neither can the control."""
+    monkeypatch.setattr(machine, "available_bytes", lambda: 80 << 20)
+    points = (point(batch=16, num_tokens=1024, num_heads=1),)
+    list(engine.run(Sweep("large", points, ("eager", "sdpa"), effort=QUICK, control=True), tmp_path))
+    table = load(tmp_path).set_index("implementation")
+    assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}

@@ -16,7 +16,7 @@ from tests.refusals import refusal
 
 NONE: dict[str, Any] = {
     **dict.fromkeys([*options.LISTS, *EFFORT_KEYS, "run", "impl", "fail_on"]),
-    **dict.fromkeys(["extend", "retry_failed"], False),
+    **dict.fromkeys(["extend", "retry_failed", "no_control"], False),
     "sweep": "article",
 }
 
@@ -186,6 +186,29 @@ def test_other_options_are_refused_with_two_ways_out(values: dict[str, Any], tol
     """What is not said stays as the run has it."""
     with pytest.raises(WrongRequest, match=f"asked for: {told}.*; use a new folder, or --extend"):
         options.sweep(asked(**{**run, **values}))
+
+
+def test_a_new_run_has_a_control_unless_the_options_say_no() -> None:
+    """With a named sweep, and with the default one."""
+    for name in ("article", None):
+        assert options.sweep(asked(sweep=name)).control
+        assert not options.sweep(asked(sweep=name, no_control=True)).control
+
+
+def test_a_run_keeps_its_control(tmp_path: Path, run: dict[str, Any]) -> None:
+    """An older run stays without one, whether or not the sweep is named; one that has it can't go on without it."""
+    for values in ({}, {"no_control": True}):
+        assert not options.sweep(asked(**run, **values)).control
+    begun = options.sweep(asked())
+    folder = tmp_path / "run"
+    folder.mkdir()
+    plan.save(dataclasses.replace(begun, control=False), folder)
+    assert not options.sweep(asked(run=str(folder))).control
+    plan.save(begun, folder)
+    assert options.sweep(asked(run=str(folder), sweep=None)).control
+    for name in ("article", None):
+        with pytest.raises(WrongRequest, match="control: True against False"):
+            options.sweep(asked(run=str(folder), sweep=name, no_control=True))
 
 
 def test_extending_adds_to_the_plan(run: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """What is said while a sweep runs."""
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,14 @@ def test_it_opens_with_the_size_of_the_sweep_and_where_results_go(clock: Clock) 
     assert first.startswith("sweep tiny: 2 points × 3 implementations, 2 processes, target ±2.0%")
     assert {"results go to there", "starting worker processes …", "warning: the machine is busy"} <= {*rest}
     assert f"\n{folder}\n" in said(clock, is_terminal=False, folder=folder)
+
+
+def test_it_says_if_the_sweep_has_a_control(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted beside the implementations, not among them."""
+    monkeypatch.setattr(f"{__name__}.SWEEP", dataclasses.replace(SWEEP, control=True))
+    assert said(clock, is_terminal=False).startswith(
+        "sweep tiny: 2 points × 3 implementations and control, 2 processes"
+    )
 
 
 def test_a_log_has_one_line_for_each_point_and_none_that_moves(clock: Clock) -> None:

@@ -1,12 +1,13 @@
 """Sweep files: what they hold, and what they are refused for."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.plan.case import Case
+from bench.plan.case import CONTROL, Case
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import Effort, Sweep, load_sweep, shipped_names
 from tests.examples import POINT, point
@@ -56,6 +57,7 @@ def test_a_small_file(tmp_path: Path) -> None:
         implementations=("eager",),
         baseline="eager",
         effort=Effort(),
+        control=True,
     )
     assert load_sweep(str((tmp_path / "mine.toml").rename(tmp_path / "mine.sweep"))).name == "mine"
 
@@ -68,7 +70,7 @@ def test_a_full_file(tmp_path: Path) -> None:
     }  # fmt: skip
     shape = {"num_tokens": 10, "token_len": 7, "channels": 12, "num_heads": 4}
     effort: dict[str, Any] = {"processes": 5, "target": 0.01, "budget_s": 30, "timeout_s": 60.5, "check_memory": True}
-    head = {"implementations": ["sdpa", "users.kernel:adapt"], "baseline": "manual", **effort}
+    head = {"implementations": ["sdpa", "users.kernel:adapt"], "baseline": "manual", "control": False, **effort}
     text = f"{toml(head)}\n[defaults]\n{toml(columns)}\n[[grid]]\n{toml(shape)}"
 
     assert load(tmp_path, text) == Sweep(
@@ -197,10 +199,27 @@ def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any
     assert refusal_of(load, tmp_path, EAGER + GRID, **options) == f"mine.toml: {refusal}"
 
 
+def test_a_sweep_has_a_control_unless_it_says_no(tmp_path: Path) -> None:
+    """The control is measured after the implementations, is none of them, and runs the baseline."""
+    sweep = load(tmp_path, 'implementations = ["eager", "sdpa"]\nbaseline = "sdpa"\n' + GRID)
+    assert sweep.implementations == ("eager", "sdpa")
+    assert sweep.measured == ("eager", "sdpa", CONTROL)
+    assert [sweep.computed_by(name) for name in sweep.measured] == ["eager", "sdpa", "sdpa"]
+    for without in (load(tmp_path, "control = false\n" + EAGER + GRID), load(tmp_path, EAGER + GRID, control=False)):
+        assert without.measured == ("eager",)
+    assert load(tmp_path, "control = false\n" + EAGER + GRID, control=True).measured == ("eager", CONTROL)
+
+
+def test_without_its_baseline_a_sweep_has_no_control(tmp_path: Path) -> None:
+    """Nothing would have a ratio to the baseline."""
+    sweep = load(tmp_path, EAGER + GRID)
+    assert dataclasses.replace(sweep, baseline="sdpa").measured == ("eager",)
+
+
 # What is refused
 
 KEYS = (
-    "implementations, baseline, defaults, grid, published, "
+    "implementations, baseline, control, defaults, grid, published, "
     "processes, target, budget_s, within_s, timeout_s, check_memory, oversubscribe"
 )
 NO_IMPLEMENTATIONS = f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"
@@ -255,6 +274,11 @@ NUM_HEADS = "did you mean num_heads?"
         ("target = -0.1\n" + EAGER + GRID, "target = -0.1 must be a number above 0"),
         ("target = nan\n" + EAGER + GRID, "target = nan must be a number above 0"),
         ('budget_s = "12"\n' + EAGER + GRID, "budget_s = '12' must be a number above 0"),
+        ("control = 1\n" + EAGER + GRID, "control = 1 must be true or false"),
+        (
+            'implementations = ["control"]\n' + GRID,
+            f"unknown implementation 'control'; expected one of {ALL_IMPLEMENTATIONS}",
+        ),
         ("check_memory = 1\n" + EAGER + GRID, "check_memory = 1 must be true or false"),
         ("timeout_s = false\n" + EAGER + GRID, "timeout_s = False must be a number above 0"),
     ],

@@ -9,7 +9,7 @@ from scipy import stats
 
 from bench.stats.estimates import Estimates, half_widths
 from bench.stats.replicates import Array
-from bench.stats.significance import Moments, difference, holm, p_beyond, p_within
+from bench.stats.significance import Moments, difference, holm, p_beyond, p_of_all, p_within
 
 ROWS = 20_000
 """Simulated rows; the standard error of a share near 5 % is then 0.15 %."""
@@ -121,3 +121,53 @@ def simulated(change: float, count: int = 10) -> Estimates:
 def test_holm_gives_the_textbook_example(p_values: list[float], adjusted: list[float]) -> None:
     """Of four p-values the smallest counts four times, the next three times; what wasn't tested doesn't count."""
     assert holm(np.array(p_values)) == pytest.approx(adjusted, nan_ok=True)
+
+
+def test_of_one_test_the_p_value_of_all_is_twice_its_own() -> None:
+    """Both ways to combine give the p-value itself, and they share the level; above 5 % it is no evidence."""
+    for p, expected in [(0.05, 0.1), (0.003, 0.006), (0.051, 1.0), (1.0, 1.0)]:
+        assert p_of_all(np.array([p])) == pytest.approx(expected)
+
+
+def test_what_was_not_tested_is_no_evidence() -> None:
+    """Missing values don't count, in whatever number, and without any test nothing is shown."""
+    assert p_of_all(np.array([math.nan, 0.003, math.nan])) == p_of_all(np.array([0.003]))
+    assert p_of_all(np.array([math.nan])) == p_of_all(np.array([])) == 1.0
+
+
+def test_several_small_p_values_say_more_than_the_smallest_of_them() -> None:
+    """By the product of two p-values that are both 1 %, whose distribution is known: 1 % only by the smallest."""
+    # both up to 5 %: their product over 0.05² is that of two uniform values, P(UV < x) = x (1 - ln x); one: x = 0.002
+    both, one = 0.04, 0.0001 / 0.05
+    product = 0.05**2 * both * (1 - math.log(both)) + 2 * 0.05 * 0.95 * one
+    assert p_of_all(np.array([0.01, 0.01])) == pytest.approx(2 * product)
+    assert p_of_all(np.array([0.01, 0.9])) == pytest.approx(2 * 2 * 0.01)
+
+
+@pytest.mark.parametrize("tests", [1, 4, 12, 40])
+@pytest.mark.parametrize("values", [3, 10])
+def test_of_true_hypotheses_one_set_in_a_hundred_is_an_alarm(tests: int, values: int) -> None:
+    """The rows scatter unequally. One of twelve 95 % intervals excludes the truth in half of all sets."""
+    p_values = simulated_p_values(np.zeros(tests), values)
+    alarms = np.mean([p_of_all(each) < 0.01 for each in p_values])
+    assert 0.002 < alarms < 0.013  # three standard errors above 1 %; the two ways to combine share the level
+    if tests == 12:
+        assert np.mean((p_values < 0.05).any(axis=1)) == pytest.approx(0.46, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("effects", "fewest"),
+    [((6.0,) + (0.0,) * 11, 0.8), ((2.0,) * 12, 0.98)],
+)
+def test_one_large_effect_is_found_and_several_small_ones(effects: tuple[float, ...], fewest: float) -> None:
+    """Of five values each, with twelve tests: one effect of six standard deviations, and twelve of two."""
+    p_values = simulated_p_values(np.array(effects), 5)
+    assert np.mean([p_of_all(each) < 0.01 for each in p_values]) > fewest
+
+
+def simulated_p_values(effects: Array, values: int, sets: int = 2000) -> Array:
+    """Return the p-values of means that truly are `effects` standard deviations away from 0, sets by tests."""
+    rng = np.random.default_rng(11)
+    sds = np.exp(0.5 * rng.standard_normal((sets, len(effects), 1)))
+    drawn = sds * (effects[:, None] + rng.standard_normal((sets, len(effects), values)))
+    return np.asarray(stats.ttest_1samp(drawn, 0.0, axis=-1).pvalue)

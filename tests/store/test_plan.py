@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bench.plan.case import CONTROL
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep, load_sweep, shipped_names
 from bench.store import environment, journal, plan
@@ -65,6 +66,37 @@ def test_a_plan_that_is_older_than_a_column_comes_back(tmp_path: Path) -> None:
         del columns["mask"]
     (tmp_path / PLAN).write_text(json.dumps(content))
     assert stored(tmp_path).sweep.points == (point(mask="none"),)
+
+
+def test_a_plan_that_is_older_than_the_control_has_none(tmp_path: Path) -> None:
+    """What is planned today has one, unless it says no."""
+    controlled = dataclasses.replace(SWEEP, control=True)
+    plan.save(controlled, tmp_path)
+    assert stored(tmp_path).sweep == controlled
+    content = json.loads((tmp_path / PLAN).read_text())
+    del content["control"]
+    (tmp_path / PLAN).write_text(json.dumps(content))
+    assert stored(tmp_path).sweep == SWEEP
+
+
+@pytest.mark.parametrize("has_control", [False, True])
+def test_an_older_folder_has_a_control_if_its_records_do(has_control: bool, tmp_path: Path) -> None:
+    """The control is none of its implementations, and a sweep that goes on with them doesn't add one."""
+    older(tmp_path)
+    if has_control:
+        journal.append(tmp_path, [examples.record(case=examples.case(CONTROL, num_tokens=5))])
+    found = stored(tmp_path)
+    assert found.sweep.implementations == ("eager", "sdpa")
+    assert found.sweep.control is has_control
+    asked = dataclasses.replace(found.sweep, control=True)
+    assert continued(asked, found, tmp_path).control is has_control
+
+
+@pytest.mark.parametrize("extend", [False, True])
+def test_a_run_without_a_control_goes_on_without_one(extend: bool) -> None:
+    """The default of today changes no run that began without it."""
+    asked = dataclasses.replace(SWEEP, control=True)
+    assert continued(asked, Stored(SWEEP), Path("run"), extend=extend) == SWEEP
 
 
 def test_a_folder_without_a_run_has_no_plan(tmp_path: Path) -> None:
@@ -156,6 +188,13 @@ def test_another_sweep_is_refused_with_both_values(changes: dict[str, Any], told
     """Each difference names what the folder has and what is asked for, and the way out."""
     with pytest.raises(WrongRequest, match=f"^run holds another sweep.*: {told}; use another folder$"):
         continued(dataclasses.replace(SWEEP, **changes), Stored(SWEEP), Path("run"))
+
+
+def test_a_run_with_a_control_is_no_run_without_one() -> None:
+    """It is refused as other differences are, and stays if the run is extended."""
+    own = dataclasses.replace(SWEEP, control=True)
+    assert "control: True against False" in refusal(continued, SWEEP, Stored(own), Path("run"))
+    assert continued(SWEEP, Stored(own), Path("run"), extend=True) == own
 
 
 def test_an_extended_sweep_is_the_union_of_both() -> None:

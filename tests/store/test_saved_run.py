@@ -7,6 +7,7 @@ import pytest
 
 import bench
 from bench.analyse.summary import summarise
+from bench.plan.case import CONTROL
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import environment as environments
@@ -48,6 +49,15 @@ def test_a_folder_and_its_results_are_one_run(folder: Path, name: str) -> None:
     assert (run.plots.parent, run.traces) == (folder, folder / TRACES)
     assert run.is_folder is not bool(name)
     pd.testing.assert_frame_equal(bench.load(str(folder / name)), run.table)
+
+
+def test_the_rows_of_the_control_stand_aside(folder: Path) -> None:
+    """The table holds implementations alone, the library's too; the whole of it has the control."""
+    table.save(summarise([record("eager"), record("sdpa"), record(CONTROL)], "sdpa"), folder)
+    run = SavedRun(folder)
+    assert run.whole["implementation"].tolist() == ["eager", "sdpa", CONTROL]
+    assert run.table["implementation"].tolist() == ["eager", "sdpa"]
+    assert bench.load(folder)["implementation"].tolist() == ["eager", "sdpa"]
 
 
 def test_a_file_of_another_name_is_alone(folder: Path) -> None:

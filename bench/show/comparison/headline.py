@@ -1,4 +1,4 @@
-"""The first lines of a comparison: how its runs differ, the counts of verdicts, and what they mean."""
+"""The first lines of a comparison: which runs are unproven, how they differ, the counts of verdicts, their meaning."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ LOUD = 0.1
 
 
 def headline(report: Report) -> list[str]:
-    """Return the first lines of a comparison: how the runs differ if they do, then the counts and their meaning."""
-    return [*_unlike(report), f"{counts(report.rows)}: {'; '.join(_findings(report))}"]
+    """Return the first lines of a comparison: which runs are unproven, how they differ, the counts, their meaning."""
+    return [*report.unproven, *_unlike(report), f"{counts(report.rows)}: {'; '.join(_findings(report))}"]
 
 
 def _unlike(report: Report) -> Iterator[str]:

@@ -30,13 +30,15 @@ class Report:
     """A comparison with the notes about it.
 
     `rebased_to` is the implementation that replaced the baseline. `unlike` holds the conditions that differ if the
-    comparison was forced, `unlike_runs` lines about settings that differ, and `notes` lines about both runs.
+    comparison was forced, `unproven` a line for each run that its control makes unproven, `unlike_runs` lines about
+    settings that differ, and `notes` lines about both runs.
     """
 
     comparison: pd.DataFrame
     limits: Limits = field(default_factory=Limits)
     rebased_to: str = ""
     unlike: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
     unlike_runs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -12,12 +12,14 @@ from rich.text import Text
 from bench.analyse.derived import calls_until_paid
 from bench.analyse.fastest import against_their_numbers, fastest_first
 from bench.plan.case import Point
+from bench.show.control_text import unproven
 from bench.show.fastest_text import outcome_of, words
 from bench.show.point_text import differences, shared, varying
 from bench.show.rows import Row, by_point, devices, measured, process_count, reason, unmeasured, versions
 from bench.show.terminal.columns import GAP, PAIRED, Fitted, columns, fit, line
 from bench.show.terminal.flags import TARGET, flags, legend
-from bench.show.terminal.styles import QUIET, WARNING, style_of_outcome, style_of_status
+from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_outcome, style_of_status
+from bench.store.table import without_control
 
 INDENT = 2
 
@@ -30,11 +32,12 @@ UNKNOWN_BASELINE = (
 
 @dataclass(frozen=True)
 class Results:
-    """A table of results that fits itself to the width of the console."""
+    """A table of results that fits itself to the width of the console; it begins with `unproven` if there is any."""
 
     points: dict[Point, list[Row]]
     baseline: str | None
     target: float
+    unproven: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the table, line by line."""
@@ -42,6 +45,8 @@ class Results:
         times = measured(everything)
         fitted = fit(columns(self.baseline, self.target), times, options.max_width - INDENT) if times else []
         different = varying(self.points)
+        if self.unproven:
+            yield Text(self.unproven, BAD)
         yield Text(shared(self.points), "bold")
         yield Text(" · ".join(filter(None, [*devices(everything), *versions(everything), _processes(times)])))
         for point, rows in self.points.items():
@@ -56,15 +61,16 @@ class Results:
 def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -> RenderableType:
     """Return the results by point: the winner, the implementations fastest first, and the reasons of failures.
 
+    `table` is the whole table. Rows of the control are not shown; if they make the run unproven, it is the first line.
     `target` is the half-width of a speed-up's interval from which a row is marked as wide.
     """
-    points = by_point(table)
+    points = by_point(without_control(table))
     for rows in points.values():
         odd = against_their_numbers(measured(rows))
         for row in rows:
             row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
             row["order"] = PAIRED if row["implementation"] in odd else ""
-    return Results(points, baseline, target) if len(table) else Text("no results")
+    return Results(points, baseline, target, unproven(table)) if len(table) else Text("no results")
 
 
 def _processes(rows: Sequence[Row]) -> str:

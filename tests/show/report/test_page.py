@@ -210,6 +210,13 @@ def test_a_single_case_is_drawn_in_more_detail() -> None:
     assert len([box for box in drawn(large(0)).every("rect") if "width" in box]) > MOST_SPANS
 
 
+def test_a_run_that_is_unproven_is_told_before_its_cases() -> None:
+    """And no page of another run has the word."""
+    text = Page(page([profile()], "a run", "unproven: the control was off")).text
+    assert text.index("unproven: the control was off") < text.index("How to read this page")
+    assert "unproven" not in drawn(profile()).text
+
+
 def test_the_page_lies_in_its_run(tmp_path: Path) -> None:
     """It is a file of the run, called by its name; without profiles or a folder the refusal says what to do, or why."""
     path = write([profile()], tmp_path)

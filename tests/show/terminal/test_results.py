@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.summary import summarise
-from bench.plan.case import Case, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.show.terminal.console import console, rendered
 from bench.show.terminal.failures import failures
 from bench.show.terminal.listing import listing
@@ -46,6 +46,15 @@ def test_the_winner_of_each_point_is_named() -> None:
     assert value == pytest.approx(1.5, rel=0.01)
     assert low < 1.5 < high
     assert sum(line.startswith("B=") for line in shown(quick()).splitlines()) == 12
+
+
+def test_a_run_that_is_unproven_begins_with_that() -> None:
+    """A control that is off is the first line; it stands in no table, and a right one is not told."""
+    off, right = (timed([point()], {"eager": 0.02, "sdpa": 0.01, CONTROL: control_s}) for control_s in (0.015, 0.02))
+    first, *rest = shown(off).splitlines()
+    assert first.startswith("unproven: the control, a second eager")
+    assert CONTROL not in " ".join(line for line in rest if "0 µs" in line)
+    assert shown(right) == shown(timed([point()], {"eager": 0.02, "sdpa": 0.01}))
 
 
 def test_a_baseline_that_is_not_known_is_told() -> None:
