@@ -8,7 +8,7 @@ from bench.plan.case import COLUMNS, Case, Point
 from bench.plan.names import LAYERS
 from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
-from bench.store.record import STATUSES, Origin, Record, Slots
+from bench.store.record import STATUSES, Origin, Record, Samples
 
 POINT: dict[str, Any] = {
     "layer": "vit",
@@ -51,24 +51,24 @@ def case(implementation: str = "eager", **changes: Any) -> Case:
 
 
 def record(implementation: str = "eager", *, process: int = 0, status: str = "ok", **changes: Any) -> Record:
-    """Return a record of three slots, some of its values changed."""
-    slots = Slots((0, 1, 2), ((0.5, 0.25), (0.5, 0.5), (1.0, 0.75)), (0, 1, 0), (0, 0, 7))
+    """Return a record of three samples, some of its values changed."""
+    samples = Samples((0, 1, 2), ((0.5, 0.25), (0.5, 0.5), (1.0, 0.75)), (0, 1, 0), (0, 0, 7))
     metrics = {name: changes.pop(name) for name in REPORTED if name in changes}
     given = {
         "case": case(implementation),
         "origin": ORIGIN,
-        "slots": slots,
+        "samples": samples,
         "metrics": {"calls_per_timing": 2, "settled": True, **metrics},
         **changes,
     }
     return Record(process=process, status=status, **given)
 
 
-def timed(*values_s: float, **columns: tuple[int, ...]) -> Slots:
-    """Return slots of one timing each; nothing disturbed them and rounds follow each other, unless a column says so."""
+def timed(*values_s: float, **columns: tuple[int, ...]) -> Samples:
+    """Return samples of one timing each; if no column says so, nothing disturbed them and rounds follow each other."""
     none = (0,) * len(values_s)
     usual = {"rounds": tuple(range(len(values_s))), "switches": none, "faults": none}
-    return Slots(timings_s=tuple((value_s,) for value_s in values_s), **{**usual, **columns})
+    return Samples(timings_s=tuple((value_s,) for value_s in values_s), **{**usual, **columns})
 
 
 def environment(**identity: Any) -> Environment:
@@ -108,15 +108,15 @@ cases = st.builds(Case, points, st.sampled_from(["eager", "sdpa", "users.kernel:
 
 
 @st.composite
-def slots(draw: st.DrawFn) -> Slots:
-    """Draw slots whose columns are equally long."""
+def sample_columns(draw: st.DrawFn) -> Samples:
+    """Draw samples whose columns are equally long."""
     count = draw(st.integers(1, 4))
 
     def column(values: st.SearchStrategy[Any], *, unique: bool = False) -> tuple[Any, ...]:
         return tuple(draw(st.lists(values, min_size=count, max_size=count, unique=unique)))
 
     timings = st.lists(seconds.filter(bool), min_size=1, max_size=3).map(tuple)
-    return Slots(column(counts, unique=True), column(timings), column(counts), column(counts))
+    return Samples(column(counts, unique=True), column(timings), column(counts), column(counts))
 
 
 METRIC: dict[type, st.SearchStrategy[Any]] = {
@@ -135,6 +135,6 @@ records = st.builds(
     status=st.sampled_from(STATUSES),
     origin=st.builds(Origin, *[anything_said] * 5),
     detail=anything_said,
-    slots=slots(),
+    samples=sample_columns(),
     metrics=st.fixed_dictionaries({}, optional={name: METRIC[metric.kind] for name, metric in REPORTED.items()}),
 )

@@ -17,8 +17,10 @@ def measured(
 ) -> Record:
     """Return a record of two rounds that took this time, give or take a scatter, and the same at every call."""
     value_s *= random.Random(f"{case.name} {process} {seed}").lognormvariate(0, scatter)
-    slots = examples.timed(value_s, value_s)
-    return examples.record(case=case, process=process, origin=origin, slots=slots, calls_per_timing=1, peak_bytes=1024)
+    samples = examples.timed(value_s, value_s)
+    return examples.record(
+        case=case, process=process, origin=origin, samples=samples, calls_per_timing=1, peak_bytes=1024
+    )
 
 
 def saved(folder: Path, records: Sequence[Record], where: Environment | None = None) -> Path:

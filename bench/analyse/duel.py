@@ -59,5 +59,5 @@ def _detail(sides: Sides) -> str:
 
 def _latency_s(records: Sequence[Record]) -> float:
     """Return the median of the processes' medians, NaN if a side has no time."""
-    medians = [float(np.median(record.slots.values_s)) for record in records if record.slots.rounds]
+    medians = [float(np.median(record.samples.values_s)) for record in records if record.samples.rounds]
     return float(np.median(medians)) if medians else math.nan

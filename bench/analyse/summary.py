@@ -104,10 +104,10 @@ def _detail(worst: Record, records: Sequence[Record]) -> str | None:
 
 
 def _time(records: Sequence[Record]) -> dict[str, Any]:
-    values = [record.slots.values_s for record in records]
+    values = [record.samples.values_s for record in records]
     medians = latency([float(np.median(process)) for process in values])
     count = sum(len(process) for process in values)
-    calls = sum(len(timings) * _calls_per_timing(record) for record in records for timings in record.slots.timings_s)
+    calls = sum(len(timings) * _calls_per_timing(record) for record in records for timings in record.samples.timings_s)
     product = _relative_speeds(records, "product_s", "products_per_s")
     copy = _relative_speeds(records, "copy_s", "copies_per_s")
     flagged = sum(sum(_flagged(record)) for record in records)
@@ -121,7 +121,7 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
         "compute_speed": float(np.median(product)) if product else None,
         "memory_speed": float(np.median(copy)) if copy else None,
         "full_speed_share": float(np.mean(np.array(product) >= FULL_SPEED)) if product else None,
-        "page_faults": sum(sum(record.slots.faults) for record in records) / calls,
+        "page_faults": sum(sum(record.samples.faults) for record in records) / calls,
     }
 
 
@@ -130,7 +130,7 @@ def _relative_speeds(records: Sequence[Record], column: str, best: str) -> list[
     highest = max((record.metrics[best] for record in records if record.metrics[best]), default=None)
     if highest is None:
         return []
-    return [1 / seconds / highest for record in records for seconds in getattr(record.slots, column)]
+    return [1 / seconds / highest for record in records for seconds in getattr(record.samples, column)]
 
 
 def _calls_per_timing(record: Record) -> int:
@@ -139,9 +139,9 @@ def _calls_per_timing(record: Record) -> int:
 
 def _flagged(record: Record) -> Iterator[bool]:
     """Yield of each sample whether it was disturbed; a GPU's timing isn't disturbed by switches of the host."""
-    slots, on_host = record.slots, record.case.point.timing == "host"
-    others = slots.others or (0.0,) * len(slots.rounds)
-    for timings, switches, share in zip(slots.timings_s, slots.switches, others, strict=True):
+    samples, on_host = record.samples, record.case.point.timing == "host"
+    others = samples.others or (0.0,) * len(samples.rounds)
+    for timings, switches, share in zip(samples.timings_s, samples.switches, others, strict=True):
         seconds = sum(timings) * _calls_per_timing(record)
         interrupted = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
         yield (on_host and interrupted) or share > BUSY_SHARE
@@ -154,11 +154,11 @@ def log_ratios(records: Sequence[Record], baseline: Sequence[Record]) -> list[fl
     """
     if any(record.status != "ok" for record in baseline):
         return []
-    base = {record.process: record.slots for record in baseline}
+    base = {record.process: record.samples for record in baseline}
     logs = [
-        paired_log_ratio(record.slots.values_s, record.slots.rounds, slots.values_s, slots.rounds)
+        paired_log_ratio(record.samples.values_s, record.samples.rounds, samples.values_s, samples.rounds)
         for record in records
-        if (slots := base.get(record.process)) is not None
+        if (samples := base.get(record.process)) is not None
     ]
     return [value for value in logs if not math.isnan(value)]
 

@@ -8,7 +8,7 @@ from typing import Any
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case
-from bench.store.record import Slots
+from bench.store.record import Samples
 
 
 class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
@@ -37,14 +37,14 @@ class Member:
     status: str = "ok"
     detail: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
-    slots: Slots = field(default_factory=Slots)
+    samples: Samples = field(default_factory=Samples)
     death: Died | None = None
     is_left: bool = False
     cpu_s: float = 0.0
     """The processor's seconds that its process has used."""
     calls: int = 1
     """The number of calls in a timing."""
-    samples: int = 0
+    sample_count: int = 0
     timed_s: float = 0.0
     """The seconds of all timings."""
     used_s: float = 0.0

@@ -215,8 +215,8 @@ class Replicate:
             return taken
 
         turns = {name: partial(turn, name, member) for name, member in active.items()}
-        for name, slots in sample(turns, self._baseline, self._limits, self._rng, failed).items():
-            active[name].slots = slots
+        for name, samples in sample(turns, self._baseline, self._limits, self._rng, failed).items():
+            active[name].samples = samples
         self._keep_speed({name: member for name, member in active.items() if member.is_ok}, readings)
 
     def _keep_speed(self, measured: dict[str, Member], readings: dict[str, list[int]]) -> None:
@@ -224,7 +224,7 @@ class Replicate:
         self._speed.read()
         for name, member in measured.items():
             product_s, copy_s = (tuple(values) for values in self._speed.around(readings[name]))
-            member.slots = dataclasses.replace(member.slots, product_s=product_s, copy_s=copy_s)
+            member.samples = dataclasses.replace(member.samples, product_s=product_s, copy_s=copy_s)
         best = self._speed.best()
         if best is None:
             return
@@ -261,7 +261,7 @@ class Replicate:
         claimed_s = sum(taken.timings_s) * member.calls
         if claimed_s > waited_s:
             raise Ended("error", f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s")
-        member.samples += 1
+        member.sample_count += 1
         member.used_s += reply["used_s"]
         member.idle_s += reply["idle_s"]
         member.timed_s += claimed_s
@@ -272,7 +272,7 @@ class Replicate:
         """End a member's rounds: check how it worked, its last outputs and its rate; raises Ended."""
         if not member.is_ok or member.folder is None:
             return
-        call_s = min(member.slots.values_s)
+        call_s = min(member.samples.values_s)
         self._check_work(member)
         reply = self._ask(member, {"request": "finish", "call_s": call_s}, stage="last calls")
         for check in (TIMED, AFTERWARDS):  # first, because a wrong output says more than another objection
@@ -288,7 +288,7 @@ class Replicate:
         cores = member.used_s / member.timed_s
         if cores > self._point.threads + CORES_SPARE:
             raise Ended("error", f"worked on {cores:.1f} cores, and threads is {self._point.threads}")
-        if member.idle_s > IDLE_SHARE * member.used_s + IDLE_S * member.samples + FIRST_IDLE_S:
+        if member.idle_s > IDLE_SHARE * member.used_s + IDLE_S * member.sample_count + FIRST_IDLE_S:
             raise Ended(
                 "error", f"worked between its samples: {member.idle_s:.2g} s, and {member.used_s:.2g} s in samples"
             )

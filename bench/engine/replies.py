@@ -12,7 +12,7 @@ def check_outcome(reply: Mapping[str, Any]) -> None:
     kinds: dict[str, Callable[[Any], bool]] = {
         "status": _is_status,
         "detail": lambda detail: isinstance(detail, str),
-        "metrics": lambda metrics: isinstance(metrics, dict) and not {*SESSION, "slots"} & metrics.keys(),
+        "metrics": lambda metrics: isinstance(metrics, dict) and not {*SESSION, "samples"} & metrics.keys(),
         "cpu_s": _is_amount,
     }
     _check(reply, kinds)

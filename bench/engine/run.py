@@ -255,7 +255,7 @@ class Run:
             detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if member.death.is_outside else ''})"
         metrics = {**session, **member.metrics}
         record = self.run_folder.record(member.case, number, replicate.started, member.status, detail, metrics)
-        return dataclasses.replace(record, slots=member.slots) if record.status == "ok" else record
+        return dataclasses.replace(record, samples=member.samples) if record.status == "ok" else record
 
     def _check_memory(self, member: Member) -> None:
         """Add the operating system's peak memory to the metrics of a case on a CPU."""

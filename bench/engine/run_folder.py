@@ -211,7 +211,7 @@ class RunFolder:
         Raises CannotWrite if they can't be written; then they are only in this process's tables.
         """
         records = self._in_order(records)
-        records = [dataclasses.replace(record, visit_size=len(records)) for record in records]
+        records = [dataclasses.replace(record, replicate_size=len(records)) for record in records]
         self._records.setdefault(point, []).extend(records)
         self._fresh.update((record.case, record.process) for record in records)
         try:

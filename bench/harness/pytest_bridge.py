@@ -31,7 +31,7 @@ EXTRA_INFO = ("speedup", "speedup_low", "speedup_high", "peak_bytes")
 
 
 @dataclass(frozen=True)
-class Samples:
+class BenchmarkRow:
     """One row for pytest-benchmark: seconds per call of each sample, and the latency in the results."""
 
     name: str
@@ -43,7 +43,7 @@ class Samples:
     extra_info: dict[str, Any]
 
 
-def samples(records: Sequence[Record], rows: "pd.DataFrame") -> list[Samples]:
+def samples(records: Sequence[Record], rows: "pd.DataFrame") -> list[BenchmarkRow]:
     """Return a row of samples for each case of a point that is ok."""
     return [
         _samples([record for record in records if record.case.implementation == row["implementation"]], row)
@@ -51,7 +51,7 @@ def samples(records: Sequence[Record], rows: "pd.DataFrame") -> list[Samples]:
     ]
 
 
-def hand_over(benchmark: BenchmarkFixture, rows: Sequence[Samples]) -> None:
+def hand_over(benchmark: BenchmarkFixture, rows: Sequence[BenchmarkRow]) -> None:
     """Add one row for each implementation to pytest-benchmark's session, unless it is disabled."""
     benchmark._mode = "attention-bench"
     if benchmark.disabled:
@@ -66,20 +66,20 @@ def quiet_unless_asked(config: Any) -> None:
         config.option.benchmark_quiet = True
 
 
-def _samples(records: Sequence[Record], row: "pd.Series[Any]") -> Samples:
+def _samples(records: Sequence[Record], row: "pd.Series[Any]") -> BenchmarkRow:
     case = records[0].case
-    return Samples(
+    return BenchmarkRow(
         name=f"{row['implementation']}-{case.point.name}",
         group=case.point.name,
         params=case.columns(),
-        values_s=[value for record in records for value in record.slots.values_s],
+        values_s=[value for record in records for value in record.samples.values_s],
         median_s=float(row["latency_s"]),
         calls_per_timing=int(row["calls_per_timing"]),
         extra_info={name: None if is_missing(row[name]) else float(row[name]) for name in EXTRA_INFO},
     )
 
 
-def _add(benchmark: BenchmarkFixture, row: Samples) -> None:
+def _add(benchmark: BenchmarkFixture, row: BenchmarkRow) -> None:
     own = copy.copy(benchmark)
     path = benchmark.fullname.partition("[")[0]
     own.name = f"{path.rpartition('::')[2]}[{row.name}]"

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from bench.sampling.samples import Sample
 from bench.stats.replicates import expected_half_width, round_differences
-from bench.store.record import Slots
+from bench.store.record import Samples
 
 LEAST_ROUNDS = 5
 """The fewest rounds, whatever the budget says.
@@ -32,7 +32,7 @@ CHECKED_AGAIN = 1.05
 """The scatter is checked again when the number of rounds has grown by this factor."""
 
 
-Samples = dict[str, dict[int, Sample]]
+ByRound = dict[str, dict[int, Sample]]
 """The samples of each implementation by the number of the round."""
 
 
@@ -51,54 +51,54 @@ def sample(
     limits: StoppingRule,
     rng: random.Random,
     failed: Callable[[str, Exception], None],
-) -> dict[str, Slots]:
+) -> dict[str, Samples]:
     """Take turns in rounds until every ratio is known to the target or the budget is spent.
 
     An implementation that reached the target leaves the rounds, the baseline stays;
     one whose turn raises leaves them too, and `failed` is told.
-    Returns the slots of those that did not fail.
+    Returns the samples of those that did not fail.
     """
-    samples: Samples = {name: {} for name in turns}
+    taken: ByRound = {name: {} for name in turns}
     active = list(turns)
     end = perf_counter() + limits.budget_s
     number, check = 0, 0.0
     while active and (number < LEAST_ROUNDS or perf_counter() < end):
         for name in rng.sample(active, len(active)):
             try:
-                samples[name][number] = turns[name]()
+                taken[name][number] = turns[name]()
             except Exception as error:
                 failed(name, error)
                 active.remove(name)
-                del samples[name]
+                del taken[name]
         number += 1
         if number >= check:  # not after each round: there may be thousands
-            active = _still_active(active, samples, baseline, limits)
+            active = _still_active(active, taken, baseline, limits)
             check = CHECKED_AGAIN * number
-    return {name: _slots(by_round) for name, by_round in samples.items()}
+    return {name: _samples(by_round) for name, by_round in taken.items()}
 
 
-def _slots(samples: Mapping[int, Sample]) -> Slots:
-    return Slots(
-        rounds=tuple(samples),
-        timings_s=tuple(sample.timings_s for sample in samples.values()),
-        switches=tuple(sample.switches for sample in samples.values()),
-        faults=tuple(sample.faults for sample in samples.values()),
-        others=tuple(round(sample.others, 2) for sample in samples.values()),
+def _samples(by_round: Mapping[int, Sample]) -> Samples:
+    return Samples(
+        rounds=tuple(by_round),
+        timings_s=tuple(sample.timings_s for sample in by_round.values()),
+        switches=tuple(sample.switches for sample in by_round.values()),
+        faults=tuple(sample.faults for sample in by_round.values()),
+        others=tuple(round(sample.others, 2) for sample in by_round.values()),
     )
 
 
-def _still_active(active: list[str], samples: Samples, baseline: str, limits: StoppingRule) -> list[str]:
+def _still_active(active: list[str], taken: ByRound, baseline: str, limits: StoppingRule) -> list[str]:
     """Return the implementations that go on: those whose ratio is not known to the target, and the baseline."""
-    if baseline not in samples:
+    if baseline not in taken:
         return active
-    base = _slots(samples[baseline])
-    if len(samples) == 1:
+    base = _samples(taken[baseline])
+    if len(taken) == 1:
         return active if _half_width([math.log(value) for value in base.values_s], limits) > limits.target else []
-    left = [name for name in active if name != baseline and _undone(_slots(samples[name]), base, limits)]
+    left = [name for name in active if name != baseline and _undone(_samples(taken[name]), base, limits)]
     return [*left, baseline] if left else []
 
 
-def _undone(own: Slots, base: Slots, limits: StoppingRule) -> bool:
+def _undone(own: Samples, base: Samples, limits: StoppingRule) -> bool:
     differences = round_differences(own.values_s, own.rounds, base.values_s, base.rounds)
     return _half_width(differences, limits) > limits.target
 

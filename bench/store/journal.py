@@ -36,7 +36,7 @@ class Line:
     @property
     def replicate(self) -> tuple[Point, int, int]:
         """The point, the number of the process and the number of lines, which the lines of a replicate share."""
-        return self.record.case.point, self.record.process, self.record.visit_size
+        return self.record.case.point, self.record.process, self.record.replicate_size
 
 
 @dataclass
@@ -117,7 +117,7 @@ def scan(run: Path) -> Contents:
     for replicate in _replicates(_lines(path, content, contents)):
         for line in replicate:
             key = (line.record.case, line.record.process)
-            if len(replicate) < line.record.visit_size:
+            if len(replicate) < line.record.replicate_size:
                 contents.put_aside(line.number, line.content, INCOMPLETE)
             elif key in known:
                 contents.put_aside(line.number, line.content, REPEATED)
@@ -171,7 +171,7 @@ def _replicates(lines: Iterator[Line]) -> Iterator[list[Line]]:
         if replicate and (
             line.replicate != replicate[0].replicate
             or line.record.case.implementation in names
-            or len(replicate) >= line.record.visit_size
+            or len(replicate) >= line.record.replicate_size
         ):
             yield replicate
             replicate = []

@@ -28,7 +28,7 @@ MAY_LACK = ("others", "product_s", "copy_s")
 
 
 @dataclass(frozen=True)
-class Slots:
+class Samples:
     """The samples of one implementation in one process, as columns of equal length.
 
     `rounds` are the numbers of the rounds; `timings_s` are the seconds per call of each timing of a sample;
@@ -89,7 +89,7 @@ class Record:
 
     `metrics` has a value for each of `bench.store.metrics.REPORTED`, None or an empty tuple if it was not measured.
     `seed` is that of the weights and inputs; `pid` is the id of the process that measured the case.
-    `visit_size` is the number of records of the point in this replicate, which were measured in the same rounds.
+    `replicate_size` is the number of records of the point in this replicate, which were measured in the same rounds.
     `own_cause` is False if the case failed and may not be the cause: a resumed run tries it again.
     """
 
@@ -98,9 +98,9 @@ class Record:
     status: str
     origin: Origin
     detail: str = ""
-    slots: Slots = field(default_factory=Slots)
+    samples: Samples = field(default_factory=Samples)
     metrics: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    visit_size: int = 1
+    replicate_size: int = 1
     own_cause: bool = True
     seed: int | None = None
     pid: int | None = None
@@ -116,8 +116,8 @@ class Record:
             check_metric(name, value)
         every = {name: self.metrics.get(name, metric.empty) for name, metric in REPORTED.items()}
         object.__setattr__(self, "metrics", every)
-        if self.visit_size < 1:
-            raise ValueError("visit_size must be at least 1, got 0")
+        if self.replicate_size < 1:
+            raise ValueError("replicate_size must be at least 1, got 0")
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as one flat JSON object."""
@@ -127,7 +127,7 @@ class Record:
             "process": self.process,
             "status": self.status,
             "detail": self.detail,
-            "slots": dataclasses.asdict(self.slots),
+            "samples": dataclasses.asdict(self.samples),
             **self.metrics,
             **{name: getattr(self, name) for name in SESSION},
             **dataclasses.asdict(self.origin),
@@ -146,13 +146,19 @@ class Record:
             status=line["status"],
             origin=Origin(**{f.name: line[f.name] for f in dataclasses.fields(Origin)}),
             detail=line.get("detail", ""),
-            slots=Slots.from_json(line["slots"]),
+            samples=Samples.from_json(line["samples"] if "samples" in line else line["slots"]),
             metrics=reported({name: line[name] for name in REPORTED if name in line}),
-            **{name: line[name] for name in SESSION if name in line},
+            **_session(line),
         )
-        if record.status == "ok" and not record.slots.rounds:
+        if record.status == "ok" and not record.samples.rounds:
             raise ValueError("timings_s must hold at least one sample if the status is ok")
         return record
+
+
+def _session(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that say how a record was measured; some had other names before schema 8."""
+    values = {"replicate_size": line["visit_size"]} if "visit_size" in line else {}
+    return values | {name: line[name] for name in SESSION if name in line}
 
 
 def reported(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,7 +215,7 @@ def _kinds(of: type) -> dict[str, tuple[type, ...]]:
     for name, hint in typing.get_type_hints(of).items():
         members = typing.get_args(hint) if isinstance(hint, UnionType) else (hint,)
         plain = tuple(typing.get_origin(member) or member for member in members)
-        if not {Case, Point, Origin, Slots, Mapping} & set(plain):
+        if not {Case, Point, Origin, Samples, Mapping} & set(plain):
             kinds[name] = plain
     return kinds
 
@@ -226,7 +232,7 @@ def _check(name: str, value: Any, kinds: tuple[type, ...]) -> None:
         raise ValueError(f"{name} must be a finite number{'' if signed else ' of at least 0'}, got {value!r}")
 
 
-SESSION = ("visit_size", "own_cause", "seed", "pid")
+SESSION = ("replicate_size", "own_cause", "seed", "pid")
 """The fields of a record that say how it was measured."""
 
 KINDS: dict[type, dict[str, tuple[type, ...]]] = {of: _kinds(of) for of in (Case, Point, Origin, Record)}

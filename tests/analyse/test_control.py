@@ -22,7 +22,7 @@ def run(*logs: Sequence[float], baseline: str = "eager") -> pd.DataFrame:
 def records(logs: Sequence[Sequence[float]], baseline: str) -> list[Record]:
     """Return the records of such a run; its points differ in their tokens, which count from 1."""
     return [
-        record(case=Case(case(num_tokens=tokens).point, name), process=process, slots=timed(time_s, time_s))
+        record(case=Case(case(num_tokens=tokens).point, name), process=process, samples=timed(time_s, time_s))
         for tokens, values in enumerate(logs, start=1)
         for process, log in enumerate(values)
         for name, time_s in ((baseline, 1.0), (CONTROL, math.exp(-log)))
@@ -83,9 +83,9 @@ def test_a_run_without_a_control_says_nothing() -> None:
 
 def test_a_control_that_failed_says_nothing() -> None:
     """And neither does one whose baseline failed, which has no ratio."""
-    failed = record(CONTROL, status="crashed", slots=timed())
+    failed = record(CONTROL, status="crashed", samples=timed())
     assert not control(summarise([record("eager"), failed], "eager")).is_unproven
-    baseline = record("eager", status="crashed", slots=timed())
+    baseline = record("eager", status="crashed", samples=timed())
     assert not control(summarise([baseline, record(CONTROL), record(CONTROL, process=1)], "eager")).is_unproven
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.analyse.duel import Row, rows
 from bench.stats.sequential import Judgement
-from bench.store.record import Record, Slots
+from bench.store.record import Record, Samples
 from tests import examples
 from tests.points import point
 
@@ -14,10 +14,10 @@ LOOKS = (2, 4)
 
 
 def record(process: int, slot_s: float, status: str = "ok", detail: str = "") -> Record:
-    """Return a record of three slots of the same length, a little longer in every second process."""
+    """Return a record of three samples of the same length, a little longer in every second process."""
     value_s = slot_s * (1 + process % 2 * 1e-3)
-    slots = examples.timed(*[value_s] * 3) if status == "ok" else Slots()
-    return examples.record(process=process, status=status, detail=detail, slots=slots)
+    samples = examples.timed(*[value_s] * 3) if status == "ok" else Samples()
+    return examples.record(process=process, status=status, detail=detail, samples=samples)
 
 
 def test_a_row_holds_the_ratio_of_b_to_a_and_both_times() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL
-from bench.store.record import Record, Slots, latest
+from bench.store.record import Record, Samples, latest
 from bench.store.table import COLUMNS
 from tests.examples import ORIGIN, case, record, timed
 
@@ -24,7 +24,7 @@ def test_every_case_is_one_row_in_the_order_of_its_first_record() -> None:
 
 def test_rows_have_the_columns_of_the_store() -> None:
     """The table is as results.csv has it, also where nothing was measured; where all agree why, they say it once."""
-    records = [record(process=n, status="unsupported", detail="no CUDA", slots=Slots()) for n in range(3)]
+    records = [record(process=n, status="unsupported", detail="no CUDA", samples=Samples()) for n in range(3)]
     table = summarise(records, "eager")
     assert {str(name): str(kind) for name, kind in table.dtypes.items()} == COLUMNS
     assert (only(*records)["status"], only(*records)["detail"]) == ("unsupported", "no CUDA")
@@ -33,14 +33,14 @@ def test_rows_have_the_columns_of_the_store() -> None:
 def test_the_same_case_at_two_points_is_two_rows() -> None:
     """A row belongs to a point: other tokens are another row, with a baseline of its own."""
     records = [
-        Record(case(name, num_tokens=tokens), 0, "ok", ORIGIN, slots=timed(value_s))
+        Record(case(name, num_tokens=tokens), 0, "ok", ORIGIN, samples=timed(value_s))
         for name, tokens, value_s in [("eager", 10, 3.0), ("sdpa", 10, 1.0), ("eager", 20, 5.0), ("sdpa", 20, 1.0)]
     ]
     table = summarise(records, "eager")
     assert table.loc[table["implementation"] == "sdpa", "speedup"].tolist() == pytest.approx([3.0, 5.0])
 
 
-def test_latency_is_the_median_over_processes_of_the_median_over_slots() -> None:
+def test_latency_is_the_median_over_processes_of_the_median_over_samples() -> None:
     """Process medians of 1, 2 and 8 seconds give 2, though the mean and the pooled median are others."""
     found = only(
         measured("eager", 0, [1.0, 1.0, 1.0, 1.0, 1.0]),
@@ -56,7 +56,7 @@ def test_latency_is_the_median_over_processes_of_the_median_over_slots() -> None
 
 def test_one_process_has_a_latency_and_no_interval() -> None:
     """Of the timings of a slot the shortest counts, because a delay can only add; what doesn't apply is missing."""
-    disturbed = Slots((0, 1), ((3.0, 9.0, 4.0), (5.0, 3.0, 8.0)), (0, 0), (0, 0))
+    disturbed = Samples((0, 1), ((3.0, 9.0, 4.0), (5.0, 3.0, 8.0)), (0, 0), (0, 0))
     row = only(measured("eager", 0, of=disturbed))
     assert row["latency_s"] == 3.0
     missing = ("latency_low_s", "latency_high_s", "detail", "compile_cold_s", "compile_warm_s", "graphs", "peak_bytes")
@@ -120,7 +120,7 @@ def test_rows_say_how_they_stand_among_those_of_their_point() -> None:
 
 def test_what_failed_and_what_is_alone_has_no_standing() -> None:
     """A failure has no rank; the only one that is ok has the first, and no rival to stand against."""
-    failed = record(status="oom", slots=Slots())
+    failed = record(status="oom", samples=Samples())
     table = summarise([failed, measured("sdpa", 0), measured("sdpa", 1)], "eager")
     assert row_of(table, "sdpa")["rank"] == 1
     assert pd.isna(row_of(table, "sdpa")["standing"])
@@ -144,20 +144,20 @@ def test_two_that_never_met_are_ordered_by_their_ratios_to_the_baseline() -> Non
 
 
 @pytest.mark.parametrize(
-    ("slots", "flagged"),
+    ("samples", "flagged"),
     [
         ([timed(1.0, 1.0, switches=(0, 40)), timed(0.01, 1.0, 1.0, switches=(1, 1, 0))], 0.4),
-        ([Slots((0, 1, 2, 3), ((0.01,) * 3,) * 4, switches=(0, 1, 2, 3), faults=(0,) * 4)], 0.25),
-        ([Slots((0, 1, 2), ((1.0,),) * 3, (0,) * 3, (0,) * 3, others=(0.5, 0.1, 1.0))], 2 / 3),
+        ([Samples((0, 1, 2, 3), ((0.01,) * 3,) * 4, switches=(0, 1, 2, 3), faults=(0,) * 4)], 0.25),
+        ([Samples((0, 1, 2), ((1.0,),) * 3, (0,) * 3, (0,) * 3, others=(0.5, 0.1, 1.0))], 2 / 3),
     ],
     ids=["switches", "timings", "others"],
 )
-def test_a_slot_is_flagged_that_was_disturbed(slots: list[Slots], flagged: float) -> None:
+def test_a_slot_is_flagged_that_was_disturbed(samples: list[Samples], flagged: float) -> None:
     """More than twenty switches a second are a neighbour, and so is half a core in use.
 
     Of three timings the least counts: two switches leave one of them undisturbed, three may not.
     """
-    records = [measured("eager", process, of=of, calls_per_timing=1) for process, of in enumerate(slots)]
+    records = [measured("eager", process, of=of, calls_per_timing=1) for process, of in enumerate(samples)]
     assert only(*records)["flagged_share"] == pytest.approx(flagged)
 
 
@@ -167,7 +167,7 @@ def test_the_machines_speed_is_relative_to_its_highest() -> None:
         measured(
             "eager",
             process,
-            of=Slots((0, 1), ((1.0,),) * 2, (0, 0), (0, 0), product_s=product_s, copy_s=(0.01, 0.02)),
+            of=Samples((0, 1), ((1.0,),) * 2, (0, 0), (0, 0), product_s=product_s, copy_s=(0.01, 0.02)),
             products_per_s=known,
             copies_per_s=100.0,
         )
@@ -188,12 +188,12 @@ def test_without_a_probe_the_machines_speed_is_empty() -> None:
 @pytest.mark.parametrize(
     ("processes", "faults"),
     [
-        ([(Slots((0, 1), ((1.0,) * 3,) * 2, (0, 0), (30, 42)), 4)], 3.0),
+        ([(Samples((0, 1), ((1.0,) * 3,) * 2, (0, 0), (30, 42)), 4)], 3.0),
         ([(timed(1.0, faults=(10,)), 1), (timed(1.0, faults=(0,)), 9)], 1.0),
     ],
 )
-def test_page_faults_are_those_of_one_call(processes: list[tuple[Slots, int]], faults: float) -> None:
-    """Slots of three timings of four calls have twelve calls each; a process weighs as many as it made."""
+def test_page_faults_are_those_of_one_call(processes: list[tuple[Samples, int]], faults: float) -> None:
+    """Samples of three timings of four calls have twelve calls each; a process weighs as many as it made."""
     records = [measured("eager", n, of=of, calls_per_timing=calls) for n, (of, calls) in enumerate(processes)]
     assert only(*records)["page_faults"] == pytest.approx(faults)
 
@@ -240,7 +240,7 @@ def test_baseline_has_the_speedup_one_without_scatter() -> None:
 @pytest.mark.parametrize("missing", ["failed", "failed once", "absent"])
 def test_without_a_whole_baseline_rows_keep_their_latency_and_have_no_speedup(missing: str) -> None:
     """A baseline that failed in any process, or that wasn't measured, is nothing to refer to."""
-    fallen = [record("eager", process=1, status="crashed", slots=Slots())]
+    fallen = [record("eager", process=1, status="crashed", samples=Samples())]
     baseline = {"failed": fallen, "failed once": [measured("eager", 0), *fallen], "absent": []}[missing]
     found = row_of(summarise([measured("sdpa", 0), measured("sdpa", 1), *baseline], "eager"), "sdpa")
     assert found["status"] == "ok"
@@ -250,7 +250,7 @@ def test_without_a_whole_baseline_rows_keep_their_latency_and_have_no_speedup(mi
 
 def test_failure_in_one_of_three_processes_is_the_rows_status() -> None:
     """The row says what failed and how often, and holds neither a time nor a ratio of the other two."""
-    failed = record("sdpa", process=2, status="oom", detail="needs 3 GiB", slots=Slots())
+    failed = record("sdpa", process=2, status="oom", detail="needs 3 GiB", samples=Samples())
     good = [*(measured("eager", number) for number in range(3)), measured("sdpa", 0), measured("sdpa", 1)]
     table = summarise([*good, failed], "eager")
     row = row_of(table, "sdpa")
@@ -261,7 +261,7 @@ def test_failure_in_one_of_three_processes_is_the_rows_status() -> None:
 
 def test_a_failure_counts_until_its_case_was_tried_again() -> None:
     """What a resumed run measured stands in its place: the row is ok, with the processes that measured it."""
-    failure = record("sdpa", process=1, status="crashed", detail="killed", slots=Slots(), own_cause=False)
+    failure = record("sdpa", process=1, status="crashed", detail="killed", samples=Samples(), own_cause=False)
     before = [*(measured("eager", number) for number in range(3)), measured("sdpa", 0), failure]
     after = [*before, measured("sdpa", 2)]
     assert latest(before) == before
@@ -270,7 +270,7 @@ def test_a_failure_counts_until_its_case_was_tried_again() -> None:
     found = row_of(summarise(after, "eager"), "sdpa")
     assert (found["status"], found["processes"]) == ("ok", 2)
     assert pd.notna(found["speedup"])
-    again = record("sdpa", process=3, status="timeout", detail="silent", slots=Slots())
+    again = record("sdpa", process=3, status="timeout", detail="silent", samples=Samples())
     assert row_of(summarise([*after, again], "eager"), "sdpa")["detail"] == "in 1 of 3 processes: silent"
 
 
@@ -306,10 +306,10 @@ def test_row_says_where_it_was_measured() -> None:
 
 
 def measured(
-    implementation: str, process: int, values_s: list[float] | None = None, of: Slots | None = None, **changes: Any
+    implementation: str, process: int, values_s: list[float] | None = None, of: Samples | None = None, **changes: Any
 ) -> Record:
     """Return the record of a process that measured these values, one second where none are given."""
-    return record(implementation, process=process, slots=of or timed(*(values_s or [1.0])), **changes)
+    return record(implementation, process=process, samples=of or timed(*(values_s or [1.0])), **changes)
 
 
 def only(*records: Record) -> "pd.Series[Any]":

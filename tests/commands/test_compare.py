@@ -36,7 +36,7 @@ def folder(path: Path, times: Mapping[str, float] = TIMES, failing: str = "", co
     """Write a run in which each implementation takes its time at two points, give or take a tenth of a percent."""
     where = Environment({**IDENTITY, "cores": cores}, {**STATE, **state}, {})
     origin = dataclasses.replace(ORIGIN, env_id=where.env_id)
-    crash: dict[str, Any] = {"status": "crashed", "origin": origin, "slots": timed(), "detail": "signal 11\n[core]"}
+    crash: dict[str, Any] = {"status": "crashed", "origin": origin, "samples": timed(), "detail": "signal 11\n[core]"}
     records = [
         record(case=case, process=n, **crash) if name == failing else measured(case, n, value, origin=origin)
         for n, tokens in itertools.product(range(PROCESSES), (5, 7))

@@ -7,6 +7,7 @@ Prints the difference of the means with its interval, at each shape.
 """
 
 import dataclasses
+import math
 import os
 import signal
 import sys
@@ -25,10 +26,15 @@ from bench.plan.case import Point
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.samples import Sample
 from bench.stats.replicates import ratio
+from bench.store.table import cases
 from tests.points import point
 
 WAITING = 10
 ROUNDS = 200
+
+SAMPLES_S = 0.25
+"""The seconds for the samples of each implementation in a process."""
+
 FEW = ("eager", "sdpa", "online")
 MANY = (*FEW, "manual", "stepwise", "sdpa_math", "sdpa_flash", "mha", "mha_weights", "compiled_sdpa")
 SHAPES = ((8, 50, 96, 3), (8, 100, 192, 3), (8, 197, 192, 3), (8, 197, 384, 6), (4, 577, 192, 3), (2, 1024, 384, 6))
@@ -57,9 +63,10 @@ class IdleNeighbours(Replicate):
         pass
 
 
-def sweep(at: Point, names: tuple[str, ...], processes: int = 3) -> Sweep:
-    """Return a sweep of one point."""
-    return Sweep("company", (at,), names, effort=Effort(processes=processes, target=0.0001, budget_s=1.0 * processes))
+def sweep(points: tuple[Point, ...], names: tuple[str, ...], processes: int = 3) -> Sweep:
+    """Return a sweep in which each implementation has the same time for its samples, whatever its company."""
+    effort = Effort(processes=processes, target=0.0001, budget_s=SAMPLES_S * len(names) * processes)
+    return Sweep("company", points, names, effort=effort)
 
 
 def shape(batch: int, tokens: int, channels: int, heads: int) -> Point:
@@ -73,7 +80,7 @@ def idle(runs: int) -> None:
         at = dataclasses.replace(shape(8, 100, 192, 3), threads=threads)
         medians = []
         for number in range(runs):
-            with tempfile.TemporaryDirectory() as folder, Run(sweep(at, ("eager",), 1), Path(folder), 1) as opened:
+            with tempfile.TemporaryDirectory() as folder, Run(sweep((at,), ("eager",), 1), Path(folder), 1) as opened:
                 members = {"eager": opened.member(at, "eager")}
                 members |= {f"waiting {index}": opened.member(at, "sdpa") for index in range(WAITING)}
                 replicate = IdleNeighbours(members, "eager", opened.limits, opened.seed(at), number)
@@ -84,19 +91,30 @@ def idle(runs: int) -> None:
 
 def beside(runs: int) -> None:
     """Print how much speed-ups change if nine others are measured in the same rounds."""
-    for each in SHAPES:
-        at = shape(*each)
-        logs: dict[tuple[str, bool], list[float]] = {}
-        for _ in range(runs):
-            for is_many in (False, True):
-                with tempfile.TemporaryDirectory() as folder:
-                    list(run(sweep(at, MANY if is_many else FEW), folder))
-                    table = bench.load(Path(folder)).set_index("implementation")
-                for name in FEW[1:]:
-                    logs.setdefault((name, is_many), []).append(float(np.log(table["speedup"][name])))
-        for name in FEW[1:]:
-            differences = [many - few for few, many in zip(logs[name, False], logs[name, True], strict=True)]
-            print(f"B={at.batch} N={at.num_tokens} C={at.channels} {name}: {_difference(differences)}", flush=True)
+    points = tuple(shape(*each) for each in SHAPES)
+    logs: dict[tuple[Point, str], list[float]] = {}
+    for number in range(runs):
+        measured = {}
+        for names in (FEW, MANY) if number % 2 else (MANY, FEW):
+            measured[names] = _log_speedups(points, names)
+        few, many = measured[FEW], measured[MANY]
+        for key in few:
+            logs.setdefault(key, []).append(many[key] - few[key])
+        print(f"{number + 1} of {runs} runs", flush=True)
+    for (at, name), differences in logs.items():
+        print(f"B={at.batch} N={at.num_tokens} C={at.channels} {name}: {_difference(differences)}", flush=True)
+
+
+def _log_speedups(points: tuple[Point, ...], names: tuple[str, ...]) -> dict[tuple[Point, str], float]:
+    """Return the logarithms of the speed-ups of FEW, measured together with all names."""
+    with tempfile.TemporaryDirectory() as folder:
+        list(run(sweep(points, names), folder))
+        table = bench.load(Path(folder))
+    return {
+        (case.point, case.implementation): math.log(speedup)
+        for case, speedup in zip(cases(table), table["speedup"], strict=True)
+        if case.implementation in FEW[1:]
+    }
 
 
 def _difference(logs: list[float]) -> str:

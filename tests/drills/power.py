@@ -247,7 +247,7 @@ def _pool(folder: Path) -> Pool:
 
 def _first(record: Any) -> tuple[list[float], list[int]]:
     """Return the values and numbers of a record's first rounds."""
-    return list(record.slots.values_s)[:ROUNDS], list(record.slots.rounds)[:ROUNDS]
+    return list(record.samples.values_s)[:ROUNDS], list(record.samples.rounds)[:ROUNDS]
 
 
 def sweep_of(shapes: Sequence[dict[str, int]], names: Sequence[str], processes: int, budget_s: float) -> Sweep:

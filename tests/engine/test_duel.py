@@ -12,7 +12,7 @@ from bench.engine.preflight import Preflight
 from bench.plan.case import Point
 from bench.plan.sweep import Effort, Sweep
 from bench.store import journal
-from bench.store.record import Record, Slots
+from bench.store.record import Record, Samples
 from tests import examples
 from tests.points import point
 
@@ -43,13 +43,13 @@ class Scripted:
         values = self._values[point]
         a = [record(n, 1e-3) for n in range(len(values))]
         if point == BROKEN and values:
-            return a, [examples.record(process=0, status="error", detail="no", slots=Slots())]
+            return a, [examples.record(process=0, status="error", detail="no", samples=Samples())]
         return a, [record(n, 1e-3 / value) for n, value in enumerate(values)]
 
 
 def record(process: int, slot_s: float) -> Record:
     """Return a record of one slot."""
-    return examples.record(process=process, slots=examples.timed(slot_s))
+    return examples.record(process=process, samples=examples.timed(slot_s))
 
 
 def test_every_process_measures_what_is_open_and_is_then_replaced() -> None:
@@ -98,4 +98,4 @@ def test_two_implementations_are_measured_in_one_run(tmp_path: Path, monkeypatch
     assert [(row.judgement.verdict, row.judgement.processes) for row in look.rows] == [("faster", 2)] * 2
     assert table["speedup"].tolist() == pytest.approx([1, 2, 1, 2], rel=1e-2)
     halves = [record for record in journal.read(tmp_path) if record.case.implementation == "test:half"]
-    assert len({record.pid for record in halves}) == len({record.slots.values_s for record in halves}) == 4
+    assert len({record.pid for record in halves}) == len({record.samples.values_s for record in halves}) == 4

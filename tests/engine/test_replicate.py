@@ -51,7 +51,7 @@ def test_each_implementation_has_a_process_of_its_own(servers: Pool) -> None:
     """All take samples in the same rounds, and their processes end with the replicate."""
     eager, sdpa = measured(servers, "eager", "sdpa").values()
     assert eager.pid != sdpa.pid
-    assert eager.slots.rounds[:2] == sdpa.slots.rounds[:2] == (0, 1)
+    assert eager.samples.rounds[:2] == sdpa.samples.rounds[:2] == (0, 1)
     assert eager.worker is sdpa.worker is None
     assert not [*servers.folder.glob("tmp*")]
 
@@ -71,7 +71,7 @@ def test_a_clock_that_claims_more_time_than_has_passed_is_an_error(servers: Pool
     eager, other = measured(servers, "eager", "test:fast_clock").values()
     assert (eager.status, other.status) == ("ok", "error")
     assert "clock disagrees" in other.detail
-    assert not other.slots.rounds
+    assert not other.samples.rounds
 
 
 def test_a_clock_that_claims_much_less_time_than_has_passed_is_an_error(servers: Pool) -> None:
@@ -111,7 +111,7 @@ def test_an_impossible_time_is_an_error(servers: Pool, monkeypatch: pytest.Monke
     eager, other = measured(servers, "eager", "test:impossible").values()
     assert (eager.status, other.status) == ("ok", "error")
     assert "impossible rate" in other.detail
-    assert other.samples > len(other.slots.rounds)
+    assert other.sample_count > len(other.samples.rounds)
 
 
 def test_rates_are_measured_once_for_an_environment(
@@ -140,11 +140,11 @@ def test_each_sample_has_the_speed_of_the_machine_around_it(
     monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
     members = measured(servers, "eager", "sdpa")
     for member in members.values():
-        slots = member.slots
-        assert len(slots.product_s) == len(slots.copy_s) == len(slots.rounds)
-        assert list(slots.product_s) == sorted(slots.product_s)
-        assert slots.copy_s == pytest.approx([2 * product_s for product_s in slots.product_s])
-        assert 1 / member.metrics["products_per_s"] <= slots.product_s[0] < slots.product_s[-1]
+        samples = member.samples
+        assert len(samples.product_s) == len(samples.copy_s) == len(samples.rounds)
+        assert list(samples.product_s) == sorted(samples.product_s)
+        assert samples.copy_s == pytest.approx([2 * product_s for product_s in samples.product_s])
+        assert 1 / member.metrics["products_per_s"] <= samples.product_s[0] < samples.product_s[-1]
     known = ceilings.recall("here", point(), ceilings.PROBE)
     assert known == {name: members["eager"].metrics[name] for name in ceilings.PROBE}
     ceilings.remember("here", point(), {"products_per_s": 1e9})
@@ -163,7 +163,7 @@ def test_a_probe_that_fails_ends_no_case(
     members = measured(servers, "eager", "sdpa")
     servers.renew()
     assert statuses(members) == ["ok", "ok"]
-    assert (not members["eager"].slots.product_s) is (ending == "no memory")
+    assert (not members["eager"].samples.product_s) is (ending == "no memory")
 
 
 # The judge
@@ -215,7 +215,7 @@ def test_what_has_no_memory_beside_others_is_left(servers: Pool, monkeypatch: py
     assert statuses(members) == ["ok"] * 4
     assert sorted(member.is_left for member in members.values()) == [False, False, True, True]
     assert not members["eager"].is_left
-    assert [bool(member.slots.rounds) for member in members.values()] == [
+    assert [bool(member.samples.rounds) for member in members.values()] == [
         not member.is_left for member in members.values()
     ]
 
@@ -261,7 +261,7 @@ def _two_busy_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_work_of_other_processes_counts(name: str, servers: Pool) -> None:
     """Our own work before the rounds hides none of it, not even beside the first sample."""
     (member,) = measured(servers, name).values()
-    assert min(member.slots.others) > 0.5
+    assert min(member.samples.others) > 0.5
 
 
 @pytest.mark.usefixtures("_two_busy_cores")
@@ -270,7 +270,7 @@ def test_our_own_work_is_no_interference(servers: Pool, monkeypatch: pytest.Monk
     monkeypatch.setenv("TEST_SLOT_S", "0.02")
     servers.renew()
     (member,) = measured(servers, "test:works").values()
-    assert max(member.slots.others) < 1
+    assert max(member.samples.others) < 1
     servers.renew()
 
 

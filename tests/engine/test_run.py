@@ -502,7 +502,7 @@ def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: 
     assert sorted(table[~control]["rank"]) == [1, 1, 2, 2, 3, 3]
     records = journal.read(tmp_path)
     assert len({record.pid for record in records}) == len(records) == 16
-    assert {record.visit_size for record in records} == {4}
+    assert {record.replicate_size for record in records} == {4}
 
 
 @scripted

@@ -45,7 +45,7 @@ def kept(run_folder: RunFolder, *implementations: str, status: str = "ok", own_c
     number = run_folder.next_process(point())
     cases = [case for case in SWEEP.cases() if case.implementation in implementations]
     records = [run_folder.record(case, number, "now", status, "", found) for case in reversed(cases)]
-    run_folder.keep(point(), [dataclasses.replace(record, slots=SLOTS) for record in records])
+    run_folder.keep(point(), [dataclasses.replace(record, samples=SLOTS) for record in records])
 
 
 def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> Non
     kept(run_folder, "eager", "sdpa")
     run_folder.tabulate(point())
     records = journal.read(tmp_path)
-    assert [(record.case.implementation, record.visit_size) for record in records] == [("eager", 2), ("sdpa", 2)]
+    assert [(record.case.implementation, record.replicate_size) for record in records] == [("eager", 2), ("sdpa", 2)]
     assert load(tmp_path)["implementation"].tolist() == ["eager", "sdpa"]
 
 
@@ -297,7 +297,7 @@ def test_what_cannot_be_is_an_error_row(tmp_path: Path, reported: dict[str, obje
     """An unknown metric or a wrong value ends its own case in words; what else was measured is kept."""
     run_folder = opened(tmp_path)
     eager, sdpa = SWEEP.cases()
-    good = dataclasses.replace(run_folder.record(eager, 0, "now", "ok", "", FOUND), slots=SLOTS)
+    good = dataclasses.replace(run_folder.record(eager, 0, "now", "ok", "", FOUND), samples=SLOTS)
     bad = run_folder.record(sdpa, 0, "now", "ok", "", {**FOUND, "peak_bytes": 7, **reported})
     run_folder.keep(point(), [good, bad])
     run_folder.tabulate(point())

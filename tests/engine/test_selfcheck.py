@@ -31,8 +31,8 @@ class Scripted(Run):
     def records(self, point: Point, implementation: str) -> list[Record]:
         """Return two processes in which the copy takes a hundredth more."""
         slot_s = 1.01e-3 if implementation == selfcheck.TWIN else 1e-3
-        slots, case = examples.timed(slot_s), Case(point, implementation)
-        return [examples.record(process=number, slots=slots, case=case) for number in range(2)]
+        samples, case = examples.timed(slot_s), Case(point, implementation)
+        return [examples.record(process=number, samples=samples, case=case) for number in range(2)]
 
 
 @pytest.fixture

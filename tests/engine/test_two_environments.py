@@ -77,10 +77,10 @@ def test_each_side_is_a_run_folder_of_its_own(filled: Pair) -> None:
 def test_sides_take_turns_in_the_same_rounds(filled: Pair) -> None:
     """Every round has a slot of each side, with the readings that the worker gave."""
     (a, _), (b, _) = filled.sides(point())
-    assert a.slots.rounds == b.slots.rounds
-    assert len(a.slots.rounds) > 1
-    assert b.slots.timings_s[0][1] == pytest.approx(2 * b.slots.values_s[0])
-    assert set(b.slots.faults) == {1}
+    assert a.samples.rounds == b.samples.rounds
+    assert len(a.samples.rounds) > 1
+    assert b.samples.timings_s[0][1] == pytest.approx(2 * b.samples.values_s[0])
+    assert set(b.samples.faults) == {1}
 
 
 def test_a_second_run_into_the_same_folders_measures_only_what_is_missing(tmp_path: Path) -> None:
@@ -126,16 +126,16 @@ def test_one_that_ends_in_its_turn_has_no_time(implementation: str, status: str,
     assert (a.status, b.status) == ("ok", status)
     assert b.detail.startswith(detail)
     assert b.own_cause
-    assert a.slots.rounds
-    assert not b.slots.rounds
+    assert a.samples.rounds
+    assert not b.samples.rounds
 
 
 def test_an_impossible_time_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The objection after the rounds ends the case without its slots, on both sides."""
+    """The objection after the rounds ends the case without its samples, on both sides."""
     monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
     for records in measured(tmp_path, "test:impossible").sides(point()):
         (record,) = records
-        assert (record.status, record.slots.rounds) == ("error", ())
+        assert (record.status, record.samples.rounds) == ("error", ())
         assert "impossible rate" in record.detail
 
 

@@ -42,11 +42,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def records(at: int) -> list[Record]:
     """Return what two processes measured at a point: sdpa takes half the time, mha can't."""
     measured = [
-        record(case=Case(POINTS[at], name), process=process, slots=timed(value))
+        record(case=Case(POINTS[at], name), process=process, samples=timed(value))
         for process in range(2)
         for name, value in {"eager": 2e-3, "sdpa": 1e-3 + process * 1e-6}.items()
     ]
-    refused: dict[str, Any] = {"status": "unsupported", "slots": timed(), "detail": "needs more heads"}
+    refused: dict[str, Any] = {"status": "unsupported", "samples": timed(), "detail": "needs more heads"}
     return [*measured, record(case=Case(POINTS[at], "mha"), **refused)]
 
 

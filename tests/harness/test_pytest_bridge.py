@@ -15,11 +15,11 @@ pytestmark = pytest.mark.slow
 pytest_plugins = ["pytester"]
 
 SUITE = """
-from bench.harness.pytest_bridge import Samples, hand_over
+from bench.harness.pytest_bridge import BenchmarkRow, hand_over
 
 def test_sweep(benchmark):
     rows = [
-        Samples(name, "point", {"num_tokens": 7}, values, median, 5, {"speedup": 1.5})
+        BenchmarkRow(name, "point", {"num_tokens": 7}, values, median, 5, {"speedup": 1.5})
         for name, values, median in [
             ("eager-point", [3e-3, 1e-3, 2e-3], 0.1 + 0.2),
             ("sdpa-point", [5e-3, 6e-3, 7e-3], 6e-3),

@@ -299,7 +299,7 @@ class TestInProcesses:
         """An ok member holds everything that a record needs."""
         member = measured("eager", "sdpa")["sdpa"]
         assert (member.status, member.detail) == ("ok", "")
-        assert len(member.slots.rounds) >= LEAST_ROUNDS
+        assert len(member.samples.rounds) >= LEAST_ROUNDS
         assert member.metrics["peak_bytes"] > 0
         assert 0 <= member.metrics["error"] <= member.metrics["tolerance"]
         assert member.metrics["flops"] > member.metrics["least_bytes"] > 0
@@ -337,7 +337,7 @@ class TestInProcesses:
         for name, words in meddlers.SAYS.items():
             member = members[f"tests.meddlers:{name}"]
             assert (member.status, words in member.detail) == ("error", True), (name, member.status, member.detail)
-            assert member.slots.rounds == ()
+            assert member.samples.rounds == ()
         assert (members["eager"].status, members["sdpa"].status) == ("ok", "ok")
 
     @without_huge_pages

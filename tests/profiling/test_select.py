@@ -19,8 +19,8 @@ def table() -> pd.DataFrame:
     records = []
     for tokens in (5, 7):
         for name, value in times.items():
-            records.append(record(case=Case(point(num_tokens=tokens), name), slots=timed(value, value)))
-        records.append(record(case=Case(point(num_tokens=tokens), "manual"), status="oom", slots=timed()))
+            records.append(record(case=Case(point(num_tokens=tokens), name), samples=timed(value, value)))
+        records.append(record(case=Case(point(num_tokens=tokens), "manual"), status="oom", samples=timed()))
     return summarise(records, "eager")
 
 

@@ -78,7 +78,7 @@ def test_the_least_rounds_are_taken_even_without_a_budget() -> None:
 
 
 def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
-    """A failure is told, its slots are dropped, and nobody else's are."""
+    """A failure is told, its samples are dropped, and nobody else's are."""
     told: list[tuple[str, str]] = []
 
     def fail() -> Sample:

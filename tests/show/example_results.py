@@ -78,7 +78,7 @@ def record(case: Case, process: int, fate: Fate | None = None, latency_s: float 
         process,
         "ok",
         ORIGIN,
-        slots=examples.timed(*times_s),
+        samples=examples.timed(*times_s),
         metrics={"calls_per_timing": 1, "settled": True, "peak_bytes": peak_bytes(case)},
     )
 

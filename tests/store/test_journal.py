@@ -24,7 +24,7 @@ from tests.store.disk import full_after
 def visit(*implementations: str, process: int = 0) -> list[Record]:
     """Return the records of one visit."""
     size = len(implementations)
-    return [record(implementation, process=process, visit_size=size) for implementation in implementations]
+    return [record(implementation, process=process, replicate_size=size) for implementation in implementations]
 
 
 def line_of(one: Record) -> bytes:
@@ -117,7 +117,7 @@ def test_a_cut_visit_is_passed_over(tmp_path: Path, kept: int) -> None:
 
 def test_a_visit_of_another_point_is_whole(tmp_path: Path) -> None:
     """Lines of the same process at another point don't count towards a cut visit."""
-    other = [record(case=case("eager", batch=1), visit_size=1)]
+    other = [record(case=case("eager", batch=1), replicate_size=1)]
     journal.append(tmp_path, visit("eager", "sdpa")[:1])
     journal.append(tmp_path, other)
 
@@ -262,9 +262,9 @@ FOREIGN: list[tuple[str, bytes]] = [
     ("no text", b"\xff\xfe\x00"),
     ("a zero byte", b"\x00"),
     ("an unknown status", RECORD.replace(b'"ok"', b'"fine"')),
-    ("slots of another kind", RECORD.replace(b'"slots": {', b'"slots": 3, "was": {')),
+    ("samples of another kind", RECORD.replace(b'"samples": {', b'"samples": 3, "was": {')),
     ("kernels of another kind", RECORD.replace(b'"kernels": []', b'"kernels": 3')),
-    ("a size of another kind", RECORD.replace(b'"visit_size": 1', b'"visit_size": "one"')),
+    ("a size of another kind", RECORD.replace(b'"replicate_size": 1', b'"replicate_size": "one"')),
     ("a batch of another kind", RECORD.replace(b'"batch": 8', b'"batch": [8]')),
     ("a time that is none", RECORD.replace(b"[0.5, 0.25]", b"[NaN, 0.25]")),
     ("a negative time", RECORD.replace(b"[0.5, 0.25]", b"[0.5, -0.25]")),

@@ -19,7 +19,7 @@ def combined(*processes: dict[str, Any], is_ok: bool = True) -> dict[str, Any]:
 def test_a_name_stands_for_one_thing() -> None:
     """No metric has the name of a column of the case, of a field of the record or of another metric."""
     others = {*CASE_COLUMNS, *SESSION, *(field.name for field in dataclasses.fields(Origin))}
-    assert not {*METRICS} & {*others, "process", "status", "detail", "slots", "schema_version"}
+    assert not {*METRICS} & {*others, "process", "status", "detail", "samples", "schema_version"}
 
 
 def test_every_metric_goes_somewhere() -> None:

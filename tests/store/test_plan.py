@@ -30,7 +30,7 @@ def stored(run: Path) -> Stored:
 def older(run: Path, *, context: dict[str, Any] | None = None) -> list[Record]:
     """Fill a folder as an older suite did, in 2 processes, and return its records."""
     records = [
-        examples.record(name, process=process, visit_size=2, case=examples.case(name, num_tokens=tokens))
+        examples.record(name, process=process, replicate_size=2, case=examples.case(name, num_tokens=tokens))
         for tokens in (5, 7)
         for process in range(2)
         for name in ("eager", "sdpa")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from bench.plan.case import CASE_COLUMNS, COLUMNS
 from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest
-from bench.store.record import SCHEMA_VERSION, STATUSES, Record, Slots, latest
+from bench.store.record import SCHEMA_VERSION, STATUSES, Record, Samples, latest
 from tests.examples import record, records
 
 NEEDED = [
@@ -21,7 +21,7 @@ NEEDED = [
     "schema_version",
     "process",
     "status",
-    "slots",
+    "samples",
     "env_id",
     "device_name",
     "torch_version",
@@ -45,15 +45,15 @@ def test_a_line_is_flat_and_says_its_schema() -> None:
     assert line["schema_version"] == SCHEMA_VERSION
     assert set(CASE_COLUMNS) <= set(line)
     assert (line["implementation"], line["process"], line["status"], line["peak_bytes"]) == ("sdpa", 2, "ok", 1024)
-    assert [key for key, value in line.items() if isinstance(value, dict)] == ["slots"]
+    assert [key for key, value in line.items() if isinstance(value, dict)] == ["samples"]
 
 
 def test_what_was_not_measured_is_null() -> None:
     """A number that was not measured is null in a line, and not 0."""
-    line = json.loads(json.dumps(record(status="unsupported", slots=Slots(), calls_per_timing=None).to_json()))
+    line = json.loads(json.dumps(record(status="unsupported", samples=Samples(), calls_per_timing=None).to_json()))
 
     assert {line[name] for name in ("peak_bytes", "compile_s", "error", "calls_per_timing", "graphs")} == {None}
-    assert line["slots"] == {
+    assert line["samples"] == {
         "rounds": [],
         "timings_s": [],
         "switches": [],
@@ -105,9 +105,9 @@ def test_a_newer_line_is_refused() -> None:
 
 
 def slots_with(**columns: Any) -> dict[str, Any]:
-    """Return a line whose slots have other columns."""
+    """Return a line whose samples have other columns."""
     line: dict[str, Any] = json.loads(json.dumps(record().to_json()))
-    line["slots"] |= columns
+    line["samples"] |= columns
     return line
 
 
@@ -137,7 +137,7 @@ def slots_with(**columns: Any) -> dict[str, Any]:
         ({"rounds": [], "timings_s": [], "switches": [], "faults": []}, "at least one sample if the status is ok"),
     ],
 )
-def test_slots_that_no_measurement_can_be_are_refused(columns: dict[str, Any], reason: str) -> None:
+def test_samples_that_no_measurement_can_be_are_refused(columns: dict[str, Any], reason: str) -> None:
     """The reason names the column, the rule and what came."""
     with pytest.raises(ValueError, match=re.escape(reason)):
         Record.from_json(slots_with(**columns))
@@ -157,7 +157,7 @@ def test_slots_that_no_measurement_can_be_are_refused(columns: dict[str, Any], r
         ({"detail": None}, "detail must be text, got None"),
         ({"kernels": "flash"}, "kernels must be a list of texts, got 'flash'"),
         ({"kernels": [1]}, "kernels must be a list of texts"),
-        ({"visit_size": 0}, "visit_size must be at least 1"),
+        ({"replicate_size": 0}, "replicate_size must be at least 1"),
         ({"env_id": 3}, "env_id must be text, got 3"),
         ({"batch": "8"}, "batch must be a whole number, got '8'"),
         ({"qkv_bias": 0}, "qkv_bias must be true or false, got 0"),

@@ -89,7 +89,7 @@ def run(
 def measured(name: str, process: int, value_s: float) -> Record:
     """Return a record of two rounds."""
     value_s *= math.exp(1e-4 * math.sin(len(name) + 2.4 * process))
-    return record(name, process=process, slots=timed(value_s, value_s), calls_per_timing=1)
+    return record(name, process=process, samples=timed(value_s, value_s), calls_per_timing=1)
 
 
 def by_name(table: pd.DataFrame) -> dict[str, Row]:

@@ -53,7 +53,7 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
     ],
 )
 def test_what_hardly_matters_is_not_marked(changes: dict[str, object]) -> None:
-    """A fault for every 0.25 ms, a few interrupted slots, 4 % or 2 MiB of memory, missing numbers: no flag.
+    """A fault for every 0.25 ms, a few interrupted samples, 4 % or 2 MiB of memory, missing numbers: no flag.
 
     So do a single huge page, and none if the memory is small. An interval of ±0.8 % is wide only for a target of 0.5 %.
     """

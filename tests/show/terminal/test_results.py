@@ -13,7 +13,7 @@ from bench.show.terminal.console import console, rendered
 from bench.show.terminal.failures import failures
 from bench.show.terminal.listing import listing
 from bench.show.terminal.results import results as table_of
-from bench.store.record import Slots
+from bench.store.record import Samples
 from tests.examples import point
 from tests.show.example_results import Fate, quick, record, results, timed
 
@@ -89,9 +89,9 @@ def test_rows_that_rank_before_a_shorter_latency_say_why() -> None:
     for process, drift in enumerate((0.999, 1.0, 1.001)):
         sdpa, mha = (record(Case(point(), name), process) for name in ("sdpa", "mha"))
         none = (0,) * 9
-        slowing = Slots(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none, none)
-        leaving = Slots((0, 1, 2, 3), ((0.012,),) * 4, none[:4], none[:4])
-        made += [replace(sdpa, slots=slowing), replace(mha, slots=leaving)]
+        slowing = Samples(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none, none)
+        leaving = Samples((0, 1, 2, 3), ((0.012,),) * 4, none[:4], none[:4])
+        made += [replace(sdpa, samples=slowing), replace(mha, samples=leaving)]
     text = shown(summarise(made, "mha"))
     assert "winner: sdpa, 1.200x" in text
     assert "paired" in line_with(text, "  sdpa")
@@ -154,7 +154,7 @@ def test_it_fits_the_terminal(width: int) -> None:
 
 
 def test_a_wide_terminal_shows_more() -> None:
-    """Page faults and flagged slots leave first when room gets short; a column without a value is left out."""
+    """Page faults and flagged samples leave first when room gets short; a column without a value is left out."""
     assert "faults/call" in shown(some(), 120)
     assert "faults/call" not in shown(some(), 80)
     assert "peak memory" in shown(some(), 80)
