@@ -23,7 +23,7 @@ from bench.show.terminal.console import console
 from bench.stats.limits import Limits
 from bench.stats.sequential import LOOKS, USUAL, check_looks
 from bench.store.environment import differences
-from bench.store.machine import default_threads
+from bench.store.machine import default_allocator, default_threads
 
 TARGET = 0.0001
 """The target of a process's rounds, so small that only the budget ends them."""
@@ -160,6 +160,7 @@ def _sweep(arguments: argparse.Namespace, names: Sequence[str], looks: Sequence[
     asked = load_sweep(
         arguments.sweep,
         threads=default_threads(),
+        allocator=default_allocator(),
         implementations=names,
         control=False,
         overrides=options.overrides(arguments),

@@ -280,7 +280,7 @@ def run(
     """
     folder = Path(folder)
     if isinstance(sweep, str):
-        sweep = load_sweep(sweep, threads=machine.default_threads())
+        sweep = load_sweep(sweep, threads=machine.default_threads(), allocator=machine.default_allocator())
     sweep = stored.continued(sweep, stored.load(folder), folder, extend=extend)
     with Run(sweep, folder, extend=extend, retry_failed=retry_failed) as opened:
         for point in sweep.points:

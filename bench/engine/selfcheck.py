@@ -8,6 +8,7 @@ from bench.analyse.summary import log_ratios
 from bench.engine.run import Run
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
+from bench.store import machine
 
 TWIN = "impls.control:adapt"
 
@@ -32,6 +33,7 @@ def sweep(threads: Sequence[int]) -> Sweep:
     article = load_sweep(
         SWEEP,
         implementations=("eager", TWIN),
+        allocator=machine.default_allocator(),
         control=False,  # the copy is one
         overrides={"threads": [*threads]},
         effort={"processes": PROCESSES, "target": TARGET, "budget_s": ROUNDS_S * PROCESSES},

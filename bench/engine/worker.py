@@ -16,7 +16,7 @@ from typing import IO, Any, Self
 
 from bench.engine import process
 from bench.engine.process import Process
-from bench.plan.case import HUGE
+from bench.plan.case import HUGE, RETAINED
 
 ROOT = Path(__file__).parents[2]
 """The checkout, from which a worker of another environment imports this suite."""
@@ -43,12 +43,12 @@ LOG_END_BYTES = 1 << 14
 OUTSIDE_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 """Signals that other processes send, or the system when memory runs out: they don't show that a case is the cause."""
 
-RETAINED = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
+KEEPS = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
 
 ALLOCATOR_VARIABLES: dict[str, dict[str, str]] = {
-    "retained": RETAINED,
+    RETAINED: KEEPS,
     "system": {},
-    HUGE: {**RETAINED, "THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+    HUGE: {**KEEPS, "THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
     "returned": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
 }
 """The environment variables that glibc and torch read at the start of a process. `retained` never returns freed memory,

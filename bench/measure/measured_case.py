@@ -38,7 +38,7 @@ from bench.measure.channel import Channel
 from bench.measure.failure import Outcome
 from bench.measure.forking import children
 from bench.measure.outputs import Incorrect, Output
-from bench.plan.case import HUGE, Point
+from bench.plan.case import HUGE, RETAINED, Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.store import machine
 from impls.name import parse
@@ -118,7 +118,7 @@ class MeasuredCase:
         held_bytes = psutil.Process().memory_info().rss
         held_huge_bytes = system_memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
         calls_s = self._first_calls()
-        if point.device == "cpu" and point.allocator in ("retained", HUGE):
+        if point.device == "cpu" and point.allocator in (RETAINED, HUGE):
             touch(int(TOUCHED * (psutil.Process().memory_info().rss - held_bytes)))
         if held_huge_bytes is not None:
             # a huge page that is shared with the server since the fork becomes small ones when it is written

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from bench.plan.columns import DERIVED, REQUIRED, Column, column, columns_of
 
-HUGE = "retained-huge"
-"""The value of `allocator` that needs a system with transparent huge pages."""
+RETAINED, HUGE = "retained", "retained-huge"
+"""Values of `allocator`: freed memory stays with the process. The second needs a system with transparent huge pages."""
 
 
 def default_timing(device: str) -> str:
@@ -134,15 +134,15 @@ class Point:
         option="execution",
     )
     allocator: str = column(
-        "where freed memory goes",
-        default="retained",
+        "where freed memory goes; on a CPU retained-huge if the system has huge pages, else retained, if not given",
+        default=DERIVED,
         choices={
-            "retained": "it stays with the process",
+            RETAINED: "it stays with the process",
             "system": "the C library's defaults",
             HUGE: "it stays with the process, in transparent huge pages",
         },
         words="allocator {}",
-        usual="retained",
+        usual=RETAINED,
         option="execution",
     )
     timing: str = column(

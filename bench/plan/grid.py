@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.plan import own
-from bench.plan.case import COLUMNS, POINT_COLUMNS, Point, default_timing
+from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, default_timing
 from bench.plan.columns import DERIVED, REQUIRED, Kind
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.layers import LAYERS, complete, is_layer
@@ -20,8 +20,10 @@ DEFAULTS: Values = {
 """The values of columns that a sweep doesn't give."""
 
 
-def expand(values: Values) -> Iterator[Point]:
+def expand(values: Values, allocator: str = RETAINED) -> Iterator[Point]:
     """Yield the points of the product of all values, the first key varying slowest.
+
+    `allocator` is that of points on a CPU for which the values give none.
 
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
@@ -35,7 +37,7 @@ def expand(values: Values) -> Iterator[Point]:
         raise WrongRequest("\n".join(mistakes))
     lists = [_listed(key, value) for key, value in values.items()]
     for combination in itertools.product(*lists):
-        yield _point(dict(zip(values, combination, strict=True)))
+        yield _point(dict(zip(values, combination, strict=True)), allocator)
 
 
 def mistakes_in(values: Values) -> list[str]:
@@ -50,10 +52,11 @@ def mistakes_in(values: Values) -> list[str]:
     return mistakes
 
 
-def _point(values: dict[str, Any]) -> Point:
+def _point(values: dict[str, Any], allocator: str) -> Point:
     if "qk_scale" in values:
         values["qk_scale"] = float(values["qk_scale"])
     values.setdefault("timing", default_timing(values["device"]))
+    values.setdefault("allocator", allocator if values["device"] == "cpu" else RETAINED)
     return Point(**complete(values))
 
 

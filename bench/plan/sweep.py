@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan import own
-from bench.plan.case import CONTROL, Case, Point
+from bench.plan.case import CONTROL, RETAINED, Case, Point
 from bench.plan.errors import WrongRequest, all_of, suggestion, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, Values, expand, mistakes_in
 from bench.plan.layers import usable
@@ -90,6 +90,7 @@ def load_sweep(
     name_or_file: str,
     *,
     threads: int = 1,
+    allocator: str = RETAINED,
     implementations: Sequence[str] = (),
     control: bool | None = None,
     overrides: Values | None = None,
@@ -99,7 +100,8 @@ def load_sweep(
 ) -> Sweep:
     """Return the sweep of a shipped name or of a TOML file.
 
-    `threads` is used if the file gives none; the other arguments replace the file's values.
+    `threads` and `allocator` are used if the file gives none, the second on a CPU only; the other arguments replace the
+    file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
@@ -118,7 +120,7 @@ def load_sweep(
         names, has_control, points, checked_effort, published = all_of(
             lambda: _implementations(tuple(implementations) or document.get("implementations"), baseline, path),
             lambda: _control(document.get("control", True) if control is None else control),
-            lambda: _points(document, {"threads": threads}, given, product),
+            lambda: _points(document, threads, allocator, given, product),
             lambda: _effort({**{key: document[key] for key in EFFORT_KEYS if key in document}, **(effort or {})}),
             lambda: read_published(document.get("published", [])),
         )
@@ -163,7 +165,9 @@ def _read(path: Path) -> dict[str, Any]:
         raise WrongRequest(f"can't be read: {error.strerror}") from None
 
 
-def _points(document: dict[str, Any], machine: Values, overrides: Values, product: bool) -> tuple[Point, ...]:
+def _points(
+    document: dict[str, Any], threads: int, allocator: str, overrides: Values, product: bool
+) -> tuple[Point, ...]:
     grids = document.get("grid", [])
     defaults = document.get("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
@@ -180,7 +184,7 @@ def _points(document: dict[str, Any], machine: Values, overrides: Values, produc
         replaced = MODEL_COLUMNS if "model" in overrides else ()
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in override_sets]
-    points = [point for values in merged for point in expand({**DEFAULTS, **machine, **values})]
+    points = [point for values in merged for point in expand({**DEFAULTS, "threads": threads, **values}, allocator)]
     return tuple(dict.fromkeys(points))
 
 

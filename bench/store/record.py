@@ -146,7 +146,7 @@ class Record:
             status=line["status"],
             origin=Origin(**{f.name: line[f.name] for f in dataclasses.fields(Origin)}),
             detail=line.get("detail", ""),
-            samples=Samples.from_json(line["samples"] if "samples" in line else line["slots"]),
+            samples=Samples.from_json(line["slots"] if "slots" in line else line["samples"]),
             metrics=reported({name: line[name] for name in REPORTED if name in line}),
             **_session(line),
         )
