@@ -323,7 +323,7 @@ def test_a_full_disk_ends_the_run_in_words_and_it_goes_on(tmp_path: Path) -> Non
     """A journal that can't be written ends the run with status 3 and the command that goes on; nothing is lost."""
     run, sweep = tmp_path / "a run", tmp_path / "steady.toml"
     sweep.write_text(STEADY)
-    with full_after(6 * 1024):
+    with full_after(10 * 1024):
         status, text = ended(begun("--sweep", str(sweep), "--run", str(run)))
     kept = len(journal.read(run))
     assert status == 3, text
