@@ -36,6 +36,7 @@ def test_sweep(
     from bench.store.table import without_control
 
     try:
+        run.spread()
         records = run.measure(point)
     except CannotWrite as error:
         goes_on = f"python -m pytest bench --run {shlex.quote(str(run.folder))}"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -163,13 +164,29 @@ class Run:
         processes = processes or self.sweep.effort.processes
         self.leave_out(point, processes)
         if self._missing(point, processes):
-            self.end_unneeded(point)
+            if processes == self.sweep.effort.processes:  # else earlier points follow
+                self.end_unneeded(point)
             self._time_budget.begin()
             while missing := self._missing(point, processes):
                 self._replicate(point, missing)
             self._time_budget.end()
         self.run_folder.tabulate(point)
         return self.run_folder.of(point)
+
+    def spread(self, wait: Callable[[float], None] = time.sleep) -> None:
+        """Measure the missing replicates of all points in turns, evenly over the effort's `spread_s`, if there is one.
+
+        A machine is faster in some minutes than in others. Then a point's replicates don't all come from the same ones.
+        """
+        effort = self.sweep.effort
+        if effort.spread_s is None:
+            return
+        turns = [(number + 1, point) for number in range(effort.processes) for point in self.sweep.points]
+        turns = [(number, point) for number, point in turns if self._missing(point, number)]
+        begin_s = time.monotonic()
+        for index, (number, point) in enumerate(turns):
+            wait(max(0.0, begin_s + effort.spread_s * index / len(turns) - time.monotonic()))
+            self.measure(point, number)
 
     def end_unneeded(self, point: Point) -> None:
         """End the servers of settings that neither this point of the sweep has nor a later one."""

@@ -65,6 +65,9 @@ ROOT = Path(__file__).parents[2]
 
 DEFAULT_SWEEP = "quick"
 
+SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
+"""The units of a duration."""
+
 WAYS_OUT = "use a new folder, or --extend to add to this one"
 
 AROUND = "custom"
@@ -107,6 +110,13 @@ def add(add_option: AddOption) -> None:
     add_option("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")
     add_option("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point")
     add_option("--within-s", type=float, metavar="S", help="seconds that the sweep may take if more rounds fill them")
+    add_option(
+        "--spread",
+        dest="spread_s",
+        type=_seconds,
+        metavar="1h",
+        help="time over which the replicates are spread, such as 90s, 30m or 1h",
+    )
     add_timeout(add_option)
     add_option(
         "--check-memory", action="store_true", default=None, help="ask the operating system for the peak memory too"
@@ -219,6 +229,15 @@ def overrides(option: argparse.Namespace) -> dict[str, Any]:
 def effort(option: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     """Return the values of these options that were given, by name."""
     return {name: value for name in names if (value := getattr(option, name)) is not None}
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a duration such as `90s`, `30m` or `1h`; without a unit they are seconds."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in SECONDS_OF else (text, "s")
+    try:
+        return float(number) * SECONDS_OF[unit]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a duration such as 90s, 30m or 1h, got {text!r}") from None
 
 
 def run_folder(option: argparse.Namespace, name: str, root: Path = ROOT) -> Path:

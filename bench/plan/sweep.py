@@ -31,6 +31,8 @@ class Effort:
     A point is done if the 95 % interval of every ratio has a half-width of at most `target`.
     `budget_s` is the time for a point's rounds over all processes, `timeout_s` the longest time that a case may give no
     sign of life. A sweep that takes less than `within_s` spends the rest on more rounds; None: no more rounds.
+    With `spread_s` the points take turns, a replicate each, evenly over so many seconds. None: all replicates of a
+    point follow each other without a pause.
     `check_memory` also reads the peak memory from the operating system, in a separate process.
     `oversubscribe` allows more threads than there are cores.
     """
@@ -39,6 +41,7 @@ class Effort:
     target: float = 0.02
     budget_s: float = 12.0
     within_s: float | None = None
+    spread_s: float | None = None
     timeout_s: float = 300.0
     check_memory: bool = False
     oversubscribe: bool = False
@@ -264,7 +267,10 @@ def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
 def _effort(values: Mapping[str, Any]) -> Effort:
     if mistakes := [line for key, value in values.items() if (line := _mistake_of_effort(key, value))]:
         raise WrongRequest("\n".join(mistakes))
-    return Effort(**values)
+    effort = Effort(**values)
+    if effort.within_s is not None and effort.spread_s is not None:
+        raise WrongRequest("within_s and spread_s can't both be given: both say how long the sweep takes")
+    return effort
 
 
 def _mistake_of_effort(key: str, value: object) -> str:

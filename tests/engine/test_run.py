@@ -576,3 +576,41 @@ def test_a_control_needs_the_memory_of_the_baseline(tmp_path: Path, monkeypatch:
     list(engine.run(Sweep("large", points, ("eager", "sdpa"), effort=QUICK, control=True), tmp_path))
     table = load(tmp_path).set_index("implementation")
     assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}
+
+
+# Spread over time
+
+
+def spread_out(run: Run) -> list[float]:
+    """Measure a run with its replicates spread, and return the pauses between them."""
+    pauses: list[float] = []
+    run.spread(pauses.append)
+    return pauses
+
+
+@scripted
+def test_replicates_are_spread_evenly_in_turns_of_points(tmp_path: Path) -> None:
+    """Both points are measured once before the second replicate of the first; a quarter of the time lies between."""
+    sweep = swept("eager", tokens=(5, 7), effort=dataclasses.replace(QUICK, processes=2, spread_s=4000.0))
+    with Run(sweep, tmp_path) as opened:
+        pauses = spread_out(opened)
+        assert spread_out(opened) == []
+    assert [(record.process, record.case.point.num_tokens) for record in journal.read(tmp_path)] == [
+        (0, 5),
+        (0, 7),
+        (1, 5),
+        (1, 7),
+    ]
+    assert pauses == pytest.approx([0, 1000, 2000, 3000], abs=500)
+
+
+@scripted
+def test_what_is_missing_alone_is_spread(tmp_path: Path) -> None:
+    """A run that goes on has the replicates that are there behind it; one without a time has no pauses."""
+    effort = dataclasses.replace(QUICK, processes=2, spread_s=4000.0)
+    with Run(swept("eager", tokens=(5, 7), effort=effort), tmp_path) as opened:
+        opened.measure(opened.sweep.points[0])
+        assert spread_out(opened) == pytest.approx([0, 2000], abs=500)
+    with Run(swept("eager", tokens=(5,), effort=QUICK), tmp_path / "other") as opened:
+        assert spread_out(opened) == []
+        assert not opened.run_folder.has_results

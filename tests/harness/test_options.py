@@ -57,6 +57,25 @@ def test_effort_can_be_changed() -> None:
     assert effort == Effort(processes=7, target=0.5, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
 
 
+@pytest.mark.parametrize(("text", "spread_s"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), ("60", 60)])
+def test_a_duration_has_a_unit_or_is_in_seconds(text: str, spread_s: float) -> None:
+    """`--spread 1h` is an hour."""
+    parser = argparse.ArgumentParser()
+    options.add(parser.add_argument)
+    option = parser.parse_args(["--spread", text])
+    assert options.sweep(option).effort.spread_s == spread_s
+
+
+@pytest.mark.parametrize("text", ["1d", "h", "", "soon"])
+def test_another_duration_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option and the text are named."""
+    parser = argparse.ArgumentParser()
+    options.add(parser.add_argument)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--spread", text])
+    assert f"--spread: must be a duration such as 90s, 30m or 1h, got {text!r}" in capsys.readouterr().err
+
+
 def tokens(**values: Any) -> list[int]:
     """Return the tokens of the points that these options ask for without naming a sweep."""
     return [point.num_tokens for point in options.sweep(asked(sweep=None, **values)).points]

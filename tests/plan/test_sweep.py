@@ -220,7 +220,7 @@ def test_without_its_baseline_a_sweep_has_no_control(tmp_path: Path) -> None:
 
 KEYS = (
     "implementations, baseline, control, defaults, grid, published, "
-    "processes, target, budget_s, within_s, timeout_s, check_memory, oversubscribe"
+    "processes, target, budget_s, within_s, spread_s, timeout_s, check_memory, oversubscribe"
 )
 NO_IMPLEMENTATIONS = f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"
 POINT_KEYS = ", ".join([*POINT, "model"])
@@ -272,6 +272,11 @@ NUM_HEADS = "did you mean num_heads?"
         ("processes = 2.0\n" + EAGER + GRID, "processes = 2.0 must be a whole number of at least 1"),
         ("processes = true\n" + EAGER + GRID, "processes = True must be a whole number of at least 1"),
         ("target = -0.1\n" + EAGER + GRID, "target = -0.1 must be a number above 0"),
+        ("spread_s = 0\n" + EAGER + GRID, "spread_s = 0 must be a number above 0"),
+        (
+            "spread_s = 60\nwithin_s = 60\n" + EAGER + GRID,
+            "within_s and spread_s can't both be given: both say how long the sweep takes",
+        ),
         ("target = nan\n" + EAGER + GRID, "target = nan must be a number above 0"),
         ('budget_s = "12"\n' + EAGER + GRID, "budget_s = '12' must be a number above 0"),
         ("control = 1\n" + EAGER + GRID, "control = 1 must be true or false"),
