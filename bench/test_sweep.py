@@ -36,7 +36,9 @@ def test_sweep(
     from bench.store.table import without_control
 
     try:
-        run.spread()
+        if run.sweep.effort.spread_s is not None:
+            run.spread()
+            progress.started()
         records = run.measure(point)
     except CannotWrite as error:
         goes_on = f"python -m pytest bench --run {shlex.quote(str(run.folder))}"

@@ -223,6 +223,14 @@ def test_a_run_ends_with_the_word_that_its_control_gives_it(scripted: Bench, tmp
     assert CONTROL not in load(tmp_path / "without")["implementation"].tolist()
 
 
+def test_replicates_that_are_spread_end_as_the_same_rows(scripted: Bench) -> None:
+    """The points' lines follow when all is measured, and the time of the pauses is not taken for that of a point."""
+    done = scripted("--spread", "2s", "--no-control")
+    assert done.status == 0
+    assert [record.process for record in journal.read(done.folder)] == [0] * 6 + [1] * 6
+    assert not [line for line in done.lines if " left" in line]
+
+
 def test_a_profile_that_is_broken_costs_no_table(scripted: Bench) -> None:
     """A run that goes on draws what its profiles show; one that can't be read is told in a line."""
     folder = scripted().folder

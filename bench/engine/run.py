@@ -174,18 +174,16 @@ class Run:
         return self.run_folder.of(point)
 
     def spread(self, wait: Callable[[float], None] = time.sleep) -> None:
-        """Measure the missing replicates of all points in turns, evenly over the effort's `spread_s`, if there is one.
+        """Measure the missing replicates of all points in turns, evenly over the effort's `spread_s`.
 
         A machine is faster in some minutes than in others. Then a point's replicates don't all come from the same ones.
         """
         effort = self.sweep.effort
-        if effort.spread_s is None:
-            return
         turns = [(number + 1, point) for number in range(effort.processes) for point in self.sweep.points]
         turns = [(number, point) for number, point in turns if self._missing(point, number)]
         begin_s = time.monotonic()
         for index, (number, point) in enumerate(turns):
-            wait(max(0.0, begin_s + effort.spread_s * index / len(turns) - time.monotonic()))
+            wait(max(0.0, begin_s + (effort.spread_s or 0.0) * index / len(turns) - time.monotonic()))
             self.measure(point, number)
 
     def end_unneeded(self, point: Point) -> None:

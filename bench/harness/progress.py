@@ -86,7 +86,9 @@ class Progress:
             f"sweep {sweep.name}: {counted([self._total], 'point', 'points')} × "
             f"{counted([len(sweep.implementations)], 'implementation', 'implementations')}"
             f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, "
-            f"{counted([effort.processes], 'process', 'processes')}, target ±{effort.target:.1%}, {' '.join(shared)}"
+            f"{counted([effort.processes], 'process', 'processes')}"
+            f"{f' over {units.duration(effort.spread_s)}' if effort.spread_s else ''}, "
+            f"target ±{effort.target:.1%}, {' '.join(shared)}"
         )
         self._screen.say(f"results go to {folder}")
         self._warn_of_memory()

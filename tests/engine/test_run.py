@@ -606,11 +606,8 @@ def test_replicates_are_spread_evenly_in_turns_of_points(tmp_path: Path) -> None
 
 @scripted
 def test_what_is_missing_alone_is_spread(tmp_path: Path) -> None:
-    """A run that goes on has the replicates that are there behind it; one without a time has no pauses."""
+    """A run that goes on has the replicates that are there behind it."""
     effort = dataclasses.replace(QUICK, processes=2, spread_s=4000.0)
     with Run(swept("eager", tokens=(5, 7), effort=effort), tmp_path) as opened:
         opened.measure(opened.sweep.points[0])
         assert spread_out(opened) == pytest.approx([0, 2000], abs=500)
-    with Run(swept("eager", tokens=(5,), effort=QUICK), tmp_path / "other") as opened:
-        assert spread_out(opened) == []
-        assert not opened.run_folder.has_results

@@ -181,3 +181,11 @@ def test_failures_are_counted_by_status() -> None:
 def test_a_text_is_cut_between_words(width: int, expected: str) -> None:
     """A cut shows; a first word that is too long goes as a whole."""
     assert shortened("one two three", width) == expected
+
+
+def test_the_first_line_says_over_which_time_the_replicates_are_spread(clock: Clock) -> None:
+    """A run that takes an hour says so."""
+    written: list[str] = []
+    sweep = dataclasses.replace(SWEEP, effort=dataclasses.replace(SWEEP.effort, spread_s=3600.0))
+    Progress(sweep, 2, Screen(written.append, is_terminal=False, width=80), colour=False).opened(Path("there"))
+    assert "2 processes over 1h00m" in " ".join("".join(written).split())
