@@ -1,0 +1,179 @@
+"""What makes two runs differ: `python -m tests.drills.repeatability FOLDER [OCCASIONS [PAUSE_S]]`.
+
+Measures three shapes on several occasions with a pause between them: alone with eager and beside nine others, with
+small and with huge pages. If the folder is there, goes on with it. Prints the components of the variance of a log
+speed-up with their intervals, and draws them into the folder.
+
+rounds      what rounds within a process scatter by, in the median of a process
+replicates  what processes of one occasion differ by beyond their rounds: code layout, places of pages in memory
+occasions   what occasions differ by beyond their processes: the machine's state
+company     what a row differs by, beside nine others, beyond all of these
+"""
+
+import dataclasses
+import itertools
+import math
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bench.analyse.summary import log_ratios
+from bench.engine.run import run
+from bench.plan.case import HUGE, RETAINED, Case
+from bench.plan.sweep import Effort, Sweep
+from bench.stats.replicates import MEDIAN_EFFICIENCY, round_differences
+from bench.store import journal, machine
+from bench.store.record import Record
+from tests.drills.company import FEW, MANY, SAMPLES_S, shape
+
+SHAPES = ((13, 100, 64, 4), (8, 197, 96, 6), (8, 197, 384, 6))
+REPLICATES = 4
+BASELINE = "eager"
+COMPONENTS = ("rounds", "replicates", "occasions")
+DRAWS = 1_000
+
+Occasion = Sequence[tuple[float, float]]
+"""Of each process: its log speed-up, and the variance of that which comes from its rounds."""
+
+
+Changed = tuple[str, float, float, float, int]
+"""An allocator, a standard deviation with its interval, and the number of occasions."""
+
+
+def sweep(names: tuple[str, ...]) -> Sweep:
+    """Return the sweep of one occasion, with each allocator that this system has."""
+    allocators = [RETAINED] if machine.huge_pages_missing() else [RETAINED, HUGE]
+    points = tuple(
+        dataclasses.replace(shape(*each), allocator=name) for each, name in itertools.product(SHAPES, allocators)
+    )
+    effort = Effort(processes=REPLICATES, target=0.0001, budget_s=SAMPLES_S * len(names) * REPLICATES)
+    return Sweep("repeatability", points, names, BASELINE, effort)
+
+
+def measure(folder: Path, occasions: int, pause_s: float) -> None:
+    """Measure the occasions that the folder lacks, alone and in company by turns."""
+    for number in range(occasions):
+        for names, company in [((FEW, "alone"), (MANY, "beside")), ((MANY, "beside"), (FEW, "alone"))][number % 2]:
+            list(run(sweep(names), folder / f"{company}-{number:02d}"))
+        print(f"occasion {number + 1} of {occasions} is measured", flush=True)
+        if number + 1 < occasions and not (folder / f"beside-{number + 1:02d}").exists():
+            time.sleep(pause_s)
+
+
+def occasions_in(folder: Path, company: str) -> dict[Case, list[Occasion]]:
+    """Return the occasions of each case of FEW, as far as they are complete."""
+    found: dict[Case, list[Occasion]] = defaultdict(list)
+    for each in sorted(folder.glob(f"{company}-*")):
+        by_case: dict[Case, list[Record]] = defaultdict(list)
+        for record in journal.read(each):
+            by_case[record.case].append(record)
+        for case, records in by_case.items():
+            if case.implementation in FEW[1:] and len(records) == REPLICATES:
+                base = by_case[Case(case.point, BASELINE)]
+                found[case].append(list(zip(log_ratios(records, base), _of_rounds(records, base), strict=True)))
+    return found
+
+
+def _of_rounds(records: Iterable[Record], baseline: Iterable[Record]) -> list[float]:
+    """Return the variance of each process's log speed-up that comes from its rounds."""
+    base = {record.process: record.samples for record in baseline}
+    variances = []
+    for record in records:
+        own, other = record.samples, base[record.process]
+        differences = round_differences(own.values_s, own.rounds, other.values_s, other.rounds)
+        variances.append(MEDIAN_EFFICIENCY**2 * float(np.var(differences, ddof=1)) / len(differences))
+    return variances
+
+
+def components(occasions: Sequence[Occasion]) -> dict[str, float]:
+    """Return the components of the variance of a row, by the method of moments of a nested design.
+
+    A component that is smaller than its error can be negative; the mean over rows is not.
+    """
+    values = np.array([[value for value, _ in occasion] for occasion in occasions])
+    rounds = float(np.mean([variance for occasion in occasions for _, variance in occasion]))
+    within = float(np.mean(np.var(values, axis=1, ddof=1)))
+    between = float(np.var(values.mean(axis=1), ddof=1))
+    count = values.shape[1]
+    return {"rounds": rounds / count, "replicates": (within - rounds) / count, "occasions": between - within / count}
+
+
+def table(folder: Path) -> pd.DataFrame:
+    """Return the components by allocator and company, as standard deviations of a row, with 95 % intervals.
+
+    Intervals are of a bootstrap over occasions.
+    """
+    rng = np.random.default_rng(1)
+    rows = []
+    by_company = {company: occasions_in(folder, company) for company in ("alone", "beside")}
+    for company, cases in by_company.items():
+        for allocator in dict.fromkeys(case.point.allocator for case in cases):
+            chosen = [each for case, each in cases.items() if case.point.allocator == allocator]
+            count = min(map(len, chosen))
+            drawn = [_mean(chosen, rng.integers(0, count, count)) for _ in range(DRAWS)]
+            whole = _mean(chosen, np.arange(count))
+            for name in COMPONENTS:
+                low, high = np.percentile([each[name] for each in drawn], [2.5, 97.5])
+                rows.append((allocator, company, name, *map(_sd, (whole[name], low, high)), count))
+    rows += [(allocator, "both", "company", *values) for allocator, *values in _company(by_company)]
+    return pd.DataFrame(rows, columns=["allocator", "company", "component", "sd", "low", "high", "occasions"])
+
+
+def _mean(cases: Sequence[Sequence[Occasion]], chosen: "np.typing.NDArray[np.int_]") -> dict[str, float]:
+    each = [components([occasions[index] for index in chosen]) for occasions in cases]
+    return {name: float(np.mean([one[name] for one in each])) for name in COMPONENTS}
+
+
+def _company(
+    by_company: Mapping[str, Mapping[Case, Sequence[Occasion]]],
+) -> Iterable[Changed]:
+    """Yield for each allocator what company changes beyond chance, as a standard deviation over rows."""
+    alone, beside = by_company["alone"], by_company["beside"]
+    for allocator in dict.fromkeys(case.point.allocator for case in alone):
+        excess, count = [], 0
+        for case in (case for case in alone if case.point.allocator == allocator and case in beside):
+            means = [np.array([np.mean([v for v, _ in each]) for each in side[case]]) for side in (alone, beside)]
+            count = min(map(len, means))
+            differences = means[1][:count] - means[0][:count]
+            excess.append(float(np.mean(differences) ** 2 - np.var(differences, ddof=1) / count))
+        spread = 2 * float(np.std(excess, ddof=1)) / math.sqrt(len(excess))
+        mean = float(np.mean(excess))
+        yield allocator, _sd(mean), _sd(mean - spread), _sd(mean + spread), count
+
+
+def _sd(variance: float) -> float:
+    return math.sqrt(max(0.0, variance))
+
+
+def draw(rows: pd.DataFrame, path: Path) -> None:
+    """Draw the components of each allocator and company side by side."""
+    label = rows["allocator"] + ", " + rows["company"]
+    percent = rows[["sd", "low", "high"]] * 100
+    cells = percent.assign(component=rows["component"], label=label).pivot_table(
+        index="component", columns="label", values=["sd", "low", "high"], sort=False
+    )
+    low, high = (cells["sd"] - cells["low"]).clip(lower=0), (cells["high"] - cells["sd"]).clip(lower=0)
+    errors = [[low[name].to_list(), high[name].to_list()] for name in cells["sd"].columns]
+    axes = cells["sd"].plot.bar(yerr=errors, capsize=3, rot=0, figsize=(9, 4.5))
+    axes.set_xlabel("")
+    axes.set_ylabel("standard deviation of a row's log speed-up (%)")
+    axes.figure.savefig(path, bbox_inches="tight")
+
+
+def main(folder: str, occasions: str = "10", pause_s: str = "600") -> None:
+    """Measure what is missing, print the table and draw the picture."""
+    measure(Path(folder), int(occasions), float(pause_s))
+    rows = table(Path(folder))
+    shown = rows.assign(**{name: (rows[name] * 100).round(2) for name in ("sd", "low", "high")})
+    print(shown.rename(columns={name: f"{name} %" for name in ("sd", "low", "high")}).to_string(index=False))
+    rows.to_csv(Path(folder) / "components.csv", index=False)
+    draw(rows, Path(folder) / "components.png")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
