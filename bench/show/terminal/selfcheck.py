@@ -43,7 +43,7 @@ def _ratios(findings: Sequence[Finding]) -> Table:
 
 def _detectable(findings: Sequence[Finding]) -> Table:
     counts = [f"{count} processes" for count in findings[0].detectable]
-    title = f"smallest change findings in {POWER:.0%} of comparisons"
+    title = f"smallest change found in {POWER:.0%} of comparisons"
     changes = table(title, numbers=[*counts, f"false alarms ({CLAIM} processes)"])
     for finding in findings:
         claim = finding.redrawn[CLAIM]
@@ -74,7 +74,7 @@ def _verdict(finding: Finding) -> Iterator[Text]:
 
 def _caveats(findings: Sequence[Finding]) -> Iterator[Text]:
     yield Text(
-        f"Counted for one row that changed in a table of {TABLE_ROWS}; in a smaller table a smaller change is findings."
+        f"Counted for one row that changed in a table of {TABLE_ROWS}; in a smaller table a smaller change is found."
     )
     yield Text("This holds for ratios to a baseline, as busy as the machine was these minutes; raw times drift more.")
     if min(finding.processes for finding in findings) < CLAIM:
