@@ -14,14 +14,13 @@ LEAST_TIMING_S = 1e-3
 LEAST_TIMING_CLOCKS = 1000
 """A timing takes at least a millisecond and 1000 readings of the clock, so that the clock is 0.1 % of it."""
 
-TIMINGS = 3
-"""The timings of a sample."""
+TIMINGS = ((0.02, 3), (0.1, 2), (math.inf, 1))
+"""Pairs: the longest seconds per call, and the timings of a sample, of which the least counts.
 
-LONG_CALL_S = 0.02
-"""A sample of a call longer than this is one timing of one call.
-
-In calls of 10 to 30 ms the logarithms of single timings scattered by 22 % between rounds, the least of three by 17 %.
-In the same time there are three times as many rounds with single timings, and 22 / sqrt(3) is less than 17."""
+The first one is slow, because other processes have used the caches since the last sample: by 30 % at 2 and 5 ms, by
+11 % at 20 ms. So there is a second one, unless calls are so long that this is less than their scatter. Single timings
+of calls of 10 to 30 ms scattered by 22 % between rounds, the least of three by 17 %: in the same time more rounds with
+fewer timings say more."""
 
 WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
 """Pairs: the longest seconds per call, and the timings per warm-up window. Each was called before, for its check."""
@@ -64,7 +63,8 @@ def warm_up(
         values.append(timer(call, calls))
         settled = _settled(values, window)
     warm_s = min(values, default=per_call_s)
-    return Pace(math.ceil(least_s / warm_s), 1 if warm_s > LONG_CALL_S else TIMINGS, settled)
+    timings = next(count for longest_s, count in TIMINGS if warm_s <= longest_s)
+    return Pace(math.ceil(least_s / warm_s), timings, settled)
 
 
 def sample(call: Call, timer: Timer, pace: Pace) -> Sample:

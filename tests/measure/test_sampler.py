@@ -54,8 +54,9 @@ class TestWarmUp:
         assert sampler.warm_up(lambda: None, scripted([1e-3]), 1e-5).calls == 10
 
     def test_a_sample_of_a_long_call_is_one_call(self) -> None:
-        """Above 20 ms a sample is one timing of one call."""
-        assert sampler.warm_up(lambda: None, scripted([0.025]), 1e-7) == Pace(calls=1, timings=1, settled=True)
+        """Above 20 ms a sample is the better of two, above 100 ms one timing of one call."""
+        for call_s, timings in ((0.019, 3), (0.025, 2), (0.11, 1)):
+            assert sampler.warm_up(lambda: None, scripted([call_s]), 1e-7) == Pace(1, timings, settled=True)
 
     def test_a_cold_first_call_does_not_set_the_pace(self) -> None:
         """A first call of a second, then 10 µs each: the pace is that of the warm call."""
