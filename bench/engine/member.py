@@ -44,6 +44,8 @@ class Member:
     """The processor's seconds that its process has used."""
     calls: int = 1
     """The number of calls in a timing."""
+    call_s: float = 0.0
+    """The seconds of a call in the warm-up."""
     sample_count: int = 0
     timed_s: float = 0.0
     """The seconds of all timings."""

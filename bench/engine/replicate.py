@@ -26,7 +26,7 @@ from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import StoppingRule, sample
-from bench.sampling.samples import Sample
+from bench.sampling.samples import Sample, timings
 from bench.store import ceilings, machine
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
 
@@ -92,6 +92,7 @@ class Replicate:
         self._best_by_env: dict[str, Roof | None] = {}
         self._judge_cpu_s = 0.0
         self._speed = Speed(self._probed)
+        self._timings = timings(0.0)
 
     def measure(self, timeout_s: float, *, together: bool = False) -> None:
         """Measure all members; a process that is silent for `timeout_s` ends.
@@ -189,7 +190,7 @@ class Replicate:
         }
         reply = self._ask(member, request)
         self._take(member, reply)
-        member.calls = replies.calls_per_timing(member.metrics)
+        member.calls, member.call_s = replies.calls_per_timing(member.metrics), replies.call_s(reply)
         results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in shifts]
         worst = max(results, key=lambda result: result["error"] / result["tolerance"])
         member.metrics |= {name: worst[name] for name in ("error", "tolerance")}
@@ -201,6 +202,8 @@ class Replicate:
         self._interference = Interference(self._point.threads, self._own_s)
         if not active:
             return
+        first = active.get(self._baseline, next(iter(active.values())))
+        self._timings = timings(first.call_s)
 
         def failed(name: str, error: Exception) -> None:
             with self._ending(active[name]):
@@ -250,11 +253,11 @@ class Replicate:
         """Return one sample of a member; raises Ended."""
         self._heard(member.case.implementation, "rounds")
         begin = time.perf_counter()
-        reply = self._ask(member, {"request": "sample"}, stage="rounds")
+        reply = self._ask(member, {"request": "sample", "timings": self._timings}, stage="rounds")
         waited_s = time.perf_counter() - begin
         if reply.get("status") != "ok":
             self._take(member, reply)
-        replies.check_sample(reply)
+        replies.check_sample(reply, self._timings)
         values, member.cpu_s = reply["sample"], reply["cpu_s"]
         timings_s, others = tuple(values["timings_s"]), self._interference.share()
         taken = Sample(timings_s, values["switches"], values["faults"], others)

@@ -1,6 +1,7 @@
 """Checks of replies: an implementation may have written one in its process."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from bench.engine.member import Ended
@@ -18,15 +19,22 @@ def check_outcome(reply: Mapping[str, Any]) -> None:
     _check(reply, kinds)
 
 
-def check_sample(reply: Mapping[str, Any]) -> None:
-    """Raise Ended for a reply that holds no sample."""
-    _check(reply, {"sample": _is_sample, "used_s": _is_amount, "idle_s": _is_amount, "cpu_s": _is_amount})
+def check_sample(reply: Mapping[str, Any], timings: int) -> None:
+    """Raise Ended for a reply that holds no sample of so many timings."""
+    is_sample = partial(_is_sample, timings=timings)
+    _check(reply, {"sample": is_sample, "used_s": _is_amount, "idle_s": _is_amount, "cpu_s": _is_amount})
 
 
 def calls_per_timing(metrics: Mapping[str, Any]) -> int:
     """Return the number of calls in a timing; raises Ended if the metrics have none."""
     _check(metrics, {"calls_per_timing": lambda calls: is_count(calls) and calls > 0})
     return int(metrics["calls_per_timing"])
+
+
+def call_s(reply: Mapping[str, Any]) -> float:
+    """Return the seconds of a call; raises Ended if the reply has none."""
+    _check(reply, {"call_s": lambda seconds: _is_amount(seconds) and seconds > 0})
+    return float(reply["call_s"])
 
 
 def free_bytes(reply: Mapping[str, Any]) -> int | None:
@@ -54,8 +62,13 @@ def _is_amount(value: Any) -> bool:
     return is_count(value) or (type(value) is float and 0 <= value <= MOST[float])
 
 
-def _is_sample(value: Any) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("timings_s"), list) or not value["timings_s"]:
+def _is_sample(value: Any, timings: int) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("timings_s"), list):
         return False
-    timings = all(_is_amount(timing) and timing > 0 for timing in value["timings_s"])
-    return timings and is_count(value.get("switches")) and is_count(value.get("faults"))
+    are_times = all(_is_amount(timing) and timing > 0 for timing in value["timings_s"])
+    return (
+        are_times
+        and len(value["timings_s"]) == timings
+        and is_count(value.get("switches"))
+        and is_count(value.get("faults"))
+    )

@@ -135,15 +135,15 @@ class MeasuredCase:
         self._samples_until_kept = int(KEPT_BEFORE ** self._rng.random()) - 1
         self._last_cpu_s = cpu_s()
 
-    def sample(self) -> dict[str, Any]:
-        """Return one sample, and the processor's seconds: since the last sample, in this one's timings, and in all."""
+    def sample(self, timings: int) -> dict[str, Any]:
+        """Return one sample with the processor's seconds: since the last one, in its timings, and in all."""
         before_s = children_s()
         idle_s = process_time() + before_s - self._last_cpu_s
         if self._samples_until_kept == 0:
             self._keep_timed()
         self._samples_until_kept -= 1
         self._timed_cpu_s = 0.0
-        sample = sampler.sample(self._call, self._timer, self._pace)
+        sample = sampler.sample(self._call, self._timer, self._pace.calls, timings)
         self._state.check()
         after_s = children_s()
         used_s, self._last_cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
@@ -173,6 +173,11 @@ class MeasuredCase:
             self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
         self._state.check()
         self._check_repetition()
+
+    @property
+    def call_s(self) -> float:
+        """The seconds of a call, as the warm-up has found them."""
+        return self._pace.call_s
 
     def reply(self) -> dict[str, Any]:
         """Return the outcome as JSON, with the processor's seconds in all."""

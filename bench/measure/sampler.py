@@ -14,14 +14,6 @@ LEAST_TIMING_S = 1e-3
 LEAST_TIMING_CLOCKS = 1000
 """A timing takes at least a millisecond and 1000 readings of the clock, so that the clock is 0.1 % of it."""
 
-TIMINGS = ((0.02, 3), (0.1, 2), (math.inf, 1))
-"""Pairs: the longest seconds per call, and the timings of a sample, of which the least counts.
-
-The first one is slow, because other processes have used the caches since the last sample: by 30 % at 2 and 5 ms, by
-11 % at 20 ms. So there is a second one, unless calls are so long that this is less than their scatter. Single timings
-of calls of 10 to 30 ms scattered by 22 % between rounds, the least of three by 17 %: in the same time more rounds with
-fewer timings say more."""
-
 WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
 """Pairs: the longest seconds per call, and the timings per warm-up window. Each was called before, for its check."""
 
@@ -35,10 +27,10 @@ WARM_TIMINGS, WARM_S = 300, 5.0
 
 @dataclass(frozen=True)
 class Pace:
-    """How one implementation is timed: calls per timing, timings per sample, and whether the warm-up settled."""
+    """What the warm-up has found: the calls of a timing, the seconds of a call, and whether the warm-up settled."""
 
     calls: int
-    timings: int
+    call_s: float
     settled: bool
 
 
@@ -63,17 +55,16 @@ def warm_up(
         values.append(timer(call, calls))
         settled = _settled(values, window)
     warm_s = min(values, default=per_call_s)
-    timings = next(count for longest_s, count in TIMINGS if warm_s <= longest_s)
-    return Pace(math.ceil(least_s / warm_s), timings, settled)
+    return Pace(math.ceil(least_s / warm_s), warm_s, settled)
 
 
-def sample(call: Call, timer: Timer, pace: Pace) -> Sample:
-    """Return one sample of an implementation."""
+def sample(call: Call, timer: Timer, calls: int, timings: int) -> Sample:
+    """Return one sample of an implementation: so many timings of so many calls."""
     before = resource.getrusage(resource.RUSAGE_SELF)
-    timings = tuple(timer(call, pace.calls) for _ in range(pace.timings))
+    timings_s = tuple(timer(call, calls) for _ in range(timings))
     after = resource.getrusage(resource.RUSAGE_SELF)
     switches, faults = after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
-    return Sample(timings, switches, faults)
+    return Sample(timings_s, switches, faults)
 
 
 def _calibrate(call: Call, timer: Timer, least_s: float) -> tuple[int, float]:

@@ -51,13 +51,15 @@ class Worker:
         with failure.caught(case.outcome, case.request.point.device):
             case.prepare()
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
-        return {**case.reply(), "free_bytes": torch.cuda.mem_get_info()[0] if is_on_gpu else None}
+        free_bytes = torch.cuda.mem_get_info()[0] if is_on_gpu else None
+        call_s = case.call_s if case.outcome.status == "ok" else None
+        return {**case.reply(), "free_bytes": free_bytes, "call_s": call_s}
 
-    def sample(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Take one sample; reply with it, or with the outcome if the case has ended."""
         case = self._prepared
         with failure.caught(case.outcome, case.request.point.device):
-            return {**case.sample(), "status": "ok"}
+            return {**case.sample(request["timings"]), "status": "ok"}
         return case.reply()
 
     def finish(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from bench.analyse.summary import log_ratios
 from bench.engine.run import run
@@ -159,10 +160,12 @@ def draw(rows: pd.DataFrame, path: Path) -> None:
     )
     low, high = (cells["sd"] - cells["low"]).clip(lower=0), (cells["high"] - cells["sd"]).clip(lower=0)
     errors = [[low[name].to_list(), high[name].to_list()] for name in cells["sd"].columns]
-    axes = cells["sd"].plot.bar(yerr=errors, capsize=3, rot=0, figsize=(9, 4.5))
+    figure = Figure(figsize=(9, 4.5), layout="constrained")
+    axes = figure.subplots()
+    cells["sd"].plot.bar(ax=axes, yerr=errors, capsize=3, rot=0)
     axes.set_xlabel("")
     axes.set_ylabel("standard deviation of a row's log speed-up (%)")
-    axes.figure.savefig(path, bbox_inches="tight")
+    figure.savefig(path)
 
 
 def main(folder: str, occasions: str = "10", pause_s: str = "600") -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.measure import clock, sampler
+from bench.sampling.samples import timings
 
 LENGTHS_S = (1e-3, 5e-3, 20e-3)
 SAMPLES = 40
@@ -29,7 +30,7 @@ def main() -> None:
     for length_s in LENGTHS_S:
         call = spin(length_s)
         pace = sampler.warm_up(call, timer, clock.overhead_s())
-        values = [min(sampler.sample(call, timer, pace).timings_s) for _ in range(SAMPLES)]
+        values = [min(sampler.sample(call, timer, pace.calls, timings(pace.call_s)).timings_s) for _ in range(SAMPLES)]
         off = np.percentile(np.array(values) / length_s - 1, [0, 50, 95, 100])
         print(
             f"{length_s * 1e3:g} ms, {pace.calls} call(s) a timing: off by {off[0]:+.3%} at best, "

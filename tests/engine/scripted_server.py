@@ -64,9 +64,10 @@ class Worker:
         outcome = self._outcome(metrics)
         if self._name.startswith("test:large") and _members(Path(case["folder"]).parent) > 2:
             outcome |= {"status": "oom", "detail": "MemoryError"}
-        return {**outcome, "free_bytes": 10 * GIB if case["point"]["device"] != "cpu" else None}
+        free_bytes = 10 * GIB if case["point"]["device"] != "cpu" else None
+        return {**outcome, "free_bytes": free_bytes, "call_s": _timing_s()}
 
-    def sample(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Sleep as long as the sample takes, or end in the second one as the name says."""
         self._samples += 1
         if self._samples == 2:
@@ -77,11 +78,11 @@ class Worker:
                     return {**self._outcome({}), "status": "error", "detail": "tired"}
                 case "test:alarm":
                     os.kill(os.getpid(), signal.SIGALRM)
-        first_s = self._factor * _jittered(float(os.environ.get("TEST_SLOT_S", "1e-3")))
+        first_s = self._factor * _jittered(_timing_s())
         first_s /= 1 + self._name.startswith("test:half")
         if self._name != "test:impossible":
-            time.sleep(3 * first_s)
-        return self._claims(first_s)
+            time.sleep(request["timings"] * first_s)
+        return self._claims(first_s, request["timings"])
 
     def _factor_of(self, case: dict[str, Any]) -> float:
         """Return how many times as long samples take because others are prepared already, as the name says."""
@@ -94,21 +95,21 @@ class Worker:
                 return 1.2 if case["thorough"] else 1 / 1.2
         return 1.0
 
-    def _claims(self, first_s: float) -> dict[str, Any]:
+    def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
         """Return what a sample claims; it is true unless the name says another thing."""
-        used_s, idle_s = 3 * first_s, 0.0
+        used_s, idle_s = timings * first_s, 0.0
         match self._name:
             case "test:fast_clock":
                 first_s *= 100
             case "test:slow_clock":
                 first_s, used_s = first_s / 100, used_s / 100
             case "test:impossible":
-                first_s, used_s = 1e-9, 3e-9
+                first_s, used_s = 1e-9, timings * 1e-9
             case "test:two_cores":
                 used_s *= 2
             case "test:works_between":
                 idle_s = 1.0
-        sample = {"timings_s": [first_s, 2 * first_s], "switches": 0, "faults": 1}
+        sample = {"timings_s": [first_s] * timings, "switches": 0, "faults": 1}
         work = {"used_s": used_s, "idle_s": idle_s, "cpu_s": self._cpu_s()}
         return {"status": "ok", "sample": sample, **work}
 
@@ -251,6 +252,11 @@ class Judge:
             case "killed once" if _is_first("probe"):
                 os.kill(os.getpid(), signal.SIGKILL)
         return {"product_s": 1e-4 * self._probes, "copy_s": 2e-4 * self._probes, "cpu_s": 0.0}
+
+
+def _timing_s() -> float:
+    """Return the length of a timing."""
+    return float(os.environ.get("TEST_TIMING_S", "1e-3"))
 
 
 def _is_first(name: str) -> bool:

@@ -130,6 +130,22 @@ def test_rates_are_measured_once_for_an_environment(
     assert ceilings.recall("elsewhere", point()) is None
 
 
+# The timings of a sample
+
+
+@pytest.mark.parametrize(("call_s", "count"), [("1e-3", 3), ("0.03", 2)])
+def test_all_implementations_have_as_many_timings_as_the_baseline(
+    call_s: str, count: int, servers: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If one of two equal implementations had one timing and the other three, their ratio would be wrong."""
+    monkeypatch.setenv("TEST_TIMING_S", call_s)
+    servers.renew()
+    members = measured(servers, "eager", "test:half")
+    servers.renew()
+    counts = {len(timings_s) for member in members.values() for timings_s in member.samples.timings_s}
+    assert counts == {count}
+
+
 # The speed of the machine
 
 
@@ -267,7 +283,7 @@ def test_the_work_of_other_processes_counts(name: str, servers: Pool) -> None:
 @pytest.mark.usefixtures("_two_busy_cores")
 def test_our_own_work_is_no_interference(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """If our process keeps both cores busy, nothing is left for others, not even beside the first sample."""
-    monkeypatch.setenv("TEST_SLOT_S", "0.02")
+    monkeypatch.setenv("TEST_TIMING_S", "0.02")
     servers.renew()
     (member,) = measured(servers, "test:works").values()
     assert max(member.samples.others) < 1

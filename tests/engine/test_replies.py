@@ -15,7 +15,8 @@ REPLY = {"sample": SAMPLE, "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
 def test_whole_replies_pass() -> None:
     """Other values beside the expected ones do no harm."""
     replies.check_outcome({**OUTCOME, "free_bytes": None})
-    replies.check_sample({**REPLY, "status": "ok"})
+    replies.check_sample({**REPLY, "status": "ok"}, 2)
+    assert replies.call_s({"call_s": 0.5}) == 0.5
     assert replies.calls_per_timing({"calls_per_timing": 3}) == 3
     assert replies.free_bytes({"free_bytes": 7}) == 7
     assert replies.free_bytes({"free_bytes": "7"}) is None
@@ -45,19 +46,21 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
     "wrong",
     [
         {"timings_s": []},
-        {"timings_s": [0.0]},
-        {"timings_s": ["1"]},
-        {"timings_s": [float("inf")]},
+        {"timings_s": [0.0, 1.0]},
+        {"timings_s": [1.0]},
+        {"timings_s": [1.0, 1.0, 1.0]},
+        {"timings_s": ["1", "1"]},
+        {"timings_s": [1.0, float("inf")]},
         {"switches": -1},
         {"faults": 0.5},
         {"faults": 2**63},
-        {"timings_s": [10**400]},
+        {"timings_s": [1.0, 10**400]},
     ],
 )
 def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
     """A timing is a positive number, a count is whole."""
     with pytest.raises(Ended, match="sample"):
-        replies.check_sample({**REPLY, "sample": {**SAMPLE, **wrong}})
+        replies.check_sample({**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
 
 
 @pytest.mark.parametrize("calls", [None, 0, True, 2.0])
@@ -65,3 +68,10 @@ def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
     """Without it the times of calls are unknown."""
     with pytest.raises(Ended, match="calls_per_timing"):
         replies.calls_per_timing({"calls_per_timing": calls})
+
+
+@pytest.mark.parametrize("wrong", [None, 0.0, -1.0, "1", float("nan")])
+def test_a_call_takes_a_time(wrong: Any) -> None:
+    """The number of timings follows from it."""
+    with pytest.raises(Ended, match="call_s"):
+        replies.call_s({"call_s": wrong})
