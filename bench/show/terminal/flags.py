@@ -26,6 +26,10 @@ HUGE_BYTES = 8 * 2**20
 FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
 
+SLOW_SPEED = 0.75
+"""A row is flagged if the machine was at a smaller share of its highest known speed: nvbench leaves out samples below
+this share of a GPU's clock."""
+
 
 @dataclass(frozen=True)
 class Flag:
@@ -39,6 +43,7 @@ UNSETTLED = Flag("U", "still drifting when warm-up ended: its first rounds may b
 FAULTS = Flag("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
 MEMORY = Flag("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
 NO_HUGE_PAGES = Flag("H", "asked for huge pages and got none: its time is that of ordinary ones")
+SLOW = Flag("S", "the machine was at less than 75 % of its highest known speed; ratios may differ at full speed")
 LAUNCH_BOUND = Flag("L", "launch-bound: the host takes as long to submit a call as the device to do it")
 THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle")
 ONE_PROCESS = Flag("1", "one process only, so no interval: measure with more --processes")
@@ -67,6 +72,7 @@ def flags(row: Row, target: float = TARGET) -> list[Flag]:
         (UNSETTLED, row["settled"] is False),
         (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
         (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
+        (SLOW, row["compute_speed"] is not None and row["compute_speed"] < SLOW_SPEED),
         (MEMORY, apart_bytes > max(MEMORY_BYTES, MEMORY_SHARE * allocator_bytes)),
         (NO_HUGE_PAGES, row["huge_bytes"] == 0 and allocator_bytes >= HUGE_BYTES),
         (LAUNCH_BOUND, launch_bound(row)),

@@ -10,7 +10,7 @@ SURE: dict[str, Any] = {
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
     "settled": True, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
     "threads": 2, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
-    "huge_bytes": None,
+    "huge_bytes": None, "compute_speed": 0.95,
 }  # fmt: skip
 
 
@@ -28,13 +28,14 @@ def letters(**changes: object) -> str:
         ({"flagged_share": 0.5}, "D"),
         ({"system_peak_bytes": 110 * 2**20}, "M"),
         ({"huge_bytes": 0}, "H"),
+        ({"compute_speed": 0.7}, "S"),
         ({"host_s": 0.1}, "L"),
         ({"throttle": "software power cap"}, "T"),
         ({"latency_low_s": None, "speedup_low": None, "speedup_high": None}, "1"),
     ],
 )
 def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> None:
-    """Interval, drift, page faults, neighbour, memory, huge pages, launches, clock, one process: each has its own."""
+    """Interval, drift, faults, neighbour, memory, huge pages, speed, launches, clock, one process: each has its own."""
     assert letters(**changes) == letter
 
 
@@ -47,6 +48,8 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
         {"system_peak_bytes": 104 * 2**20},
         {"peak_bytes": 2**20, "system_peak_bytes": 3 * 2**20},
         {"huge_bytes": 2 * 2**20},
+        {"compute_speed": 0.8},
+        {"compute_speed": None},
         {"huge_bytes": 0, "peak_bytes": 2**20},
         {"host_s": 0.01},
         {},
@@ -55,7 +58,8 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
 def test_what_hardly_matters_is_not_marked(changes: dict[str, object]) -> None:
     """A fault for every 0.25 ms, a few interrupted samples, 4 % or 2 MiB of memory, missing numbers: no flag.
 
-    So do a single huge page, and none if the memory is small. An interval of ±0.8 % is wide only for a target of 0.5 %.
+    Nor for four fifths of the speed, for a single huge page, or for none if the memory is small.
+    An interval of ±0.8 % is wide only for a target of 0.5 %.
     """
     assert letters(**changes) == ""
     assert [flag.letter for flag in flags({**SURE, **changes}, target=0.005)] == ["W"]
