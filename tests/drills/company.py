@@ -26,6 +26,7 @@ from bench.plan.case import Point
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.samples import Sample
 from bench.stats.replicates import ratio
+from bench.store import machine
 from bench.store.table import cases
 from tests.points import point
 
@@ -71,7 +72,8 @@ def sweep(points: tuple[Point, ...], names: tuple[str, ...], processes: int = 3)
 
 def shape(batch: int, tokens: int, channels: int, heads: int) -> Point:
     """Return a point of the ViT layer."""
-    return point(batch=batch, num_tokens=tokens, channels=channels, token_len=channels, num_heads=heads)
+    allocator = machine.default_allocator()
+    return point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads, allocator=allocator)
 
 
 def idle(runs: int) -> None:
