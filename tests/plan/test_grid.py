@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.plan.case import COLUMNS
+from bench.plan.case import COLUMNS, HUGE, RETAINED
 from bench.plan.columns import DERIVED, Kind
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS
@@ -55,6 +55,20 @@ def test_defaults_are_the_suites() -> None:
 def test_token_len_follows_channels(values: dict[str, Any], token_lens: list[int]) -> None:
     """A token is as long as there are channels, unless the grid says otherwise."""
     assert [point.token_len for point in expand(SMALL | values)] == token_lens
+
+
+@pytest.mark.parametrize(
+    ("values", "allocators"),
+    [
+        ({}, [HUGE]),
+        ({"device": ["cpu", "cuda"]}, [HUGE, RETAINED]),
+        ({"device": ["cpu", "cuda"], "allocator": "system"}, ["system", "system"]),
+        ({"allocator": RETAINED}, [RETAINED]),
+    ],
+)
+def test_the_machines_allocator_is_that_of_points_on_a_cpu(values: dict[str, Any], allocators: list[str]) -> None:
+    """Huge pages of the host are nothing to a GPU, and an allocator that is asked for stays."""
+    assert [point.allocator for point in expand({**SMALL, **values}, HUGE)] == allocators
 
 
 @pytest.mark.parametrize(

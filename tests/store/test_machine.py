@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bench.plan.case import HUGE, RETAINED
 from bench.store import machine
 from bench.store.environment import differences
 
@@ -224,3 +225,11 @@ def test_another_system_and_another_c_library_have_no_huge_pages(
     assert "glibc" in machine.huge_pages_missing()
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     assert "Darwin" in machine.huge_pages_missing()
+
+
+def test_a_machine_with_huge_pages_has_them_as_its_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without them memory is retained in ordinary pages."""
+    with_huge_pages(monkeypatch, tmp_path)
+    assert machine.default_allocator() == HUGE
+    with_huge_pages(monkeypatch, tmp_path, "always madvise [never]")
+    assert machine.default_allocator() == RETAINED
