@@ -7,6 +7,7 @@ from typing import Any
 
 from bench.plan.case import Point
 from bench.stats.limits import LEVEL
+from bench.stats.occasions import Between, between
 from bench.stats.power import Redrawn, detectable, pooled_sd, redrawn
 from bench.stats.replicates import Estimate, ratio
 
@@ -15,6 +16,9 @@ PROCESSES = (3, 5, 10, 20)
 
 CLAIM = 10
 """The processes of a claim; the kept result of a self-check is that for runs with this number."""
+
+Row = Sequence[Sequence[float]]
+"""Log ratios of the processes of each occasion."""
 
 SEED = 20_200_914
 """Fixed, so that the same values give the same findings."""
@@ -31,6 +35,7 @@ class Finding:
     processes: int
     ratios: Mapping[Point, Estimate]
     sd: float
+    between: Between
     detectable: Mapping[int, float]
     redrawn: Mapping[int, Redrawn]
 
@@ -43,14 +48,22 @@ class Finding:
         )
 
 
-def findings(logs: Mapping[Point, Sequence[float]]) -> list[Finding]:
+def findings(logs: Mapping[Point, Sequence[float]], occasions: Mapping[Point, Sequence[Row]]) -> list[Finding]:
     """Return a finding for each number of threads, given the log ratios of each point's processes.
 
+    `occasions` has rows of the same and of other ratios, grouped by the occasions of their measurement.
     Points that were measured in fewer than two processes are left out.
     """
     known = {point: values for point, values in logs.items() if len(values) > 1}
     threads = sorted({point.threads for point in known})
-    return [_finding(count, {p: values for p, values in known.items() if p.threads == count}) for count in threads]
+    return [
+        _finding(
+            count,
+            {point: values for point, values in known.items() if point.threads == count},
+            between([row for point, rows in occasions.items() if point.threads == count for row in rows]),
+        )
+        for count in threads
+    ]
 
 
 def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
@@ -58,20 +71,26 @@ def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
     claims = [finding.redrawn[CLAIM] for finding in all_findings]
     return {
         "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in all_findings},
+        "between": {
+            str(finding.threads): [round(finding.between.sd, 5), round(finding.between.freedom, 1)]
+            for finding in all_findings
+            if not math.isnan(finding.between.sd)
+        },
         "false_alarms": sum(claim.false_alarms for claim in claims),
         "rows": sum(claim.rows for claim in claims),
         "processes": CLAIM,
     }
 
 
-def _finding(threads: int, logs: Mapping[Point, Sequence[float]]) -> Finding:
+def _finding(threads: int, logs: Mapping[Point, Sequence[float]], apart: Between) -> Finding:
     values = [*logs.values()]
-    sd = pooled_sd(values)
+    sd, between_sd = pooled_sd(values), 0.0 if math.isnan(apart.sd) else apart.sd
     return Finding(
         threads=threads,
         processes=min(map(len, values)),
         ratios={point: ratio(own) for point, own in logs.items()},
         sd=sd,
-        detectable={count: detectable(sd, count) for count in PROCESSES},
+        between=apart,
+        detectable={count: detectable(sd, count, between_sd=between_sd) for count in PROCESSES},
         redrawn={count: redrawn(values, count, SEED) for count in PROCESSES},
     )

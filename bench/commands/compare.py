@@ -25,11 +25,12 @@ from bench.show.figures import catalogue, page
 from bench.show.point_text import counted
 from bench.show.terminal.console import console, rendered
 from bench.stats.limits import MARGIN, Limits
+from bench.stats.occasions import Between
 from bench.store import journal
 from bench.store.comparable import state_differences, unlike_conditions
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
-from bench.store.selfcheck import detectable
+from bench.store.selfcheck import between, detectable
 
 Results = tuple[pd.DataFrame, pd.DataFrame]
 """The tables of BASE and NEW."""
@@ -97,7 +98,10 @@ def _report(arguments: argparse.Namespace) -> Report:
             f"BASE and NEW were not measured under the same conditions: {reasons}; --force compares them all the same"
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
-    comparison = compare(*judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level)
+    apart = [{at: Between(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
+    comparison = compare(
+        *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between=apart
+    )
     if not is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
         raise NotComparable(
@@ -151,6 +155,8 @@ def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFram
         yield notes.speed(factor)
     if change := detectable(after) or detectable(before):
         yield notes.detects(change, set(comparison["threads"]))
+    if apart := {**between(before), **between(after)}:
+        yield notes.apart(apart, set(comparison["threads"]))
     if shift := common_shift(comparison):
         yield notes.hint(shift, baseline or base.baseline or "")
 

@@ -35,11 +35,12 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     sweep = engine.sweep(_threads(arguments.threads))
     with Run(sweep, options.run_folder(arguments, sweep.name), servers=1) as opened:
-        say(f"eager against a copy of itself, torch {opened.environment.identity['torch']}, into {opened.folder}")
+        version = opened.environment.identity["torch"]
+        say(f"eager against a copy of itself and sdpa, torch {version}, into {opened.folder}")
         say(*(f"warning: {warning}" for warning in opened.warnings))
         for number in engine.measure(opened, arguments.limit_s - (time.monotonic() - began)):
             say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
-        checked = findings(engine.ratios(opened))
+        checked = findings(engine.ratios(opened), engine.occasions(opened))
         sound = bool(checked) and all(finding.is_sound for finding in checked)
         _print(checked, opened)
     say(f"It took {units.duration(time.monotonic() - began)}.")

@@ -10,7 +10,11 @@ from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
 from bench.store import machine
 
-TWIN = "impls.control:adapt"
+TWIN, UNLIKE = "impls.control:adapt", "sdpa"
+"""A copy of eager, and a kernel that another speed of the machine may slow by another factor."""
+
+OCCASION = 2
+"""The processes of an occasion: those that are measured one after the other."""
 
 SWEEP = "article"
 """Two small points, which show the same disturbances as large ones in less time."""
@@ -21,7 +25,7 @@ LIMIT_S = 270.0
 PROCESSES, LEAST = 10, 3
 """The worker processes that measure each point, and the fewest that allow an estimate of their scatter."""
 
-ROUNDS_S = 2.0
+ROUNDS_S = 3.0
 """The seconds for the rounds of a point in one process: a few hundred samples."""
 
 TARGET = 0.0001
@@ -32,7 +36,7 @@ def sweep(threads: Sequence[int]) -> Sweep:
     """Return the sweep of a self-check, with each of these numbers of threads."""
     article = load_sweep(
         SWEEP,
-        implementations=("eager", TWIN),
+        implementations=("eager", TWIN, UNLIKE),
         allocator=machine.default_allocator(),
         control=False,  # the copy is one
         overrides={"threads": [*threads]},
@@ -61,4 +65,18 @@ def measure(run: Run, limit_s: float = LIMIT_S, clock: Callable[[], float] = tim
 
 def ratios(run: Run) -> dict[Point, list[float]]:
     """Return the logarithms of the copy's ratios by point, one per process."""
-    return {point: log_ratios(run.records(point, TWIN), run.records(point, "eager")) for point in run.sweep.points}
+    return {point: _logs(run, point, TWIN) for point in run.sweep.points}
+
+
+def occasions(run: Run) -> dict[Point, list[list[list[float]]]]:
+    """Return the logarithms of the copy's and of the unlike kernel's ratios by point, grouped into occasions."""
+    return {point: [_grouped(_logs(run, point, name)) for name in (TWIN, UNLIKE)] for point in run.sweep.points}
+
+
+def _logs(run: Run, point: Point, name: str) -> list[float]:
+    return log_ratios(run.records(point, name), run.records(point, "eager"))
+
+
+def _grouped(logs: Sequence[float]) -> list[list[float]]:
+    """Return the values of whole occasions."""
+    return [list(logs[first : first + OCCASION]) for first in range(0, len(logs) - OCCASION + 1, OCCASION)]

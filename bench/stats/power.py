@@ -54,16 +54,17 @@ def pooled_sd(logs: Sequence[Sequence[float]]) -> float:
     return math.sqrt(squares / freedom) if freedom else math.nan
 
 
-def detectable(sd: float, processes: int, rows: int = TABLE_ROWS) -> float:
+def detectable(sd: float, processes: int, rows: int = TABLE_ROWS, between_sd: float = 0.0) -> float:
     """Return the smallest change, as a share, that compare calls faster or slower with the probability POWER.
 
     Two runs of `processes` each, whose log ratios scatter by `sd`, are compared in a table in which one row changed.
+    `between_sd` is what runs differ by beyond that.
     A noncentral t would be right for a pooled standard deviation; Welch's test has fewer degrees of freedom, and with
     3 processes it would miss half the changes of that size.
     """
-    if sd == 0:
+    if sd == between_sd == 0:
         return MARGIN
-    margin, error = math.log1p(MARGIN), sd * math.sqrt(2 / processes)
+    margin, error = math.log1p(MARGIN), math.sqrt(2 * (sd**2 / processes + between_sd**2))
     asked = _asked(margin / error, processes, LEVEL / rows)
 
     def excess(errors: float) -> float:

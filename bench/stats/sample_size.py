@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from bench.stats.estimates import Estimates
 from bench.stats.limits import INCONCLUSIVE, Limits, Truths, Verdicts, judged
 from bench.stats.significance import Moments, difference
 
@@ -14,10 +15,13 @@ MOST_PROCESSES = 50
 Counts = npt.NDArray[np.int64]
 
 
-def further_processes(base: Moments, new: Moments, limits: Limits, undecided: int) -> tuple[Counts, Verdicts]:
+def further_processes(
+    base: Moments, new: Moments, limits: Limits, undecided: int, between: Estimates | None = None
+) -> tuple[Counts, Verdicts]:
     """Return how many further processes on each side would decide each row, and the verdict that it would get.
 
     Change and scatter are assumed to stay as they are, so the number suffices in about half of all cases.
+    More processes don't change what occasions differ by, which is `between`.
     `undecided` is the number of rows that aren't shown to have changed: Holm's correction shows the next of them if its
     p-value is below the table's level over their number.
     If MOST_PROCESSES don't suffice, or the scatter is unknown, the number is 0 and the verdict inconclusive.
@@ -26,7 +30,7 @@ def further_processes(base: Moments, new: Moments, limits: Limits, undecided: in
     def verdicts(further: Counts) -> Verdicts:
         # the standard deviation of a side of one process is missing, and stays so
         sides = (Moments(side.mean, side.sd, side.count + further) for side in (base, new))
-        changes = difference(*sides)
+        changes = difference(*sides, between)
         return judged(changes, limits.p_changed(changes) < limits.level / max(undecided, 1), limits)
 
     counts = smallest(lambda further: verdicts(further) != INCONCLUSIVE, len(base.mean))

@@ -26,17 +26,26 @@ class Moments:
     count: Array
 
 
-def difference(base: Moments, new: Moments) -> Estimates:
+def difference(base: Moments, new: Moments, between: Estimates | None = None) -> Estimates:
     """Return new - base with Welch's standard error and degrees of freedom (Welch 1947).
 
-    The error is NaN if a side has fewer than two values, or if neither side scatters, as real measurements do.
+    `between` has the error that both sides have together because they were measured on different occasions.
+    The error is NaN if a side has fewer than two values, or if nothing scatters, as real measurements do.
     """
     mean, sd, count = (
         np.stack(np.broadcast_arrays(*sides), axis=-1)  # [..., 2]
         for sides in ((base.mean, new.mean), (base.sd, new.sd), (base.count, new.count))
     )
     count = np.where(count >= 2, count, np.nan)
-    return combined(np.array([-1.0, 1.0]), Estimates(mean, sd / np.sqrt(count), count - 1))
+    sides = Estimates(mean, sd / np.sqrt(count), count - 1)
+    if between is None:
+        return combined(np.array([-1.0, 1.0]), sides)
+    error, freedom = (np.broadcast_to(value, mean.shape[:-1])[..., None] for value in (between.error, between.freedom))
+    whole = (
+        np.concatenate(parts, axis=-1)
+        for parts in ((sides.value, np.zeros_like(error)), (sides.error, error), (sides.freedom, freedom))
+    )
+    return combined(np.array([-1.0, 1.0, 1.0]), Estimates(*whole))
 
 
 def means(values: Sequence[Sequence[float]]) -> Estimates:

@@ -14,7 +14,8 @@ PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
 SELFCHECK = "selfcheck"
 
 Result = dict[str, Any]
-"""`detectable` (the smallest change, as a share, by the number of threads), `false_alarms`, `rows`, `processes`."""
+"""`detectable` (the smallest change, as a share, by the number of threads), `false_alarms`, `rows`, `processes`, and
+`between` (what runs differ by beyond their processes: standard deviation and degrees of freedom, by threads)."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,19 @@ def detectable(environment: Environment | None) -> Detectable | None:
         return _read(environment.state[SELFCHECK]) if environment else None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # runs can be compared without it
         return None
+
+
+def between(environment: Environment | None) -> dict[int, tuple[float, float]]:
+    """Return by the number of threads what runs differ by beyond their processes: standard deviation and freedom.
+
+    Empty if there is no self-check, if it is older than this figure, or if it can't be read.
+    """
+    try:
+        known = environment.state[SELFCHECK]["between"] if environment else {}
+        pairs = {int(threads): (float(sd), float(freedom)) for threads, (sd, freedom) in known.items()}
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return {}
+    return {threads: pair for threads, pair in pairs.items() if math.isfinite(pair[0]) and pair[0] >= 0 < pair[1]}
 
 
 def _read(result: Any) -> Detectable | None:

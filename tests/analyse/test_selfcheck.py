@@ -11,6 +11,9 @@ from tests.points import point
 
 QUIET = [0.001, -0.001, 0.002, 0.0, -0.002]
 NOISY = [20 * value for value in QUIET]
+APART = [[[0.0, 0.001], [0.05, 0.051], [0.02, 0.021]]]
+"""A row of three occasions that differ by more than their processes."""
+
 LOGS = {
     point(num_heads=1, threads=2): NOISY,
     point(num_heads=1): QUIET,
@@ -22,7 +25,7 @@ LOGS = {
 @functools.cache
 def found() -> tuple[Finding, Finding]:
     """Return the findings of one thread and of two."""
-    one, two = findings(LOGS)
+    one, two = findings(LOGS, {point(num_heads=1, threads=2): APART})
     return one, two
 
 
@@ -33,14 +36,15 @@ def test_each_number_of_threads_is_a_finding_of_its_own() -> None:
     assert [at.num_heads for at in one.ratios] == [1, 3]
     assert two.sd == pytest.approx(20 * one.sd)
     assert one.processes == len(QUIET)
-    assert findings({point(): []}) == []
+    assert findings({point(): []}, {}) == []
 
 
 def test_a_finding_says_what_would_be_detected() -> None:
     """More scatter and fewer processes leave larger changes undetected."""
     one, two = found()
     assert one.detectable == {count: detectable(one.sd, count) for count in PROCESSES}
-    assert two.detectable[CLAIM] > one.detectable[CLAIM]
+    assert two.detectable == {count: detectable(two.sd, count, between_sd=two.between.sd) for count in PROCESSES}
+    assert two.detectable[CLAIM] > detectable(two.sd, CLAIM) > one.detectable[CLAIM]
     assert one.redrawn[CLAIM].rows == 2 * TABLES
 
 
@@ -49,6 +53,7 @@ def test_what_is_remembered_is_short() -> None:
     one, two = found()
     assert as_state([one, two]) == {
         "detectable": {"1": round(one.detectable[CLAIM], 4), "2": round(two.detectable[CLAIM], 4)},
+        "between": {"2": [round(two.between.sd, 5), round(two.between.freedom, 1)]},
         "false_alarms": sum(finding.redrawn[CLAIM].false_alarms for finding in found()),
         "rows": 3 * TABLES,
         "processes": CLAIM,

@@ -29,10 +29,10 @@ class Scripted(Run):
         self.renewed += 1
 
     def records(self, point: Point, implementation: str) -> list[Record]:
-        """Return two processes in which the copy takes a hundredth more."""
-        slot_s = 1.01e-3 if implementation == selfcheck.TWIN else 1e-3
-        samples, case = examples.timed(slot_s), Case(point, implementation)
-        return [examples.record(process=number, samples=samples, case=case) for number in range(2)]
+        """Return five processes in which the copy takes a hundredth more."""
+        timing_s = {selfcheck.TWIN: 1.01e-3, "sdpa": 2e-3}.get(implementation, 1e-3)
+        samples, case = examples.timed(timing_s), Case(point, implementation)
+        return [examples.record(process=number, samples=samples, case=case) for number in range(5)]
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def run() -> Scripted:
 def test_eager_and_its_copy_are_measured_with_each_number_of_threads() -> None:
     """The article's two points, once for each."""
     sweep = selfcheck.sweep([1, 2])
-    assert sweep.implementations == ("eager", selfcheck.TWIN)
+    assert sweep.implementations == ("eager", selfcheck.TWIN, "sdpa")
     assert sweep.baseline == "eager"
     assert [(point.num_heads, point.threads) for point in sweep.points] == [(1, 1), (1, 2), (4, 1), (4, 2)]
 
@@ -70,4 +70,14 @@ def test_ratios_are_those_of_the_copy(run: Scripted) -> None:
     """One logarithm for each process, below 0 where the copy is slower."""
     found = selfcheck.ratios(run)
     assert len(found) == 4
-    assert all(logs == pytest.approx([-0.00995] * 2, abs=1e-5) for logs in found.values())
+    assert all(logs == pytest.approx([-0.00995] * 5, abs=1e-5) for logs in found.values())
+
+
+def test_occasions_are_pairs_of_processes_that_follow_each_other(run: Scripted) -> None:
+    """The fifth process has no partner; the copy and the unlike kernel are a row each."""
+    found = selfcheck.occasions(run)
+    assert len(found) == 4
+    for copy, unlike in found.values():
+        assert [len(occasion) for occasion in copy] == [2, 2]
+        assert copy[0] == pytest.approx([-0.00995] * 2, abs=1e-5)
+        assert unlike[1] == pytest.approx([-0.6931] * 2, abs=1e-4)

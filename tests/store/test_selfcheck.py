@@ -8,7 +8,7 @@ import pytest
 
 from bench.store import machine, selfcheck
 from bench.store.environment import Environment
-from bench.store.selfcheck import Detectable, detectable
+from bench.store.selfcheck import Detectable, between, detectable
 
 FOUND: dict[str, Any] = {"detectable": {"1": 0.019}, "false_alarms": 0, "rows": 4000, "processes": 10}
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {}}
@@ -90,3 +90,17 @@ def test_what_cannot_be_understood_is_none(found: Any) -> None:
 def of(found: Any) -> Environment:
     """Return an environment with this as its self-check."""
     return Environment({}, {"selfcheck": found}, {})
+
+
+def test_what_runs_differ_by_is_read() -> None:
+    """By the number of threads, with its degrees of freedom; an older self-check lacks it."""
+    assert between(of({**SEVERAL, "between": {"1": [0.01, 4.2], "2": [0, 9]}})) == {1: (0.01, 4.2), 2: (0.0, 9.0)}
+    assert between(of(SEVERAL)) == between(None) == {}
+
+
+@pytest.mark.parametrize(
+    "wrong", [3, [], {"one": [0.1, 2]}, {"1": 0.1}, {"1": ["a", 2]}, {"1": [float("nan"), 2]}, {"1": [-1, 2]}]
+)
+def test_what_can_not_be_read_is_not_known(wrong: Any) -> None:
+    """Runs can be compared without it."""
+    assert between(of({**SEVERAL, "between": wrong})) == {}

@@ -141,3 +141,15 @@ def detects(detectable: Detectable, threads: Collection[int]) -> str:
         f", with {detectable.false_alarms} false alarms in {detectable.rows} unchanged rows" if detectable.rows else ""
     )
     return f"self-check: this machine detects changes of {changes} at {detectable.processes} processes{alarms}"
+
+
+def apart(between: Mapping[int, tuple[float, float]], threads: Collection[int]) -> str:
+    """Return by how much intervals were widened for what runs differ by, empty if nothing is known of it."""
+    sds = {count: sd for count, (sd, _) in sorted(between.items()) if count in threads and sd}
+    if not sds:
+        return ""
+    each = " and ".join(
+        units.percent(sd) + (f" with {counted([count], 'thread', 'threads')}" if len(sds) > 1 else "")
+        for count, sd in sds.items()
+    )
+    return f"self-check: runs differ by {each} (standard deviation) beyond their processes here; intervals contain that"

@@ -61,6 +61,11 @@ def _verdict(finding: Finding) -> Iterator[Text]:
     yield Text(
         f"  An unchanged row is called equivalent (within {EQUIVALENCE:.0%}) in {equivalent:.0%} of comparisons."
     )
+    if finding.between.sd > 0:
+        yield Text(
+            f"  Minutes apart, ratios differ by {units.percent(finding.between.sd)} (standard deviation) beyond their "
+            "processes: comparisons of runs here widen their intervals by it."
+        )
     if share > COARSE:
         yield Text("  That is coarse: use fewer threads or a quieter machine, or claim large changes alone.", style)
     if not finding.is_sound:

@@ -15,6 +15,7 @@ from bench.analyse.comparison.verdicts import VERDICTS
 from bench.plan.case import CASE_COLUMNS
 from bench.plan.errors import WrongRequest
 from bench.show.rows import plain
+from bench.stats.occasions import Between
 from bench.store import table as store
 from tests.analyse.tables import Row, baseline, cases, drawn, failed, of_layers, row, table
 from tests.examples import case
@@ -50,6 +51,16 @@ def test_interval_of_a_change_is_welchs() -> None:
     half = 2.77645 * 0.01 * math.sqrt(2 / 3)
     assert found["change_low"] == pytest.approx(1.5 * math.exp(-half), rel=1e-6)
     assert found["change_high"] == pytest.approx(1.5 * math.exp(half), rel=1e-6)
+
+
+def test_interval_holds_what_runs_differ_by() -> None:
+    """1.5 % on each side, known well, for one thread; a change that was faster is then inconclusive."""
+    plain = judged(at(1.0), at(1.03))
+    known, elsewhere = {1: Between(0.015, 1e6)}, {2: Between(0.015, 1e6)}
+    widened = judged(at(1.0), at(1.03), between=[known, known])
+    assert (plain["verdict"], widened["verdict"]) == ("faster", "inconclusive")
+    assert math.log(widened["change_high"] / 1.03) == pytest.approx(1.96 * 0.015 * math.sqrt(2), rel=0.02)
+    assert judged(at(1.0), at(1.03), between=[elsewhere, {}])["change_high"] == pytest.approx(plain["change_high"])
 
 
 def test_interval_is_wide_where_one_side_scatters() -> None:

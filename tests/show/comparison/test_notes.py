@@ -95,3 +95,10 @@ def test_a_self_check_is_quoted_for_the_threads_that_were_measured(threads: set[
     assert all(words in notes.detects(SELFCHECK, threads) for words in quoted)
     assert notes.detects(SELFCHECK, {2}) == ""
     assert notes.detects(Detectable({1: 0.01}, 5, 0, 0), {1}).endswith("at 5 processes")
+
+
+def test_what_runs_differ_by_is_told_for_the_threads_that_were_measured() -> None:
+    """Nothing is said if it is 0, or of other thread counts."""
+    assert "runs differ by 1.5%" in notes.apart({1: (0.015, 4.0), 2: (0.5, 4.0)}, {1})
+    assert "1.5% with 1 thread and 50% with 2 threads" in notes.apart({2: (0.5, 4.0), 1: (0.015, 4.0)}, {1, 2})
+    assert notes.apart({1: (0.0, 4.0), 2: (0.5, 4.0)}, {1}) == notes.apart({}, {1}) == ""

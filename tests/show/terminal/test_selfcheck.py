@@ -10,7 +10,8 @@ from tests.points import point
 
 QUIET = [0.001, -0.001, 0.002, 0.0, -0.002] * 2
 NOISY = [60 * value for value in QUIET]
-ONE, TWO = findings({point(): QUIET, point(num_heads=4): QUIET, point(threads=2): NOISY})
+APART = [[[0.0, 0.001], [0.05, 0.051], [0.02, 0.021]]]
+ONE, TWO = findings({point(): QUIET, point(num_heads=4): QUIET, point(threads=2): NOISY}, {point(threads=2): APART})
 
 
 def shown(*found: Finding) -> str:
@@ -39,6 +40,7 @@ def test_it_says_in_words_what_can_be_claimed() -> None:
     text = shown(ONE, TWO)
     assert all(words in text for words in ("1 thread, 10 processes: a change of 1.4%", "(within 2%) in 100%"))
     assert text.count("That is coarse") == 1
+    assert text.count("Minutes apart, ratios differ by") == 1
     assert not any(words in text for words in ("raised an alarm", "Time allowed fewer than 10 processes"))
     assert "Time allowed fewer than 10 processes" in shown(dataclasses.replace(ONE, processes=4))
     assert progress_line(3, 10, 62.0) == " 3 of 10 processes, 1m02s"
