@@ -29,8 +29,8 @@ def further_processes(
 
     def verdicts(further: Counts) -> Verdicts:
         # the standard deviation of a side of one process is missing, and stays so
-        sides = (Moments(side.mean, side.sd, side.count + further) for side in (base, new))
-        changes = difference(*sides, between)
+        more_base, more_new = (Moments(side.mean, side.sd, side.count + further) for side in (base, new))
+        changes = difference(more_base, more_new, between)
         return judged(changes, limits.p_changed(changes) < limits.level / max(undecided, 1), limits)
 
     counts = smallest(lambda further: verdicts(further) != INCONCLUSIVE, len(base.mean))

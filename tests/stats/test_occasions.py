@@ -13,7 +13,8 @@ Rows = list[list[list[float]]]
 def drawn(rng: np.random.Generator, occasion_sd: float, sd: float = 0.02) -> Rows:
     """Return four rows of five occasions of two processes, with these standard deviations."""
     centres = rng.normal(0, occasion_sd, (4, 5, 1))
-    return (centres + rng.normal(0, sd, (4, 5, 2))).tolist()
+    rows: Rows = (centres + rng.normal(0, sd, (4, 5, 2))).tolist()
+    return rows
 
 
 def test_the_component_of_occasions_is_found() -> None:

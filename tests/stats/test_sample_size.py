@@ -102,7 +102,7 @@ def measured(of: Case, change: float, sd: float, processes: int) -> tuple[Row, R
     return ratio(of, 1.5, sd, processes), ratio(of, 1.5 * change, sd, processes)
 
 
-def judged(sides: tuple[Row, Row], **limits: float) -> "pd.Series[Any]":
+def judged(sides: tuple[Row, Row], **limits: Any) -> "pd.Series[Any]":
     """Return the only row of a comparison."""
     base, new = (table(one) for one in sides)
     found = compare(base, new, **limits).iloc[0]

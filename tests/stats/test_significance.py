@@ -42,18 +42,18 @@ def test_what_occasions_differ_by_keeps_the_level() -> None:
     """Two runs of the same thing on two occasions differ in 5 % of rows at 5 %; without the component, in many more."""
     rng = np.random.default_rng(7)
     sd, between_sd, count = 0.02, 0.015, 5
-    sides = [sample((rng.normal(0, between_sd, (ROWS, 1)) + rng.normal(0, sd, (ROWS, count))).tolist()) for _ in "ab"]
+    base, new = (sample([*(rng.normal(0, between_sd, (ROWS, 1)) + rng.normal(0, sd, (ROWS, count)))]) for _ in "ab")
     apart = Estimates(np.zeros(1), np.array([between_sd * math.sqrt(2)]), np.array([math.inf]))
-    share = np.mean(p_beyond(difference(sides[0], sides[1], apart), 0.0) < 0.05)
+    share = np.mean(p_beyond(difference(base, new, apart), 0.0) < 0.05)
     assert 0.03 < share < 0.055
-    assert np.mean(p_beyond(difference(*sides), 0.0) < 0.05) > 2 * 0.05
+    assert np.mean(p_beyond(difference(base, new), 0.0) < 0.05) > 2 * 0.05
 
 
 def test_an_unknown_component_changes_nothing() -> None:
     """An error of 0 leaves value, error and freedom as they are."""
-    sides = sample([[0.0, 0.1, 0.3]]), sample([[0.2, 0.2, 0.5]])
-    plain = difference(*sides)
-    apart = difference(*sides, Estimates(np.zeros(1), np.zeros(1), np.array([math.inf])))
+    base, new = sample([np.array([0.0, 0.1, 0.3])]), sample([np.array([0.2, 0.2, 0.5])])
+    plain = difference(base, new)
+    apart = difference(base, new, Estimates(np.zeros(1), np.zeros(1), np.array([math.inf])))
     for name in ("value", "error", "freedom"):
         assert getattr(apart, name) == pytest.approx(getattr(plain, name))
 
