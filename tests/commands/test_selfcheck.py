@@ -36,7 +36,7 @@ def test_it_says_what_can_be_claimed_and_remembers_it(
     assert "It took " in said
     (env_id,) = set(load(tmp_path / "run")["env_id"])
     found = json.loads(remembered.read_text())[env_id]
-    assert set(found) == {"detectable", "false_alarms", "rows", "processes"}
+    assert set(found) == {"detectable", "between", "false_alarms", "rows", "processes"}
     assert set(found["detectable"]) == {"1"}
     check(tmp_path / "again")
     assert json.loads((tmp_path / "again" / "environment.json").read_text())["state"]["selfcheck"] == found
