@@ -6,17 +6,7 @@ import pytest
 
 from bench.engine import speed
 from bench.engine.speed import Speed
-
-
-class Clock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def perf_counter(self) -> float:
-        """Return the time."""
-        return self.now_s
+from tests.clock import Clock
 
 
 @pytest.fixture

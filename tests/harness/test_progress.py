@@ -14,21 +14,12 @@ from bench.harness.progress import LOG_WIDTH, REWRITE, Progress, Screen, failed,
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
 from bench.store.record import Record
+from tests.clock import Clock
 from tests.examples import record, timed
 from tests.points import point
 
 POINTS = (point(num_tokens=5), point(num_tokens=7))
 SWEEP = Sweep("tiny", POINTS, ("eager", "sdpa", "mha"), effort=Effort(processes=2, target=0.02))
-
-
-class Clock:
-    """A clock that is set by hand."""
-
-    now_s = 0.0
-
-    def monotonic(self) -> float:
-        """Return its time."""
-        return self.now_s
 
 
 @pytest.fixture
