@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 PROBE_SHARE = 1 / 12
-"""The largest share of the time that probes take: the next one waits for so long after a costly one."""
-
+"""The largest share of the time that probes take: after each one the next one waits."""
 
 QUANTILES = 20
 """The machine's best is the first of so many quantiles of the readings."""
@@ -46,7 +45,10 @@ class Speed:
         if len(self._readings) < 2:
             return None
         product_s, copy_s = (
-            statistics.quantiles(values, n=QUANTILES)[0] for values in zip(*self._readings, strict=True)
+            statistics.quantiles(values, n=QUANTILES, method="inclusive")[
+                0
+            ]  # it lies between values that were measured
+            for values in zip(*self._readings, strict=True)
         )
         return product_s, copy_s
 

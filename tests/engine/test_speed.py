@@ -65,3 +65,14 @@ def test_the_best_is_a_low_quantile(clock: Clock) -> None:
     product_s, copy_s = readings.best() or (0.0, 0.0)
     assert 1.0 < product_s < 1.1
     assert copy_s == 2.0
+
+
+@pytest.mark.parametrize("count", [2, 3, 10])
+def test_the_best_of_few_readings_was_measured(clock: Clock, count: int) -> None:
+    """It is no shorter than the shortest one, however far the others are."""
+    readings = probing(clock, *[(1.0 + i, 3.0 + 2 * i) for i in range(count)])
+    for _ in range(count):
+        readings.read()
+    product_s, copy_s = readings.best() or (0.0, 0.0)
+    assert 1.0 <= product_s < 2.0
+    assert 3.0 <= copy_s < 5.0
