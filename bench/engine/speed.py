@@ -44,10 +44,9 @@ class Speed:
         """
         if len(self._readings) < 2:
             return None
+        # inclusive, so that it lies among the values that were measured
         product_s, copy_s = (
-            statistics.quantiles(values, n=QUANTILES, method="inclusive")[
-                0
-            ]  # it lies between values that were measured
+            statistics.quantiles(values, n=QUANTILES, method="inclusive")[0]
             for values in zip(*self._readings, strict=True)
         )
         return product_s, copy_s
