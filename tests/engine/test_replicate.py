@@ -160,7 +160,8 @@ def test_each_sample_has_the_speed_of_the_machine_around_it(
         assert len(samples.product_s) == len(samples.copy_s) == len(samples.rounds)
         assert list(samples.product_s) == sorted(samples.product_s)
         assert samples.copy_s == pytest.approx([2 * product_s for product_s in samples.product_s])
-        assert 1 / member.metrics["products_per_s"] <= samples.product_s[0] < samples.product_s[-1]
+        assert samples.product_s[0] < samples.product_s[-1]
+        assert 1e-4 <= 1 / member.metrics["products_per_s"] < samples.product_s[-1]  # of the first reading, at best
     known = ceilings.recall("here", point(), ceilings.PROBE)
     assert known == {name: members["eager"].metrics[name] for name in ceilings.PROBE}
     ceilings.remember("here", point(), {"products_per_s": 1e9})
