@@ -1,7 +1,7 @@
 """The fastest at a point: the one definition, by ratios that are paired round by round.
 
-Every pair of implementations is compared by one value per process: the median, over the rounds that both were in, of
-the logarithm of their ratio. The fastest is the one that beats every other by the mean of these values.
+Every pair of implementations is compared by one value per process: the midmean, over the rounds that both were in,
+of the logarithm of their ratio. The fastest is the one that beats every other by the mean of these values.
 
 Each rival is tested against the fastest by a t test over processes, with Holm's correction (1979) for their number.
 The same data choose the fastest and test it. A wrong winner must beat the true fastest, and if two tie, either may do

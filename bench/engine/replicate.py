@@ -144,17 +144,26 @@ class Replicate:
         return self._ask_judge(pool, request)
 
     def _prepare_all(self, *, together: bool) -> None:
-        """Prepare the members one after the other, the baseline first, as long as there is memory for another one."""
-        others = [name for name in self._members if name != self._baseline]
-        order = [name for name in self._members if name == self._baseline] + self._rng.sample(others, len(others))
+        """Prepare the members one after the other, as long as there is memory for another one.
+
+        The order is random, because a member that was prepared later was seen to be faster: the last by 1.3 % ± 0.5 %
+        than the first, in 1,264 measurements of `quick`. The baseline comes first while it is unknown what fits, and
+        next if there may be no room for it later.
+        """
+        order = self._rng.sample([*self._members], len(self._members))
+        if self._point.device != "cpu" or any(member.thorough for member in self._members.values()):
+            order.sort(key=lambda name: name != self._baseline)
         largest_bytes = prepared = 0
         # a GPU's free memory is known after the first preparation
         free_bytes = machine.available_bytes() if self._point.device == "cpu" else 0
-        for name in order:
+        while order:
+            room = (free_bytes - SPARE_BYTES) / max(1, GROWTH * largest_bytes)  # for how many more
+            name = self._baseline if self._baseline in order and room < 2 else order[0]
+            order.remove(name)
             member = self._members[name]
             if not member.is_ok:
                 continue
-            if prepared >= FEWEST and free_bytes < SPARE_BYTES + GROWTH * largest_bytes:
+            if prepared >= FEWEST and room < 1 and name != self._baseline:
                 member.is_left = True
                 continue
             with self._ending(member):

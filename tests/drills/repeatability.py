@@ -4,7 +4,7 @@ Measures three shapes on several occasions with a pause between them: alone with
 small and with huge pages. If the folder is there, goes on with it. Prints the components of the variance of a log
 speed-up with their intervals, and draws them into the folder.
 
-rounds      what rounds within a process scatter by, in the median of a process
+rounds      what rounds within a process scatter by, in the midmean of a process
 replicates  what processes of one occasion differ by beyond their rounds: code layout, places of pages in memory
 occasions   what occasions differ by beyond their processes: the machine's state
 company     what a row differs by, beside nine others, beyond all of these
@@ -27,7 +27,7 @@ from bench.analyse.summary import log_ratios
 from bench.engine.run import run
 from bench.plan.case import HUGE, RETAINED, Case
 from bench.plan.sweep import Effort, Sweep
-from bench.stats.replicates import MEDIAN_EFFICIENCY, round_differences
+from bench.stats.replicates import TRIMMED_EFFICIENCY, round_differences
 from bench.store import journal, machine
 from bench.store.record import Record
 from tests.drills.company import FEW, MANY, SAMPLES_S, shape
@@ -87,7 +87,7 @@ def _of_rounds(records: Iterable[Record], baseline: Iterable[Record]) -> list[fl
     for record in records:
         own, other = record.samples, base[record.process]
         differences = round_differences(own.values_s, own.rounds, other.values_s, other.rounds)
-        variances.append(MEDIAN_EFFICIENCY**2 * float(np.var(differences, ddof=1)) / len(differences))
+        variances.append(TRIMMED_EFFICIENCY**2 * float(np.var(differences, ddof=1)) / len(differences))
     return variances
 
 

@@ -51,7 +51,8 @@ class Worker:
         """Leave outputs for the judge, or end as the name says."""
         case = request["case"]
         self._name = case["implementation"]
-        self._factor = self._factor_of(case)
+        if self._name == "test:wavers":
+            self._factor = 1.2 if case["thorough"] else 1 / 1.2
         channel.announce("preparation")
         time.sleep(float(os.environ.get("TEST_PREPARE_S", "0")))
         channel.announce("first call")
@@ -83,17 +84,6 @@ class Worker:
         if self._name != "test:impossible":
             time.sleep(request["timings"] * first_s)
         return self._claims(first_s, request["timings"])
-
-    def _factor_of(self, case: dict[str, Any]) -> float:
-        """Return how many times as long samples take because others are prepared already, as the name says."""
-        if _members(Path(case["folder"]).parent) < 2:
-            return 1.0
-        match self._name:
-            case "test:slow_as_second":
-                return 1.5
-            case "test:wavers_as_second":
-                return 1.2 if case["thorough"] else 1 / 1.2
-        return 1.0
 
     def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
         """Return what a sample claims; it is true unless the name says another thing."""

@@ -1,5 +1,6 @@
 """One replicate: how processes are asked, what a member's claims are compared with, and memory that runs short."""
 
+import itertools
 import os
 import random
 import time
@@ -12,6 +13,7 @@ from bench.engine import interference, pool, replicate
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate, _core
+from bench.engine.worker import unheard
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import StoppingRule
 from bench.store import ceilings, machine
@@ -35,10 +37,17 @@ def servers() -> Iterator[Pool]:
         made.close()
 
 
-def measured(pool: Pool, *implementations: str, at: Point | None = None, thorough: bool = False) -> dict[str, Member]:
+def measured(
+    pool: Pool,
+    *implementations: str,
+    at: Point | None = None,
+    thorough: bool = False,
+    seed: int = 1,
+    heard: replicate.Heard = unheard,
+) -> dict[str, Member]:
     """Return the members of one replicate after their measurement; the first one is the baseline."""
     members = {name: Member(Case(at or point(), name), pool, "here", thorough) for name in implementations}
-    Replicate(members, implementations[0], RULE, seed=1, number=0).measure(60)
+    Replicate(members, implementations[0], RULE, seed, 0, heard).measure(60)
     return members
 
 
@@ -228,13 +237,41 @@ def test_what_has_no_memory_beside_others_is_left(servers: Pool, monkeypatch: py
     """Two are always tried; a third is left where memory is too short for one more of the largest."""
     free = iter([9 * GIB, 6 * GIB, 3 * GIB])
     monkeypatch.setattr(machine, "available_bytes", lambda: next(free))
-    members = measured(servers, "eager", "a", "b", "c")
+    members = measured(servers, "eager", "a", "b", "c", thorough=True)
     assert statuses(members) == ["ok"] * 4
     assert sorted(member.is_left for member in members.values()) == [False, False, True, True]
     assert not members["eager"].is_left
     assert [bool(member.samples.rounds) for member in members.values()] == [
         not member.is_left for member in members.values()
     ]
+
+
+def test_the_baseline_is_never_left(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has memory even if it comes after those for which there was none."""
+    for seed in range(8):
+        free = itertools.chain([9 * GIB, 6 * GIB], itertools.repeat(3 * GIB))
+        monkeypatch.setattr(machine, "available_bytes", lambda free=free: next(free))
+        members = measured(servers, "eager", "a", "b", "c", seed=seed)
+        assert members["eager"].samples.rounds
+        assert sum(member.is_left for member in members.values()) in (1, 2)
+
+
+def test_processes_are_prepared_in_random_order(servers: Pool) -> None:
+    """The baseline is first while it is unknown what fits, else it has any place."""
+
+    def first(seed: int, *, thorough: bool) -> str:
+        prepared: list[str] = []
+
+        def heard(implementation: str, stage: str) -> None:
+            if stage == "preparation":
+                prepared.append(implementation)
+
+        measured(servers, "eager", "a", "b", thorough=thorough, seed=seed, heard=heard)
+        assert sorted(prepared) == ["a", "b", "eager"]
+        return prepared[0]
+
+    assert {first(seed, thorough=True) for seed in range(10)} == {"eager"}
+    assert {first(seed, thorough=False) for seed in range(20)} == {"a", "b", "eager"}
 
 
 def test_enough_memory_leaves_nobody(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bench.stats.replicates import (
     MEDIAN_EFFICIENCY,
+    TRIMMED_EFFICIENCY,
     Estimate,
     expected_half_width,
     latency,
@@ -60,11 +62,18 @@ def test_latency_is_the_median_of_the_processes_and_not_their_mean() -> None:
     assert found.high == pytest.approx(math.exp(half), rel=1e-3)
 
 
-def test_ratio_of_rounds_is_the_median_over_those_that_both_were_in() -> None:
+def test_ratio_of_rounds_comes_from_those_that_both_were_in() -> None:
     """Rounds 2 and 3 are shared, with ratios 2 and 8: the middle of their logarithms is that of 4, faster positive."""
     assert paired_log_ratio([7.0, 1.0, 1.0], [0, 3, 2], [9.0, 2.0, 8.0], [1, 2, 3]) == pytest.approx(math.log(4))
     assert paired_log_ratio([2.0], [0], [1.0], [0]) == pytest.approx(-math.log(2))
     assert math.isnan(paired_log_ratio([1.0], [0], [1.0], [1]))
+
+
+def test_ratio_of_rounds_is_the_mean_of_the_middle_half() -> None:
+    """Of eight rounds the two smallest and the two largest ratios are left out, however far off they are."""
+    values = [1.0] * 8
+    bases = [2.0, 1e9, 4.0, 1e-9, 8.0, 1e-9, 16.0, 1e9]
+    assert paired_log_ratio(values, range(8), bases, range(8)) == pytest.approx(math.log(2 * 4 * 8 * 16) / 4)
 
 
 def test_ratio_of_rounds_forgets_what_slowed_a_whole_round() -> None:
@@ -81,21 +90,23 @@ def test_round_differences_stand_in_the_order_of_the_values() -> None:
 
 
 def test_expected_half_width_comes_from_the_median_absolute_deviation() -> None:
-    """Differences 1 to 5 deviate by 1 in the median: 1.4826 as a standard deviation, 1.2533 times for a median.
+    """Differences 1 to 5 deviate by 1 in the median: 1.4826 as a standard deviation, 1.0932 times for a midmean.
 
     A disturbed round moves nothing, one process counts as two, and two rounds are too few to stop at.
     """
-    expected = T_975[2] * 1.2533 * 1.4826 / math.sqrt(5) / math.sqrt(3)
+    expected = T_975[2] * 1.0932 * 1.4826 / math.sqrt(5) / math.sqrt(3)
     for differences in ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5000]):
         assert expected_half_width(differences, processes=3) == pytest.approx(expected, rel=1e-3)
     assert expected_half_width([1, 2, 3, 4, 5], 1) == expected_half_width([1, 2, 3, 4, 5], 2)
     assert expected_half_width([0.1, 0.1], 5) == math.inf
 
 
-def test_median_scatters_more_than_a_mean_by_the_stated_factor() -> None:
-    """Over many samples of normal values, the median's standard error is 1.25 times the mean's."""
+def test_median_and_midmean_scatter_more_than_a_mean_by_the_stated_factors() -> None:
+    """Over many samples of normal values, the standard errors are 1.25 and 1.09 times the mean's."""
     samples = np.random.default_rng(1).normal(0, 1, (20_000, 101))
-    assert np.median(samples, axis=1).std() / samples.mean(axis=1).std() == pytest.approx(MEDIAN_EFFICIENCY, rel=0.03)
+    error = samples.mean(axis=1).std()
+    assert np.median(samples, axis=1).std() / error == pytest.approx(MEDIAN_EFFICIENCY, rel=0.03)
+    assert stats.trim_mean(samples, 0.25, axis=1).std() / error == pytest.approx(TRIMMED_EFFICIENCY, rel=0.02)
 
 
 @pytest.mark.parametrize("processes", [2, 3, 5, 10])
