@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bench.plan.case import Point
 from bench.stats.limits import LEVEL
 from bench.stats.occasions import Between, between
@@ -28,6 +30,7 @@ SEED = 20_200_914
 class Finding:
     """The result with one number of threads: ratios of a copy to its original, and simulated comparisons.
 
+    `rounds_share` is the part of the variance between processes that comes from their rounds.
     The keys of `detectable` and `redrawn` are the processes of each of the two compared runs.
     """
 
@@ -36,6 +39,7 @@ class Finding:
     ratios: Mapping[Point, Estimate]
     sd: float
     between: Between
+    rounds_share: float
     detectable: Mapping[int, float]
     redrawn: Mapping[int, Redrawn]
 
@@ -48,10 +52,15 @@ class Finding:
         )
 
 
-def findings(logs: Mapping[Point, Sequence[float]], occasions: Mapping[Point, Sequence[Row]]) -> list[Finding]:
+def findings(
+    logs: Mapping[Point, Sequence[float]],
+    occasions: Mapping[Point, Sequence[Row]],
+    errors: Mapping[Point, Sequence[float]],
+) -> list[Finding]:
     """Return a finding for each number of threads, given the log ratios of each point's processes.
 
     `occasions` has rows of the same and of other ratios, grouped by the occasions of their measurement.
+    `errors` has the standard errors of the same ratios that come from rounds.
     Points that were measured in fewer than two processes are left out.
     """
     known = {point: values for point, values in logs.items() if len(values) > 1}
@@ -61,6 +70,7 @@ def findings(logs: Mapping[Point, Sequence[float]], occasions: Mapping[Point, Se
             count,
             {point: values for point, values in known.items() if point.threads == count},
             between([row for point, rows in occasions.items() if point.threads == count for row in rows]),
+            [error for point, values in errors.items() if point.threads == count for error in values],
         )
         for count in threads
     ]
@@ -82,7 +92,7 @@ def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def _finding(threads: int, logs: Mapping[Point, Sequence[float]], apart: Between) -> Finding:
+def _finding(threads: int, logs: Mapping[Point, Sequence[float]], apart: Between, errors: Sequence[float]) -> Finding:
     values = [*logs.values()]
     sd, between_sd = pooled_sd(values), 0.0 if math.isnan(apart.sd) else apart.sd
     return Finding(
@@ -91,6 +101,7 @@ def _finding(threads: int, logs: Mapping[Point, Sequence[float]], apart: Between
         ratios={point: ratio(own) for point, own in logs.items()},
         sd=sd,
         between=apart,
+        rounds_share=min(1.0, float(np.mean(np.square(errors))) / sd**2) if errors and sd else math.nan,
         detectable={count: detectable(sd, count, between_sd=between_sd) for count in PROCESSES},
         redrawn={count: redrawn(values, count, SEED) for count in PROCESSES},
     )

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.analyse.ranking import Place, ranked
 from bench.plan.case import CONTROL, Case, Point
-from bench.stats.replicates import Estimate, latency, paired_log_ratio, ratio
+from bench.stats.replicates import Estimate, latency, paired_log_ratio, ratio, round_differences, standard_error
 from bench.store.metrics import combine, derive
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
 from bench.store.table import COLUMNS, typed
@@ -161,6 +161,16 @@ def log_ratios(records: Sequence[Record], baseline: Sequence[Record]) -> list[fl
         if (samples := base.get(record.process)) is not None
     ]
     return [value for value in logs if not math.isnan(value)]
+
+
+def round_errors(records: Sequence[Record], baseline: Sequence[Record]) -> list[float]:
+    """Return the standard error that rounds give the log ratio of each process that measured both."""
+    base = {record.process: record.samples for record in baseline}
+    return [
+        standard_error(round_differences(own.values_s, own.rounds, other.values_s, other.rounds))
+        for record in records
+        if (own := record.samples).rounds and (other := base.get(record.process)) is not None
+    ]
 
 
 def _ratio(records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(*(f"warning: {warning}" for warning in opened.warnings))
         for number in engine.measure(opened, arguments.limit_s - (time.monotonic() - began)):
             say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
-        checked = findings(engine.ratios(opened), engine.occasions(opened))
+        checked = findings(engine.ratios(opened), engine.occasions(opened), engine.errors(opened))
         sound = bool(checked) and all(finding.is_sound for finding in checked)
         _print(checked, opened)
     say(f"It took {units.duration(time.monotonic() - began)}.")

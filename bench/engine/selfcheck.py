@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from bench.analyse.summary import log_ratios
+from bench.analyse.summary import log_ratios, round_errors
 from bench.engine.run import Run
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
@@ -66,6 +66,11 @@ def measure(run: Run, limit_s: float = LIMIT_S, clock: Callable[[], float] = tim
 def ratios(run: Run) -> dict[Point, list[float]]:
     """Return the logarithms of the copy's ratios by point, one per process."""
     return {point: _logs(run, point, TWIN) for point in run.sweep.points}
+
+
+def errors(run: Run) -> dict[Point, list[float]]:
+    """Return the standard errors that rounds give the copy's ratios by point, one per process."""
+    return {point: round_errors(run.records(point, TWIN), run.records(point, "eager")) for point in run.sweep.points}
 
 
 def occasions(run: Run) -> dict[Point, list[list[list[float]]]]:

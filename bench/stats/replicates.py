@@ -84,8 +84,8 @@ def round_differences(
     ]
 
 
-def expected_half_width(differences: Sequence[float], processes: int) -> float:
-    """Return the half-width of a ratio's interval over processes that scatter as these rounds do.
+def standard_error(differences: Sequence[float]) -> float:
+    """Return the standard error that a process's ratio has from the scatter of its rounds.
 
     The scatter is a median absolute deviation, which a few disturbed rounds don't change.
     Infinite for fewer than three rounds.
@@ -93,8 +93,15 @@ def expected_half_width(differences: Sequence[float], processes: int) -> float:
     if len(differences) < 3:
         return math.inf
     sd = float(stats.median_abs_deviation(differences, scale="normal"))
-    standard_error = TRIMMED_EFFICIENCY * sd / math.sqrt(len(differences))
-    return t_half_width(standard_error, max(processes, 2))
+    return TRIMMED_EFFICIENCY * sd / math.sqrt(len(differences))
+
+
+def expected_half_width(differences: Sequence[float], processes: int) -> float:
+    """Return the half-width of a ratio's interval over processes that scatter as these rounds do.
+
+    Infinite for fewer than three rounds.
+    """
+    return t_half_width(standard_error(differences), max(processes, 2))
 
 
 def t_quantile(freedom: Array | float, confidence: float = CONFIDENCE) -> Array:

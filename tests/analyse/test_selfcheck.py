@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 
 import pytest
 
@@ -21,11 +22,13 @@ LOGS = {
     point(num_heads=4): [0.1],
 }
 
+ERRORS = {point(num_heads=1): [0.0005, 0.001], point(num_heads=1, threads=2): [0.1]}
+
 
 @functools.cache
 def found() -> tuple[Finding, Finding]:
     """Return the findings of one thread and of two."""
-    one, two = findings(LOGS, {point(num_heads=1, threads=2): APART})
+    one, two = findings(LOGS, {point(num_heads=1, threads=2): APART}, ERRORS)
     return one, two
 
 
@@ -36,7 +39,7 @@ def test_each_number_of_threads_is_a_finding_of_its_own() -> None:
     assert [at.num_heads for at in one.ratios] == [1, 3]
     assert two.sd == pytest.approx(20 * one.sd)
     assert one.processes == len(QUIET)
-    assert findings({point(): []}, {}) == []
+    assert findings({point(): []}, {}, {}) == []
 
 
 def test_a_finding_says_what_would_be_detected() -> None:
@@ -46,6 +49,16 @@ def test_a_finding_says_what_would_be_detected() -> None:
     assert two.detectable == {count: detectable(two.sd, count, between_sd=two.between.sd) for count in PROCESSES}
     assert two.detectable[CLAIM] > detectable(two.sd, CLAIM) > one.detectable[CLAIM]
     assert one.redrawn[CLAIM].rows == 2 * TABLES
+
+
+def test_the_part_of_the_variance_that_comes_from_rounds_is_told() -> None:
+    """It is the mean square of their errors over the variance of processes, at most all of it."""
+    one, two = found()
+    assert one.sd**2 == pytest.approx(1e-5 / 4)  # the squares of QUIET add up to 1e-5, and its mean is 0
+    assert one.rounds_share == pytest.approx(6.25e-7 / 2.5e-6)
+    assert two.rounds_share == 1.0
+    (unknown,) = findings({point(): QUIET}, {}, {})
+    assert math.isnan(unknown.rounds_share)
 
 
 def test_what_is_remembered_is_short() -> None:

@@ -23,11 +23,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bench.analyse.summary import log_ratios
+from bench.analyse.summary import log_ratios, round_errors
 from bench.engine.run import run
 from bench.plan.case import HUGE, RETAINED, Case
 from bench.plan.sweep import Effort, Sweep
-from bench.stats.replicates import TRIMMED_EFFICIENCY, round_differences
 from bench.store import journal, machine
 from bench.store.record import Record
 from tests.drills.company import FEW, MANY, SAMPLES_S, shape
@@ -76,19 +75,9 @@ def occasions_in(folder: Path, company: str) -> dict[Case, list[Occasion]]:
         for case, records in by_case.items():
             if case.implementation in FEW[1:] and len(records) == REPLICATES:
                 base = by_case[Case(case.point, BASELINE)]
-                found[case].append(list(zip(log_ratios(records, base), _of_rounds(records, base), strict=True)))
+                variances = [error**2 for error in round_errors(records, base)]
+                found[case].append(list(zip(log_ratios(records, base), variances, strict=True)))
     return found
-
-
-def _of_rounds(records: Iterable[Record], baseline: Iterable[Record]) -> list[float]:
-    """Return the variance of each process's log speed-up that comes from its rounds."""
-    base = {record.process: record.samples for record in baseline}
-    variances = []
-    for record in records:
-        own, other = record.samples, base[record.process]
-        differences = round_differences(own.values_s, own.rounds, other.values_s, other.rounds)
-        variances.append(TRIMMED_EFFICIENCY**2 * float(np.var(differences, ddof=1)) / len(differences))
-    return variances
 
 
 def components(occasions: Sequence[Occasion]) -> dict[str, float]:

@@ -1,5 +1,7 @@
 """A self-check: the same points in one process after the other, for as long as there is time."""
 
+import math
+
 import pytest
 
 from bench.engine import selfcheck
@@ -71,6 +73,11 @@ def test_ratios_are_those_of_the_copy(run: Scripted) -> None:
     found = selfcheck.ratios(run)
     assert len(found) == 4
     assert all(logs == pytest.approx([-0.00995] * 5, abs=1e-5) for logs in found.values())
+
+
+def test_errors_are_those_of_the_rounds_of_each_process(run: Scripted) -> None:
+    """A single round says nothing of its scatter."""
+    assert selfcheck.errors(run) == {point: [math.inf] * 5 for point in run.sweep.points}
 
 
 def test_occasions_are_pairs_of_processes_that_follow_each_other(run: Scripted) -> None:

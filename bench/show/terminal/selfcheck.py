@@ -1,5 +1,6 @@
 """A self-check in the terminal: the measured ratios, and in words what can be claimed on this machine."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
@@ -65,6 +66,12 @@ def _verdict(finding: Finding) -> Iterator[Text]:
         yield Text(
             f"  Minutes apart, ratios differ by {units.percent(finding.between.sd)} (standard deviation) beyond their "
             "processes: comparisons of runs here widen their intervals by it."
+        )
+    if not math.isnan(finding.rounds_share):
+        better = "a larger --budget-s" if finding.rounds_share > 1 / 2 else "more --processes"
+        yield Text(
+            f"  Of the variance between processes, {finding.rounds_share:.0%} comes from their rounds: at points like "
+            f"these, {better} narrows intervals most."
         )
     if share > COARSE:
         yield Text("  That is coarse: use fewer threads or a quieter machine, or claim large changes alone.", style)

@@ -11,7 +11,11 @@ from tests.points import point
 QUIET = [0.001, -0.001, 0.002, 0.0, -0.002] * 2
 NOISY = [60 * value for value in QUIET]
 APART = [[[0.0, 0.001], [0.05, 0.051], [0.02, 0.021]]]
-ONE, TWO = findings({point(): QUIET, point(num_heads=4): QUIET, point(threads=2): NOISY}, {point(threads=2): APART})
+ONE, TWO = findings(
+    {point(): QUIET, point(num_heads=4): QUIET, point(threads=2): NOISY},
+    {point(threads=2): APART},
+    {point(): [0.0005] * 10, point(threads=2): [0.08] * 10},
+)
 
 
 def shown(*found: Finding) -> str:
@@ -41,6 +45,7 @@ def test_it_says_in_words_what_can_be_claimed() -> None:
     assert all(words in text for words in ("1 thread, 10 processes: a change of 1.4%", "(within 2%) in 100%"))
     assert text.count("That is coarse") == 1
     assert text.count("Minutes apart, ratios differ by") == 1
+    assert text.count("more --processes narrows") == text.count("a larger --budget-s narrows") == 1
     assert not any(words in text for words in ("raised an alarm", "Time allowed fewer than 10 processes"))
     assert "Time allowed fewer than 10 processes" in shown(dataclasses.replace(ONE, processes=4))
     assert progress_line(3, 10, 62.0) == " 3 of 10 processes, 1m02s"
