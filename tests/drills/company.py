@@ -1,12 +1,13 @@
 """What a process costs its neighbours: `python -m tests.drills.company [idle|beside] [RUNS]`.
 
-`idle`: eager takes samples while ten other prepared processes wait for theirs, in turns with rounds in which the system
-has stopped these ten. Prints how much longer a sample takes beside waiting processes than beside stopped ones.
+`idle`: eager takes samples while one, or ten, other prepared processes wait for theirs, in turns with rounds in which
+the system has stopped them. Prints how much longer a sample takes beside waiting processes than beside stopped ones.
 `beside`: the speed-ups of two implementations, measured with eager alone and with nine others, in turns of runs.
 Prints the difference of the means with its interval, at each shape.
 """
 
 import dataclasses
+import itertools
 import math
 import os
 import signal
@@ -30,10 +31,10 @@ from bench.store import machine
 from bench.store.table import cases
 from tests.points import point
 
-WAITING = 10
+WAITING = (1, 10)
 ROUNDS = 200
 
-SAMPLES_S = 0.25
+SAMPLES_S = 0.5
 """The seconds for the samples of each implementation in a process."""
 
 FEW = ("eager", "sdpa", "online")
@@ -78,17 +79,17 @@ def shape(batch: int, tokens: int, channels: int, heads: int) -> Point:
 
 def idle(runs: int) -> None:
     """Print how much a sample of eager changes beside waiting processes."""
-    for threads in (1, os.cpu_count() or 1):
+    for threads, waiting in itertools.product((1, os.cpu_count() or 1), WAITING):
         at = dataclasses.replace(shape(8, 100, 192, 3), threads=threads)
         medians = []
         for number in range(runs):
             with tempfile.TemporaryDirectory() as folder, Run(sweep((at,), ("eager",), 1), Path(folder), 1) as opened:
                 members = {"eager": opened.member(at, "eager")}
-                members |= {f"waiting {index}": opened.member(at, "sdpa") for index in range(WAITING)}
+                members |= {f"waiting {index}": opened.member(at, "sdpa") for index in range(waiting)}
                 replicate = IdleNeighbours(members, "eager", opened.limits, opened.seed(at), number)
                 replicate.measure(60.0)
                 medians.append(float(np.median(replicate.logs)))
-        print(f"{threads} thread(s), {WAITING} waiting processes: {_difference(medians)}", flush=True)
+        print(f"{threads} thread(s), {waiting} waiting process(es): {_difference(medians)}", flush=True)
 
 
 def beside(runs: int) -> None:
