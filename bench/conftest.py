@@ -18,6 +18,7 @@ from bench.harness import options
 from bench.harness.progress import Progress, Screen
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
+from bench.show.command_text import python
 from bench.show.point_text import counted
 
 if TYPE_CHECKING:
@@ -227,8 +228,8 @@ def _interrupt(config: pytest.Config) -> None:
         f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
         f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}."
     )
-    screen.line(f"Go on:  {shlex.join(['python', '-m', 'pytest', *config.args, '--run', str(run.folder)])}")
-    screen.line(f"Look:   python -m bench show {shlex.quote(str(run.folder))}")
+    screen.line(f"Go on:  {python()} -m {shlex.join(['pytest', *config.args, '--run', str(run.folder)])}")
+    screen.line(f"Look:   {python()} -m bench show {shlex.quote(str(run.folder))}")
 
 
 def _screen(config: pytest.Config) -> Screen:

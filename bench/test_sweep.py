@@ -10,6 +10,7 @@ from bench.engine import admission
 from bench.harness import failing, options
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite
+from bench.show.command_text import python
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -41,7 +42,7 @@ def test_sweep(
             progress.started()
         records = run.measure(point)
     except CannotWrite as error:
-        goes_on = f"python -m pytest bench --run {shlex.quote(str(run.folder))}"
+        goes_on = f"{python()} -m pytest bench --run {shlex.quote(str(run.folder))}"
         pytest.exit(f"{error}. Mend that, then go on:\n{goes_on}", returncode=CANNOT_GO_ON)
     rows = without_control(run.run_folder.rows(point))
     progress.finished(rows)

@@ -25,8 +25,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take out what pytest-xdist tells its workers: they and what they start behave as in a suite of one process."""
+    """Take out what nox and pytest-xdist tell their processes: what tests start behaves as in a shell."""
     monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse.scaling.growth import has_series
+from bench.show.command_text import python
 from bench.show.point_text import counted
 from bench.show.rows import is_measured, plain
 
@@ -22,5 +23,5 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path]) -> li
     files = ", ".join(["results.csv", "journal.jsonl", "environment.json", *plots])
     lines = [f"Everything is in {path}: {files}."]
     if has_series(row for row in plain(table) if is_measured(row)):
-        lines.append(f"How it grows, and where the winner changes: python -m bench scaling {path}")
+        lines.append(f"How it grows, and where the winner changes: {python()} -m bench scaling {path}")
     return lines

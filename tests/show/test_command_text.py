@@ -1,0 +1,15 @@
+"""Commands in messages."""
+
+import subprocess
+
+import pytest
+
+from bench.show.command_text import python
+
+
+def test_a_command_in_a_message_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a session of nox the interpreter is named by a path that a shell finds, and it is the one of the session."""
+    assert python() == "python"
+    monkeypatch.setenv("NOX_CURRENT_SESSION", "bench")
+    said = subprocess.run(f"{python()} -c 'import torch, sys; print(sys.version)'", shell=True, check=False)  # noqa: S602
+    assert said.returncode == 0
