@@ -456,6 +456,19 @@ def works_if_looked_at(layer: nn.Module) -> Implementation:
     return call
 
 
+def works_less_if_not_looked_at(layer: nn.Module) -> Implementation:
+    """Computes half of the batch in calls from the place from which timed calls come."""
+
+    def call(x: Tensor) -> Tensor:
+        if sys._getframe(1).f_code.co_name == "compute":
+            y: Tensor = layer(x)
+            return y
+        half = layer(x[: (len(x) + 1) // 2])
+        return torch.cat([half, half])[: len(x)]
+
+    return call
+
+
 NUMBERS = "incorrect: .* is off by "
 LATE = (
     r"incorrect: .*\((in a timed call|on fresh values after the rounds)\)"
@@ -485,7 +498,8 @@ EXPECTED: dict[str, str] = {
     "less_precise_later": r"incorrect: output \(in a timed call\) is off by",
     "keeps_threads": "error: left torch's threads changed",
     "works_between_samples": "error: worked between its samples",
-    "works_if_looked_at": "error: (impossible rate|its clock disagrees)",
+    "works_if_looked_at": LATE,
+    "works_less_if_not_looked_at": r"incorrect: output \(in a timed call\) is off by",
     "slow_until_timed": "ok: ",
     "memo_by_version": "ok: ",
 }

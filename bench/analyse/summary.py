@@ -47,8 +47,14 @@ def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
 
 
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
-    """Return the row of one case: statistics over its processes, and the ratio to the baseline's processes."""
+    """Return the row of one case: statistics over its processes, and the ratio to the baseline's processes.
+
+    If the case was measured with the baseline, only those processes count: all columns are over the same ones.
+    """
     worst = max(records, key=lambda record: STATUSES.index(record.status))
+    if worst.status == "ok" and all(record.status == "ok" for record in baseline):
+        paired = {record.process for record in baseline}
+        records = [record for record in records if record.process in paired] or records
     values = {
         **case.columns(),
         "status": worst.status,

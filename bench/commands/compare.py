@@ -9,8 +9,9 @@ import pandas as pd
 
 from bench.analyse.comparison.compare import compare, is_compared, regressed
 from bench.analyse.comparison.confounders import common_shift, speed_change, unmatched
-from bench.analyse.comparison.rebase import common_implementations, rebased
+from bench.analyse.comparison.matching import common_implementations
 from bench.analyse.comparison.verdicts import REGRESSIONS, VERDICTS, hyphened, named
+from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, compare_rerun, say
 from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest, unknown
@@ -120,7 +121,7 @@ def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> Results:
     names = common_implementations(in_base, in_new)
     if baseline not in names:
         raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
-    return rebased(in_base, baseline), rebased(in_new, baseline)
+    return summarise(in_base, baseline), summarise(in_new, baseline)
 
 
 def _records(saved: SavedRun) -> list[Record]:

@@ -67,14 +67,14 @@ class Pool:
 
     def judge(self, point: Point) -> Worker:
         """Return the judge of a point; the one of another point ends. Raises Died if it doesn't start."""
-        if self._judge is None or self._judge[0] != point:
-            self.dismiss()
+        self.dismiss(keep=point)
+        if self._judge is None:
             self._judge = point, self._fork(self._server(point, 0), "judge")
         return self._judge[1]
 
-    def dismiss(self) -> None:
-        """End the judge."""
-        if self._judge is not None:
+    def dismiss(self, keep: Point | None = None) -> None:
+        """End the judge, unless it is that of the point to keep."""
+        if self._judge is not None and self._judge[0] != keep:
             self._judge[1].close()
             self._judge = None
 

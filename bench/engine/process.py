@@ -99,7 +99,7 @@ def _kill_group(pid: int) -> None:
 
 def _pidfd(pid: int) -> int | None:
     if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # an old kernel, or a sandbox
+        with contextlib.suppress(OSError, AttributeError):  # an old kernel, a sandbox, a Python made for an old kernel
             return os.pidfd_open(pid)
     return None
 

@@ -63,7 +63,7 @@ Heard = Callable[[str, str], None]
 class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
-    `baseline` is the member that stays in the rounds until all others are done.
+    `baseline` is the member that stays in the rounds until all others are done; `rounds_s` are the rounds' seconds.
     `seed` is that of weights and inputs; `number` is that of the replicate at its point.
     """
 
@@ -78,6 +78,7 @@ class Replicate:
     ) -> None:
         self.seed = seed
         self.started = now()
+        self.rounds_s = 0.0
         self._members = members
         self._baseline = baseline
         self._limits = limits
@@ -90,7 +91,7 @@ class Replicate:
         self._core = _core(self._point, self._rng)
         self._work_by_env: dict[str, Work] = {}
         self._best_by_env: dict[str, Roof | None] = {}
-        self._judge_cpu_s = 0.0
+        self._judge_cpu_s: dict[Pool, float] = {}
         self._speed = Speed(self._probed)
         self._timings = timings(0.0)
 
@@ -133,6 +134,8 @@ class Replicate:
             return
         for member in members:
             member.end(reply["status"], reply["detail"])
+            if member.status == "oom":  # the reference had no memory, which is no fault of the case
+                member.metrics["own_cause"] = False
             if member.is_ok:
                 self._work_by_env[env_id] = Work(**reply["work"])
 
@@ -174,14 +177,12 @@ class Replicate:
                 return
             if not member.is_ok:
                 member.close()
-            if member.status == "oom" and prepared >= FEWEST:  # it may fit beside fewer
-                member.is_left = True
 
     def _prepare(self, member: Member) -> int:
         """Prepare a member and compare its first outputs; return the free memory of its device."""
         member.worker = self._forked(member)
         member.pid = member.worker.pid
-        member.folder = Path(tempfile.mkdtemp(dir=member.pool.folder))
+        member.folder = _new_folder(member.pool.folder)
         shifts = {check: shift for check, shift in self._shifts.items() if check != NORMAL or member.thorough}
         request = {
             "request": "prepare",
@@ -208,15 +209,17 @@ class Replicate:
 
     def _take_rounds(self, active: dict[str, Member]) -> None:
         """Take samples until every ratio is known or the budget is spent; one that fails leaves the rounds."""
-        self._interference = Interference(self._point.threads, self._own_s)
         if not active:
             return
+        self._speed.read()  # so that the judge's seconds are known before those of others are counted
+        self._interference = Interference(self._point.threads, self._own_s)
         first = active.get(self._baseline, next(iter(active.values())))
         self._timings = timings(first.call_s)
 
         def failed(name: str, error: Exception) -> None:
             with self._ending(active[name]):
                 raise error
+            active[name].close()  # it may have work or threads that slow the others
 
         readings: dict[str, list[int]] = {name: [] for name in active}
 
@@ -227,8 +230,10 @@ class Replicate:
             return taken
 
         turns = {name: partial(turn, name, member) for name, member in active.items()}
+        begin = time.perf_counter()
         for name, samples in sample(turns, self._baseline, self._limits, self._rng, failed).items():
             active[name].samples = samples
+        self.rounds_s = time.perf_counter() - begin
         self._keep_speed({name: member for name, member in active.items() if member.is_ok}, readings)
 
     def _keep_speed(self, measured: dict[str, Member], readings: dict[str, list[int]]) -> None:
@@ -255,7 +260,7 @@ class Replicate:
             with suppress(Died):
                 self._expect(pool)
             return None
-        self._judge_cpu_s = reply["cpu_s"]
+        self._judge_cpu_s[pool] = reply["cpu_s"]
         return (reply["product_s"], reply["copy_s"]) if reply["product_s"] else None
 
     def _sample(self, member: Member) -> Sample:
@@ -278,6 +283,9 @@ class Replicate:
         member.idle_s += reply["idle_s"]
         member.timed_s += claimed_s
         member.claimed_share = max(member.claimed_share, claimed_s / max(claimed_s, waited_s - OVERHEAD_S))
+        if self._point.device == "cpu" and _worked_between(member):
+            seconds = f"{member.idle_s:.2g} s, and {member.used_s:.2g} s in samples"
+            raise Ended("error", f"worked between its samples: {seconds}")
         return taken
 
     def _finish(self, member: Member) -> None:
@@ -294,16 +302,12 @@ class Replicate:
         self._check_rate(member, call_s)
 
     def _check_work(self, member: Member) -> None:
-        """Raise Ended if a member worked on more cores than its threads, between its samples, or by a false clock."""
+        """Raise Ended if a member worked on more cores than its threads, or by a false clock."""
         if self._point.device != "cpu":  # the host's work is not what is timed
             return
         cores = member.used_s / member.timed_s
         if cores > self._point.threads + CORES_SPARE:
             raise Ended("error", f"worked on {cores:.1f} cores, and threads is {self._point.threads}")
-        if member.idle_s > IDLE_SHARE * member.used_s + IDLE_S * member.sample_count + FIRST_IDLE_S:
-            raise Ended(
-                "error", f"worked between its samples: {member.idle_s:.2g} s, and {member.used_s:.2g} s in samples"
-            )
         if member.claimed_share < CLAIMED_SHARE:
             share = f"{member.claimed_share:.0%} of the time that the engine waited for them"
             raise Ended("error", f"its clock disagrees: its samples account for at most {share}")
@@ -337,8 +341,9 @@ class Replicate:
 
     def _rates(self, pool: Pool, turns: int, least_s: float) -> Roof | None:
         """Return the rates of the device, None if there is no memory to measure them."""
-        reply = self._ask_judge(pool, {"request": "rates", "turns": turns, "least_s": least_s})
-        self._judge_cpu_s = reply["cpu_s"]
+        request = {"request": "rates", "turns": turns, "least_s": least_s, "core": self._core}
+        reply = self._ask_judge(pool, request)
+        self._judge_cpu_s[pool] = reply["cpu_s"]
         return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
 
     def _compared(self, member: Member, check: str) -> dict[str, float]:
@@ -390,6 +395,8 @@ class Replicate:
             yield
         except Ended as end:
             member.end(end.status, end.detail)
+            beside = sum(other.worker is not None for other in self._members.values() if other is not member)
+            member.is_left = end.status == "oom" and beside >= FEWEST  # it may fit beside fewer
         except Died as death:
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
@@ -397,12 +404,28 @@ class Replicate:
 
     def _own_s(self) -> float:
         """Return the processor's seconds that this run's processes have used."""
-        return time.process_time() + self._judge_cpu_s + sum(member.cpu_s for member in self._members.values())
+        return (
+            time.process_time()
+            + sum(self._judge_cpu_s.values())
+            + sum(member.cpu_s for member in self._members.values())
+        )
 
 
 def now() -> str:
     """Return the current time (UTC) in the format of records."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _new_folder(parent: Path) -> Path:
+    """Return a new temporary folder; raises Died, which is no fault of a case."""
+    try:
+        return Path(tempfile.mkdtemp(dir=parent))
+    except OSError as error:
+        raise Died("error", f"no temporary folder could be made: {error.strerror}", is_outside=True) from None
+
+
+def _worked_between(member: Member) -> bool:
+    return member.idle_s > IDLE_SHARE * member.used_s + IDLE_S * member.sample_count + FIRST_IDLE_S
 
 
 def _core(point: Point, rng: random.Random) -> int | None:

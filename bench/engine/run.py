@@ -84,6 +84,7 @@ class Run:
             self.run_folder.prepare()
             state = preflight.watch()
             self._open(state)
+            self._time_budget = TimeBudget(self.sweep.effort, len(self.sweep.points) - len(self.finished()))
             threads = max(point.threads for point in self.sweep.points)
             missing = admission.huge_pages_missing(self.sweep.points)
             self.warnings = [
@@ -135,6 +136,7 @@ class Run:
         new and can't fit into the free memory.
         """
         missing = self._missing(point, processes)
+        self._pool.dismiss(keep=point)  # the judge of the last point has memory that this one may need
         reason, status = admission.huge_pages_missing([point]), "unsupported"
         reasons = dict.fromkeys(missing, reason)
         if not reason:
@@ -167,9 +169,10 @@ class Run:
             if processes == self.sweep.effort.processes:  # else earlier points follow
                 self.end_unneeded(point)
             self._time_budget.begin()
+            rounds_s = 0.0
             while missing := self._missing(point, processes):
-                self._replicate(point, missing)
-            self._time_budget.end()
+                rounds_s += self._replicate(point, missing)
+            self._time_budget.end(rounds_s)
         self.run_folder.tabulate(point)
         return self.run_folder.of(point)
 
@@ -197,8 +200,8 @@ class Run:
     def _missing(self, point: Point, processes: int) -> list[str]:
         return self.run_folder.missing(point, processes, retry_failed=self.retry_failed)
 
-    def _replicate(self, point: Point, missing: Sequence[str]) -> None:
-        """Measure a point in one more replicate, with the baseline unless that has failed."""
+    def _replicate(self, point: Point, missing: Sequence[str]) -> float:
+        """Measure a point in one more replicate, with the baseline unless that failed; return its rounds' seconds."""
         number = self.run_folder.next_process(point)
         members = {name: self.member(point, name) for name in self._group(point, missing)}
         heard = partial(self.heard, point, number)
@@ -211,14 +214,16 @@ class Run:
         self._alone.update(member.case for member in members.values() if member.is_left and member.status == "oom")
         self.count_deaths(members.values())
         baseline = members.get(self.sweep.baseline)
-        if baseline is None or not self.is_tried_again(baseline):  # else nothing would have a ratio
+        if baseline is None or not (baseline.is_left or self.is_tried_again(baseline)):  # else nothing has a ratio
             self.keep(members.values(), number, replicate)
+        return replicate.rounds_s
 
     def _group(self, point: Point, missing: Sequence[str]) -> list[str]:
         """Return the implementations of the next replicate: what had no memory beside others is measured by itself."""
         baseline = self.sweep.baseline
         alone = [name for name in missing if name != baseline and Case(point, name) in self._alone]
-        group = alone[:1] or missing
+        is_tight = Case(point, baseline) in self._alone
+        group = alone[:1] or ([name for name in missing if name != baseline][:1] if is_tight else []) or missing
         has_failed = baseline in self.run_folder.failed(point) - {*missing}
         is_beside = baseline in self.sweep.implementations and baseline not in group and not has_failed
         return [baseline, *group] if is_beside else [*group]
@@ -248,7 +253,7 @@ class Run:
                 del self._deaths[member.case]
             elif member.death is not None:
                 self._deaths[member.case] += 1
-                if member.death.is_outside:
+                if member.death.is_outside and member.pid is not None:  # not that of a judge or of a server
                     self._alone.add(member.case)
 
     def is_tried_again(self, member: Member) -> bool:

@@ -14,6 +14,7 @@ class TimeBudget:
 
     A sweep that would end before `within_s` spends the remaining time on rounds. A point's time besides its rounds is
     predicted as the median of the earlier points'. If there is no `within_s`, every point gets its budget.
+    `points` is the number of points that are still to be measured.
     """
 
     def __init__(self, effort: Effort, points: int) -> None:
@@ -33,6 +34,6 @@ class TimeBudget:
         least_s = self._effort.budget_s
         self.budget_s = min(max(share_s, least_s), MOST_TIMES * least_s)
 
-    def end(self) -> None:
-        """Record the time that the measured point took besides its rounds."""
-        self._beside_s.append(max(0.0, time.monotonic() - self._point_s - self.budget_s))
+    def end(self, rounds_s: float) -> None:
+        """Record the time that the measured point took besides its rounds, which took `rounds_s`."""
+        self._beside_s.append(max(0.0, time.monotonic() - self._point_s - rounds_s))

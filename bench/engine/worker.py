@@ -283,8 +283,8 @@ def started(
 
 def environment(allocator: str, threads: int, cache: Path, python: str | None = None) -> dict[str, str]:
     """Return the environment variables of a worker; the user's own allocator settings are removed."""
-    malloc = [name for variables in ALLOCATOR_VARIABLES.values() for name in variables]
-    inherited = {name: value for name, value in os.environ.items() if name not in malloc}
+    ours = {name for variables in ALLOCATOR_VARIABLES.values() for name in variables}
+    inherited = {name: value for name, value in os.environ.items() if name not in ours and name[:7] != "MALLOC_"}
     settings = ALLOCATOR_VARIABLES[allocator]
     tunables = [*_other_tunables(), *filter(None, [settings.get("GLIBC_TUNABLES")])]
     return {

@@ -12,6 +12,9 @@ from bench.measure import compilation
 from bench.measure.outputs import Incorrect
 from bench.measure.process_state import LeftChanged
 
+NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
+"""What messages say if memory ran out, of the CPU's allocator, of the CUDA driver, and of cuBLAS and cuDNN."""
+
 
 @dataclass
 class Outcome:
@@ -43,7 +46,7 @@ def caught(outcome: Outcome, device: str, prefix: str = "") -> Iterator[None]:
 
 def _exit_if_unusable(device: str, error: Exception) -> None:
     """Exit if an error left a GPU unusable for this process."""
-    if device == "cpu" or not torch.cuda.is_initialized():
+    if device == "cpu" or not torch.cuda.is_initialized() or is_out_of_memory(error):
         return
     try:
         torch.cuda.synchronize(device)
@@ -71,7 +74,7 @@ def is_not_implemented(error: Exception) -> bool:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether an exception means that memory ran out: Python's, CUDA's, or the CPU allocator's."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(words in str(error) for words in NO_MEMORY)
 
 
 def _message(error: Exception) -> str:

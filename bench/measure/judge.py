@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import impls
-from bench.measure import correctness, failure, outputs, process_state, workload
+from bench.measure import correctness, failure, outputs, process_state, system_memory, workload
 from bench.measure.channel import Channel, serve
 from bench.measure.device_rates import DeviceRates
 from bench.measure.failure import Outcome
@@ -48,6 +48,7 @@ class Judge:
             for name, shift in wanted.keys() - self._checks.keys():
                 channel.announce("reference")
                 self._checks[name, shift] = correctness.expect(work, name, shift)
+            system_memory.give_back()  # the reference's memory is needed by the implementations
             if changes := self._state.changes(free=process_state.ANY):
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
             return {**dataclasses.asdict(outcome), "work": dataclasses.asdict(work.least_work)}
@@ -66,12 +67,16 @@ class Judge:
         return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
 
     def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with the highest rates of the device in some turns and seconds, 0 if there is no memory for them."""
+        """Reply with the highest rates of the device in some turns and seconds, 0 if there is no memory for them.
+
+        They are measured on a core if one is given, that of the implementations.
+        """
         assert self._work is not None
         best = Roof(0.0, 0.0)
         try:
-            self._rates = self._rates or DeviceRates(self._work.point)
-            best = self._rates.best(request["turns"], request["least_s"])
+            with _on(request["core"]):
+                self._rates = self._rates or DeviceRates(self._work.point)
+                best = self._rates.best(request["turns"], request["least_s"])
         except Exception as error:
             if not failure.is_out_of_memory(error):
                 raise

@@ -47,7 +47,7 @@ LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
 
 KEPT_BEFORE = 100
-"""The sample with a checked call is drawn from the first 100, early ones more often; if the rounds end before it, the
+"""The sample with a checked call is drawn from the first 99, early ones more often; if the rounds end before it, the
 call is made after them."""
 
 TOUCHED, SPARE = 2, 2
@@ -266,17 +266,22 @@ class MeasuredCase:
             raise Incorrect(f"keeps its results: a call takes {new_s:.2g} s, and {repeated_s:.2g} s on the same values")
 
     def _keep_timed(self) -> None:
-        """Make the calls of one timing without the clock, and keep the output of one of them."""
+        """Make the calls of one timing without the clock, and keep the output of one of them.
+
+        They are the calls that are timed: only what calls them differs.
+        """
         calls = self._pace.calls
-        earlier = self._rng.randrange(calls)
-        self._inputs.renew(calls)
-        for _ in range(earlier):
-            self._call()
-        output = self._output(TIMED)
+        kept = self._rng.randrange(calls)
+        x = self._inputs.renew(calls, kept, self.request.shifts[TIMED])
+        for number in range(calls):
+            if number == kept:
+                self._keep(outputs.of_step(self._subject, self._work, x, self._call()))
+            else:
+                self._call()
+
+    def _keep(self, output: Output) -> None:
         self._check_form(TIMED, output)
         self._kept.fill(output)
-        for _ in range(calls - earlier - 1):
-            self._call()
 
     def _output(self, check: str) -> Output:
         """Return the output for a check's values, in one of the tensors that timed calls use."""

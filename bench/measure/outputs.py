@@ -6,6 +6,7 @@ The process of an implementation holds no expected output, so the numbers are co
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +57,21 @@ def compute(subject: Subject, x: Tensor, direction: Tensor | None) -> Output:
         if type(y) is not Tensor:
             return Output(x, y)
         return Output(x, y.detach(), gradients(y, x, subject.layer, direction))
+
+
+def of_step(subject: Subject, workload: Workload, x: Tensor, result: Any) -> Output:
+    """Return the output of a call that `workload.step` made on x, with gradients if the mode has any.
+
+    A result of another form is returned as it is: `check_form` refuses it.
+    """
+    y, found = result if workload.point.mode == "train" else (result, None)
+    if type(y) is not Tensor or not workload.with_gradients:
+        return Output(x, y)
+    if found is None:
+        return Output(x, y.detach(), gradients(y, x, subject.layer, workload.direction))
+    inputs = [x, *subject.layer.parameters()]
+    whole = (torch.zeros_like(like) if each is None else each for each, like in zip(found, inputs, strict=True))
+    return Output(x, y.detach(), tuple(whole))
 
 
 def gradients(y: Tensor, x: Tensor, layer: nn.Module, direction: Tensor) -> tuple[Tensor, ...]:

@@ -7,7 +7,7 @@ from bench.measure.device_rates import product
 from bench.plan.case import Point
 
 SIDES = {"cpu": 192, "cuda": 4096}
-"""The side of the matrices. On a CPU factor and result fit into a core's second cache (432 KiB in float32)."""
+"""The side of the matrices. On a CPU factor and result fit into a core's second cache (288 KiB in float32)."""
 
 COPY_BYTES = {"cpu": 1 << 21, "cuda": 1 << 26}
 """The bytes that are copied: on a CPU they pass through the cache that cores share."""

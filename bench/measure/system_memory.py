@@ -5,9 +5,13 @@ The peak checks the allocator's figure. It is valid in a process that returns fr
 process.
 """
 
+import ctypes
 import gc
+import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import torch
 
 from bench.measure import workload
 from bench.plan.case import Case
@@ -45,6 +49,14 @@ def peak_bytes(call: Callable[[], object]) -> int:
     CLEAR_REFS.write_text(RESET_PEAK)
     call()
     return (_kib(STATUS, "VmHWM") - held) * 1024
+
+
+def give_back() -> None:
+    """Release freed memory to the system and the GPU, even if the allocator is configured to retain it."""
+    gc.collect()
+    torch.cuda.empty_cache()  # no effect if no GPU was used
+    if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def huge_bytes() -> int | None:

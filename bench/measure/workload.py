@@ -91,12 +91,19 @@ class Inputs:
         self._choices = [shift for shift in range(1, SHIFTS + 1) if shift != unseen]
         self.next: Callable[[], Tensor] = cycle(self._tensors).__next__
 
-    def renew(self, calls: int) -> None:
-        """Write other values into the inputs of the next `calls` calls, and put them into a random order."""
+    def renew(self, calls: int, kept: int | None = None, shift: int = 0) -> Tensor:
+        """Write other values into the inputs of the next `calls` calls, and put them into a random order.
+
+        The call number `kept` gets the values of `shift`. Returns its input, or the first.
+        """
         order = self._rng.sample(range(TURNS), min(calls, TURNS))
         for index in order:
             self._write(index, self._rng.choice(self._choices))
+        chosen = order[(kept or 0) % len(order)]
+        if kept is not None:
+            self._write(chosen, shift)
         self.next = cycle([self._tensors[index] for index in order]).__next__
+        return self._tensors[chosen]
 
     def holding(self, shift: int) -> Tensor:
         """Return one of the inputs, with the values of that shift."""
@@ -167,7 +174,8 @@ def subject(workload: Workload, implementation: str) -> Subject:
 def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> Callable[[], object]:
     """Return one call of the implementation in the point's mode; it must run in the workload's gradient mode.
 
-    A training step computes the gradients of x and of every weight from a fresh graph.
+    The call returns the output. A training step computes the gradients of x and of every weight from a fresh graph, and
+    returns the output with them.
     """
     function, inputs = subject.function, inputs or Inputs(workload)
     if workload.point.mode != "train":
@@ -176,7 +184,8 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
 
     def train() -> object:
         x = inputs.next()
-        return torch.autograd.grad(function(x), [x, *weights], direction, allow_unused=True)
+        y = function(x)
+        return y, torch.autograd.grad(y, [x, *weights], direction, allow_unused=True)
 
     return train
 

@@ -1,19 +1,15 @@
 """Calls of one case, alternately without and with the profiler."""
 
-import ctypes
-import gc
 import resource
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import psutil
-import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from bench.measure import clock
+from bench.measure import clock, system_memory
 from bench.profiling.blocks import allocated
 from bench.profiling.pairs import FEW_FAULTS, Capture, Pair
 from bench.profiling.recorded import recorded
@@ -52,17 +48,9 @@ def capture(call: clock.Call, label: str, device: str, timing: str, folder: Path
     held_bytes, deadline = _resident_bytes(), time.monotonic() + BUDGET_S
     while _needs_more(pairs, deadline):
         if _resident_bytes() > held_bytes + GROWTH_BYTES:
-            give_back()
+            system_memory.give_back()
         pairs.append(_pair(call, label, device, timer, folder / f"{len(pairs)}.json"))
     return Capture(tuple(pair for pair in pairs if pair.is_comparable) or tuple(pairs))
-
-
-def give_back() -> None:
-    """Release freed memory to the system and the GPU, even if the allocator is configured to retain it."""
-    gc.collect()
-    torch.cuda.empty_cache()  # no effect if no GPU was used
-    if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _needs_more(pairs: Sequence[Pair], deadline: float) -> bool:

@@ -55,8 +55,13 @@ def ratio(log_ratios: Sequence[float]) -> Estimate:
 
 
 def latency(medians_s: Sequence[float]) -> Estimate:
-    """Return the median of the processes' medians in seconds, with the t interval of their logarithms about it."""
+    """Return the median of the processes' medians in seconds, with an interval about it.
+
+    The interval is the t interval of the mean of their logarithms, as much wider as a median scatters more than a mean;
+    of two values the median is the mean.
+    """
     _, sd, half = _mean([math.log(median) for median in medians_s])
+    half *= MEDIAN_EFFICIENCY if len(medians_s) > 2 else 1.0
     value = float(np.median(medians_s))
     return Estimate(value, value * math.exp(-half), value * math.exp(half), sd)
 

@@ -25,10 +25,10 @@ def recall(env_id: str, point: Point, names: tuple[str, ...] = ROOF) -> Rates | 
     return {name: known[name] for name in names} if {*names} <= known.keys() else None
 
 
-def remember(env_id: str, point: Point, rates: Rates | None) -> None:
+def remember(env_id: str, point: Point, rates: Rates) -> None:
     """Keep the rates that are better than the known ones."""
     known = _known(env_id, point)
-    best = known | {name: max(rate, known.get(name, 0.0)) for name, rate in (rates or {}).items()}
+    best = known | {name: max(rate, known.get(name, 0.0)) for name, rate in rates.items()}
     if best == known:
         return
     content = atomic.read_objects(PATH)

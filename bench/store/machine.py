@@ -40,6 +40,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         "machine": platform.machine(),
         "python": platform.python_version(),
         "wait_policy": {name: os.environ[name] for name in WAIT_POLICY_VARIABLES if name in os.environ},
+        **({"preloaded": preloaded} if (preloaded := _preloaded()) else {}),
         **torch_facts,
     }
     state = {"load_1min": os.getloadavg()[0], "available_bytes": available_bytes(), "preflight": preflight}
@@ -53,6 +54,11 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
     here = Environment(identity, state, context)
     checked = selfcheck.recall(here.env_id)
     return here if checked is None else Environment(identity, {**state, "selfcheck": checked}, context)
+
+
+def _preloaded() -> list[str]:
+    """Return the names of libraries that are loaded into every process, such as another allocator."""
+    return [Path(word).name for word in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
 
 
 def _without_folders(word: str) -> str:
@@ -82,8 +88,16 @@ def available_bytes() -> int:
     for folder in _control_groups():
         with contextlib.suppress(OSError, ValueError):  # "max" is no limit
             limit, used = ((folder / name).read_text() for name in ("memory.max", "memory.current"))
-            left_bytes.append(max(0, int(limit) - int(used)))
+            left_bytes.append(max(0, int(limit) - int(used) + _cached_bytes(folder)))
     return min(left_bytes)
+
+
+def _cached_bytes(group: Path) -> int:
+    """Return the part of a control group's memory that holds files not used lately: the system takes it when needed."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        pairs = (line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return int(dict(pairs)["inactive_file"])
+    return 0
 
 
 def huge_pages_missing() -> str:
@@ -125,9 +139,12 @@ def default_allocator() -> str:
 
 
 def busy_s() -> float:
-    """Return the seconds since the machine started that its cores were busy or taken by its host, all cores summed."""
-    times = psutil.cpu_times()
-    return float(times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0))
+    """Return the seconds since the machine started that the visible cores were busy or taken by its host, in all."""
+    by_core = psutil.cpu_times(percpu=True)
+    visible = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(by_core))
+    seen = [times for core, times in enumerate(by_core) if core in visible] or by_core  # an offline core has no number
+    kinds = ("user", "system", "nice", "steal")
+    return float(sum(getattr(times, kind, 0.0) for times in seen for kind in kinds))
 
 
 def commit() -> str:

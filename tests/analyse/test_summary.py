@@ -18,9 +18,10 @@ T_975 = {1: 12.706}
 
 def test_every_case_is_one_row_in_the_order_of_its_first_record() -> None:
     """Records of several processes and cases become a row each, however they are mixed."""
-    table = summarise([measured("sdpa", 0), measured("eager", 0), measured("sdpa", 1)], "eager")
+    order = (("sdpa", 0), ("eager", 0), ("sdpa", 1), ("eager", 1), ("eager", 2))
+    table = summarise([measured(name, process) for name, process in order], "eager")
     assert table["implementation"].tolist() == ["sdpa", "eager"]
-    assert table["processes"].tolist() == [2, 1]
+    assert table["processes"].tolist() == [2, 3]
 
 
 def test_rows_have_the_columns_of_the_store() -> None:
@@ -325,6 +326,19 @@ def row_of(table: pd.DataFrame, implementation: str) -> "pd.Series[Any]":
     rows = table[table["implementation"] == implementation]
     assert len(rows) == 1
     return rows.iloc[0]
+
+
+def test_a_row_is_over_the_processes_that_its_ratio_is_over() -> None:
+    """The baseline has no time in the first process, so only the second says anything of either."""
+    base = [record(case=case(implementation="eager"), process=1, samples=timed(2.0))]
+    other = [
+        record(case=case(implementation="sdpa"), process=number, samples=timed(time_s))
+        for number, time_s in enumerate((9.0, 1.0))
+    ]
+    table = summarise([*base, *other], "eager").set_index("implementation")
+    assert table["processes"].to_dict() == {"eager": 1, "sdpa": 1}
+    assert table["latency_s"].to_dict() == {"eager": 2.0, "sdpa": 1.0}
+    assert table["speedup"].to_dict() == {"eager": 1.0, "sdpa": 2.0}
 
 
 def test_the_error_from_rounds_is_known_for_each_process_that_measured_both() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import bench
+from bench.engine.interference import Interference
 from bench.engine.member import Member
 from bench.engine.replicate import Replicate
 from bench.engine.run import Run, run
@@ -51,7 +52,7 @@ class IdleNeighbours(Replicate):
 
     def _take_rounds(self, active: dict[str, Member]) -> None:
         others = [member.pid for name, member in active.items() if name != "eager" and member.pid is not None]
-        super()._take_rounds({})
+        self._interference = Interference(self._point.threads, self._own_s)
         measured: dict[int, list[float]] = {signal.SIGSTOP: [], signal.SIGCONT: []}
         for _ in range(ROUNDS):
             for how in self._rng.sample([*measured], 2):

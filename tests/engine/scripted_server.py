@@ -212,6 +212,8 @@ class Judge:
                 os._exit(1)
             case "killed once" if _is_first("reference"):
                 os.kill(os.getpid(), signal.SIGKILL)
+            case "oom":
+                return {"status": "oom", "detail": "MemoryError", "metrics": {}}
         if request["point"]["device"] != "cpu" and "TEST_GPU" not in os.environ:
             return {"status": "unsupported", "detail": "no CUDA device", "metrics": {}}
         self._expected = {key for key in self._expected if key[1] == 0} | {*request["shifts"].items()}

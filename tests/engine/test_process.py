@@ -1,5 +1,6 @@
 """A process that is ended with all that it started."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -42,6 +43,15 @@ def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes])
     assert lives(child)
     assert (process.end(), process.end()) == (3, 3)
     assert not lives(child)
+
+
+def test_a_python_without_pidfds_can_start_processes(log: IO[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some builds of Python lack the function; the end is then found by looking."""
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    started = start([sys.executable, "-c", "raise SystemExit(3)"], log, os.environ, [])
+    assert started.descriptor is None
+    assert started.has_ended(60)
+    assert started.end() == 3
 
 
 def test_one_that_lives_is_killed(log: IO[bytes]) -> None:

@@ -97,6 +97,14 @@ def test_work_between_samples_is_an_error(servers: Pool) -> None:
     assert "worked between its samples" in other.detail
 
 
+def test_a_process_that_failed_in_the_rounds_is_gone_before_they_go_on(servers: Pool) -> None:
+    """It may have threads or memory that the others would feel."""
+    eager, other = measured(servers, "eager", "test:works_between").values()
+    assert eager.sample_count >= 5
+    assert other.sample_count == 1
+    assert other.worker is None
+
+
 def test_more_cores_than_threads_are_an_error(servers: Pool) -> None:
     """Two cores at work are too many for one thread, and not for two."""
     eager, other = measured(servers, "eager", "test:two_cores").values()

@@ -127,6 +127,37 @@ def test_a_reference_that_dies_ends_all(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @scripted
+def test_the_death_of_a_judge_leaves_a_point_in_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that it served are measured together again, so that each has a ratio to each."""
+    monkeypatch.setenv("TEST_REFERENCE", "killed once")
+    monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
+    list(engine.run(swept("eager", "sdpa", "manual", tokens=(5,)), tmp_path / "run"))
+    together = Counter(record.process for record in journal.read(tmp_path / "run"))
+    assert set(together.values()) == {3}
+
+
+@scripted
+def test_a_baseline_that_has_no_memory_beside_others_costs_no_ratio(tmp_path: Path) -> None:
+    """Where it runs out of memory nothing is kept, and the point is measured in pairs."""
+    names = ("test:large", "test:large_too", "sdpa")
+    list(engine.run(dataclasses.replace(swept(*names, tokens=(5,)), baseline="test:large"), tmp_path))
+    table = load(tmp_path)
+    assert table["status"].tolist() == ["ok"] * 3
+    assert table["speedup"].notna().all()
+
+
+@scripted
+def test_a_reference_without_memory_is_no_fault_of_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end as `oom`, and a resumed run tries them again."""
+    monkeypatch.setenv("TEST_REFERENCE", "oom")
+    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    assert load(tmp_path)["status"].tolist() == ["oom"] * 2
+    monkeypatch.delenv("TEST_REFERENCE")
+    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    assert load(tmp_path)["status"].tolist() == ["ok"] * 2
+
+
+@scripted
 def test_each_implementation_has_a_process_of_its_own(tmp_path: Path) -> None:
     """Its id stands in the record, and all of a replicate have the same weights and inputs."""
     list(engine.run(swept("eager", "sdpa"), tmp_path))
@@ -307,7 +338,7 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
     monkeypatch.setenv("TEST_MERCY", "yes")
     list(engine.run(sweep, tmp_path))
     table = load(tmp_path)
-    assert table["processes"].tolist() == [2, 4]
+    assert table["processes"].tolist() == [2, 2]
     assert table["speedup"].notna().all()
     list(engine.run(sweep, tmp_path))
     assert load(tmp_path)["processes"].tolist() == [2, 4]

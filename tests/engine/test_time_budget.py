@@ -21,7 +21,7 @@ def budgets(time_budget: TimeBudget, clock: list[float], beside_s: list[float]) 
         time_budget.begin()
         found.append(time_budget.budget_s)
         clock[0] += seconds + time_budget.budget_s
-        time_budget.end()
+        time_budget.end(time_budget.budget_s)
     return found
 
 

@@ -60,6 +60,7 @@ def test_a_judge_probes_on_the_core_of_the_samples_and_leaves_it() -> None:
     for core in (min(cores), None):
         reply = judge.probe({"core": core}, Announcements())
         assert reply["product_s"] > 0 < reply["copy_s"]
+        assert judge.rates({"turns": 1, "least_s": 0.0, "core": core}, Announcements())["flops_per_s"] > 0
         assert os.sched_getaffinity(0) == cores
 
 
@@ -209,7 +210,6 @@ def test_rates_are_those_of_the_device(made: list[tuple[str, int]]) -> None:
     """Both are positive, and the processor's seconds grow with them."""
     judge = Judge()
     expect(judge, point(), {PEAKED: 0})
-    first = judge.rates({"turns": 1, "least_s": 0.0}, Announcements())
-    second = judge.rates({"turns": 1, "least_s": 0.0}, Announcements())
+    first, second = (judge.rates({"turns": 1, "least_s": 0.0, "core": None}, Announcements()) for _ in range(2))
     assert min(first["flops_per_s"], first["bytes_per_s"]) > 1e6
     assert second["cpu_s"] > first["cpu_s"] > 0

@@ -283,6 +283,8 @@ def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(monkeypatch: pytes
         (MemoryError(), True),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to"), True),
         (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (RuntimeError("CUDA error: out of memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
         (RuntimeError("shapes differ"), False),
     ],
 )

@@ -46,6 +46,26 @@ def test_an_output_of_a_wrong_form_is_refused_with_the_reason(reason: str) -> No
     outputs.check_form(subject, work, work.x, outputs.Output(work.x.clone(), torch.zeros(2, 7, 12)))
 
 
+@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
+def test_the_output_of_a_timed_call_is_that_of_a_checked_one(mode: str) -> None:
+    """The same input gives the same numbers in both, in every mode, with as many gradients."""
+    work = workload.make(point(mode=mode))
+    subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
+    x = inputs.renew(1, kept=0, shift=7)
+    with work.gradient_mode():
+        result = workload.step(subject, work, inputs)()
+    timed = outputs.of_step(subject, work, x, result)
+    checked = outputs.compute(subject, work.input(7).clone(), work.direction if work.with_gradients else None)
+    outputs.check_form(subject, work, work.input(7), timed)
+    assert (
+        len(timed.tensors)
+        == len(checked.tensors)
+        == (1 if mode == "inference" else 2 + len([*work.layer.parameters()]))
+    )
+    for one, other in zip(timed.tensors, checked.tensors, strict=True):
+        assert torch.allclose(one, other)
+
+
 def test_weights_that_were_edited_are_seen() -> None:
     """The right output from other weights than the layer's own is refused."""
     work = workload.make(point())

@@ -3,12 +3,17 @@
 import subprocess
 import sys
 
+import psutil
 import pytest
+import torch
 
 from bench.engine.worker import environment
 from bench.measure import system_memory
 from bench.plan.case import Case
 from tests.points import point
+
+BLOCKS, BLOCK_BYTES = 1000, 60_000
+"""Too small to be mapped one by one, and together too large to be overlooked."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -61,3 +66,13 @@ def test_what_the_process_holds_anyway_does_not_count(seen: list[tuple[int, int]
 def test_a_case_that_cannot_run_has_no_peak() -> None:
     """Why it can't stands in its row; here there is just no number."""
     assert system_memory.of_case(Case(point(token_len=6), "mha")) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc alone can be asked for it")
+def test_what_is_free_between_blocks_goes_back_to_the_system() -> None:
+    """60 MB that a last block keeps from going by themselves are gone from the process when they were given back."""
+    blocks = [torch.ones(BLOCK_BYTES, dtype=torch.uint8) for _ in range(BLOCKS)]
+    held = psutil.Process().memory_info().rss
+    del blocks[:-1]
+    system_memory.give_back()
+    assert held - psutil.Process().memory_info().rss > BLOCKS * BLOCK_BYTES / 2

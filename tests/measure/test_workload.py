@@ -97,15 +97,28 @@ def test_a_forward_call_keeps_the_graph() -> None:
     assert y.grad_fn is not None
 
 
+@pytest.mark.parametrize("kept", [0, 1, 5])
+def test_the_kept_call_gets_its_values(kept: int) -> None:
+    """However many calls come before it; another call has others."""
+    work = workload.make(point())
+    inputs = workload.Inputs(work, unseen=9)
+    held = inputs.renew(6, kept, 9)
+    given = [inputs.next() for _ in range(6)]
+    assert given[kept] is held
+    assert torch.equal(held, work.input(9))
+    assert sum(torch.equal(x, work.input(9)) for x in given) < len(given)
+    assert not inputs.are_edited()
+
+
 def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time() -> None:
     """In mode train each call computes all gradients from a fresh graph, and adds none up."""
     work = workload.make(point(mode="train"))
     subject = workload.subject(work, "eager")
     call = workload.step(subject, work)
     with work.gradient_mode():
-        first, second = call(), call()
-    assert isinstance(first, tuple)
-    assert isinstance(second, tuple)
+        steps: list[Any] = [call(), call()]
+    (output, first), (_, second) = steps
+    assert output.shape == work.direction.shape
     assert [gradient.shape for gradient in first] == [work.x.shape, *(p.shape for p in subject.layer.parameters())]
     for one, other in zip(first, second, strict=True):
         assert torch.equal(one, other)

@@ -1,18 +1,12 @@
 """Calls in turns."""
 
 import json
-import sys
 from pathlib import Path
 
-import psutil
 import pytest
-import torch
 
 from bench.profiling import capture
 from tests.profiling.planted import pair
-
-BLOCKS, BLOCK_BYTES = 1000, 60_000
-"""Too small to be mapped one by one, and together too large to be overlooked."""
 
 
 @pytest.mark.parametrize(
@@ -39,13 +33,3 @@ def test_however_long_a_call_takes_there_are_three_pairs(monkeypatch: pytest.Mon
     for made in taken.pairs:
         names = [event.get("name") for event in json.loads(made.trace.read_text())["traceEvents"]]
         assert names.count("the call") == 1
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="glibc alone can be asked for it")
-def test_what_is_free_between_blocks_goes_back_to_the_system() -> None:
-    """60 MB that a last block keeps from going by themselves are gone from the process when they were given back."""
-    blocks = [torch.ones(BLOCK_BYTES, dtype=torch.uint8) for _ in range(BLOCKS)]
-    held = psutil.Process().memory_info().rss
-    del blocks[:-1]
-    capture.give_back()
-    assert held - psutil.Process().memory_info().rss > BLOCKS * BLOCK_BYTES / 2

@@ -55,7 +55,7 @@ def test_one_process_has_a_value_and_no_interval() -> None:
 def test_latency_is_the_median_of_the_processes_and_not_their_mean() -> None:
     """Medians of 1, 1 and 8 seconds give 1 second; their logarithms scatter by √3 ln 2."""
     found = latency([1.0, 8.0, 1.0])
-    half = T_975[2] * math.log(2)  # √3 ln 2 / √3
+    half = T_975[2] * math.log(2) * 1.2533  # √3 ln 2 / √3, and a median scatters 1.2533 times as much as a mean
     assert found.value == 1.0
     assert found.sd == pytest.approx(math.sqrt(3) * math.log(2))
     assert found.low == pytest.approx(math.exp(-half), rel=1e-3)
@@ -116,9 +116,9 @@ def test_interval_of_a_ratio_holds_the_truth_in_95_of_100(processes: int) -> Non
 
 
 @pytest.mark.parametrize("processes", [2, 3, 5, 10])
-def test_interval_of_a_latency_holds_the_truth_in_nine_of_ten_or_more(processes: int) -> None:
-    """It is somewhat short of 95 %, because a median scatters more than the mean whose t interval it borrows."""
-    assert 0.9 <= coverage(lambda logs: latency([math.exp(log) for log in logs]), processes) <= 0.97
+def test_interval_of_a_latency_holds_the_truth_in_about_95_of_100(processes: int) -> None:
+    """It is a little more of few processes, because their median scatters less than that of many."""
+    assert 0.935 <= coverage(lambda logs: latency([math.exp(log) for log in logs]), processes) <= 0.98
 
 
 def coverage(estimate: Callable[[list[float]], Estimate], processes: int) -> float:

@@ -39,7 +39,7 @@ def test_a_rate_is_only_raised(path: Path) -> None:
     path.chmod(0o400)
     before = path.stat().st_mtime_ns
     ceilings.remember("here", AT, SLOW)
-    ceilings.remember("here", AT, None)
+    ceilings.remember("here", AT, {})
     assert path.stat().st_mtime_ns == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 

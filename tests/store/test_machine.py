@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from bench.plan.case import HUGE, RETAINED
 from bench.store import machine
-from bench.store.environment import differences
+from bench.store.environment import Environment, differences
 
 ROOT = Path(__file__).parents[2]
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {"cuda:0": "H200"}}
@@ -57,6 +58,23 @@ def test_the_wait_policy_is_part_of_the_identity(variable: str, monkeypatch: pyt
 
     assert before.env_id != after.env_id
     assert [line.partition(":")[0] for line in differences(before, after)] == ["wait_policy"]
+
+
+def test_preloaded_libraries_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another allocator changes what is measured; the folder that it lies in doesn't."""
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    plain, ours, theirs = (
+        preloading(monkeypatch, value) for value in ("", "/usr/lib/libtcmalloc.so", "/opt/lib/libtcmalloc.so")
+    )
+    assert "preloaded" not in plain.identity
+    assert ours.identity["preloaded"] == ["libtcmalloc.so"]
+    assert ours.env_id == theirs.env_id != plain.env_id
+
+
+def preloading(monkeypatch: pytest.MonkeyPatch, value: str) -> Environment:
+    """Return the environment of a machine that preloads these libraries."""
+    monkeypatch.setenv("LD_PRELOAD", value)
+    return machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
 
 
 def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,6 +201,17 @@ def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytes
         (folder / "memory.current").write_text("2000\n")
     monkeypatch.setattr(machine, "_control_groups", lambda: iter([own, own.parent, tmp_path]))
     assert machine.available_bytes() == 3000
+    (own.parent / "memory.stat").write_text("anon 1200\ninactive_file 600\nactive_file 200\n")
+    assert machine.available_bytes() == 3600  # what was not read lately gives way
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
+def test_the_cores_of_others_are_not_our_business(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four cores this process may use two: only their seconds count."""
+    times = [psutil._pslinux.scputimes(user, 0, 1, 100, 0, 0, 0, 0, 0, 0) for user in (10, 20, 40, 80)]
+    monkeypatch.setattr(psutil, "cpu_times", lambda **_: times)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 2})
+    assert machine.busy_s() == 20 + 40 + 2 * 1
 
 
 def with_huge_pages(patch: pytest.MonkeyPatch, folder: Path, modes: str | None = "always [madvise] never") -> None:

@@ -1,5 +1,6 @@
 """The rows of two tables of results in pairs of the same case."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from bench.plan.case import CASE_COLUMNS
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.stats.limits import Truths
 from bench.stats.replicates import Array
+from bench.store.record import Record
 from bench.store.table import baseline_of, cases
 
 SIDES = ("base", "new")
@@ -20,6 +22,13 @@ NAMED = 4
 """The most values of a column that an error names, so that it stays one line."""
 
 COLUMNS = (*CASE_COLUMNS, *(f"{side}_{name}" for name in SHOWN for side in SIDES))
+
+
+def common_implementations(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """Return the implementations that were measured in both runs, in BASE's order."""
+    in_new = {record.case.implementation for record in new if record.status == "ok"}
+    in_base = dict.fromkeys(record.case.implementation for record in base if record.status == "ok")
+    return [name for name in in_base if name in in_new]
 
 
 def match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:

@@ -7,19 +7,15 @@ import numpy as np
 
 from bench.analyse.scaling.series import Row
 from bench.stats.estimates import Estimates
-from bench.stats.replicates import MEDIAN_EFFICIENCY, Array, t_quantile
+from bench.stats.replicates import Array, t_quantile
 
 
 def log_latencies(rows: Sequence[Row]) -> Estimates:
-    """Return the logarithms of the rows' latencies.
-
-    A latency is a median over processes with the interval of a mean: its standard error is about 1.25 times that of the
-    mean, and the same for two processes.
-    """
+    """Return the logarithms of the rows' latencies."""
     value, low, high = (_logarithms(rows, name) for name in ("latency_s", "latency_low_s", "latency_high_s"))
     processes = _numbers(rows, "processes")
     freedom = _freedom(processes)
-    error = (high - low) / 2 / t_quantile(freedom) * np.where(processes > 2, MEDIAN_EFFICIENCY, 1.0)
+    error = (high - low) / 2 / t_quantile(freedom)
     return Estimates(value, error, freedom)
 
 
