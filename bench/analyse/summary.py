@@ -128,7 +128,19 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
         "memory_speed": float(np.median(copy)) if copy else None,
         "full_speed_share": float(np.mean(np.array(product) >= FULL_SPEED)) if product else None,
         "page_faults": sum(sum(record.samples.faults) for record in records) / calls,
+        "slow_start": _slow_start(values),
     }
+
+
+def _slow_start(processes: Sequence[Sequence[float]]) -> float | None:
+    """Return how much longer the first quarter of samples took than the others, at least; None if it is unknown.
+
+    That is the lower end of the 95 % interval over processes, 0 if it is lower.
+    """
+    parts = [(values[: math.ceil(len(values) / 4)], values[math.ceil(len(values) / 4) :]) for values in processes]
+    if len(parts) < 2 or not all(rest for _, rest in parts):
+        return None
+    return max(0.0, ratio([math.log(np.median(first) / np.median(rest)) for first, rest in parts]).low - 1)
 
 
 def _relative_speeds(records: Sequence[Record], column: str, best: str) -> list[float]:

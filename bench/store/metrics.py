@@ -160,7 +160,8 @@ _TABLE = (
     Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 95 % interval of `latency_s`"),
     Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
     Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
-    Metric("processes", kind=int, unit=Unit.COUNT, meaning="processes that measured the case, beside the baseline if it was"),
+    Metric("processes", kind=int, unit=Unit.COUNT,
+        meaning="processes that measured the case, beside the baseline if it was"),
     Metric("calls_per_timing", kind=int, unit=Unit.COUNT, reported=True, only_ok=True, combined=MEDIAN,
         meaning="calls between two readings of the clock"),
     Metric("flagged_share", unit=Unit.SHARE, heading=Heading("flagged", place=90, rank=4),
@@ -179,6 +180,9 @@ _TABLE = (
         meaning="minor page faults per call: above a handful, the row times the system's memory management too"),
     Metric("settled", kind=bool, reported=True, only_ok=True, combined=EVERY,
         meaning="whether warm-up reached a steady state"),
+    Metric("slow_start", unit=Unit.SHARE,
+        meaning="how much longer samples of the first quarter of the rounds took than the others, at least: the lower "
+        "end of its 95 % interval over processes, 0 if none is shown"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         meaning="the time that the host needs to submit one call; on a GPU with device timing"),
     # work

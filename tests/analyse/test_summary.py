@@ -328,6 +328,20 @@ def row_of(table: pd.DataFrame, implementation: str) -> "pd.Series[Any]":
     return rows.iloc[0]
 
 
+def test_a_slow_start_is_told_if_it_is_beyond_chance() -> None:
+    """The first two of eight rounds took a fifth longer in each process, or in one of two: then chance may do it."""
+    slow, even = timed(1.2, 1.2, *[1.0] * 6), timed(*[1.0] * 8)
+
+    def slow_start(*processes: Samples) -> Any:
+        return only(*(record(process=number, samples=samples) for number, samples in enumerate(processes)))[
+            "slow_start"
+        ]
+
+    assert slow_start(slow, slow) == pytest.approx(0.2)
+    assert slow_start(slow, even) == slow_start(even, even) == 0.0
+    assert pd.isna(slow_start(slow))
+
+
 def test_a_row_is_over_the_processes_that_its_ratio_is_over() -> None:
     """The baseline has no time in the first process, so only the second says anything of either."""
     base = [record(case=case(implementation="eager"), process=1, samples=timed(2.0))]

@@ -23,6 +23,9 @@ MEMORY_BYTES, MEMORY_SHARE = 2 * 2**20, 0.05
 HUGE_BYTES = 8 * 2**20
 """A call that holds as much can have several huge pages, which have 2 MiB on most machines."""
 
+SLOW_START = 0.01
+"""On a machine with much noise no warm-up settles. Then the row is flagged if its first rounds took longer by more."""
+
 FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
 
@@ -39,7 +42,7 @@ class Flag:
     meaning: str
 
 
-UNSETTLED = Flag("U", "still drifting when warm-up ended: its first rounds may be slower than the rest")
+UNSETTLED = Flag("U", "not settled when warm-up ended: its first rounds may be slower than the rest")
 FAULTS = Flag("F", "page faults took about 1 % of the time or more: part of it belongs to the system")
 MEMORY = Flag("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
 NO_HUGE_PAGES = Flag("H", "asked for huge pages and got none: its time is that of ordinary ones")
@@ -69,7 +72,7 @@ def flags(row: Row, target: float = TARGET) -> list[Flag]:
     raised = (
         (ONE_PROCESS, row["latency_low_s"] is None),
         (wide(target), low and high and math.log(high / low) / 2 > target),
-        (UNSETTLED, row["settled"] is False),
+        (UNSETTLED, row["settled"] is False and (row["slow_start"] is None or row["slow_start"] > SLOW_START)),
         (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
         (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
         (SLOW, row["compute_speed"] is not None and row["compute_speed"] < SLOW_SPEED),

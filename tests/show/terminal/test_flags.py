@@ -8,7 +8,7 @@ from bench.show.terminal.flags import flags, legend
 
 SURE: dict[str, Any] = {
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
-    "settled": True, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
+    "settled": True, "slow_start": 0.0, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
     "threads": 2, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
     "huge_bytes": None, "compute_speed": 0.95,
 }  # fmt: skip
@@ -23,7 +23,8 @@ def letters(**changes: object) -> str:
     ("changes", "letter"),
     [
         ({"speedup_low": 1.1, "speedup_high": 1.3}, "W"),
-        ({"settled": False}, "U"),
+        ({"settled": False, "slow_start": 0.02}, "U"),
+        ({"settled": False, "slow_start": None}, "U"),
         ({"page_faults": 34_000.0}, "F"),
         ({"flagged_share": 0.5}, "D"),
         ({"system_peak_bytes": 110 * 2**20}, "M"),
@@ -65,9 +66,12 @@ def test_what_hardly_matters_is_not_marked(changes: dict[str, object]) -> None:
     assert [flag.letter for flag in flags({**SURE, **changes}, target=0.005)] == ["W"]
 
 
+UNSETTLED = {**SURE, "settled": False, "slow_start": 0.1}
+
+
 def test_the_legend_explains_each_letter_once() -> None:
     """However many rows share a flag, it is explained in one line, with its advice."""
-    found = legend([*flags({**SURE, "settled": False}), *flags({**SURE, "settled": False, "flagged_share": 1.0})])
+    found = legend([*flags(UNSETTLED), *flags({**UNSETTLED, "flagged_share": 1.0})])
     assert [flag.letter for flag in found] == ["D", "U"]
     assert all(len(flag.meaning) > 20 for flag in found)
 
