@@ -53,8 +53,8 @@ class Member:
     """The processor's seconds in timings."""
     idle_s: float = 0.0
     """The processor's seconds between samples."""
-    claimed_share: float = 0.0
-    """The largest share of a sample's timings in the time that the engine waited for it."""
+    claimed_shares: list[float] = field(default_factory=list)
+    """Of each sample the share of its timings in the time that the engine waited for it."""
     pid: int | None = None
     worker: Worker | None = None
     folder: Path | None = None

@@ -7,6 +7,7 @@ asks and waits, so that nothing runs beside a sample.
 import dataclasses
 import os
 import random
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -53,8 +54,8 @@ IDLE_SHARE, IDLE_S, FIRST_IDLE_S = 0.25, 0.001, 0.03
 sample, and seconds once, because a forked process copies pages when it first writes to them."""
 
 CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
-"""In at least one sample the timings must fill this share of the time that the engine waited for it, less OVERHEAD_S.
-Interruptions lower the share of the others."""
+"""In half of the samples the timings must fill this share of the time that the engine waited for it, less OVERHEAD_S.
+Honest ones were seen to fill 98 % and more, and 65 % in the lowest twentieth of samples."""
 
 Heard = Callable[[str, str], None]
 """`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""
@@ -282,7 +283,7 @@ class Replicate:
         member.used_s += reply["used_s"]
         member.idle_s += reply["idle_s"]
         member.timed_s += claimed_s
-        member.claimed_share = max(member.claimed_share, claimed_s / max(claimed_s, waited_s - OVERHEAD_S))
+        member.claimed_shares.append(claimed_s / max(claimed_s, waited_s - OVERHEAD_S))
         if self._point.device == "cpu" and _worked_between(member):
             seconds = f"{member.idle_s:.2g} s, and {member.used_s:.2g} s in samples"
             raise Ended("error", f"worked between its samples: {seconds}")
@@ -308,9 +309,10 @@ class Replicate:
         cores = member.used_s / member.timed_s
         if cores > self._point.threads + CORES_SPARE:
             raise Ended("error", f"worked on {cores:.1f} cores, and threads is {self._point.threads}")
-        if member.claimed_share < CLAIMED_SHARE:
-            share = f"{member.claimed_share:.0%} of the time that the engine waited for them"
-            raise Ended("error", f"its clock disagrees: its samples account for at most {share}")
+        share = statistics.median(member.claimed_shares)
+        if share < CLAIMED_SHARE:
+            told = f"{share:.0%} of the time that the engine waited for it"
+            raise Ended("error", f"its clock disagrees: half of its samples account for at most {told}")
 
     def _check_rate(self, member: Member, call_s: float) -> None:
         """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""

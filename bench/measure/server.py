@@ -8,7 +8,7 @@ from unittest.mock import patch
 import torch
 
 import impls
-from bench.measure import compilation, judge, worker
+from bench.measure import compilation, judge, system_memory, worker
 from bench.measure.forking import Server
 from bench.plan.names import is_own
 
@@ -26,6 +26,7 @@ def warm(request: dict[str, Any]) -> None:
             _compile_once()
     gc.collect()
     gc.freeze()  # collecting garbage then skips what torch's import left, and forked processes share it
+    system_memory.give_back()  # what is free in the server would be small pages in the processes that it forks
 
 
 def _compile_once() -> None:

@@ -341,7 +341,7 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
     assert table["processes"].tolist() == [2, 2]
     assert table["speedup"].notna().all()
     list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["processes"].tolist() == [2, 4]
+    assert load(tmp_path)["processes"].tolist() == [2, 2]
 
 
 @scripted
