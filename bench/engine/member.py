@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.engine.claims import Claims
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case
@@ -46,15 +47,7 @@ class Member:
     """The number of calls in a timing."""
     call_s: float = 0.0
     """The seconds of a call in the warm-up."""
-    sample_count: int = 0
-    timed_s: float = 0.0
-    """The seconds of all timings."""
-    used_s: float = 0.0
-    """The processor's seconds in timings."""
-    idle_s: float = 0.0
-    """The processor's seconds between samples."""
-    claimed_shares: list[float] = field(default_factory=list)
-    """Of each sample the share of its timings in the time that the engine waited for it."""
+    claims: Claims = field(default_factory=Claims)
     pid: int | None = None
     worker: Worker | None = None
     folder: Path | None = None

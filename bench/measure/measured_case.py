@@ -173,6 +173,7 @@ class MeasuredCase:
             self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
         self._state.check()
         self._check_repetition()
+        self._last_cpu_s = cpu_s()  # more samples may follow, and this work is not between them
 
     @property
     def call_s(self) -> float:

@@ -71,6 +71,15 @@ def test_a_prepared_case_gives_sample_after_sample(tmp_path: Path) -> None:
         assert made.finish()["cpu_s"] > replies[2]["cpu_s"]
 
 
+def test_the_last_calls_are_no_work_between_samples(tmp_path: Path) -> None:
+    """A case that is timed again after them worked because it was asked to."""
+    with case(point(), "eager", tmp_path) as made:
+        made.prepare()
+        before_s = made.sample()["cpu_s"]
+        worked_s = made.finish()["cpu_s"] - before_s
+        assert made.sample()["idle_s"] < worked_s / 2
+
+
 def test_what_a_case_does_is_announced(tmp_path: Path) -> None:
     """The parent knows the stage if the process dies."""
     with case(point(), "eager", tmp_path) as made:
