@@ -22,7 +22,7 @@ from bench.show.figures.scaling import MARKER_SIZE, change, crossovers, exponent
 from bench.show.palette import style
 from bench.show.terminal import scaling
 from bench.stats.estimates import Interval
-from bench.store.table import load
+from bench.store.saved_run import load
 from tests.examples import point
 from tests.show.example_results import quick, results, timed
 from tests.show.figures.legible import assert_legible, drawn, texts
