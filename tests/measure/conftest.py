@@ -20,8 +20,8 @@ Measured = Callable[..., dict[str, Member]]
 
 @pytest.fixture(scope="session")
 def pool() -> Iterator[Pool]:
-    """Return a pool whose server has imported torch."""
-    opened = Pool(1, ())
+    """Return a pool whose server has imported torch and compiled once."""
+    opened = Pool(1, ("compiled_sdpa",))
     yield opened
     opened.close()
 

@@ -17,15 +17,12 @@ import torch
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.engine.member import Member
-from bench.engine.pool import Pool
-from bench.engine.replicate import Replicate
 from bench.engine.worker import ALLOCATOR_VARIABLES
 from bench.measure import energy, failure, gpu_state, measured_case
 from bench.measure.failure import Outcome
 from bench.measure.gpu_state import GpuState
 from bench.measure.measured_case import KEPT_BEFORE, load
-from bench.plan.case import HUGE, Case
+from bench.plan.case import HUGE
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.sampling.samples import Sample
@@ -33,7 +30,7 @@ from bench.store import machine
 from impls.attend import sdpa
 from tests import meddlers, mutants
 from tests.children import in_child
-from tests.measure.conftest import SHORT, Measured
+from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, case
 from tests.points import OF_LAYER, of_layer, point
 
@@ -365,15 +362,10 @@ class TestInProcesses:
         assert "huge_bytes" not in other.metrics
 
     @without_huge_pages
-    def test_a_small_case_gets_huge_pages_from_a_server_that_has_compiled(self) -> None:
+    def test_a_small_case_gets_huge_pages_from_a_server_that_has_compiled(self, measured: Measured) -> None:
         """What the compiler freed in the server would be small pages in the processes that it forks."""
-        at = point(batch=8, num_tokens=197, channels=96, num_heads=6, allocator=HUGE)
-        pool = Pool(1, ["compiled_sdpa"])
-        try:
-            members = {name: Member(Case(at, name), pool, "here", thorough=True) for name in ("eager", "sdpa")}
-            Replicate(members, "eager", SHORT, seed=7, number=0).measure(60.0)
-        finally:
-            pool.close()
+        at = {"batch": 8, "num_tokens": 197, "channels": 96, "num_heads": 6}
+        members = measured("eager", "sdpa", **at, allocator=HUGE)
         assert min(member.metrics["huge_bytes"] for member in members.values()) >= 8 << 20
 
 
