@@ -14,7 +14,6 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -98,17 +97,15 @@ def beside(runs: int) -> None:
     """Print how much speed-ups change if nine others are measured in the same rounds."""
     points = tuple(shape(*each) for each in SHAPES)
     logs: dict[tuple[Point, str], list[float]] = {}
-    with suppress(KeyboardInterrupt):  # then the runs so far are told
-        for number in range(runs):
-            measured = {}
-            for names in (FEW, MANY) if number % 2 else (MANY, FEW):
-                measured[names] = _log_speedups(points, names)
-            few, many = measured[FEW], measured[MANY]
-            for key in few:
-                logs.setdefault(key, []).append(many[key] - few[key])
-            print(f"{number + 1} of {runs} runs", flush=True)
-    for (at, name), differences in logs.items():
-        print(f"B={at.batch} N={at.num_tokens} C={at.channels} {name}: {_difference(differences)}", flush=True)
+    for number in range(runs):
+        measured = {}
+        for names in (FEW, MANY) if number % 2 else (MANY, FEW):
+            measured[names] = _log_speedups(points, names)
+        few, many = measured[FEW], measured[MANY]
+        for key in few:
+            logs.setdefault(key, []).append(many[key] - few[key])
+        for (at, name), differences in logs.items():
+            print(f"B={at.batch} N={at.num_tokens} C={at.channels} {name}: {_difference(differences)}", flush=True)
 
 
 def _log_speedups(points: tuple[Point, ...], names: tuple[str, ...]) -> dict[tuple[Point, str], float]:
