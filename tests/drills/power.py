@@ -1,8 +1,8 @@
 """What `compare` calls a change: on processes that didn't change, and on work that was planted.
 
-python -m tests.drills.power collect DIR [PROCESSES]   measures the pool of processes, some ten minutes
-python -m tests.drills.power resample DIR              tables drawn from that pool: false alarms, power, other rules
-python -m tests.drills.power live [PAIRS]              pairs of whole runs of `article` that nothing changed between
+python -m tests.drills.power collect DIR [PROCESSES]     measures the pool of processes, some ten minutes
+python -m tests.drills.power resample DIR                tables drawn from that pool: false alarms, power, other rules
+python -m tests.drills.power live DIR [PAIRS [PAUSE_S]]  pairs of whole runs of `article` without a change between
 """
 
 import dataclasses
@@ -27,9 +27,12 @@ from bench.engine.run import run
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
 from bench.stats.limits import CHANGED
+from bench.stats.occasions import Between
 from bench.stats.replicates import paired_log_ratio, ratio
 from bench.store import journal
 from bench.store.record import SCHEMA_VERSION
+from bench.store.saved_run import SavedRun
+from bench.store.selfcheck import between
 from bench.store.table import COLUMNS, typed
 from tests.planted import PLANTED, key
 
@@ -49,7 +52,6 @@ VISIT_S = 5.0
 """Seconds for the rounds of a point in a process: enough for ROUNDS of them."""
 
 TABLES, ROWS = 300, 60
-PAIRS = 10
 
 Generator = np.random.Generator
 Values = npt.NDArray[np.float64]
@@ -119,22 +121,33 @@ def resample(folder: Path) -> None:
         _judge(pool, changed, rng, TABLES // 10)
 
 
-def live(pairs: int) -> None:
-    """Run `article` twice, so many times, and print the verdicts of each pair; then how often any two runs differ."""
+def live(folder: Path, pairs: int = 20, pause_s: int = 400) -> None:
+    """Run `article` twice, so many times with a pause between, and print what `compare` says of each pair.
+
+    Goes on with the runs in the folder. At the end prints how often any two of the runs differ.
+    """
     sweep = load_sweep("article", threads=1, implementations=("eager", "manual", "stepwise", "online", "sdpa"))
     sweep = dataclasses.replace(sweep, control=False, effort=dataclasses.replace(sweep.effort, processes=5))
-    tables: list[pd.DataFrame] = []
     alarmed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(pairs):
-            for side in ("base", "new"):
-                list(run(sweep, Path(folder) / f"{number}-{side}"))
-                tables.append(bench.load(Path(folder) / f"{number}-{side}"))
-            alarmed += _tell(f"{number + 1:>2}/{pairs}", bench.compare(*tables[-2:]))
+    for number in range(pairs):
+        one, other = (folder / f"{number:02d}-{side}" for side in ("base", "new"))
+        is_new = not other.exists()
+        for side in (one, other):
+            list(run(sweep, side))
+        alarmed += _tell(f"{number + 1:>2}/{pairs}  {time.strftime('%d %H:%M')}", verdicts(one, other))
+        if is_new and number + 1 < pairs:
+            time.sleep(pause_s)
     print(f"{alarmed} of {pairs} pairs hold a faster or slower")
-    any_two = list(itertools.combinations(tables, 2))
-    alarmed = sum(_alarms(bench.compare(*two)) for two in any_two)
+    any_two = list(itertools.combinations(sorted(folder.glob("*-*")), 2))
+    alarmed = sum(_alarms(verdicts(*two)) for two in any_two)
     print(f"{alarmed} of the {len(any_two)} pairs of any two of these runs do")
+
+
+def verdicts(base: Path, new: Path) -> pd.DataFrame:
+    """Return what `compare` says of two runs, with what the self-check of their machine has found."""
+    runs = SavedRun(base), SavedRun(new)
+    apart = [{threads: Between(*pair) for threads, pair in between(each.environment).items()} for each in runs]
+    return bench.compare(*(each.table for each in runs), between=apart)
 
 
 def _tell(name: str, compared: pd.DataFrame) -> bool:
@@ -267,8 +280,8 @@ def _main(words: Sequence[str]) -> None:
             collect(Path(folder), int(rest[0]) if rest else PROCESSES)
         case ["resample", folder]:
             resample(Path(folder))
-        case ["live", *rest]:
-            live(int(rest[0]) if rest else PAIRS)
+        case ["live", folder, *rest]:
+            live(Path(folder), *map(int, rest))
         case _:
             sys.exit(__doc__)
 
