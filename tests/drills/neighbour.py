@@ -1,14 +1,14 @@
-"""A busy neighbour: `python -m tests.drills.neighbour [RUNS]`.
+"""A busy neighbour: `python -m tests.drills.neighbour FOLDER [RUNS]`.
 
 Runs a small sweep quiet, beside a process that keeps a core busy, and beside one that copies memory, in turns. Prints
-for each neighbour how many rows have speed-ups within 2 % of the quiet ones, how many are marked, and what is neither.
+for each neighbour how many rows have speed-ups within 2 % of the quiet ones, how many are marked, and the others.
+Goes on with the runs in the folder.
 """
 
 import math
 import random
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -34,8 +34,8 @@ NEAR = 0.02
 VARIED = ("num_tokens", "num_heads", "implementation")
 
 
-def measured(threads: int, neighbour: str) -> pd.DataFrame:
-    """Return the rows of a sweep on so many threads, measured beside a neighbour."""
+def measured(folder: Path, threads: int, neighbour: str) -> pd.DataFrame:
+    """Return the rows of a sweep on so many threads, measured beside a neighbour into this folder."""
     sweep = load_sweep(
         "article",
         threads=threads,
@@ -46,12 +46,11 @@ def measured(threads: int, neighbour: str) -> pd.DataFrame:
         effort={"processes": 2, "budget_s": 4, "target": 0.001},
     )
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
         if NEIGHBOURS[neighbour]:
             beside = stack.enter_context(subprocess.Popen([sys.executable, "-c", NEIGHBOURS[neighbour]]))
             stack.callback(beside.kill)
         list(run(sweep, folder))
-        return bench.load(Path(folder)).set_index(list(VARIED))
+    return bench.load(folder).set_index(list(VARIED))
 
 
 def report(quiet: list[pd.DataFrame], beside: list[pd.DataFrame]) -> str:
@@ -73,13 +72,13 @@ def report(quiet: list[pd.DataFrame], beside: list[pd.DataFrame]) -> str:
     )
 
 
-def main(runs: str = "3") -> None:
+def main(folder: str, runs: str = "3") -> None:
     """Print a line for each neighbour, with one thread and with all cores."""
     for threads in (1, machine.visible_cores()):
         tables: dict[str, list[pd.DataFrame]] = {name: [] for name in NEIGHBOURS}
-        for _ in range(int(runs)):
+        for number in range(int(runs)):
             for name in random.sample([*NEIGHBOURS], len(NEIGHBOURS)):
-                tables[name].append(measured(threads, name))
+                tables[name].append(measured(Path(folder) / f"{name}-{threads}-{number}", threads, name))
         marked = sum(int((table["flagged_share"] >= FLAGGED_SHARE).sum()) for table in tables[QUIET])
         print(f"{threads} thread(s), quiet: {marked} of {sum(map(len, tables[QUIET]))} rows marked")
         for name in (name for name in NEIGHBOURS if name != QUIET):

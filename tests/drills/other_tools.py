@@ -1,8 +1,9 @@
-"""The same ratio by several tools in the same minutes: `python -m tests.drills.other_tools [RUNS]`.
+"""The same ratio by several tools in the same minutes: `python -m tests.drills.other_tools FILE [RUNS]`.
 
 Measures sdpa against eager at two shapes with pytest-benchmark, with torch's Timer, with pyperf and with this suite, in
 random order, RUNS times. Prints for each tool the ratios, what two runs differ by, and the seconds of a run.
-pyperf must be installed; without it a line says so.
+Appends what it measures to FILE, a CSV file, and prints what is there. pyperf must be installed; without it a line says
+so.
 """
 
 import importlib.util
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import bench
 from bench.engine.run import run
@@ -127,27 +129,28 @@ def _ratio(times_s: dict[str, float]) -> float:
     return times_s["eager"] / times_s["sdpa"]
 
 
-def main(runs: str = "10") -> None:
+def main(file: str, runs: str = "10") -> None:
     """Measure in turns and print a line for each tool and shape."""
     tools = dict(TOOLS)
     if importlib.util.find_spec("pyperf") is None:
         print("pyperf is not installed, so it is left out")
         del tools["pyperf --fast"]
-    logs: dict[tuple[str, tuple[int, ...]], list[float]] = {key: [] for key in itertools.product(tools, SHAPES)}
-    seconds: dict[str, list[float]] = {name: [] for name in tools}
+    pairs = [*itertools.product(tools, SHAPES)]
     for _ in range(int(runs)):
-        for name, shape_of in random.sample([*logs], len(logs)):
+        for name, shape_of in random.sample(pairs, len(pairs)):
             begin = time.perf_counter()
             with tempfile.TemporaryDirectory() as folder:
-                logs[name, shape_of].append(math.log(tools[name](shape_of, Path(folder))))
-            seconds[name].append(time.perf_counter() - begin)
-    for (name, shape_of), values in logs.items():
-        apart = [abs(one - other) for one, other in itertools.combinations(values, 2)]
+                log = math.log(tools[name](shape_of, Path(folder)))
+            row = {"tool": name, "shape": str(shape_of), "log_ratio": log, "run_s": time.perf_counter() - begin}
+            pd.DataFrame([row]).to_csv(file, mode="a", header=not Path(file).exists(), index=False)
+    for (tool, at), rows in pd.read_csv(file).groupby(["tool", "shape"]):
+        logs = rows["log_ratio"]
+        apart = [abs(one - other) for one, other in itertools.combinations(logs, 2)] or [math.nan]
         print(
-            f"{name}, (B, N, C, H) = {shape_of}: sdpa {math.exp(statistics.median(values)):.3f}x "
-            f"[{math.exp(min(values)):.3f} to {math.exp(max(values)):.3f}] of {len(values)} runs; two runs differ by "
+            f"{tool}, (B, N, C, H) = {at}: sdpa {math.exp(logs.median()):.3f}x "
+            f"[{math.exp(logs.min()):.3f} to {math.exp(logs.max()):.3f}] of {len(logs)} runs; two runs differ by "
             f"{np.median(apart):.1%}, 95th percentile {np.percentile(apart, 95):.1%}; "
-            f"{statistics.mean(seconds[name]):.0f} s a run",
+            f"{rows['run_s'].mean():.0f} s a run",
             flush=True,
         )
 
