@@ -269,7 +269,7 @@ class MeasuredCase:
     def _keep_timed(self) -> None:
         """Make the calls of one timing without the clock, and keep the output of one of them.
 
-        They are the calls that are timed: only what calls them differs.
+        They are made like timed calls, so that an implementation can't tell which of its outputs is judged.
         """
         calls = self._pace.calls
         kept = self._rng.randrange(calls)

@@ -24,9 +24,8 @@ def warm(request: dict[str, Any]) -> None:
     if any(impls.compiles(name) for name in request["implementations"] if not is_own(name)):
         with contextlib.suppress(Exception):
             _compile_once()
-    gc.collect()
+    system_memory.give_back()  # memory that is free here would be small pages in the processes that are forked
     gc.freeze()  # collecting garbage then skips what torch's import left, and forked processes share it
-    system_memory.give_back()  # what is free in the server would be small pages in the processes that it forks
 
 
 def _compile_once() -> None:

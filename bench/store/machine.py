@@ -142,7 +142,8 @@ def busy_s() -> float:
     """Return the seconds since the machine started that the visible cores were busy or taken by its host, in all."""
     by_core = psutil.cpu_times(percpu=True)
     visible = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(by_core))
-    seen = [times for core, times in enumerate(by_core) if core in visible] or by_core  # an offline core has no number
+    # psutil leaves out cores that are offline, so the others' places in its list may differ from their numbers
+    seen = [times for core, times in enumerate(by_core) if core in visible] or by_core
     kinds = ("user", "system", "nice", "steal")
     return float(sum(getattr(times, kind, 0.0) for times in seen for kind in kinds))
 
