@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from impls.layers.patch import PatchAttention
     from impls.layers.self_attention import SelfAttention
     from impls.layers.vit import ViTAttention
-    from impls.lookup import build, compiles, resolve
+    from impls.lookup import activate, build, compiles, resolve, versions
+    from impls.runtime import Operator, Runtime
     from impls.torch_compile import compiled
 
 _HOMES = {
@@ -23,17 +24,21 @@ _HOMES = {
     "Attend": "impls.contract",
     "ConvSelfAttention": "impls.layers.conv",
     "Implementation": "impls.contract",
+    "Operator": "impls.runtime",
     "PatchAttention": "impls.layers.patch",
+    "Runtime": "impls.runtime",
     "SelfAttention": "impls.layers.self_attention",
     "Unresolved": "impls.contract",
     "Unsupported": "impls.contract",
     "ViTAttention": "impls.layers.vit",
+    "activate": "impls.lookup",
     "build": "impls.lookup",
     "compiled": "impls.torch_compile",
     "compiles": "impls.lookup",
     "compiling": "impls.contract",
     "masked": "impls.contract",
     "resolve": "impls.lookup",
+    "versions": "impls.lookup",
     "with_attend": "impls.contract",
 }
 
@@ -43,17 +48,21 @@ __all__ = [
     "Attend",
     "ConvSelfAttention",
     "Implementation",
+    "Operator",
     "PatchAttention",
+    "Runtime",
     "SelfAttention",
     "Unresolved",
     "Unsupported",
     "ViTAttention",
+    "activate",
     "build",
     "compiled",
     "compiles",
     "compiling",
     "masked",
     "resolve",
+    "versions",
     "with_attend",
 ]
 

@@ -8,7 +8,6 @@ This module imports no torch, so planning and reading results may import it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
 
 Dash = tuple[float, ...]
 """The lengths of dashes and gaps, alternating, in line widths; empty for a solid line."""
@@ -41,7 +40,9 @@ class Entry:
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
     `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
-    `allocator` is "torch" if torch's allocator sees all memory of the call, "own" if a runtime has its own allocator.
+    `packages` are the distributions beside torch that it needs; their versions are recorded. `source` says how to get
+    them if pip can't.
+    `on_gpu` is true if it can run on a GPU alone. `flash` is the FlashAttention that torch's registry must use for it.
     """
 
     adapter: str
@@ -53,7 +54,10 @@ class Entry:
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     compiles: bool = False
     kernel: str = ""
-    allocator: Literal["torch", "own"] = "torch"
+    packages: tuple[str, ...] = ()
+    source: str = ""
+    on_gpu: bool = False
+    flash: str = ""
 
     def refusal(self, layer: str) -> str:
         """Return why it can never compute the layer of this class name; empty if it may."""
@@ -71,6 +75,9 @@ _NO_MHA = {
 }
 _ONE_WIDTH = "FlashAttention needs queries, keys and values of one width, here keys are an eighth of values"
 _MODE = "the mode of torch.compile, such as max-autotune"
+_IN_INFERENCE = "in inference, if installed"
+_ONNX = ("onnxruntime", "onnx", "onnxscript")
+_HALF = "on a GPU in bfloat16 and float16, if installed"
 
 IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "eager": Entry("impls.attend.eager:adapt",
@@ -109,6 +116,30 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "mha_weights": Entry("impls.whole.mha:adapt_weights", "the same, with the attention weights computed too",
         Style("#8c6100", DOTTED, "X"), supports="if token_len = channels and qk_scale is the layer's own",
         layers=_MHA_LAYERS, refuses=_NO_MHA),
+    "aot_eager": Entry("impls.runtimes.aot:AOTInductor", "eager, compiled ahead of time by AOTInductor, without guards",
+        Style("#6f6f6f", DASH_DOT, "s", hollow=True), supports="in inference, if there is a compiler"),
+    "aot_sdpa": Entry("impls.runtimes.aot:AOTInductorSDPA", "sdpa, compiled ahead of time by AOTInductor",
+        Style("#4477aa", DASH_DOT, "D", hollow=True), supports="in inference, if there is a compiler"),
+    "openvino": Entry("impls.runtimes.openvino:OpenVINO", "the layer in OpenVINO, in the precision of the point",
+        Style("#661100", SOLID, "8"), supports=f"{_IN_INFERENCE}, on a CPU", packages=("openvino",),
+        options={"precision": "auto lets OpenVINO choose it, which is bfloat16 on many CPUs"}),
+    "onnxruntime": Entry("impls.runtimes.onnxruntime:ONNXRuntime", "the layer exported to ONNX Runtime",
+        Style("#117733", SOLID, "H"), supports=_IN_INFERENCE, packages=_ONNX),
+    "onnxruntime_mha": Entry("impls.runtimes.onnxruntime:FusedONNXRuntime",
+        "the same, with its operator MultiHeadAttention as the core", Style("#70ad85", DASHED, "H", hollow=True),
+        supports=_IN_INFERENCE, packages=_ONNX),
+    "jax": Entry("impls.runtimes.jax:JAX", "the layer written in JAX, compiled by XLA", Style("#cc6677", LONG, "*"),
+        supports=_IN_INFERENCE, layers=_STEPWISE_LAYERS, packages=("jax", "jaxlib")),
+    "sdpa_fa3": Entry("impls.attend.flash:adapt_fa3", "scaled_dot_product_attention with FlashAttention 3",
+        Style("#6699cc", SOLID, "^", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
+        packages=("flash-attn-3",), source="build the folder hopper of Dao-AILab/flash-attention", on_gpu=True,
+        flash="FA3", kernel="FlashAttnFwdSm90"),
+    "sdpa_fa4": Entry("impls.attend.flash:adapt_fa4", "scaled_dot_product_attention with FlashAttention 4",
+        Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
+        packages=("flash-attn-4",), on_gpu=True, flash="FA4", kernel="flash_attncute"),
+    "flash_attn": Entry("impls.attend.flash:adapt_direct", "flash_attn_func of the package flash-attn, called directly",
+        Style("#999933", SOLID, "d", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
+        packages=("flash-attn",), on_gpu=True),
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 

@@ -1,10 +1,12 @@
 """Find an adapter by its name, and build an implementation from a layer and a name."""
 
-from importlib.metadata import entry_points
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, entry_points, version
 
 from torch import nn
+from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry
 from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported
 from impls.name import parse
 
@@ -22,6 +24,8 @@ def build(layer: nn.Module, name: str) -> Implementation:
     is_ours = base in IMPLEMENTATIONS and type(layer).__module__.startswith("impls.layers.")
     if is_ours and (reason := IMPLEMENTATIONS[base].refusal(type(layer).__name__)):
         raise Unsupported(reason)
+    if base in IMPLEMENTATIONS and (reason := _lacking(IMPLEMENTATIONS[base], layer)):
+        raise Unsupported(reason)
     adapt = resolve(base)
     declared = declared_options(adapt)
     for option in options:
@@ -29,6 +33,37 @@ def build(layer: nn.Module, name: str) -> Implementation:
             rule = f"expected one of {', '.join(sorted(declared))}" if declared else "it has no options"
             raise Unresolved(f"{base} has no option {option!r}; {rule}")
     return adapt(layer, **options)
+
+
+def versions(names: Iterable[str]) -> dict[str, str]:
+    """Return the versions of the installed packages that implementations need beside torch, by package."""
+    bases = (parse(name).base for name in names)
+    packages = (package for base in bases if base in IMPLEMENTATIONS for package in IMPLEMENTATIONS[base].packages)
+    return {package: found for package in sorted({*packages}) if (found := _version(package))}
+
+
+def _lacking(entry: Entry, layer: nn.Module) -> str:
+    """Return what an implementation lacks here: a GPU, or a package; empty if it lacks nothing."""
+    devices = {weight.device.type for weight in layer.parameters()}
+    if entry.on_gpu and "cuda" not in devices:
+        return "it runs on a GPU alone"
+    missing = [package for package in entry.packages if not _version(package)]
+    how = entry.source or f"pip install {' '.join(missing)}"
+    return f"{missing[0]} is not installed; {how}" if missing else ""
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def activate(name: str) -> None:
+    """Let torch use the FlashAttention that an implementation needs, in this process, if its package is there."""
+    base = parse(name).base
+    if base in IMPLEMENTATIONS and (entry := IMPLEMENTATIONS[base]).flash and all(map(_version, entry.packages)):
+        attention.activate_flash_attention_impl(entry.flash)
 
 
 def compiles(name: str) -> bool:

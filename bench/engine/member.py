@@ -47,6 +47,8 @@ class Member:
     """The number of calls in a timing."""
     call_s: float = 0.0
     """The seconds of a call in the warm-up."""
+    remark: str = ""
+    """What the implementation says about its precision, if that explains an incorrect output."""
     claims: Claims = field(default_factory=Claims)
     pid: int | None = None
     worker: Worker | None = None

@@ -84,15 +84,16 @@ class Pool:
         self._start([key])
         return self._fork(self._servers[key], "worker")
 
-    def check(self, points: Sequence[Point], implementations: Sequence[str] = ()) -> dict[str, Any]:
-        """Return the facts about the machine that a worker's torch knows.
+    def check(self, points: Sequence[Point], needed: Sequence[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the facts about the machine that a worker's torch knows, and the versions of other runtimes.
 
         If a process is killed from outside meanwhile, all are started once more.
-        Raises WrongRequest if no process starts, if one can't import one of the given implementations, or if only one
-        process at a time can use a GPU of the points.
+        Raises WrongRequest if no process starts, if one can't import a `needed` implementation, or if only one process
+        at a time can use a GPU of the points.
         """
         devices = list(dict.fromkeys(point.device for point in points if point.device != "cpu"))
-        request = {"request": "check", "implementations": implementations, "devices": devices}
+        names = {"implementations": self.implementations, "needed": needed}
+        request = {"request": "check", **names, "devices": devices}
         for is_last in (False, True):
             try:
                 with self.worker(points[0]) as worker:
@@ -104,8 +105,7 @@ class Pool:
                 self.renew()
         if reply["mistakes"]:
             raise WrongRequest("; ".join(reply["mistakes"]))
-        facts: dict[str, Any] = reply["facts"]
-        return facts
+        return reply["facts"], reply["runtimes"]
 
     def renew(self) -> None:
         """End all processes, so that fresh ones start next; the compiler's cache stays."""

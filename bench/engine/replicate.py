@@ -190,6 +190,7 @@ class Replicate:
         reply = self._ask(member, request)
         self._take(member, reply)
         member.calls, member.call_s = replies.calls_per_timing(member.metrics), replies.call_s(reply)
+        member.remark = replies.remark(reply)
         results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in shifts]
         worst = max(results, key=lambda result: result["error"] / result["tolerance"])
         member.metrics |= {name: worst[name] for name in ("error", "tolerance")}
@@ -328,7 +329,7 @@ class Replicate:
         path.unlink(missing_ok=True)
         if reply["reason"]:
             member.metrics |= {name: reply[name] for name in ("error", "tolerance")}
-            raise Ended("incorrect", reply["reason"])
+            raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], member.remark])))
         return {name: reply[name] for name in ("error", "tolerance")}
 
     def _forked(self, member: Member) -> Worker:

@@ -37,6 +37,12 @@ def call_s(reply: Mapping[str, Any]) -> float:
     return float(reply["call_s"])
 
 
+def remark(reply: Mapping[str, Any]) -> str:
+    """Return what an implementation says about its precision; raises Ended if that is no text."""
+    _check(reply, {"remark": lambda text: isinstance(text, str)})
+    return str(reply["remark"])
+
+
 def free_bytes(reply: Mapping[str, Any]) -> int | None:
     """Return the free memory of a GPU, None if the reply has none."""
     value = reply.get("free_bytes")

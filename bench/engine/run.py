@@ -20,6 +20,7 @@ from bench.engine.time_budget import TimeBudget
 from bench.engine.worker import Died, unheard
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
+from bench.plan.names import may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import StoppingRule
 from bench.store import machine
@@ -109,10 +110,11 @@ class Run:
         """Open the folder for what this machine is and the state in which it was seen."""
         python = self._pool.python
         try:
-            facts = self._pool.check(self.sweep.points, self._needed)
+            facts, runtimes = self._pool.check(self.sweep.points, self._needed)
         except WrongRequest as error:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
-        self.run_folder.open(machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state)))
+        here = machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state))
+        self.run_folder.open(dataclasses.replace(here, runtimes=runtimes))
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from a fresh one."""
@@ -207,7 +209,7 @@ class Run:
         heard = partial(self.heard, point, number)
         heard("", "start")
         for member in members.values():
-            if member.thorough and self.sweep.effort.check_memory:
+            if member.thorough and (self.sweep.effort.check_memory or may_have_own_memory(member.implementation)):
                 self._check_memory(member)
         replicate = Replicate(members, self.sweep.baseline, self.limits, self.seed(point), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s)

@@ -114,8 +114,7 @@ class RunFolder:
     def _admit(self, known: Environment | None) -> None:
         """Check that all records come from this environment, and write environment.json."""
         here, records = self.here, [record for records in self._records.values() for record in records]
-        if known and known.env_id != here.env_id:
-            differing = "; ".join(environment.differences(known, here))
+        if known and (differing := "; ".join(environment.differences(known, here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
         origins = Counter(_origin(record) for record in records)
         foreign = [origin for origin in origins if origin.env_id != here.env_id]

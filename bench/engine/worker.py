@@ -66,6 +66,9 @@ STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
 wait actively would slow the process that is asked next. 20,000 turns take less than 0.1 ms, so that they still wait
 actively within a call. A user's own settings stay."""
 
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
+"""The environment variables with the number of threads: for OpenMP, MKL, and XLA, which JAX uses."""
+
 Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""
 
@@ -293,8 +296,7 @@ def environment(allocator: str, threads: int, cache: Path, python: str | None = 
         **inherited,
         **settings,
         **({"GLIBC_TUNABLES": ":".join(tunables)} if tunables else {}),
-        "OMP_NUM_THREADS": str(threads),
-        "MKL_NUM_THREADS": str(threads),
+        **dict.fromkeys(THREAD_VARIABLES, str(threads)),
         "PYTHONPATH": os.pathsep.join(_path(python)),
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),

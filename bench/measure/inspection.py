@@ -1,4 +1,7 @@
-"""Inspection of one call outside all timing: the kernels that ran and the memory that it needed."""
+"""Inspection of one call outside all timing: the kernels that ran and the memory that it needed.
+
+A runtime beside torch is asked what it runs, because torch's profiler doesn't see it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+import impls
 from bench.measure import dispatch, memory
+
+HALF = ("bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -27,3 +33,22 @@ def inspect(call: Callable[[], object], device: str) -> Inspection:
             torch.cuda.synchronize(device)
     needed = memory.of_profile(profiler) if on_cpu else memory.on_cuda(call, device)
     return Inspection(dispatch.kernels(profiler, device), needed)
+
+
+def operators(function: object) -> tuple[str, ...]:
+    """Return the operators that another runtime runs, each once; empty for torch, and if the runtime does not say."""
+    reported = function.operators() if isinstance(function, impls.Runtime) else ()
+    return tuple(dict.fromkeys(f"{operator.name} {operator.dtype}".strip() for operator in reported))
+
+
+def has_own_memory(function: object) -> bool:
+    """Return whether an implementation's memory is not that of torch's allocator, as far as is known."""
+    return isinstance(function, impls.Runtime) and function.has_own_memory
+
+
+def narrower(function: object, dtype: str) -> str:
+    """Return a text that names an operator of another runtime in half precision at a float32 point, else empty."""
+    if dtype != "float32" or not isinstance(function, impls.Runtime):
+        return ""
+    half = next((operator for operator in function.operators() if operator.dtype in HALF), None)
+    return f"{function.title} says that it computes in {half.dtype}: {half.name}" if half else ""

@@ -109,12 +109,14 @@ class MeasuredCase:
         workload.set_up(point)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
         self._work = work = workload.make(point, request.seed)
+        impls.activate(name)
         load(name)
         with process_state.kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
                 with suppress(Exception):  # the first call will raise the same error
                     compilation.warm_toolchain(point.device)
             self._subject = workload.subject(work, name)
+            self._build()
         held_bytes = psutil.Process().memory_info().rss
         held_huge_bytes = system_memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
         calls_s = self._first_calls()
@@ -184,6 +186,23 @@ class MeasuredCase:
         """Return the outcome as JSON, with the processor's seconds in all."""
         return {**dataclasses.asdict(self.outcome), "cpu_s": cpu_s()}
 
+    @property
+    def remark(self) -> str:
+        """What the implementation says about its precision, if that explains an incorrect output; else empty."""
+        return inspection.narrower(self._subject.function, self.request.point.dtype)
+
+    def _build(self) -> None:
+        """Build an implementation in another runtime for the point's inputs."""
+        function = self._subject.function
+        if not isinstance(function, impls.Runtime):
+            return
+        self._channel.announce("build")
+        start = perf_counter()
+        with self._work.gradient_mode():
+            function.build(self._work.x)
+        built_s = perf_counter() - start
+        self.outcome.metrics |= {"compile_s": built_s, "compile_cached": function.was_cached}
+
     def _first_calls(self) -> list[float]:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
         calls_s: list[float] = []
@@ -216,12 +235,14 @@ class MeasuredCase:
         work, metrics, subject = self._work, self.outcome.metrics, self._subject
         with process_state.kept(), work.gradient_mode():
             inspected = inspection.inspect(self._call, work.point.device)
-            metrics |= {"kernels": inspected.kernels, **dataclasses.asdict(inspected.memory)}
+            metrics["kernels"] = inspection.operators(subject.function) or inspected.kernels
+            if not inspection.has_own_memory(subject.function):
+                metrics |= dataclasses.asdict(inspected.memory)
             if work.with_gradients:
                 x = work.x.detach().requires_grad_()
                 held = iter([x, *subject.layer.parameters()])
                 metrics["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), held)
-        fallback = dispatch.fallback(self.request.implementation, inspected.kernels)
+        fallback = dispatch.fallback(self.request.implementation, metrics["kernels"])
         if fallback:
             self.outcome.end("fallback", fallback)
         return not fallback

@@ -56,8 +56,11 @@ FUNCTIONS: tuple[tuple[Any, str], ...] = (
 )
 """Clocks, and functions of torch that the measurement uses: a patch of one would change what it says."""
 
-OF_TORCH = (b"TORCHINDUCTOR_", b"_TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"KINETO_", b"CUDA_MODULE_LOADING")
-"""The prefixes of environment variables that torch itself sets when it compiles or profiles."""
+OF_LIBRARIES = (
+    *(b"TORCHINDUCTOR_", b"_TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"KINETO_", b"CUDA_MODULE_LOADING"),
+    *(b"TF_CPP_MIN_LOG_LEVEL", b"TPU_SKIP_MDS_QUERY"),
+)
+"""The prefixes of environment variables that torch sets when it compiles or profiles, and JAX when it is imported."""
 
 ANY = (b"",)
 """The prefix of all variables."""
@@ -76,7 +79,7 @@ class State:
     def __init__(self) -> None:
         self._before = [read() for _, read in PARTS]
 
-    def changes(self, free: tuple[bytes, ...] = OF_TORCH) -> str:
+    def changes(self, free: tuple[bytes, ...] = OF_LIBRARIES) -> str:
         """Return a text that lists all changes since then, empty if there are none.
 
         New environment variables with a prefix in `free` are no change.

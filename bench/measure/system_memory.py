@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+import impls
 from bench.measure import workload
 from bench.plan.case import Case
 
@@ -31,23 +32,31 @@ def of_case(case: Case) -> int | None:
     try:
         workload.set_up(case.point)
         work = workload.make(case.point)
-        call = workload.step(workload.subject(work, case.implementation), work)
+        subject = workload.subject(work, case.implementation)
+        call = workload.step(subject, work)
         with work.gradient_mode():
+            if isinstance(subject.function, impls.Runtime):
+                subject.function.build(work.x)
+                return peak_bytes(call, with_first=subject.function.has_own_memory)
             return peak_bytes(call)
     except Exception:  # the case's row already has the reason
         return None
 
 
-def peak_bytes(call: Callable[[], object]) -> int:
+def peak_bytes(call: Callable[[], object], *, with_first: bool = False) -> int:
     """Return the largest increase of the process's resident memory in bytes during the second of two calls.
 
-    The first call allocates what is kept for later calls, such as a library's scratch.
+    The first call allocates what is kept for later calls, such as a library's scratch. For a runtime that keeps all
+    memory of its calls the increase is counted `with_first`.
     """
-    call()
+    if not with_first:
+        call()
     gc.collect()
     held = _kib(STATUS, "VmRSS")
     CLEAR_REFS.write_text(RESET_PEAK)
     call()
+    if with_first:
+        call()
     return (_kib(STATUS, "VmHWM") - held) * 1024
 
 

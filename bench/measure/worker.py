@@ -20,19 +20,23 @@ class Worker:
         self._case: MeasuredCase | None = None
 
     def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with torch's facts about the machine, and a line for each implementation or GPU that can't be used."""
+        """Reply with facts about machine and packages, and a line for each implementation or GPU that can't be used.
+
+        Only the implementations that are `needed` are imported for it.
+        """
         mistakes = [
             f"{device} must be in compute mode DEFAULT, because each implementation has a process of its own; "
             "it is in EXCLUSIVE_PROCESS. An administrator can run: nvidia-smi --compute-mode=DEFAULT"
             for device in request["devices"]
             if gpu_state.is_exclusive(device)
         ]
-        for name in request["implementations"]:
+        for name in request["needed"]:
             try:
                 impls.resolve(parse(name).base)
             except impls.Unresolved as error:
                 mistakes.append(str(error))
-        return {"mistakes": mistakes, "facts": facts.torch_facts()}
+        runtimes = impls.versions(request["implementations"])
+        return {"mistakes": mistakes, "facts": facts.torch_facts(), "runtimes": runtimes}
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the peak memory of one call of a case, as the operating system sees it."""
@@ -52,8 +56,9 @@ class Worker:
             case.prepare()
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
         free_bytes = torch.cuda.mem_get_info()[0] if is_on_gpu else None
-        call_s = case.call_s if case.outcome.status == "ok" else None
-        return {**case.reply(), "free_bytes": free_bytes, "call_s": call_s}
+        is_ok = case.outcome.status == "ok"
+        call_s, remark = (case.call_s, case.remark) if is_ok else (None, "")
+        return {**case.reply(), "free_bytes": free_bytes, "call_s": call_s, "remark": remark}
 
     def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Take one sample; reply with it, or with the outcome if the case has ended."""

@@ -31,3 +31,8 @@ def known_names() -> tuple[str, ...]:
 def is_own(name: str) -> bool:
     """Return whether an implementation is a user's own: `module:attribute`, or from an installed package."""
     return parse(name).base not in IMPLEMENTATIONS
+
+
+def may_have_own_memory(name: str) -> bool:
+    """Return whether an implementation may use memory that torch's allocator does not see."""
+    return is_own(name) or bool(catalogue.IMPLEMENTATIONS[parse(name).base].packages)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,14 @@ class Environment:
     """The facts of a machine and its software.
 
     Runs can be compared if their `identity` is the same. A different `state` gives a note, `context` is not compared.
+    `runtimes` has the versions of the packages beside torch that implementations of the run need: those that both runs
+    have must be the same.
     """
 
     identity: dict[str, Any]
     state: dict[str, Any]
     context: dict[str, Any]
+    runtimes: dict[str, str] = field(default_factory=dict)
 
     @property
     def env_id(self) -> str:
@@ -38,11 +41,12 @@ class Environment:
 def save(environment: Environment, run: Path) -> None:
     """Write environment.json of a new run; an existing file stays, because the run's rows were measured there.
 
-    Raises OSError if it can't be written.
+    It gets the runtimes that it lacks. Raises OSError if it can't be written, WrongRequest if it is broken.
     """
-    path = run / ENVIRONMENT
-    if not path.exists():
-        atomic.replace_json(path, {"env_id": environment.env_id, **vars(environment)})
+    known = load(run) or environment
+    runtimes = {**environment.runtimes, **known.runtimes}
+    if not (run / ENVIRONMENT).exists() or runtimes != known.runtimes:
+        atomic.replace_json(run / ENVIRONMENT, {"env_id": known.env_id, **vars(known), "runtimes": runtimes})
 
 
 def load(run: Path) -> Environment | None:
@@ -52,18 +56,20 @@ def load(run: Path) -> Environment | None:
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return Environment(dict(content["identity"]), dict(content["state"]), dict(content["context"]))
+        identity, state, context = (dict(content[name]) for name in ("identity", "state", "context"))
+        return Environment(identity, state, context, dict(content.get("runtimes", {})))
     except (ValueError, KeyError, TypeError, UnicodeDecodeError):
         raise WrongRequest(f"{path} is no environment of attention-bench") from None
 
 
 def differences(base: Environment, new: Environment) -> list[str]:
-    """Return the differences between two identities, one line each."""
-    return [
-        f"{key}: {_described(base.identity, key)} against {_described(new.identity, key)}"
-        for key in sorted({*base.identity, *new.identity})
-        if _canonical(base.identity, key) != _canonical(new.identity, key)
-    ]
+    """Return the differences between two identities, and between runtimes that both have, one line each."""
+    before, after = base.identity, new.identity
+    keys = [key for key in sorted({*before, *after}) if _canonical(before, key) != _canonical(after, key)]
+    found = [f"{key}: {_described(before, key)} against {_described(after, key)}" for key in keys]
+    both = sorted(base.runtimes.keys() & new.runtimes.keys())
+    pairs = ((key, base.runtimes[key], new.runtimes[key]) for key in both)
+    return found + [f"{key}: {old!r} against {young!r}" for key, old, young in pairs if old != young]
 
 
 def _described(identity: dict[str, Any], key: str) -> str:

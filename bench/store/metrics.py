@@ -106,6 +106,10 @@ class Metric:
         return () if self.kind is tuple else None
 
 
+def _peak(row: Values) -> Any:
+    return row["system_peak_bytes"] if row["peak_bytes"] is None else row["peak_bytes"]
+
+
 def _known(name: str, processes: Sequence[Values]) -> list[Any]:
     return [values[name] for values in processes if values[name] not in (None, ())]
 
@@ -232,29 +236,34 @@ _TABLE = (
     Metric("relative_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `relative`"),
     Metric("relative_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `relative`"),
     # memory
-    Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
+    Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _peak(row),
         heading=Heading("peak memory", place=50, rank=2),
         axis=Axis("memory", "Peak memory", "peak memory of a call", ("tokens",)),
-        meaning="the most that one call held at once beyond its input and weights"),
+        meaning="the peak memory of a call: `peak_bytes`, or `system_peak_bytes` if that is unknown"),
+    Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
+        meaning="the most that one call held at once beyond its input and weights, as torch's allocator counts it; "
+        "empty if another runtime has its own allocator"),
     Metric("saved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         heading=Heading("kept for backward", place=70, rank=3),
         meaning="the bytes that autograd keeps for the backward pass, in the modes that have one"),
     Metric("reserved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the most that a GPU's caching allocator reserved for the call"),
     Metric("system_peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the same peak as the operating system saw it, if `check_memory` asked for it"),
+        meaning="the same peak as the operating system saw it: of other runtimes and your own implementations on a "
+        "CPU, and of all if `check_memory` asks for it"),
     Metric("huge_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=SMALLEST,
         heading=Heading("huge pages", place=65, rank=13),
         meaning="the bytes in transparent huge pages that the process got for its first calls and for the memory that "
         "it keeps for later ones; on a CPU with the allocator `retained-huge`"),
     # compilation
     Metric("compile_s", unit=Unit.SECONDS, reported=True, in_table=False,
-        meaning="the first call of a case in a process, which compiles"),
+        meaning="the seconds that a case needs to be compiled in a process: its first call, or the building of another "
+        "runtime"),
     Metric("compile_cached", kind=bool, reported=True, in_table=False,
         meaning="whether that call found the whole graph in the run's cache"),
     Metric("compile_cold_s", unit=Unit.SECONDS, combined=COLD, heading=Heading("first compile", place=100, rank=8),
-        meaning="the first call of a case in the run, which compiles; kernels that an earlier case of the run "
-        "compiled are found"),
+        meaning="the first call of a case in the run, which compiles, or the building of another runtime; kernels that "
+        "an earlier case of the run compiled are found"),
     Metric("compile_warm_s", unit=Unit.SECONDS, combined=WARM,
         meaning="the same if the whole graph came from the run's cache, as in later processes"),
     Metric("graphs", kind=int, unit=Unit.COUNT, reported=True, combined=FIRST,
@@ -262,7 +271,7 @@ _TABLE = (
     # truth
     Metric("kernels", kind=tuple, reported=True, combined=FIRST, heading=Heading("ran", place=40, rank=6),
         meaning="the operators that did the work on a CPU (`CompiledFxGraph` for Inductor's kernels), or the kernels "
-        "on a GPU, in order"),
+        "on a GPU, in order; of another runtime those that it reports, with their precision"),
     Metric("error", reported=True, combined=OF_WORST_ERROR,
         meaning="the deviation from the float64 reference that came nearest to its tolerance, relative to the largest "
         "value"),

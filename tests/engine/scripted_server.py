@@ -36,9 +36,10 @@ class Worker:
     def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Find every implementation but `nosuch:kernel`, and every GPU but `cuda:1`."""
         mistake = "implementation 'nosuch:kernel' can't be imported"
-        mistakes = [mistake] if "nosuch:kernel" in request["implementations"] else []
+        mistakes = [mistake] if "nosuch:kernel" in request["needed"] else []
         mistakes += [device for device in request["devices"] if device == "cuda:1"]
-        return {"mistakes": mistakes, "facts": {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}}
+        facts = {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}
+        return {"mistakes": mistakes, "facts": facts, "runtimes": {}}
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with a setting of the allocator as the peak of a case."""

@@ -151,7 +151,7 @@ def test_an_implementation_that_can_not_be_imported_is_a_wrong_request(two: Pool
     """Only those that are asked for count."""
     with pytest.raises(WrongRequest, match="'nosuch:kernel' can't be imported"):
         two.check([point()], ["eager", "nosuch:kernel"])
-    assert two.check([point()])["torch"] == "2.0"
+    assert two.check([point()])[0]["torch"] == "2.0"
 
 
 def test_a_gpu_that_can_not_be_used_is_a_wrong_request(two: Pool) -> None:
@@ -166,7 +166,7 @@ def test_a_pool_may_use_the_python_of_another_environment(tmp_path: Path, monkey
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     other = Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))
     try:
-        assert other.check([point()])["torch"] == "2.1"
+        assert other.check([point()])[0]["torch"] == "2.1"
     finally:
         other.close()
 

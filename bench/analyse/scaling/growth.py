@@ -83,10 +83,10 @@ def _scaling(group: Sequence[Row], axis: Axis) -> Scaling:
 def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:
     at = {row[axis.column]: row for row in rows}
     ordered = [at[place] for place in sorted(at)]
-    sized = [row for row in ordered if row["peak_bytes"]]
+    sized = [row for row in ordered if row["memory_bytes"]]
     return Growth(
         name,
         fit(ordered) if axis is TOKENS else None,
         exponents([row[axis.column] for row in ordered], log_latencies(ordered)),
-        exponents([row[axis.column] for row in sized], exact([np.log(row["peak_bytes"]) for row in sized])),
+        exponents([row[axis.column] for row in sized], exact([np.log(row["memory_bytes"]) for row in sized])),
     )

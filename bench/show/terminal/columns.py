@@ -61,6 +61,8 @@ def _of_metric(metric: Metric, baseline: str | None) -> Column:
             return "baseline"
         if metric.name == "kernels":
             return algorithm(row["kernels"])
+        if metric.name == "memory_bytes" and row["peak_bytes"] is None and row["memory_bytes"] is not None:
+            return f"{units.size(row['memory_bytes'])} by the system"
         return units.formatted(row[metric.name], metric.unit)
 
     text, rank = (metric.heading.text, metric.heading.rank) if metric.heading else (metric.name, 0)

@@ -67,8 +67,10 @@ def disturbed(threads: int) -> Flag:
 def flags(row: Row, target: float = TARGET) -> list[Flag]:
     """Return the flags of a row that is ok; `target` is the widest half-width that isn't flagged."""
     low, high = row["speedup_low"], row["speedup_high"]
-    system_bytes, allocator_bytes = row["system_peak_bytes"], row["peak_bytes"] or 0
-    apart_bytes = 0 if system_bytes is None else abs(system_bytes - allocator_bytes)
+    system_bytes, allocator_bytes = row["system_peak_bytes"], row["peak_bytes"]
+    are_known = system_bytes is not None and allocator_bytes is not None
+    apart_bytes = abs(system_bytes - allocator_bytes) if are_known else 0
+    held_bytes = row["memory_bytes"] or 0
     raised = (
         (ONE_PROCESS, row["latency_low_s"] is None),
         (wide(target), low and high and math.log(high / low) / 2 > target),
@@ -76,8 +78,8 @@ def flags(row: Row, target: float = TARGET) -> list[Flag]:
         (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
         (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
         (SLOW, row["compute_speed"] is not None and row["compute_speed"] < SLOW_SPEED),
-        (MEMORY, apart_bytes > max(MEMORY_BYTES, MEMORY_SHARE * allocator_bytes)),
-        (NO_HUGE_PAGES, row["huge_bytes"] == 0 and allocator_bytes >= HUGE_BYTES),
+        (MEMORY, apart_bytes > max(MEMORY_BYTES, MEMORY_SHARE * held_bytes)),
+        (NO_HUGE_PAGES, row["huge_bytes"] == 0 and held_bytes >= HUGE_BYTES),
         (LAUNCH_BOUND, launch_bound(row)),
         (THROTTLED, row["throttle"]),
     )

@@ -41,7 +41,7 @@ LEGEND = {
     "a, b, c": "latency ≈ a + b·N + c·N²: what is fixed, what a token costs, what a pair of tokens costs; none below 0",
     "off by": "how far the curve passes a measured latency at most",
     "exponent": "slope of the logarithm against that of the axis, between the two places named: 1 linear, 2 quadratic",
-    "memory": "peak memory of a call, counted to the byte: its exponent has no interval",
+    "memory": "peak memory of a call: its exponent has no interval",
 }
 
 

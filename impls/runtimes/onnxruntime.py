@@ -1,0 +1,119 @@
+"""ONNX Runtime: the layer exported as it is, and with the fused operator MultiHeadAttention."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from impls.attend import eager
+from impls.contract import Unsupported, with_attend
+from impls.layers.heads import merge_heads
+from impls.runtime import Operator, Runtime
+
+NO_WORK = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Constant", "Shape")
+"""The operators that give a tensor another shape, or hold values."""
+
+PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+
+
+class ONNXRuntime(Runtime):
+    """A layer in ONNX Runtime; inputs and outputs are not copied.
+
+    Its threads sleep while they have no work, so that they don't slow other processes.
+    Source: ONNX Runtime documentation, "Thread management" and "I/O Binding".
+    """
+
+    title = "ONNX Runtime"
+    adapted = staticmethod(eager.adapt)
+    """The adapter of the module that is exported."""
+
+    def compile(self, x: Tensor) -> None:
+        """Export the layer for inputs like x, and optimise the graph."""
+        import onnx
+        import onnxruntime as ort
+
+        provider = PROVIDERS[x.device.type]
+        if provider not in ort.get_available_providers():
+            raise Unsupported(f"this ONNX Runtime has no {provider}; pip install onnxruntime-gpu")
+        module = type(self).adapted(self.layer)
+        assert isinstance(module, nn.Module)
+        exported = torch.onnx.export(module, (x,), dynamo=True, verbose=False)
+        assert exported is not None
+        with tempfile.TemporaryDirectory() as folder:
+            optimised = Path(folder) / "optimised.onnx"
+            try:
+                self._session = ort.InferenceSession(
+                    exported.model_proto.SerializeToString(), _options(ort, optimised), providers=[provider]
+                )
+            except ort.capi.onnxruntime_pybind11_state.NotImplemented as error:
+                raise Unsupported(f"ONNX Runtime: {str(error).partition(' : ')[2] or error}") from None
+            self._graph = onnx.load(str(optimised), load_external_data=False).graph
+        self._names = self._session.get_inputs()[0].name, self._session.get_outputs()[0].name
+        self._element = self._graph.input[0].type.tensor_type.elem_type
+        self._result = torch.empty(tuple(self._session.get_outputs()[0].shape), dtype=x.dtype, device=x.device)
+        self._binding = self._session.io_binding()
+        self._bind(self._binding.bind_output, self._names[1], self._result)
+
+    def run(self, x: Tensor) -> Tensor:
+        """Return the output for x; it is overwritten by the next call."""
+        self._bind(self._binding.bind_input, self._names[0], x.contiguous())
+        self._session.run_with_iobinding(self._binding)
+        return self._result
+
+    def operators(self) -> Sequence[Operator]:
+        """Return the operators of the optimised graph."""
+        import onnx
+
+        dtypes = {value.name: value.type.tensor_type.elem_type for value in self._graph.value_info}
+        dtypes |= {value.name: value.type.tensor_type.elem_type for value in self._graph.output}
+        names = {kind: onnx.TensorProto.DataType.Name(kind).lower() for kind in {*dtypes.values()}}
+        return [
+            Operator(node.op_type, _torch_name(names.get(dtypes.get(node.output[0], 0), "")))
+            for node in self._graph.node
+            if node.op_type not in NO_WORK
+        ]
+
+    def _bind(self, bind: Any, name: str, tensor: Tensor) -> None:
+        index = tensor.device.index or 0
+        bind(name, tensor.device.type, index, self._element, tuple(tensor.shape), tensor.data_ptr())
+
+
+def _options(ort: Any, optimised: Path) -> Any:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3  # it warns that the optimised graph fits to this CPU alone
+    options.optimized_model_filepath = str(optimised)
+    return options
+
+
+def _torch_name(name: str) -> str:
+    return {"float": "float32", "double": "float64"}.get(name, name)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+    """Return the core as one operator, which an export alone can compute.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.MultiHeadAttention.
+    """
+    batch, heads, tokens, width = q.shape[0], q.shape[1], q.shape[2], v.shape[3]
+    merged: Tensor = torch.onnx.ops.symbolic(
+        "com.microsoft::MultiHeadAttention",
+        [merge_heads(q), merge_heads(k), merge_heads(v)],
+        {"num_heads": heads, "scale": float(scale), "unidirectional": int(mask is not None)},
+        dtype=q.dtype,
+        shape=(batch, tokens, heads * width),
+        version=1,
+    )
+    o: Tensor = merged.unflatten(2, (heads, width)).transpose(1, 2)
+    return o
+
+
+class FusedONNXRuntime(ONNXRuntime):
+    """A layer in ONNX Runtime whose core is the operator com.microsoft.MultiHeadAttention."""
+
+    adapted = staticmethod(with_attend(_attend))

@@ -1,0 +1,98 @@
+"""OpenVINO, on the CPU."""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from impls.contract import Unsupported
+from impls.runtime import Operator, Runtime
+
+PRECISIONS = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
+DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+
+NO_WORK = ("Input", "Const", "Output", "Reshape")
+"""The layers of OpenVINO's runtime model that hold values or give them another shape."""
+
+HINT, AUTO = "INFERENCE_PRECISION_HINT", "auto"
+
+
+class OpenVINO(Runtime):
+    """A layer in OpenVINO, in the precision of its inputs.
+
+    Left to itself, OpenVINO computes in bfloat16 if the CPU can, also for float32: that is `precision=auto`.
+    Inputs and outputs are not copied.
+    Source: OpenVINO documentation, "Precision Control" and "CPU Device".
+    """
+
+    title = "OpenVINO"
+
+    def __init__(self, layer: nn.Module, *, precision: str = "") -> None:
+        super().__init__(layer)
+        if precision not in ("", AUTO):
+            raise Unsupported(f"precision must be {AUTO} or left out, got {precision!r}")
+        self._precision = precision
+
+    def compile(self, x: Tensor) -> None:
+        """Convert the layer for inputs like x, and compile it for the point's threads."""
+        ov = _openvino()
+        if x.device.type != "cpu":
+            raise Unsupported(f"OpenVINO has no device {x.device.type}")
+        wanted = PRECISIONS[x.dtype]
+        options: dict[str, Any] = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "NUM_STREAMS": 1}
+        if self._precision != AUTO:
+            options[HINT] = wanted
+        model = ov.convert_model(self.layer, example_input=x)
+        model.reshape(list(x.shape))
+        self._compiled = ov.Core().compile_model(model, "CPU", options)
+        chosen = self._compiled.get_property(HINT).get_type_name()
+        if chosen != wanted and self._precision != AUTO:
+            raise Unsupported(f"OpenVINO computes in {DTYPES.get(chosen, chosen)} on this CPU, not in {x.dtype}")
+        self._request: Any = None
+
+    def run(self, x: Tensor) -> Tensor:
+        """Return the output for x; it is overwritten by the next call."""
+        ov = _openvino()
+        if self._request is None:  # with the first call, because it takes the memory of the calls
+            self._request = self._compiled.create_infer_request()
+        values = x.contiguous()
+        if x.dtype is torch.bfloat16:  # numpy has no such type
+            given = ov.Tensor(values.view(torch.int16).numpy(), list(x.shape), ov.Type.bf16)
+        else:
+            given = ov.Tensor(values.numpy(), shared_memory=True)
+        self._request.set_input_tensor(given)
+        self._request.infer()
+        result = self._request.get_output_tensor().data
+        if x.dtype is torch.bfloat16:
+            return torch.from_numpy(result.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(result)
+
+    def operators(self) -> Sequence[Operator]:
+        """Return the operators of OpenVINO's runtime model; a Subgraph names the operations that it has fused."""
+        found = []
+        for node in self._compiled.get_runtime_model().get_ordered_ops():
+            info = {key: value.astype(str) for key, value in node.get_rt_info().items() if hasattr(value, "astype")}
+            kind = info.get("layerType", "")
+            if kind and kind not in NO_WORK:
+                fused = f"({_operations(info.get('originalLayersNames', ''))})" if kind == "Subgraph" else ""
+                name = f"{kind}{fused} {info.get('primitiveType', '')}".strip()
+                found.append(Operator(name, DTYPES.get(info.get("runtimePrecision", ""), "")))
+        return found
+
+
+def _openvino() -> Any:
+    # it sends data about its use to its vendor, unless this package is missing
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # None: importing it fails
+    import openvino
+
+    return openvino
+
+
+def _operations(names: str) -> str:
+    """Return the kinds of operations in a list such as `MatMul_7,Softmax_8,aten::matmul/MatMul_1`."""
+    kinds = (re.sub(r"_\d+$", "", name.rpartition("/")[2]) for name in names.split(",") if name)
+    return "+".join(kinds)
