@@ -10,6 +10,9 @@ nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests", "lint"]
 
+RUNTIMES = ("openvino", "onnxruntime", "jax")
+"""The dependency groups of runtimes beside torch."""
+
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
 
@@ -20,8 +23,14 @@ def _install(session: nox.Session, group: str) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure a sweep: `nox -s bench -- --sweep vit --impl eager,sdpa`."""
+    """Measure a sweep: `nox -s bench -- --sweep vit --impl eager,sdpa`.
+
+    Installs the other runtimes that the words name: `--sweep runtimes` for all, `--impl jax` for one.
+    """
     _install(session, "bench")
+    words = " ".join(session.posargs)
+    for group in (name for name in RUNTIMES if name in words or "runtimes" in words):
+        _install(session, group)
     # after Ctrl-C it ends its workers and says how to go on
     session.run("python", "-m", "pytest", "bench", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
 

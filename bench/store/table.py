@@ -1,5 +1,6 @@
 """The table of results: one row per case, as results.csv."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
 from bench.store import atomic
 from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import derive
 from bench.store.record import SCHEMA_VERSION, check_schema
 
 RESULTS = "results.csv"
@@ -80,9 +82,10 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
         check_schema(int(versions.max()))
         if (oldest := int(versions.min())) < SCHEMA_VERSION:
             raise WrongRequest(f"schema_version {oldest} is older than this suite's, {SCHEMA_VERSION}; {ANEW}")
-        if missing := [column for column in COLUMNS if column not in raw.columns]:
-            raise WrongRequest(f"the column {missing[0]} is missing; {ANEW}")
-        return typed(raw)
+        missing = [column for column in COLUMNS if column not in raw.columns]
+        if lost := [column for column in missing if column not in METRICS or METRICS[column].derived is None]:
+            raise WrongRequest(f"the column {lost[0]} is missing; {ANEW}")
+        return _derived(typed(raw.assign(**dict.fromkeys(missing))), missing)
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None
     except (ValueError, TypeError, OverflowError) as error:
@@ -110,6 +113,16 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with the columns and types of COLUMNS."""
     columns = {name: _column(table[name], kind) for name, kind in COLUMNS.items()}
     return pd.DataFrame(columns, index=table.index)
+
+
+def _derived(table: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
+    """Return the table with the metrics that an older suite didn't have, as far as they follow from the others."""
+    if not missing:
+        return table
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    named = ({str(name): value for name, value in row.items()} for row in rows)
+    found = [derive(*pair) for pair in zip(cases(table), named, strict=True)]
+    return typed(table.assign(**{name: [each[name] for each in found] for name in missing}))
 
 
 def _column(values: "pd.Series[Any]", kind: Any) -> "pd.Series[Any]":

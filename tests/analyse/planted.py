@@ -34,7 +34,7 @@ def row(name: str, latencies_s: Sequence[float], baseline_s: Sequence[float] = (
         "log_ratio_sd": speedup.sd,
     }
     known = {name: None if math.isnan(value) else value for name, value in measured.items()}
-    return {**point, "status": "ok", "processes": len(latencies_s), "peak_bytes": peak_bytes, **known}
+    return {**point, "status": "ok", "processes": len(latencies_s), "memory_bytes": peak_bytes, **known}
 
 
 def exact(name: str, law: Law, places: Sequence[int], column: str = "num_tokens", **columns: Any) -> list[Row]:

@@ -26,6 +26,7 @@ from bench.plan.case import CONTROL, HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.show.control_text import unproven
+from bench.show.rows import plain
 from bench.store import ceilings, journal, machine
 from bench.store.table import load
 from tests import mutants
@@ -76,6 +77,28 @@ def test_real_workers_measure_real_faults(tmp_path: Path) -> None:
     assert failed[["latency_s", "speedup"]].isna().all(axis=None)
     assert table["speedup_low"][table["status"] == "ok"].notna().all()
     assert set(lines(tmp_path).values()) == {1}
+
+
+def test_another_runtime_is_built_and_asked(tmp_path: Path) -> None:
+    """Its row has the time of building, what it says that it ran, and the system's figure for its memory alone.
+
+    If its output is wrong, the reason has what it says of its precision; with gradients it is unsupported.
+    """
+    names = ("eager", "tests.own_runtime:NumPy", "tests.own_runtime:Halved")
+    points = (point(), point(mode="train"))
+    list(engine.run(Sweep("tiny", points, names, effort=ONE), tmp_path))
+    rows = {(row["mode"], row["implementation"]): row for row in plain(load(tmp_path))}
+    eager, own, halved = (rows["inference", name] for name in names)
+    assert (own["status"], own["kernels"]) == ("ok", "matmul float32;exp float32")
+    assert own["compile_cold_s"] > 0
+    assert own["peak_bytes"] is None
+    assert own["memory_bytes"] == own["system_peak_bytes"] is not None
+    assert (eager["memory_bytes"], eager["system_peak_bytes"]) == (eager["peak_bytes"], None)
+    assert halved["status"] == "incorrect"
+    assert "Halved says that it computes in bfloat16: matmul" in halved["detail"]
+    for name in names[1:]:
+        assert rows["train", name]["status"] == "unsupported"
+        assert "is used for inference alone" in rows["train", name]["detail"]
 
 
 @scripted

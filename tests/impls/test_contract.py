@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from impls import IMPLEMENTATIONS, Unsupported, build, with_attend
 from impls.contract import declared_options, mask_of
 from impls.layers.vit import ViTAttention
-from tests.impls.hardware import NOT_EAGER_ON_CPU
+from tests.impls.hardware import INSTALLED, NOT_EAGER_ON_CPU, ON_GPU, RUNTIMES
 from tests.impls.reference import array, distance, forward, normal, weights
 
 UNCOMPILED = [name for name in IMPLEMENTATIONS if not name.startswith("compiled") and name not in NOT_EAGER_ON_CPU]
@@ -45,7 +45,7 @@ def facts(layer: nn.Module) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+@pytest.mark.parametrize("name", [name for name in IMPLEMENTATIONS if name not in (*ON_GPU, *RUNTIMES)] + [*INSTALLED])
 def test_building_leaves_the_layer_as_it_was(name: str, training: bool) -> None:
     """Building an implementation changes neither the layer's attributes, modules, flags, weights nor output."""
     layer = ViTAttention(8, 8, 2, qkv_bias=True).train(training)

@@ -1,13 +1,14 @@
 """From the name of an implementation to its adapter, and what is refused on the way."""
 
 import importlib
+import importlib.metadata
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from impls import IMPLEMENTATIONS, Unsupported, build
+from impls import IMPLEMENTATIONS, Unsupported, build, versions
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from impls.lookup import resolve
@@ -149,3 +150,28 @@ def test_the_reason_of_a_failed_import_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(LookupError) as refusal:
         resolve("users_wordy_kernel:adapt")
     assert str(refusal.value).endswith("can't be imported: one two")
+
+
+def test_what_is_lacking_is_said_before_anything_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing package is named with the command that installs it; what needs a GPU says so without one."""
+    layer = ViTAttention(8, 8, 2)
+    monkeypatch.setattr("impls.lookup.version", missing)
+    with pytest.raises(Unsupported, match=r"^openvino is not installed; pip install openvino$"):
+        build(layer, "openvino")
+    with pytest.raises(Unsupported, match=r"^onnxruntime is not installed; pip install onnxruntime onnx onnxscript$"):
+        build(layer, "onnxruntime_mha")
+    with pytest.raises(Unsupported, match=r"^it runs on a GPU alone$"):
+        build(layer, "sdpa_fa4")
+    assert versions(["eager", "openvino", "mykernel:adapt"]) == {}
+
+
+def test_the_versions_of_runtimes_are_known() -> None:
+    """They are those of the packages that the implementations need, as far as they are installed."""
+    assert versions(["eager", "sdpa", "aot_sdpa"]) == {}
+    for package, found in versions(["openvino", "jax[a=1]"]).items():
+        assert importlib.metadata.version(package) == found
+
+
+def missing(package: str) -> str:
+    """Say that a package is not installed."""
+    raise importlib.metadata.PackageNotFoundError(package)

@@ -17,6 +17,7 @@ TIMM = {
     "deit_s_16_224": ("deit_small_patch16_224", 224),
     "vit_b_16_224": ("vit_base_patch16_224", 224),
     "vit_b_16_384": ("vit_base_patch16_384", 384),
+    "vit_l_16_224": ("vit_large_patch16_224", 224),
     "vit_l_16_384": ("vit_large_patch16_384", 384),
     "vit_h_14_224": ("vit_huge_patch14_224", 224),
     "vit_b_16_1024": ("vit_base_patch16_224", 1024),

@@ -170,7 +170,7 @@ def test_little_can_be_drawn_too(places: int, processes: int) -> None:
 def test_results_without_memory_have_no_panel_for_it() -> None:
     """Where no peak was counted, there is no empty panel."""
     table = results([Case(at, "eager") for at in TOKENS])
-    table["peak_bytes"] = table["peak_bytes"].where(table["peak_bytes"] < 0)
+    table["memory_bytes"] = table["memory_bytes"].where(table["memory_bytes"] < 0)
     (series,) = scaling.series(table)
     assert ids(figure(series), "exponent of latency") == {"eager"}
     assert ids(figure(series), "exponent of peak memory") == set()

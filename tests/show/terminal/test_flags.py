@@ -9,7 +9,7 @@ from bench.show.terminal.flags import flags, legend
 SURE: dict[str, Any] = {
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
     "settled": True, "slow_start": 0.0, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
-    "threads": 2, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
+    "threads": 2, "memory_bytes": 100 * 2**20, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
     "huge_bytes": None, "compute_speed": 0.95,
 }  # fmt: skip
 
@@ -47,11 +47,12 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
         {"flagged_share": 0.05},
         {"page_faults": None, "flagged_share": None, "settled": None},
         {"system_peak_bytes": 104 * 2**20},
-        {"peak_bytes": 2**20, "system_peak_bytes": 3 * 2**20},
+        {"peak_bytes": 2**20, "memory_bytes": 2**20, "system_peak_bytes": 3 * 2**20},
+        {"peak_bytes": None, "system_peak_bytes": 100 * 2**20},
         {"huge_bytes": 2 * 2**20},
         {"compute_speed": 0.8},
         {"compute_speed": None},
-        {"huge_bytes": 0, "peak_bytes": 2**20},
+        {"huge_bytes": 0, "memory_bytes": 2**20},
         {"host_s": 0.01},
         {},
     ],

@@ -1,0 +1,50 @@
+"""What runtimes compute, in a process of its own: `python -m tests.impls.runtimes_child NAME/DTYPE/LAYER/MASK ...`.
+
+Prints a line of JSON for each of them: the largest deviations from the layer in float64, relative to the largest value,
+that of the layer itself in the dtype, the operators, and what is left changed in the process.
+"""
+
+import copy
+import json
+import sys
+
+import torch
+
+import impls
+from bench.measure import process_state, workload
+from tests.points import of_layer
+
+
+def deviation(y: torch.Tensor, exact: torch.Tensor) -> float:
+    """Return the largest deviation relative to the largest value."""
+    return float((y.double() - exact).abs().max() / exact.abs().max())
+
+
+def main(*cases: str) -> None:
+    """Print what the runtimes compute."""
+    torch.set_num_threads(1)
+    for name, dtype, layer, mask in (case.split("/") for case in cases):
+        work = workload.make(of_layer(layer, dtype=dtype, mask=mask))
+        exact = copy.deepcopy(work.layer).double()
+        before = process_state.State()
+        try:
+            with torch.inference_mode():
+                implementation = impls.build(work.layer, name)
+                first = implementation(work.x.clone()).clone()
+                inputs = [work.x, work.input(7)]
+                outputs = [first, implementation(inputs[1].clone()).clone()]
+                found = {
+                    "errors": [deviation(y, exact(x.double())) for y, x in zip(outputs, inputs, strict=True)],
+                    "of_eager": max(deviation(work.layer(x), exact(x.double())) for x in inputs),
+                    "dtype": str(first.dtype),
+                    "operators": [f"{one.name} {one.dtype}" for one in getattr(implementation, "operators", list)()],
+                    "was_cached": getattr(implementation, "was_cached", None),
+                }
+            found["changes"] = before.changes()
+        except impls.Unsupported as reason:
+            found = {"unsupported": str(reason)}
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

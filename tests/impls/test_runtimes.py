@@ -1,0 +1,86 @@
+"""Other runtimes: each computes the layer's function, in its precision, and says what it runs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import impls
+from impls.layers.vit import ViTAttention
+from tests.impls.hardware import INSTALLED
+from tests.impls.reference import array, distance, forward, normal, weights
+from tests.own_runtime import NumPy
+
+CASES = {
+    "openvino": ("bfloat16/vit/none", "float32/vit/none", "float32/self/causal", "float32/conv/none"),
+    "onnxruntime": ("bfloat16/vit/none", "float32/vit/causal"),
+    "onnxruntime_mha": ("float32/vit/causal", "float32/conv/none"),
+    "jax": (
+        "bfloat16/vit/none",
+        "float32/vit/none",
+        "float32/self/causal",
+        "float32/patch/none",
+        "float32/conv/causal",
+    ),
+    "aot_sdpa": ("float32/vit/none", "float32/vit/none"),
+}
+"""What each runtime computes here; the second package of AOTInductor is found in the cache."""
+
+FUSED = {"openvino": "Softmax+MatMul", "onnxruntime_mha": "MultiHeadAttention", "aot_sdpa": "flash_attention"}
+"""What the runtimes report that fuse the core of the vit layer."""
+
+
+def computed(folder: Path, name: str) -> list[dict[str, Any]]:
+    """Return what a runtime computes; it has a process of its own, because it starts threads there."""
+    command = [sys.executable, "-m", "tests.impls.runtimes_child", *(f"{name}/{case}" for case in CASES[name])]
+    variables = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder), "NPROC": "1"}
+    ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CASES if name in INSTALLED])
+def test_a_runtime_computes_what_the_layer_does(name: str, tmp_path: Path) -> None:
+    """Outputs are as near to float64 as torch's own, for two inputs, and in the precision of the point.
+
+    The runtime says what it runs, and leaves the process as it was. Without kernels for bfloat16 it refuses it.
+    """
+    found = computed(tmp_path, name)
+    assert len(found) == len(CASES[name])
+    for case, each in zip(CASES[name], found, strict=True):
+        dtype = case.partition("/")[0]
+        if dtype == "bfloat16" and "unsupported" in each:
+            assert "bfloat16" in each["unsupported"] or "Could not find an implementation" in each["unsupported"]
+            continue
+        assert max(each["errors"]) < max(8 * each["of_eager"], 4 * torch.finfo(getattr(torch, dtype)).eps)
+        assert each["dtype"] == f"torch.{dtype}"
+        assert each["operators"]
+        assert dtype != "float32" or not any("bf" in operator for operator in each["operators"])
+        assert each["changes"] == ""
+    assert any(FUSED.get(name, "") in operator for operator in found[1]["operators"])
+    assert found[-1]["was_cached"] is (name == "aot_sdpa")
+
+
+def test_a_runtime_is_built_once_for_each_form() -> None:
+    """It is built at the first input, again for another shape, and refuses gradients."""
+    layer, forms = ViTAttention(8, 8, 2), []
+
+    class Counted(NumPy):
+        def compile(self, x: torch.Tensor) -> None:
+            forms.append(tuple(x.shape))
+            super().compile(x)
+
+    runtime = Counted(layer)
+    with torch.inference_mode():
+        for tokens in (5, 5, 7):
+            x = normal(2, tokens, 8)
+            assert distance(runtime(x), forward(array(x), weights(layer), 2).y) < 5e-5
+    assert forms == [(2, 5, 8), (2, 7, 8)]
+    with pytest.raises(impls.Unsupported, match="NumPy is used for inference alone"):
+        runtime(normal(2, 9, 8))
