@@ -181,6 +181,10 @@ def test_a_python_example_works(name: str, tmp_path: Path, monkeypatch: pytest.M
         layer = names["MyAttention"](12, 3)
         assert layer(x).shape == (2, 5, 12)
         torch.testing.assert_close(impls.build(layer, "sdpa")(x), layer(x))
+    elif "MyRuntime" in names:
+        layer = ViTAttention(12, 12, 3).eval()
+        with torch.inference_mode():
+            torch.testing.assert_close(names["MyRuntime"](layer)(x), layer(x))
     else:
         assert len(names["table"])
 

@@ -14,7 +14,17 @@ import pandas as pd
 
 from bench.plan.errors import WrongRequest
 from bench.show.comparison.report import Report
-from bench.show.figures import changes, lines, page, roofline, scaling, stage_areas, stage_bars, winner_map
+from bench.show.figures import (
+    changes,
+    frontier,
+    lines,
+    page,
+    roofline,
+    scaling,
+    stage_areas,
+    stage_bars,
+    winner_map,
+)
 from bench.show.figures.page import Drawing
 from bench.store.profile import Profile
 
@@ -41,6 +51,7 @@ KINDS = (
     Kind("scaling", Needs.RESULTS, scaling.figures),
     Kind("winners", Needs.RESULTS, winner_map.figures),
     Kind("roofline", Needs.RESULTS, roofline.figures),
+    Kind("frontier", Needs.RESULTS, frontier.figures),
     Kind("stages", Needs.PROFILES, stage_bars.figures),
     Kind("shares", Needs.PROFILES, stage_areas.figures),
     Kind("changes", Needs.COMPARISON, changes.figures),
