@@ -1,6 +1,6 @@
 """The processes of a run: servers that import torch once, and the workers and judges that they fork."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class Pool:
         self.implementations = implementations
         self.python = python
         self._servers: dict[Key, Server] = {}
-        self._judge: tuple[Point, Worker] | None = None
+        self._judges: dict[Point, Worker] = {}
         self._scratch = Scratch()
 
     @property
@@ -66,17 +66,19 @@ class Pool:
         return self._fork(self._server(point, number), "worker")
 
     def judge(self, point: Point) -> Worker:
-        """Return the judge of a point; the one of another point ends. Raises Died if it doesn't start."""
-        self.dismiss(keep=point)
-        if self._judge is None:
-            self._judge = point, self._fork(self._server(point, 0), "judge")
-        return self._judge[1]
+        """Return the judge of a point, which stays until it is dismissed. Raises Died if it doesn't start."""
+        if point not in self._judges:
+            self._judges[point] = self._fork(self._server(point, 0), "judge")
+        return self._judges[point]
 
-    def dismiss(self, keep: Point | None = None) -> None:
-        """End the judge, unless it is that of the point to keep."""
-        if self._judge is not None and self._judge[0] != keep:
-            self._judge[1].close()
-            self._judge = None
+    def dismiss(self, keep: Collection[Point] = ()) -> None:
+        """End the judges, except those of the points to keep."""
+        for point in [point for point in self._judges if point not in keep]:
+            self._judges.pop(point).close()
+
+    def replace_judge(self, point: Point) -> None:
+        """End the judge of a point, so that the next request goes to another one."""
+        self.dismiss(keep=self._judges.keys() - {point})
 
     def memory_worker(self, threads: int) -> Worker:
         """Return a new process that returns freed memory at once; raises Died if it doesn't start."""

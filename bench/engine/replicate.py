@@ -52,14 +52,16 @@ Heard = Callable[[str, str], None]
 class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
-    `baseline` is the member that stays in the rounds until all others are done; `rounds_s` are the rounds' seconds.
-    `seed` is that of weights and inputs; `number` is that of the replicate at its point.
+    `baselines` names for each member that of its baseline, which stays in the rounds until the others are done.
+    The points of members may differ in their dtype: then rounds hold all of them, so that precisions can be compared.
+    `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds_s` are the rounds'
+    seconds.
     """
 
     def __init__(
         self,
         members: Mapping[str, Member],
-        baseline: str,
+        baselines: Mapping[str, str],
         limits: StoppingRule,
         seed: int,
         number: int,
@@ -69,7 +71,7 @@ class Replicate:
         self.started = now()
         self.rounds_s = 0.0
         self._members = members
-        self._baseline = baseline
+        self._baselines = baselines
         self._limits = limits
         self._number = number
         self._heard = heard
@@ -78,9 +80,9 @@ class Replicate:
         self._shifts = {NORMAL: 0, PEAKED: 0, TIMED: first, AFTERWARDS: second}
         self._point = next(iter(members.values())).case.point
         self._core = _core(self._point, self._rng)
-        self._work_by_env: dict[str, Work] = {}
-        self._best_by_env: dict[str, Roof | None] = {}
-        self._judge_cpu_s: dict[Pool, float] = {}
+        self._work: dict[tuple[str, Point], Work] = {}
+        self._best: dict[tuple[str, Point], Roof | None] = {}
+        self._judge_cpu_s: dict[tuple[Pool, Point], float] = {}
         self._speed = Speed(self._probed)
         self._timings = timings(0.0)
 
@@ -91,8 +93,8 @@ class Replicate:
         """
         self._timeout_s = timeout_s
         try:
-            for pool in {member.pool: None for member in self._members.values()}:
-                self._begin(pool)
+            for pool, point in {(member.pool, member.case.point): None for member in self._members.values()}:
+                self._begin(pool, point)
             self._prepare_all(together=together)
             active = {name: member for name, member in self._members.items() if member.is_ok}
             if together and len(active) < len(self._members):
@@ -108,15 +110,15 @@ class Replicate:
             for member in self._members.values():
                 member.close()
 
-    def _begin(self, pool: Pool) -> None:
-        """Let the judge make the expected outputs; if it can't, all members of the pool end."""
-        members = [member for member in self._members.values() if member.pool is pool]
-        env_id = members[0].env_id
+    def _begin(self, pool: Pool, point: Point) -> None:
+        """Let the judge make the expected outputs; if it can't, all members of the pool at this point end."""
+        members = self._judged_by(pool, point)
+        at = members[0].env_id, point
         try:
-            reply = self._expect(pool)
+            reply = self._expect(pool, point)
             if reply["status"] == "ok":  # before the members are there, because they need the memory
-                known = ceilings.recall(env_id, self._point)
-                self._best_by_env[env_id] = Roof(**known) if known else self._rates(pool, RATES_TURNS, RATES_S)
+                known = ceilings.recall(*at)
+                self._best[at] = Roof(**known) if known else self._rates(pool, point, RATES_TURNS, RATES_S)
         except Died as death:
             for member in members:
                 member.end(death.status, death.detail, death)
@@ -126,14 +128,17 @@ class Replicate:
             if member.status == "oom":  # the reference had no memory, which is no fault of the case
                 member.metrics["own_cause"] = False
             if member.is_ok:
-                self._work_by_env[env_id] = Work(**reply["work"])
+                self._work[at] = Work(**reply["work"])
 
-    def _expect(self, pool: Pool) -> dict[str, Any]:
+    def _judged_by(self, pool: Pool, point: Point) -> list[Member]:
+        return [member for member in self._members.values() if member.pool is pool and member.case.point == point]
+
+    def _expect(self, pool: Pool, point: Point) -> dict[str, Any]:
         """Return the judge's reply to the request for the expected outputs; raises Died."""
-        is_thorough = any(member.thorough for member in self._members.values() if member.pool is pool)
+        is_thorough = any(member.thorough for member in self._judged_by(pool, point))
         shifts = {name: shift for name, shift in self._shifts.items() if name != NORMAL or is_thorough}
-        request = {"request": "expect", "point": dataclasses.asdict(self._point), "seed": self.seed, "shifts": shifts}
-        return self._ask_judge(pool, request)
+        request = {"request": "expect", "point": dataclasses.asdict(point), "seed": self.seed, "shifts": shifts}
+        return self._ask_judge(pool, point, request)
 
     def _prepare_all(self, *, together: bool) -> None:
         """Prepare the members one after the other, as long as there is memory for another one.
@@ -144,18 +149,19 @@ class Replicate:
         """
         order = self._rng.sample([*self._members], len(self._members))
         if self._point.device != "cpu" or any(member.thorough for member in self._members.values()):
-            order.sort(key=lambda name: name != self._baseline)
+            order.sort(key=lambda name: name != self._baselines[name])
         largest_bytes = prepared = 0
         # a GPU's free memory is known after the first preparation
         free_bytes = machine.available_bytes() if self._point.device == "cpu" else 0
         while order:
             room = (free_bytes - SPARE_BYTES) / max(1, GROWTH * largest_bytes)  # for how many more
-            name = self._baseline if self._baseline in order and room < 2 else order[0]
+            first = [name for name in order if name == self._baselines[name]] if room < 2 else []
+            name = (first or order)[0]
             order.remove(name)
             member = self._members[name]
             if not member.is_ok:
                 continue
-            if prepared >= FEWEST and room < 1 and name != self._baseline:
+            if prepared >= FEWEST and room < 1 and name != self._baselines[name]:
                 member.is_left = True
                 continue
             with self._ending(member):
@@ -176,7 +182,7 @@ class Replicate:
         request = {
             "request": "prepare",
             "case": {
-                "point": dataclasses.asdict(self._point),
+                "point": dataclasses.asdict(member.case.point),
                 "implementation": member.implementation,
                 "seed": self.seed,
                 "order_seed": self._rng.randrange(1 << 32),
@@ -203,7 +209,7 @@ class Replicate:
             return
         self._speed.read()  # so that the judge's seconds are known before those of others are counted
         self._interference = Interference(self._point.threads, self._own_s)
-        first = active.get(self._baseline, next(iter(active.values())))
+        first = active.get(next(iter(self._baselines.values())), next(iter(active.values())))
         self._timings = timings(first.call_s)
 
         def failed(name: str, error: Exception) -> None:
@@ -221,7 +227,7 @@ class Replicate:
 
         turns = {name: partial(turn, name, member) for name, member in active.items()}
         begin = time.perf_counter()
-        for name, samples in sample(turns, self._baseline, self._limits, self._rng, failed).items():
+        for name, samples in sample(turns, self._baselines, self._limits, self._rng, failed).items():
             active[name].samples = samples
         self.rounds_s = time.perf_counter() - begin
         self._keep_speed({name: member for name, member in active.items() if member.is_ok}, readings)
@@ -243,14 +249,14 @@ class Replicate:
 
     def _probed(self) -> tuple[float, float] | None:
         """Return the seconds of the speed probe's product and copy; None if the judge died or had no memory for it."""
-        pool = next(iter(self._members.values())).pool
+        pool, point = next(iter(self._members.values())).pool, self._point
         try:
-            reply = self._ask_judge(pool, {"request": "probe", "core": self._core})
+            reply = self._ask_judge(pool, point, {"request": "probe", "core": self._core})
         except Died:
             with suppress(Died):
-                self._expect(pool)
+                self._expect(pool, point)
             return None
-        self._judge_cpu_s[pool] = reply["cpu_s"]
+        self._judge_cpu_s[pool, point] = reply["cpu_s"]
         return (reply["product_s"], reply["copy_s"]) if reply["product_s"] else None
 
     def _sample(self, member: Member) -> Sample:
@@ -288,16 +294,18 @@ class Replicate:
 
     def _check_rate(self, member: Member, call_s: float) -> None:
         """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
-        work, best = self._work_by_env[member.env_id], self._best_by_env[member.env_id]
+        point = member.case.point
+        at = member.env_id, point
+        work, best = self._work[at], self._best[at]
         member.metrics |= {"flops": work.flops, "least_bytes": work.least_bytes}
         if best is None:
             return
-        held = possible_rate.counted(self._point, work)
+        held = possible_rate.counted(point, work)
         judgement = possible_rate.Judgement(best)
         if not possible_rate.is_possible(held, call_s, best):
             judgement = self._timed_again(member, held, best)
-        best = self._best_by_env[member.env_id] = judgement.best
-        ceilings.remember(member.env_id, self._point, dataclasses.asdict(best))
+        best = self._best[at] = judgement.best
+        ceilings.remember(*at, dataclasses.asdict(best))
         member.metrics |= {CEILING_FLOPS: best.flops_per_s, CEILING_BYTES: best.bytes_per_s}
         member.detail = judgement.doubt
         if judgement.objection:
@@ -305,19 +313,20 @@ class Replicate:
 
     def _timed_again(self, member: Member, work: Work, best: Roof) -> possible_rate.Judgement:
         """Time a member again in turns with matrix products and a copy, and judge it by these times."""
-        now = self._rates(member.pool, 1, 0.0) or best
+        here = member.pool, member.case.point
+        now = self._rates(*here, 1, 0.0) or best
         self._interference = Interference(self._point.threads, self._own_s)
         again_s, end = float("inf"), time.perf_counter() + TIMED_AGAIN_S
         while time.perf_counter() < end:
             again_s = min(again_s, *self._sample(member).timings_s)
-            now = now.raised(self._rates(member.pool, 1, 0.0) or now)
+            now = now.raised(self._rates(*here, 1, 0.0) or now)
         return possible_rate.judge(work, again_s, best, now, self._interference.share())
 
-    def _rates(self, pool: Pool, turns: int, least_s: float) -> Roof | None:
-        """Return the rates of the device, None if there is no memory to measure them."""
+    def _rates(self, pool: Pool, point: Point, turns: int, least_s: float) -> Roof | None:
+        """Return the rates of the device at a point, None if there is no memory to measure them."""
         request = {"request": "rates", "turns": turns, "least_s": least_s, "core": self._core}
-        reply = self._ask_judge(pool, request)
-        self._judge_cpu_s[pool] = reply["cpu_s"]
+        reply = self._ask_judge(pool, point, request)
+        self._judge_cpu_s[pool, point] = reply["cpu_s"]
         return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
 
     def _compared(self, member: Member, check: str) -> dict[str, float]:
@@ -325,7 +334,7 @@ class Replicate:
         assert member.folder is not None
         path = member.folder / f"{check}.bin"
         request = {"request": "compare", "check": check, "shift": self._shifts[check], "path": str(path)}
-        reply = self._ask_judge(member.pool, request)
+        reply = self._ask_judge(member.pool, member.case.point, request)
         path.unlink(missing_ok=True)
         if reply["reason"]:
             member.metrics |= {name: reply[name] for name in ("error", "tolerance")}
@@ -335,7 +344,7 @@ class Replicate:
     def _forked(self, member: Member) -> Worker:
         """Return a new process; raises Died, which is no known fault of the member."""
         try:
-            return member.pool.worker(self._point, self._number)
+            return member.pool.worker(member.case.point, self._number)
         except Died as death:
             raise Died(death.status, death.detail, is_outside=True) from None
 
@@ -345,13 +354,13 @@ class Replicate:
         heard = partial(self._heard, member.case.implementation)
         return member.worker.ask(request, self._timeout_s, heard, stage=stage)
 
-    def _ask_judge(self, pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask_judge(self, pool: Pool, point: Point, request: dict[str, Any]) -> dict[str, Any]:
         """Return the judge's reply; raises Died, which is no known fault of a member; then another one is forked."""
         try:
             heard = partial(self._heard, "")
-            return pool.judge(self._point).ask(request, self._timeout_s, heard, stage="reference")
+            return pool.judge(point).ask(request, self._timeout_s, heard, stage="reference")
         except Died as death:
-            pool.dismiss()
+            pool.replace_judge(point)
             raise Died(death.status, death.detail, is_outside=True) from None
 
     def _take(self, member: Member, reply: dict[str, Any]) -> None:
@@ -374,7 +383,7 @@ class Replicate:
         except Died as death:
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
-                self._expect(member.pool)
+                self._expect(member.pool, member.case.point)
 
     def _own_s(self) -> float:
         """Return the processor's seconds that this run's processes have used."""

@@ -4,7 +4,7 @@ import dataclasses
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -76,6 +76,7 @@ class Run:
         self._time_budget = TimeBudget(sweep.effort, len(sweep.points))
         self._deaths: Counter[Case] = Counter()
         self._alone: set[Case] = set()
+        self._apart: set[Point] = set()
         self._seeds: dict[Point, int] = {}
         self.warnings: list[str] = []
 
@@ -138,7 +139,7 @@ class Run:
         new and can't fit into the free memory.
         """
         missing = self._missing(point, processes)
-        self._pool.dismiss(keep=point)  # the judge of the last point has memory that this one may need
+        self._pool.dismiss(keep=self._together(point))  # the others have memory that this point may need
         reason, status = admission.huge_pages_missing([point]), "unsupported"
         reasons = dict.fromkeys(missing, reason)
         if not reason:
@@ -162,21 +163,30 @@ class Run:
     def measure(self, point: Point, processes: int | None = None) -> list[Record]:
         """Measure the missing processes of a point, and return all of its valid records.
 
+        Points of the sweep that differ from it in the dtype alone are measured in the same rounds.
         Each process's records are in the journal, and the point's rows in results.csv, before this returns.
         `processes` is the number to reach now, if not the sweep's.
         """
         processes = processes or self.sweep.effort.processes
-        self.leave_out(point, processes)
-        if self._missing(point, processes):
+        points = self._together(point)
+        for each in points:
+            self.leave_out(each, processes)
+        if any(self._missing(each, processes) for each in points):
             if processes == self.sweep.effort.processes:  # else earlier points follow
                 self.end_unneeded(point)
             self._time_budget.begin()
             rounds_s = 0.0
-            while missing := self._missing(point, processes):
-                rounds_s += self._replicate(point, missing)
-            self._time_budget.end(rounds_s)
-        self.run_folder.tabulate(point)
+            while missing := {each: names for each in points if (names := self._missing(each, processes))}:
+                rounds_s += self._replicate(missing)
+            self._time_budget.end(rounds_s, len(points))
+        for each in points:
+            self.run_folder.tabulate(each)
         return self.run_folder.of(point)
+
+    def _together(self, point: Point) -> list[Point]:
+        """Return the points of the sweep that differ from a point in the dtype alone, itself among them."""
+        plain = dataclasses.replace(point, dtype="")
+        return [each for each in self.sweep.points if dataclasses.replace(each, dtype="") == plain] or [point]
 
     def spread(self, wait: Callable[[float], None] = time.sleep) -> None:
         """Measure the missing replicates of all points in turns, evenly over the effort's `spread_s`.
@@ -202,22 +212,34 @@ class Run:
     def _missing(self, point: Point, processes: int) -> list[str]:
         return self.run_folder.missing(point, processes, retry_failed=self.retry_failed)
 
-    def _replicate(self, point: Point, missing: Sequence[str]) -> float:
-        """Measure a point in one more replicate, with the baseline unless that failed; return its rounds' seconds."""
-        number = self.run_folder.next_process(point)
-        members = {name: self.member(point, name) for name in self._group(point, missing)}
-        heard = partial(self.heard, point, number)
+    def _replicate(self, missing: Mapping[Point, Sequence[str]]) -> float:
+        """Measure points in one more replicate, with their baselines unless these failed; return its rounds' seconds.
+
+        A point at which something had no memory beside others is measured by itself.
+        """
+        groups = {point: self._group(point, names) for point, names in missing.items()}
+        apart = [point for point in groups if point in self._apart]
+        groups = {apart[0]: groups[apart[0]]} if apart else groups
+        first, number = next(iter(groups)), max(map(self.run_folder.next_process, groups))
+        cases = {_key(point, name): (point, name) for point, names in groups.items() for name in names}
+        members = {key: self.member(*case) for key, case in cases.items()}
+        baselines = {key: _key(point, self.sweep.baseline) for key, (point, _) in cases.items()}
+        heard = partial(self.heard, first, number)
         heard("", "start")
         for member in members.values():
             if member.thorough and (self.sweep.effort.check_memory or may_have_own_memory(member.implementation)):
                 self._check_memory(member)
-        replicate = Replicate(members, self.sweep.baseline, self.limits, self.seed(point), number, heard=heard)
+        limits = dataclasses.replace(self.limits, budget_s=self.limits.budget_s * len(groups))
+        replicate = Replicate(members, baselines, limits, self.seed(first), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s)
         self._alone.update(member.case for member in members.values() if member.is_left and member.status == "oom")
         self.count_deaths(members.values())
-        baseline = members.get(self.sweep.baseline)
-        if baseline is None or not (baseline.is_left or self.is_tried_again(baseline)):  # else nothing has a ratio
-            self.keep(members.values(), number, replicate)
+        if any(member.is_left or member.case in self._alone for member in members.values()):
+            self._apart.update(groups)
+        for point in groups:
+            baseline = members.get(_key(point, self.sweep.baseline))
+            if baseline is None or not (baseline.is_left or self.is_tried_again(baseline)):  # else nothing has a ratio
+                self.keep([member for member in members.values() if member.case.point == point], number, replicate)
         return replicate.rounds_s
 
     def _group(self, point: Point, missing: Sequence[str]) -> list[str]:
@@ -289,6 +311,11 @@ class Run:
             reply = worker.ask(request, self.sweep.effort.timeout_s)
             peak_bytes = reply.get("peak_bytes")
             member.metrics["system_peak_bytes"] = peak_bytes if is_count(peak_bytes) else None
+
+
+def _key(point: Point, name: str) -> str:
+    """Return the name of a case in a replicate, whose points differ in their dtype alone."""
+    return f"{name} {point.dtype}"
 
 
 def run(

@@ -34,6 +34,7 @@ class TimeBudget:
         least_s = self._effort.budget_s
         self.budget_s = min(max(share_s, least_s), MOST_TIMES * least_s)
 
-    def end(self, rounds_s: float) -> None:
-        """Record the time that the measured point took besides its rounds, which took `rounds_s`."""
-        self._beside_s.append(max(0.0, time.monotonic() - self._point_s - rounds_s))
+    def end(self, rounds_s: float, points: int = 1) -> None:
+        """Record the time that points measured together took besides their rounds, which took `rounds_s`."""
+        beside_s = max(0.0, time.monotonic() - self._point_s - rounds_s)
+        self._beside_s += [beside_s / points] * points

@@ -47,15 +47,15 @@ class StoppingRule:
 
 def sample(
     turns: Mapping[str, Callable[[], Sample]],
-    baseline: str,
+    baselines: Mapping[str, str],
     limits: StoppingRule,
     rng: random.Random,
     failed: Callable[[str, Exception], None],
 ) -> dict[str, Samples]:
     """Take turns in rounds until every ratio is known to the target or the budget is spent.
 
-    An implementation that reached the target leaves the rounds, the baseline stays;
-    one whose turn raises leaves them too, and `failed` is told.
+    `baselines` names for each turn that of its baseline. A turn whose ratio is known to the target leaves the rounds,
+    its baseline stays as long as it is needed; one that raises leaves them too, and `failed` is told.
     Returns the samples of those that did not fail.
     """
     taken: ByRound = {name: {} for name in turns}
@@ -72,7 +72,7 @@ def sample(
                 del taken[name]
         number += 1
         if number >= check:  # not after each round: there may be thousands
-            active = _still_active(active, taken, baseline, limits)
+            active = _still_active(active, taken, baselines, limits)
             check = CHECKED_AGAIN * number
     return {name: _samples(by_round) for name, by_round in taken.items()}
 
@@ -87,18 +87,28 @@ def _samples(by_round: Mapping[int, Sample]) -> Samples:
     )
 
 
-def _still_active(active: list[str], taken: ByRound, baseline: str, limits: StoppingRule) -> list[str]:
-    """Return the implementations that go on: those whose ratio is not known to the target, and the baseline."""
-    if baseline not in taken:
-        return active
-    base = _samples(taken[baseline])
-    if len(taken) == 1:
-        return active if _half_width([math.log(value) for value in base.values_s], limits) > limits.target else []
-    left = [name for name in active if name != baseline and _undone(_samples(taken[name]), base, limits)]
-    return [*left, baseline] if left else []
+def _still_active(active: list[str], taken: ByRound, baselines: Mapping[str, str], limits: StoppingRule) -> list[str]:
+    """Return the turns that go on: those whose ratio is not known to the target, and the baselines of these.
+
+    Without a baseline there are no ratios, so the others go on; a baseline by itself goes on until its time is known.
+    """
+    left = []
+    for name in active:
+        baseline = baselines[name]
+        if baseline not in taken or (name != baseline and _undone(taken[name], taken[baseline], limits)):
+            left.append(name)
+    needed = {baselines[name] for name in left}
+    by_itself = {name for name in active if [name] == [other for other in taken if baselines[other] == name]}
+    needed |= {name for name in by_itself if _half_width(_logs(taken[name]), limits) > limits.target}
+    return left + [name for name in active if name in needed and name not in left]
 
 
-def _undone(own: Samples, base: Samples, limits: StoppingRule) -> bool:
+def _logs(by_round: Mapping[int, Sample]) -> list[float]:
+    return [math.log(value) for value in _samples(by_round).values_s]
+
+
+def _undone(by_round: Mapping[int, Sample], of_baseline: Mapping[int, Sample], limits: StoppingRule) -> bool:
+    own, base = _samples(by_round), _samples(of_baseline)
     differences = round_differences(own.values_s, own.rounds, base.values_s, base.rounds)
     return _half_width(differences, limits) > limits.target
 

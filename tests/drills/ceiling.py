@@ -45,7 +45,7 @@ def judged(pool: Pool, tokens: int, number: int) -> Counter[str]:
     """Return how the implementations are judged in a replicate."""
     at = point(batch=8, num_tokens=tokens, channels=384, num_heads=6)
     members = {name: Member(Case(at, name), pool, "here", thorough=False) for name in (*HONEST, PLANTED)}
-    Replicate(members, "eager", LIMITS, seed=number, number=0).measure(600.0)
+    Replicate(members, dict.fromkeys(members, "eager"), LIMITS, seed=number, number=0).measure(600.0)
     ends: Counter[str] = Counter()
     for name, member in members.items():
         kind = "planted" if name == PLANTED else "honest"

@@ -172,13 +172,16 @@ def test_a_pool_may_use_the_python_of_another_environment(tmp_path: Path, monkey
 
 
 def test_a_point_has_one_judge(two: Pool) -> None:
-    """It stays until there is one for another point; after a dismissal there is a fresh one."""
-    first = two.judge(point())
+    """It stays until it is replaced or dismissed; then there is a fresh one."""
+    first, second = two.judge(point()), two.judge(point(num_tokens=9))
     assert two.judge(point()) is first
-    second = two.judge(point(num_tokens=9))
+    two.replace_judge(point())
     assert (lives(first.pid), lives(second.pid)) == (False, True)
+    third = two.judge(point())
+    two.dismiss(keep=[point()])
+    assert (lives(third.pid), lives(second.pid)) == (True, False)
     two.dismiss()
-    assert not lives(second.pid)
+    assert not lives(third.pid)
     assert lives(two.judge(point(num_tokens=9)).pid)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from bench.analyse.precision import changes
 from bench.engine import pool, preflight
 from bench.engine import run as engine
 from bench.engine.member import Member
@@ -25,6 +26,7 @@ from bench.engine.worker import Died
 from bench.plan.case import CONTROL, HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
+from bench.sampling.rounds import LEAST_ROUNDS
 from bench.show.control_text import unproven
 from bench.show.rows import plain
 from bench.store import ceilings, journal, machine
@@ -667,3 +669,65 @@ def test_what_is_missing_alone_is_spread(tmp_path: Path) -> None:
     with Run(swept("eager", tokens=(5, 7), effort=effort), tmp_path) as opened:
         opened.measure(opened.sweep.points[0])
         assert spread_out(opened) == pytest.approx([0, 2000], abs=500)
+
+
+# Several precisions
+
+
+def in_precisions(*implementations: str, effort: Effort = QUICK) -> Sweep:
+    """Return a sweep of one shape in two precisions, and of another shape in one."""
+    points = (point(), point(num_tokens=5), point(dtype="bfloat16"))
+    return Sweep("precisions", points, implementations, effort=effort)
+
+
+@scripted
+def test_precisions_of_a_shape_are_measured_in_the_same_rounds(tmp_path: Path) -> None:
+    """Their replicates have the same numbers, seeds and rounds, so that a change of precision has a paired ratio.
+
+    Each precision has ratios to its own baseline; the other shape is measured by itself.
+    """
+    sweep = in_precisions("eager", "sdpa")
+    yielded = list(engine.run(sweep, tmp_path))
+    assert [len(records) for records in yielded] == [4, 4, 4]
+    assert set(lines(tmp_path).values()) == {1}
+    wide, other, narrow = yielded
+    told = [[(each.case.implementation, each.process, each.seed) for each in records] for records in (wide, narrow)]
+    assert told[0] == told[1]
+    assert {each.seed for each in other}.isdisjoint(each.seed for each in wide)
+    for one, two in zip(wide, narrow, strict=True):
+        assert one.samples.rounds[:LEAST_ROUNDS] == two.samples.rounds[:LEAST_ROUNDS]
+    table = load(tmp_path)
+    assert table["speedup_low"].notna().all()
+    assert [(each.implementation, each.dtype) for each in changes(journal.read(tmp_path))] == [
+        ("eager", "bfloat16"),
+        ("sdpa", "bfloat16"),
+    ]
+
+
+@scripted
+def test_what_one_precision_lacks_is_measured_without_the_other(tmp_path: Path) -> None:
+    """A run that had one precision and is extended by another measures the new one alone, which is not paired."""
+    sweep = in_precisions("eager")
+    first = dataclasses.replace(sweep, points=sweep.points[:2])
+    list(engine.run(first, tmp_path))
+    before = journal.read(tmp_path)
+    list(engine.run(sweep, tmp_path, extend=True))
+    after = journal.read(tmp_path)
+    assert after[: len(before)] == before
+    assert {record.case.point.dtype for record in after[len(before) :]} == {"bfloat16"}
+    assert changes(after) == []
+
+
+@scripted
+def test_precisions_that_do_not_fit_together_are_measured_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If processes are left out for want of memory, each precision gets replicates of its own."""
+    monkeypatch.setattr(machine, "available_bytes", lambda: 2 << 30)
+    monkeypatch.setattr("bench.engine.replicate.SPARE_BYTES", 2 << 30)
+    list(engine.run(in_precisions("eager", "sdpa", "manual"), tmp_path))
+    assert set(load(tmp_path)["status"]) == {"ok"}
+    records = journal.read(tmp_path)
+    assert {record.case.implementation for record in records} == {"eager", "sdpa", "manual"}
+    per_case = Counter(record.case for record in records)
+    assert min(per_case.values()) >= QUICK.processes

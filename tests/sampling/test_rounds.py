@@ -35,7 +35,7 @@ def test_every_round_times_every_implementation_once_in_a_random_order() -> None
 
     turns = {name: turn(name) for name in "abc"}
     limits = StoppingRule(target=1e-9, budget_s=0.3, processes=3)
-    taken = sample(turns, "a", limits, random.Random(2), never)
+    taken = sample(turns, dict.fromkeys(turns, "a"), limits, random.Random(2), never)
     rounds = [order[start : start + 3] for start in range(0, len(order), 3)]
     assert len(rounds) >= 20
     assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
@@ -52,7 +52,7 @@ def test_who_reached_the_target_leaves_and_the_baseline_stays() -> None:
         "noisy": lambda: sample_of(1 + noise.random()),
     }
     limits = StoppingRule(target=0.01, budget_s=0.05, processes=3)
-    taken = sample(turns, "base", limits, random.Random(2), never)
+    taken = sample(turns, dict.fromkeys(turns, "base"), limits, random.Random(2), never)
     assert len(taken["quiet"].rounds) == SURE_ROUNDS
     assert len(taken["noisy"].rounds) == len(taken["base"].rounds) > SURE_ROUNDS
 
@@ -63,7 +63,9 @@ def test_what_ends_by_the_target_is_known_about_as_well_as_it_says() -> None:
     turns = {name: lambda: sample_of(math.exp(noise.gauss(0, 0.05))) for name in ("base", "other")}
     logs = []
     for seed in range(200):
-        taken = sample(turns, "base", StoppingRule(target, 1.0, processes), random.Random(seed), never)
+        taken = sample(
+            turns, dict.fromkeys(turns, "base"), StoppingRule(target, 1.0, processes), random.Random(seed), never
+        )
         base, other = taken["base"], taken["other"]
         logs.append(paired_log_ratio(other.values_s, other.rounds, base.values_s, base.rounds))
     assert t_half_width(statistics.stdev(logs), processes) < 1.25 * target
@@ -73,7 +75,7 @@ def test_the_least_rounds_are_taken_even_without_a_budget() -> None:
     """With no time at all there are still enough rounds for a median."""
     noise = random.Random(1)
     turns = {name: lambda: sample_of(1 + noise.random()) for name in "ab"}
-    taken = sample(turns, "a", StoppingRule(1e-9, 0.0, 3), random.Random(2), never)
+    taken = sample(turns, dict.fromkeys(turns, "a"), StoppingRule(1e-9, 0.0, 3), random.Random(2), never)
     assert taken["b"].rounds == tuple(range(LEAST_ROUNDS))
 
 
@@ -86,7 +88,11 @@ def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
 
     turns: dict[str, Callable[[], Sample]] = {"base": lambda: sample_of(1.0), "bad": fail}
     taken = sample(
-        turns, "base", StoppingRule(0.01, 1.0, 3), random.Random(2), lambda name, error: told.append((name, str(error)))
+        turns,
+        dict.fromkeys(turns, "base"),
+        StoppingRule(0.01, 1.0, 3),
+        random.Random(2),
+        lambda name, error: told.append((name, str(error))),
     )
     assert told == [("bad", "no")]
     assert set(taken) == {"base"}
@@ -96,5 +102,20 @@ def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
 def test_without_a_baseline_the_budget_decides() -> None:
     """When the baseline is not there, there is no ratio to know, and rounds go on for the budget."""
     turns = {"only": lambda: sample_of(1.0)}
-    taken = sample(turns, "base", StoppingRule(0.01, 0.02, 3), random.Random(2), never)
+    taken = sample(turns, {"only": "base"}, StoppingRule(0.01, 0.02, 3), random.Random(2), never)
     assert len(taken["only"].rounds) > LEAST_ROUNDS
+
+
+def test_each_turn_has_its_own_baseline() -> None:
+    """Of two families in the same rounds, the quiet one leaves whole; the other's baseline stays."""
+    noise = random.Random(1)
+    turns = {
+        "a": lambda: sample_of(1.0),
+        "of a": lambda: sample_of(0.5),
+        "b": lambda: sample_of(2.0),
+        "of b": lambda: sample_of(1 + noise.random()),
+    }
+    baselines = {"a": "a", "of a": "a", "b": "b", "of b": "b"}
+    taken = sample(turns, baselines, StoppingRule(0.01, 0.05, 3), random.Random(2), never)
+    assert len(taken["a"].rounds) == len(taken["of a"].rounds) == SURE_ROUNDS
+    assert len(taken["b"].rounds) == len(taken["of b"].rounds) > SURE_ROUNDS

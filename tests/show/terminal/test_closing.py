@@ -61,3 +61,11 @@ def test_nothing_is_advised_if_nothing_can_be_fitted(
     assert main(["scaling", str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not (tmp_path / "plots").exists()
+
+
+def test_several_precisions_of_a_shape_are_pointed_out() -> None:
+    """The command that compares them is named, but not if each shape has one."""
+    wide, narrow = (Case(point(dtype=dtype), "eager") for dtype in ("float32", "bfloat16"))
+    other = Case(point(dtype="bfloat16", num_tokens=50), "eager")
+    assert any("show --across dtype run" in line for line in closing(results([wide, narrow]), Path("run"), []))
+    assert not any("--across" in line for line in closing(results([wide, other]), Path("run"), []))
