@@ -170,9 +170,10 @@ def test_calls_for_the_judge_are_made_once_beside_an_early_sample(order_seed: in
 def test_the_work_of_child_processes_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What they do during the timings is work of the sample, and what they do meanwhile is work between samples."""
     with case(point(), "eager", tmp_path, order_seed=2) as made:
+        so_far_s = measured_case.children_s()
         made.prepare()
         used_s = iter([100.0, 107.0, 120.0])  # before and after the first sample, before the second one
-        monkeypatch.setattr(measured_case, "children_s", lambda: next(used_s, 120.0))
+        monkeypatch.setattr(measured_case, "children_s", lambda: so_far_s + next(used_s, 120.0))
         first, second = made.sample(), made.sample()
     assert first["idle_s"] >= 100
     assert 7 <= first["used_s"] < 8
