@@ -295,7 +295,7 @@ STARTED = [sys.executable, "-m", "pytest", "-p", "tests.scripted_plugin", str(RO
 
 def begun(*options: str) -> "subprocess.Popen[str]":
     """Return a run in a process of its own, whose visits take a while."""
-    environment = {**os.environ, "TEST_PREPARE_S": "0.15"}
+    environment = {**os.environ, "TEST_PREPARE_S": "0.3"}
     return subprocess.Popen(
         [*STARTED, *options], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
