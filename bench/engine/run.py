@@ -329,7 +329,8 @@ def run(
     """
     folder = Path(folder)
     if isinstance(sweep, str):
-        sweep = load_sweep(sweep, threads=machine.default_threads(), allocator=machine.default_allocator())
+        threads, allocator = machine.default_threads(), machine.default_allocator()
+        sweep = load_sweep(sweep, threads=threads, allocator=allocator, cpu=machine.cpu_features())
     sweep = stored.continued(sweep, stored.load(folder), folder, extend=extend)
     with Run(sweep, folder, extend=extend, retry_failed=retry_failed) as opened:
         for point in sweep.points:

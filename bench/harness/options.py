@@ -17,7 +17,7 @@ from bench.plan.layers import LAYERS
 from bench.plan.ranges import is_range
 from bench.plan.sweep import EFFORT_KEYS, Sweep, altered, load_sweep
 from bench.store import plan
-from bench.store.machine import default_allocator, default_threads
+from bench.store.machine import cpu_features, default_allocator, default_threads
 from bench.store.record import STATUSES
 from impls.name import parse, split
 
@@ -184,6 +184,7 @@ def _asked(option: argparse.Namespace) -> Sweep:
         option.sweep if option.sweep is not None else DEFAULT_SWEEP,
         threads=default_threads(),
         allocator=default_allocator(),
+        cpu=cpu_features(),
         implementations=implementations,
         control=False if option.no_control else None,
         overrides=given,

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,9 @@ class Sweep:
 
 
 EFFORT_KEYS = tuple(f.name for f in dataclasses.fields(Effort))
+IF_CPU = "if_cpu"
+"""The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
+
 SWITCHES = ("check_memory", "oversubscribe")
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
 
@@ -94,6 +97,7 @@ def load_sweep(
     *,
     threads: int = 1,
     allocator: str = RETAINED,
+    cpu: Collection[str] = (),
     implementations: Sequence[str] = (),
     control: bool | None = None,
     overrides: Values | None = None,
@@ -103,8 +107,8 @@ def load_sweep(
 ) -> Sweep:
     """Return the sweep of a shipped name or of a TOML file.
 
-    `threads` and `allocator` are used if the file gives none, the second on a CPU only; the other arguments replace the
-    file's values.
+    `threads` and `allocator` are used if the file gives none, the second on a CPU only. `cpu` has the CPU's flags: a
+    grid with IF_CPU counts only if one of them is among its own. The other arguments replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
@@ -123,7 +127,7 @@ def load_sweep(
         names, has_control, points, checked_effort, published = all_of(
             lambda: _implementations(tuple(implementations) or document.get("implementations"), baseline, path),
             lambda: _control(document.get("control", True) if control is None else control),
-            lambda: _points(document, threads, allocator, given, product),
+            lambda: _points(_without_other_cpus(document, cpu), threads, allocator, given, product),
             lambda: _effort({**{key: document[key] for key in EFFORT_KEYS if key in document}, **(effort or {})}),
             lambda: read_published(document.get("published", [])),
         )
@@ -189,6 +193,19 @@ def _points(
         merged = [{**grid, **each} for grid in reduced for each in override_sets]
     points = [point for values in merged for point in expand({**DEFAULTS, "threads": threads, **values}, allocator)]
     return tuple(dict.fromkeys(points))
+
+
+def _without_other_cpus(document: dict[str, Any], cpu: Collection[str]) -> dict[str, Any]:
+    """Return a sweep file's content without the grids that are for other CPUs, and without IF_CPU."""
+    grids = document.get("grid")
+    if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
+        return document
+    for grid in grids:
+        flags = grid.get(IF_CPU, [])
+        if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
+            raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
+    chosen = [grid for grid in grids if IF_CPU not in grid or {*grid[IF_CPU]} & {*cpu}]
+    return {**document, "grid": [{key: grid[key] for key in grid if key != IF_CPU} for grid in chosen]}
 
 
 def _override_sets(overrides: Values) -> list[dict[str, Any]]:

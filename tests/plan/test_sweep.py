@@ -405,3 +405,23 @@ def test_full_and_vit_go_further_than_quick() -> None:
     assert full.effort.processes >= 10
     in_use = {(197, 192, 3), (197, 384, 6), (197, 768, 12), (577, 768, 12), (577, 1024, 16), (257, 1280, 16)}
     assert in_use <= {(p.num_tokens, p.channels, p.num_heads) for p in load_sweep("vit").points if p.qkv_bias}
+
+
+def test_a_grid_may_be_for_some_cpus_alone(tmp_path: Path) -> None:
+    """It counts if the CPU has one of its flags; `quick` has a shape in bfloat16 on CPUs that compute in it."""
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        f"implementations = ['eager']\n{GRID}\n{GRID}batch = 7\nif_cpu = ['fast', 'faster']\n", encoding="utf-8"
+    )
+    assert [point.batch for point in load_sweep(str(file), cpu={"faster", "slow"}).points] == [8, 7]
+    assert [point.batch for point in load_sweep(str(file), cpu={"slow"}).points] == [8]
+    plain, more = load_sweep("quick"), load_sweep("quick", cpu={"avx512_bf16"})
+    (added,) = {*more.points} - {*plain.points}
+    assert (added.dtype, dataclasses.replace(added, dtype="float32") in plain.points) == ("bfloat16", True)
+
+
+def test_flags_of_a_cpu_are_a_list_of_texts(tmp_path: Path) -> None:
+    """Anything else is refused with the rule."""
+    file = tmp_path / "mine.toml"
+    file.write_text(f"implementations = ['eager']\n{GRID}if_cpu = 'fast'\n", encoding="utf-8")
+    assert "if_cpu = 'fast' must be a list of flags" in refusal_of(load_sweep, str(file))
