@@ -37,6 +37,14 @@ class NumPy(Runtime):
         return [Operator("matmul", "float32"), Operator("exp", "float32"), Operator("matmul", "float32")]
 
 
+class Broken(NumPy):
+    """The same with a package that is damaged."""
+
+    def compile(self, x: Tensor) -> None:
+        """Fail as an import does if a library is missing."""
+        raise ImportError(f"libnumpy.so.7: cannot open shared object file, for x {list(x.shape)}")
+
+
 class Halved(NumPy):
     """The same with rounded inputs, as a runtime that computes in bfloat16 without being asked."""
 

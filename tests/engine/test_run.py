@@ -84,13 +84,14 @@ def test_real_workers_measure_real_faults(tmp_path: Path) -> None:
 def test_another_runtime_is_built_and_asked(tmp_path: Path) -> None:
     """Its row has the time of building, what it says that it ran, and the system's figure for its memory alone.
 
-    If its output is wrong, the reason has what it says of its precision; with gradients it is unsupported.
+    If its output is wrong, the reason has what it says of its precision; with gradients it is unsupported. One that
+    can't be built is an error, and the others go on.
     """
-    names = ("eager", "tests.own_runtime:NumPy", "tests.own_runtime:Halved")
+    names = ("eager", *(f"tests.own_runtime:{name}" for name in ("NumPy", "Halved", "Broken")))
     points = (point(), point(mode="train"))
     list(engine.run(Sweep("tiny", points, names, effort=ONE), tmp_path))
     rows = {(row["mode"], row["implementation"]): row for row in plain(load(tmp_path))}
-    eager, own, halved = (rows["inference", name] for name in names)
+    eager, own, halved, broken = (rows["inference", name] for name in names)
     assert (own["status"], own["kernels"]) == ("ok", "matmul float32;exp float32")
     assert own["compile_cold_s"] > 0
     assert own["peak_bytes"] is None
@@ -98,6 +99,7 @@ def test_another_runtime_is_built_and_asked(tmp_path: Path) -> None:
     assert (eager["memory_bytes"], eager["system_peak_bytes"]) == (eager["peak_bytes"], None)
     assert halved["status"] == "incorrect"
     assert "Halved says that it computes in bfloat16: matmul" in halved["detail"]
+    assert (broken["status"], "libnumpy.so.7" in broken["detail"]) == ("error", True)
     for name in names[1:]:
         assert rows["train", name]["status"] == "unsupported"
         assert "is used for inference alone" in rows["train", name]["detail"]

@@ -1,12 +1,13 @@
 """What runtimes compute, in a process of its own: `python -m tests.impls.runtimes_child NAME/DTYPE/LAYER/MASK ...`.
 
 Prints a line of JSON for each of them: the largest deviations from the layer in float64, relative to the largest value,
-that of the layer itself in the dtype, the operators, and what is left changed in the process.
+that of the layer itself in the dtype, the operators, the cores that calls use, and what is left changed in the process.
 """
 
 import copy
 import json
 import sys
+import time
 
 import torch
 
@@ -14,10 +15,20 @@ import impls
 from bench.measure import process_state, workload
 from tests.points import of_layer
 
+CALLS_S = 0.3
+
 
 def deviation(y: torch.Tensor, exact: torch.Tensor) -> float:
     """Return the largest deviation relative to the largest value."""
     return float((y.double() - exact).abs().max() / exact.abs().max())
+
+
+def used_cores(implementation: impls.Implementation, x: torch.Tensor) -> float:
+    """Return the cores that the process uses during calls: the processor's seconds over those of the clock."""
+    cpu_s, start_s = time.process_time(), time.perf_counter()
+    while time.perf_counter() - start_s < CALLS_S:
+        implementation(x)
+    return (time.process_time() - cpu_s) / (time.perf_counter() - start_s)
 
 
 def main(*cases: str) -> None:
@@ -31,12 +42,14 @@ def main(*cases: str) -> None:
             with torch.inference_mode():
                 implementation = impls.build(work.layer, name)
                 first = implementation(work.x.clone()).clone()
+                cores = used_cores(implementation, work.x)
                 inputs = [work.x, work.input(7)]
                 outputs = [first, implementation(inputs[1].clone()).clone()]
                 found = {
                     "errors": [deviation(y, exact(x.double())) for y, x in zip(outputs, inputs, strict=True)],
                     "of_eager": max(deviation(work.layer(x), exact(x.double())) for x in inputs),
                     "dtype": str(first.dtype),
+                    "cores": cores,
                     "operators": [f"{one.name} {one.dtype}" for one in getattr(implementation, "operators", list)()],
                     "was_cached": getattr(implementation, "was_cached", None),
                 }

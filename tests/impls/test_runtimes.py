@@ -69,6 +69,7 @@ def test_a_runtime_computes_what_the_layer_does(name: str, tmp_path: Path) -> No
         assert max(each["errors"]) < max(8 * each["of_eager"], 4 * torch.finfo(getattr(torch, dtype)).eps)
         assert each["dtype"] == f"torch.{dtype}"
         assert each["operators"]
+        assert each["cores"] < 1.05  # one thread was asked for
         assert dtype != "float32" or not any("bf" in operator for operator in each["operators"])
         assert each["changes"] == ""
     assert any(FUSED[name] in operator for operator in found[0]["operators"])

@@ -1,5 +1,6 @@
 """The environment of a run: its identity, its short name, its file."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -115,3 +116,38 @@ def test_a_broken_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ENVIRONMENT).write_bytes(content)
 
     assert refusal(load, tmp_path) == f"{tmp_path / ENVIRONMENT} is no environment of attention-bench"
+
+
+# Other runtimes
+
+
+def with_runtimes(**versions: str) -> Environment:
+    """Return an environment with these versions of runtimes."""
+    return dataclasses.replace(environment(), runtimes=versions)
+
+
+def test_a_runtime_that_both_runs_used_must_be_the_same() -> None:
+    """Its version is a difference like that of torch; a runtime that one run alone used is none."""
+    older, newer = with_runtimes(openvino="2026.3", jax="0.10"), with_runtimes(openvino="2026.4")
+    assert differences(older, newer) == ["openvino: '2026.3' against '2026.4'"]
+    assert differences(with_runtimes(jax="0.10"), newer) == []
+    assert older.env_id == newer.env_id == environment().env_id
+
+
+def test_a_run_that_goes_on_remembers_new_runtimes(tmp_path: Path) -> None:
+    """The file gets those that it lacks, and keeps everything else."""
+    save(dataclasses.replace(environment(), context={"host": "first"}), tmp_path)
+    save(with_runtimes(openvino="2026.4"), tmp_path)
+    save(with_runtimes(jax="0.10"), tmp_path)
+    known = load(tmp_path)
+    assert known is not None
+    assert (known.runtimes, known.context) == ({"openvino": "2026.4", "jax": "0.10"}, {"host": "first"})
+
+
+def test_a_file_of_an_older_suite_has_no_runtimes(tmp_path: Path) -> None:
+    """It can be read all the same."""
+    save(environment(), tmp_path)
+    content = json.loads((tmp_path / ENVIRONMENT).read_text())
+    del content["runtimes"]
+    (tmp_path / ENVIRONMENT).write_text(json.dumps(content))
+    assert load(tmp_path) == environment()
