@@ -34,10 +34,11 @@ class ONNXRuntime(Runtime):
         """Export the layer for inputs like x, and optimise the graph."""
         import onnx
         import onnxruntime as ort
+        from onnxruntime.capi import onnxruntime_pybind11_state as states
 
-        provider = PROVIDERS[x.device.type]
+        provider = PROVIDERS.get(x.device.type, x.device.type)
         if provider not in ort.get_available_providers():
-            raise Unsupported(f"this ONNX Runtime has no {provider}; pip install onnxruntime-gpu")
+            raise Unsupported(f"this ONNX Runtime has no {provider}; pip install onnxruntime-gpu for CUDA")
         module = type(self).adapted(self.layer)
         assert isinstance(module, nn.Module)
         exported = torch.onnx.export(module, (x,), dynamo=True, verbose=False)
@@ -48,8 +49,8 @@ class ONNXRuntime(Runtime):
                 self._session = ort.InferenceSession(
                     exported.model_proto.SerializeToString(), _options(ort, optimised), providers=[provider]
                 )
-            except ort.capi.onnxruntime_pybind11_state.NotImplemented as error:
-                raise Unsupported(f"ONNX Runtime: {str(error).partition(' : ')[2] or error}") from None
+            except (states.NotImplemented, states.InvalidGraph) as error:  # it has no kernel for this dtype
+                raise Unsupported(f"ONNX Runtime: {str(error).split(' : ')[-1]}") from None
             self._graph = onnx.load(str(optimised), load_external_data=False).graph
         self._names = self._session.get_inputs()[0].name, self._session.get_outputs()[0].name
         self._element = self._graph.input[0].type.tensor_type.elem_type
@@ -59,7 +60,8 @@ class ONNXRuntime(Runtime):
 
     def run(self, x: Tensor) -> Tensor:
         """Return the output for x; it is overwritten by the next call."""
-        self._bind(self._binding.bind_input, self._names[0], x.contiguous())
+        given = x.contiguous()  # it must live as long as the call
+        self._bind(self._binding.bind_input, self._names[0], given)
         self._session.run_with_iobinding(self._binding)
         return self._result
 

@@ -39,9 +39,9 @@ class OpenVINO(Runtime):
 
     def compile(self, x: Tensor) -> None:
         """Convert the layer for inputs like x, and compile it for the point's threads."""
-        ov = _openvino()
         if x.device.type != "cpu":
             raise Unsupported(f"OpenVINO has no device {x.device.type}")
+        self._openvino = ov = _openvino()
         wanted = PRECISIONS[x.dtype]
         options: dict[str, Any] = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "NUM_STREAMS": 1}
         if self._precision != AUTO:
@@ -56,7 +56,7 @@ class OpenVINO(Runtime):
 
     def run(self, x: Tensor) -> Tensor:
         """Return the output for x; it is overwritten by the next call."""
-        ov = _openvino()
+        ov = self._openvino
         if self._request is None:  # with the first call, because it takes the memory of the calls
             self._request = self._compiled.create_infer_request()
         values = x.contiguous()
