@@ -107,13 +107,17 @@ def _attend(q: Any, k: Any, v: Any, layer: Any) -> Any:
     """Return the core for q, k, v `[B, N, H, D]`."""
     import jax
 
-    if v.shape[-1] != k.shape[-1]:
+    if v.shape[-1] != k.shape[-1] or k.shape[-1] == 1:
         return _scored(q, k, v, layer)
     return jax.nn.dot_product_attention(q, k, v, scale=layer.scale, is_causal=layer.mask != NO_MASK)
 
 
 def _scored(q: Any, k: Any, v: Any, layer: Any) -> Any:
-    """Return the core if keys and values differ in width, which jax.nn.dot_product_attention refuses."""
+    """Return the core written out.
+
+    jax.nn.dot_product_attention refuses keys and values of different width, and XLA aborts the process if heads have
+    one channel in bfloat16 (jaxlib 0.10.2).
+    """
     import jax
     from jax import numpy as jnp
 
