@@ -69,6 +69,8 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
             f"other processes use {state.others_cores:.1f} of {cores} cores: "
             "samples that they interrupt are flagged; quiet the machine for a claim"
         )
+    if cores == 1:
+        lines.append("only one core can be used, so other work on this machine takes it from what is measured: expect wide intervals")
     if state.spread > WIDE_SPREAD:
         lines.append(
             f"a fixed product's time varies by {state.spread:.0%}: the clock or the load changes while we measure"

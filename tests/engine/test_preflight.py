@@ -36,7 +36,7 @@ def test_all_cores_on_a_busy_machine_warn_and_say_what_to_do() -> None:
 
 def test_fewer_threads_are_advised_only_if_there_are_two() -> None:
     """On a single core a single thread can't become fewer."""
-    (said,) = preflight.warnings(Preflight(others_cores=1.0, switches=0, spread=0.01), threads=1, cores=1)
+    said, _ = preflight.warnings(Preflight(others_cores=1.0, switches=0, spread=0.01), threads=1, cores=1)
     assert "quiet the machine" in said
     assert "--threads" not in said
 
@@ -59,3 +59,9 @@ def test_an_unsteady_clock_is_said() -> None:
     """A fixed product whose time varies by a fifth is worth a line."""
     (said,) = preflight.warnings(Preflight(0.0, 0, 0.2), threads=1, cores=2)
     assert "varies by 20%" in said
+
+
+def test_a_single_core_is_said() -> None:
+    """The run goes on with it."""
+    (said,) = preflight.warnings(Preflight(0.0, 0, 0.01), threads=1, cores=1)
+    assert "one core" in said
