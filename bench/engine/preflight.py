@@ -70,7 +70,7 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
             "samples that they interrupt are flagged; quiet the machine for a claim"
         )
     if cores == 1:
-        lines.append("only one core can be used, so other work on this machine takes it from what is measured: expect wide intervals")
+        lines.append("only one core can be used: other work takes it from what is measured, so expect wide intervals")
     if state.spread > WIDE_SPREAD:
         lines.append(
             f"a fixed product's time varies by {state.spread:.0%}: the clock or the load changes while we measure"
