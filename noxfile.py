@@ -10,10 +10,11 @@ nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests", "lint"]
 
-RUNTIMES = ("openvino", "onnxruntime", "jax")
-"""The dependency groups of runtimes beside torch."""
-
 PYPROJECT = nox.project.load_toml("pyproject.toml")
+
+INCLUDED = [group["include-group"] for group in PYPROJECT["dependency-groups"]["runtimes"]]
+RUNTIMES = [name for name in INCLUDED if name != "bench"]
+"""The dependency groups of runtimes beside torch."""
 
 
 def _install(session: nox.Session, group: str) -> None:

@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from impls.contract import Unsupported
 
+DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+"""torch's names of dtypes by the short names that runtimes use."""
+
 
 @dataclass(frozen=True)
 class Operator:

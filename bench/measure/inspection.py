@@ -11,8 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import impls
 from bench.measure import dispatch, memory
-
-HALF = ("bfloat16", "float16")
+from bench.plan.layers import ITEM_BYTES
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,9 @@ def has_own_memory(function: object) -> bool:
     return isinstance(function, impls.Runtime) and function.has_own_memory
 
 
-def narrower(function: object, dtype: str) -> str:
-    """Return a text that names an operator of another runtime in half precision at a float32 point, else empty."""
-    if dtype != "float32" or not isinstance(function, impls.Runtime):
-        return ""
-    half = next((operator for operator in function.operators() if operator.dtype in HALF), None)
-    return f"{function.title} says that it computes in {half.dtype}: {half.name}" if half else ""
+def narrower(runtime: impls.Runtime, dtype: str) -> str:
+    """Return a text that names an operator of a runtime with fewer bits than a point's dtype, empty if none has."""
+    for operator in runtime.operators():
+        if ITEM_BYTES.get(operator.dtype, ITEM_BYTES[dtype]) < ITEM_BYTES[dtype]:
+            return f"{runtime.title} says that it computes in {operator.dtype}: {operator.name}"
+    return ""

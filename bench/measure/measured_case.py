@@ -94,6 +94,8 @@ class MeasuredCase:
 
     def __init__(self, request: Request, channel: Channel) -> None:
         self.outcome = Outcome()
+        self.remark = ""
+        """What the implementation says about its precision, if that explains an incorrect output."""
         self.request = request
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
@@ -186,11 +188,6 @@ class MeasuredCase:
         """Return the outcome as JSON, with the processor's seconds in all."""
         return {**dataclasses.asdict(self.outcome), "cpu_s": cpu_s()}
 
-    @property
-    def remark(self) -> str:
-        """What the implementation says about its precision, if that explains an incorrect output; else empty."""
-        return inspection.narrower(self._subject.function, self.request.point.dtype)
-
     def _build(self) -> None:
         """Build an implementation in another runtime for the point's inputs."""
         function = self._subject.function
@@ -202,6 +199,7 @@ class MeasuredCase:
             function.build(self._work.x)
         built_s = perf_counter() - start
         self.outcome.metrics |= {"compile_s": built_s, "compile_cached": function.was_cached}
+        self.remark = inspection.narrower(function, self.request.point.dtype)
 
     def _first_calls(self) -> list[float]:
         """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""

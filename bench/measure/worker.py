@@ -56,9 +56,8 @@ class Worker:
             case.prepare()
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
         free_bytes = torch.cuda.mem_get_info()[0] if is_on_gpu else None
-        is_ok = case.outcome.status == "ok"
-        call_s, remark = (case.call_s, case.remark) if is_ok else (None, "")
-        return {**case.reply(), "free_bytes": free_bytes, "call_s": call_s, "remark": remark}
+        call_s = case.call_s if case.outcome.status == "ok" else None
+        return {**case.reply(), "free_bytes": free_bytes, "call_s": call_s, "remark": case.remark}
 
     def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Take one sample; reply with it, or with the outcome if the case has ended."""

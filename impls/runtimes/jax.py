@@ -12,14 +12,12 @@ from impls.layers.conv import ConvSelfAttention
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
-from impls.runtime import Operator, Runtime
+from impls.runtime import DTYPES, Operator, Runtime
 
 Weights = dict[str, Any]
 
 OPERATION = re.compile(r"= (\w+)\[[\d,]*\]\S* (dot|convolution|custom-call|exponential|reduce)\(")
 """The operations of XLA's optimised program that do the work of a layer."""
-
-DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 
 
 class JAX(Runtime):

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from impls.contract import Unsupported
-from impls.runtime import Operator, Runtime
+from impls.runtime import DTYPES, Operator, Runtime
 
-PRECISIONS = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
-DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+PRECISIONS = {getattr(torch, name): short for short, name in DTYPES.items()}
 
 NO_WORK = ("Input", "Const", "Output", "Reshape")
 """The layers of OpenVINO's runtime model that hold values or give them another shape."""

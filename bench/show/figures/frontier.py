@@ -23,9 +23,6 @@ FEWEST = 2
 
 MARK_SIZE, BAR_WIDTH, LINE_WIDTH = 6.0, 1.0, 1.6
 
-NAME_START, SAMPLE = 0.36, 0.2
-"""From the axes to the names of implementations and to their marks, in inches."""
-
 MARGIN = 0.14
 """The room above and below the marks, as a share of the axis, for the names of the precisions."""
 
@@ -69,23 +66,19 @@ def choices(table: pd.DataFrame) -> Iterator[Choice]:
 def figure(choice: Choice) -> Figure:
     """Return the picture as a figure."""
     names = by(choice.rows, "implementation")
-    tall = max(page.AXES_HEIGHT, page.LABEL_GAP * (len(names) + 1))
     made = page.new_figure(
         "Error against latency, by precision",
         captions.facts(choice.point, choice.rows, VARIED),
         ["the line joins what nothing beats in both", "bars are 95 % intervals over processes", *origins(choice.rows)],
-        [tall],
-        right=NAME_START + max(map(page.text_width, names)) + page.EDGE,
+        [page.names_height(names)],
+        right=page.names_width(names),
     )
     axes = made.axes[0]
     _scale(axes, choice.rows)
     _line(axes, choice.frontier)
     for number, (name, rows) in enumerate(names.items()):
         _marks(axes, name, rows)
-        place = tall - page.LABEL_GAP * (number + 0.5)
-        sample = page.marker(style(name), MARK_SIZE, 1.0)
-        axes.plot([page.AXES_WIDTH + SAMPLE], [place], transform=page.inches(axes), clip_on=False, **sample)
-        page.write_beside(axes, NAME_START, place, name, style(name).colour, f"label {name}")
+        page.write_name(axes, number, name, page.marker(style(name), MARK_SIZE, 1.0))
     for dtype, rows in by(choice.rows, "dtype").items():
         _name(axes, dtype, rows)
     return made

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bench.plan.errors import WrongRequest
 from bench.show.figures import log_axis
-from bench.show.palette import ink
+from bench.show.palette import ink, style
 from impls.catalogue import Style
 
 PNG_DPI = 160
@@ -52,6 +52,9 @@ AXES_WIDTH, AXES_HEIGHT = 5.4, 3.5
 
 LABEL_START = 0.62
 """From the axes to the text of a label: the room for the leader and a sample of the line."""
+
+NAME_START, NAME_SAMPLE = 0.36, 0.2
+"""From the axes to the names of implementations and to the samples of their marks."""
 
 LABEL_GAP, ROW_HEIGHT = 0.185, 0.2
 """The heights of a label beside axes, and of a row of marks."""
@@ -199,6 +202,24 @@ def write_beside(axes: Axes, start: float, place: float, text: str, colour: str,
     """Write text in a readable shade of a colour, `start` to the right of axes and `place` above their lower end."""
     across = size(axes)[0] + start
     axes.text(across, place, text, transform=inches(axes), color=ink(colour), va="center_baseline", gid=gid)
+
+
+def write_name(axes: Axes, number: int, name: str, marks: dict[str, Any]) -> None:
+    """Write the name of an implementation beside axes, in line `number` from the top, after a sample of its marks."""
+    width, height = size(axes)
+    place = height - LABEL_GAP * (number + 0.5)
+    axes.plot([width + NAME_SAMPLE], [place], transform=inches(axes), clip_on=False, **marks)
+    write_beside(axes, NAME_START, place, name, style(name).colour, f"label {name}")
+
+
+def names_height(names: Collection[str]) -> float:
+    """Return the height of axes that have room for these names beside them."""
+    return max(AXES_HEIGHT, LABEL_GAP * (len(names) + 1))
+
+
+def names_width(names: Collection[str]) -> float:
+    """Return the room that these names need to the right of axes."""
+    return NAME_START + max(map(text_width, names)) + EDGE
 
 
 def marker(of: Style, size: float, edge_width: float) -> dict[str, Any]:

@@ -30,9 +30,6 @@ ROOM = 2.0
 
 MARK_SIZE, MARK_ALPHA, ROOF_WIDTH = 5.0, 0.85, 1.4
 
-NAME_START, SAMPLE = 0.36, 0.2
-"""From the axes to the names of implementations and to their marks, in inches."""
-
 
 @dataclass(frozen=True)
 class Rates:
@@ -70,14 +67,13 @@ def settings(table: pd.DataFrame) -> Iterator[Rates]:
 def figure(rates: Rates) -> Figure:
     """Return the picture as a figure."""
     names = by(rates.rows, "implementation")
-    tall = max(page.AXES_HEIGHT, page.LABEL_GAP * (len(names) + 1))
     made = page.new_figure(
         "Rate against operations per byte, and the device's ceilings",
         [*parts(rates.point, FIXED), *devices(rates.rows)],
         list(_notes(rates)),
-        [tall],
+        [page.names_height(names)],
         left=LEFT,
-        right=NAME_START + max(map(page.text_width, names)) + page.EDGE,
+        right=page.names_width(names),
     )
     axes = made.axes[0]
     _scale(axes, rates)
@@ -88,9 +84,7 @@ def figure(rates: Rates) -> Figure:
         marks = {**options, **page.marker(style(name), MARK_SIZE, 1.0)}
         xs, ys = [at[id(row)] for row in rows], [row["flops_per_s"] for row in rows]
         axes.plot(xs, ys, gid=f"rate {name}", **marks)
-        place = tall - page.LABEL_GAP * (number + 0.5)
-        axes.plot([page.AXES_WIDTH + SAMPLE], [place], transform=page.inches(axes), clip_on=False, **marks)
-        page.write_beside(axes, NAME_START, place, name, style(name).colour, f"label {name}")
+        page.write_name(axes, number, name, marks)
     return made
 
 
