@@ -242,14 +242,15 @@ class Replicate:
         if best is None:
             return
         rates = {name: 1 / seconds for name, seconds in zip(ceilings.PROBE, best, strict=True)}
+        point = self._probed_at[1]
         for env_id in {member.env_id for member in measured.values()}:
-            ceilings.remember(env_id, self._point, rates)
+            ceilings.remember(env_id, point, rates)
         for member in measured.values():
-            member.metrics |= ceilings.recall(member.env_id, self._point, ceilings.PROBE) or rates
+            member.metrics |= ceilings.recall(member.env_id, point, ceilings.PROBE) or rates
 
     def _probed(self) -> tuple[float, float] | None:
         """Return the seconds of the speed probe's product and copy; None if the judge died or had no memory for it."""
-        pool, point = next(iter(self._members.values())).pool, self._point
+        pool, point = self._probed_at
         try:
             reply = self._ask_judge(pool, point, {"request": "probe", "core": self._core})
         except Died:
@@ -258,6 +259,12 @@ class Replicate:
             return None
         self._judge_cpu_s[pool, point] = reply["cpu_s"]
         return (reply["product_s"], reply["copy_s"]) if reply["product_s"] else None
+
+    @property
+    def _probed_at(self) -> tuple[Pool, Point]:
+        """The pool and the point whose judge runs the speed probe: the first that has expected outputs."""
+        places = ((member.pool, member.case.point, member.env_id) for member in self._members.values())
+        return next((pool, point) for pool, point, env_id in places if (env_id, point) in self._work)
 
     def _sample(self, member: Member) -> Sample:
         """Return one sample of a member; raises Ended."""
