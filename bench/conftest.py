@@ -147,6 +147,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = config.stash.get(RUN, None)
     if run is None or not run.run_folder.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
+    from bench.analyse.precision import changes
     from bench.show.figures import catalogue
     from bench.show.terminal.closing import closing
     from bench.show.terminal.console import PLAIN_WIDTH, rendered
@@ -169,7 +170,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for part in (results(table, run.sweep.baseline, run.sweep.effort.target), failures(table)):
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
     _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
-    for line in closing(table, run.folder, pictures):
+    several = table["dtype"].nunique() > 1
+    for line in closing(table, run.folder, pictures, changes(saved.records) if several else ()):
         terminalreporter.write_line(line)
 
 

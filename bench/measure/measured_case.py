@@ -50,10 +50,11 @@ KEPT_BEFORE = 100
 """The sample with a checked call is drawn from the first 99, early ones more often; if the rounds end before it, the
 call is made after them."""
 
-TOUCHED, SPARE = 2, 2
+TOUCHED, SPARE = {RETAINED: 2, HUGE: 1}, 2
 """After the first calls a block of TOUCHED times their memory is written and freed, if SPARE blocks would fit into
-memory. Later calls then find pages that are there. Without it each fourth call of eager was seen to take 40,000 page
-faults at 1024 tokens, and a third more time, because the allocator went on to new places.
+memory. Later calls then find pages that are there. With small pages and without it each fourth call of eager was seen
+to take 40,000 page faults at 1024 tokens, and a third more time, because the allocator went on to new places. With
+huge pages once or twice the memory made no difference: samples then take 0 to 3 faults in the median.
 If the system must first make room for huge pages, it does so here: that was seen to take seconds."""
 
 REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
@@ -122,8 +123,8 @@ class MeasuredCase:
         held_bytes = psutil.Process().memory_info().rss
         held_huge_bytes = system_memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
         calls_s = self._first_calls()
-        if point.device == "cpu" and point.allocator in (RETAINED, HUGE):
-            touch(int(TOUCHED * (psutil.Process().memory_info().rss - held_bytes)))
+        if point.device == "cpu" and point.allocator in TOUCHED:
+            touch(TOUCHED[point.allocator] * (psutil.Process().memory_info().rss - held_bytes))
         if held_huge_bytes is not None:
             # a huge page that is shared with the server since the fork becomes small ones when it is written
             self.outcome.metrics["huge_bytes"] = max(0, (system_memory.huge_bytes() or 0) - held_huge_bytes)

@@ -15,10 +15,10 @@ SPEEDS = {"float32": 1.0, "bfloat16": 2.0, "float16": 4.0}
 """The machine is slower in each later process, and by that factor for both precisions."""
 
 
-def measured(name: str, dtype: str, process: int, seed: int | None = 7) -> Record:
+def measured(name: str, dtype: str, process: int, seed: int | None = 7, slowness: float = 1.0) -> Record:
     """Return a record whose rounds take the time of the precision, on a machine that gets slower."""
     made = record(case(name, dtype=dtype), process)
-    seconds = [(1 + process) * (1 + number) / SPEEDS[dtype] for number in range(5)]
+    seconds = [slowness * (1 + process) * (1 + number) / SPEEDS[dtype] for number in range(5)]
     return dataclasses.replace(made, samples=timed(*seconds), seed=seed)
 
 

@@ -1,20 +1,23 @@
 """The last lines of a run: its files, and the command that shows more."""
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from bench.analyse.precision import Change
 from bench.analyse.scaling.growth import has_series
-from bench.analyse.scaling.series import by, gathered
 from bench.show.command_text import python
 from bench.show.point_text import counted
 from bench.show.rows import is_measured, plain
+from bench.show.terminal.precision import in_words
 
 
-def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path]) -> list[str]:
-    """Return the files of a run, and the commands that show more: of a series, and of several precisions.
+def closing(
+    table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()
+) -> list[str]:
+    """Return the files of a run, what changes of precision bring, and the commands that show more.
 
     A picture counts once, however many files it has.
     """
@@ -26,6 +29,6 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path]) -> li
     measured = [row for row in plain(table) if is_measured(row)]
     if has_series(measured):
         lines.append(f"How it grows, and where the winner changes: {python()} -m bench scaling {path}")
-    if any(len(by(rows, "dtype")) > 1 for rows in gathered(measured, [], {"dtype"})):
-        lines.append(f"What another precision brings, and its error: {python()} -m bench show --across dtype {path}")
+    if changes:
+        lines += [*in_words(table, changes), f"Precisions in a table: {python()} -m bench show --across dtype {path}"]
     return lines

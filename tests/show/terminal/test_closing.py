@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.analyse.precision import changes
+from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.plan.case import Case
 from bench.show.terminal.closing import closing
 from bench.store import table
+from tests.analyse.test_precision import measured
 from tests.examples import point
 from tests.show.example_results import Fate, results
 
@@ -64,8 +67,10 @@ def test_nothing_is_advised_if_nothing_can_be_fitted(
 
 
 def test_several_precisions_of_a_shape_are_pointed_out() -> None:
-    """The command that compares them is named, but not if each shape has one."""
-    wide, narrow = (Case(point(dtype=dtype), "eager") for dtype in ("float32", "bfloat16"))
-    other = Case(point(dtype="bfloat16", num_tokens=50), "eager")
-    assert any("show --across dtype run" in line for line in closing(results([wide, narrow]), Path("run"), []))
-    assert not any("--across" in line for line in closing(results([wide, other]), Path("run"), []))
+    """A line says what the narrower one brings, and the command that compares them works; else there is neither."""
+    records = [measured("sdpa", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
+    made = summarise(records, "eager")
+    lines = closing(made, Path("run"), [], changes(records))
+    assert any("bfloat16 instead of float32: sdpa is 2.00x" in line for line in lines)
+    assert any("show --across dtype run" in line for line in lines)
+    assert not any("float32" in line for line in closing(made, Path("run"), [], ()))
