@@ -61,6 +61,10 @@ REPETITIONS, REPEATED, FIXED_S = 10, 2.0, 5e-6
 """Calls on new values and on repeated values are timed in turns, REPETITIONS times each. A call on new values may take
 REPEATED times as long as one on repeated values, and FIXED_S more, because a short timing has a fixed cost."""
 
+LATE, LATE_S = 0.05, 20e-6
+"""The part of a call, and the seconds, for which a GPU may go on after the call's stream is done: to wait for the whole
+device costs some microseconds."""
+
 WORKED_S = 0.05
 """The time of the calls before a GPU's state is read: an idle GPU lowers its clock."""
 
@@ -176,6 +180,7 @@ class MeasuredCase:
             for _ in range(math.ceil(WORKED_S / call_s)):
                 self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
             self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
+            self._check_late_work(call_s)
         self._state.check()
         self._check_repetition()
         self._last_cpu_s = cpu_s()  # more samples may follow, and this work is not between them
@@ -271,6 +276,12 @@ class MeasuredCase:
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
         gc.collect()
         gc.disable()
+
+    def _check_late_work(self, call_s: float) -> None:
+        """Raise Incorrect if a call's work goes on after its stream is done: events would not time it."""
+        late_s = clock.late_s(self._call)
+        if late_s > LATE_S + LATE * call_s:
+            raise Incorrect(f"works on another stream: the device goes on for {late_s:.2g} s after the call's stream")
 
     def _check_repetition(self) -> None:
         """Raise Incorrect if calls on values that were seen before are much faster than calls on new ones.

@@ -1,6 +1,7 @@
 """The clock."""
 
 import time
+import types
 
 import pytest
 import torch
@@ -33,6 +34,41 @@ def test_the_cpu_has_no_device_timing(timing: str) -> None:
     """Asking the CPU for CUDA events is refused, not silently answered with wall time."""
     with pytest.raises(ValueError, match="needs a CUDA device"):
         clock.timer("cpu", timing)
+
+
+class Device:
+    """A device with a stream that events see and another one, and a clock that moves while somebody waits for it."""
+
+    def __init__(self, unseen_s: float) -> None:
+        self.now_s = 0.0
+        self._of_call_s = (1e-3, unseen_s)
+        self._ends_s = (0.0, 0.0)
+
+    def call(self) -> None:
+        """Submit 1 ms to the stream that events see, and `unseen_s` to the other one."""
+        self._ends_s = (self.now_s + self._of_call_s[0], self.now_s + self._of_call_s[1])
+
+    def synchronize(self) -> None:
+        """Wait for both."""
+        self.now_s = max(self.now_s, *self._ends_s)
+
+    def event(self) -> types.SimpleNamespace:
+        """Return an event, which waits for the stream that it sees, while the other one goes on."""
+
+        def synchronize() -> None:
+            self.now_s = max(self.now_s, self._ends_s[0])
+
+        return types.SimpleNamespace(record=lambda: None, synchronize=synchronize)
+
+
+@pytest.mark.parametrize(("unseen_s", "late_s"), [(3e-3, 2e-3), (1e-3, 0.0), (0.0, 0.0)])
+def test_work_on_another_stream_is_late(monkeypatch: pytest.MonkeyPatch, unseen_s: float, late_s: float) -> None:
+    """It is what the device still does after an event on the current stream has ended."""
+    device = Device(unseen_s)
+    monkeypatch.setattr(clock, "synchronize", device.synchronize)
+    monkeypatch.setattr(clock, "perf_counter", lambda: device.now_s)
+    monkeypatch.setattr(torch.cuda, "Event", device.event)
+    assert clock.late_s(device.call) == pytest.approx(late_s)
 
 
 @pytest.mark.cuda

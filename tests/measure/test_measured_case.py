@@ -18,10 +18,10 @@ from torch.nn.attention import SDPBackend
 
 import impls
 from bench.engine.worker import ALLOCATOR_VARIABLES
-from bench.measure import energy, failure, gpu_state, measured_case
+from bench.measure import clock, energy, failure, gpu_state, measured_case
 from bench.measure.failure import Outcome
 from bench.measure.gpu_state import GpuState
-from bench.measure.measured_case import KEPT_BEFORE, load
+from bench.measure.measured_case import KEPT_BEFORE, LATE_S, load
 from bench.plan.case import HUGE
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS
@@ -152,9 +152,27 @@ def test_a_gpus_state_is_read_right_after_calls(monkeypatch: pytest.MonkeyPatch,
         monkeypatch.setattr(measured, "_call", recorded)
         monkeypatch.setattr(energy, "counter", lambda _device: None)
         monkeypatch.setattr(gpu_state, "read", read)
+        monkeypatch.setattr(clock, "late_s", lambda _call: 5e-6)
         metrics = made.finish()["metrics"]
     assert events[: events.index("read")][-1:] == ["call"]
     assert (metrics["clock_hz"], metrics["throttle"]) == (1.98e9, ("software power cap",))
+
+
+def test_work_on_another_stream_is_incorrect(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If the device goes on for as long as the call takes, after the call's stream is done."""
+    with case(point(), "eager", tmp_path) as made:
+        made.prepare()
+        call_s = min(made.sample()["sample"]["timings_s"])
+        measured = made.worker._case
+        assert measured is not None
+        on_gpu = dataclasses.replace(measured.request, point=point(device="cuda", dtype="float16"))
+        monkeypatch.setattr(measured, "request", on_gpu)
+        monkeypatch.setattr(energy, "counter", lambda _device: None)
+        monkeypatch.setattr(gpu_state, "read", lambda _device: GpuState())
+        monkeypatch.setattr(clock, "late_s", lambda _call: LATE_S + call_s)
+        reply = made.finish()
+    assert reply["status"] == "incorrect"
+    assert "works on another stream" in reply["detail"]
 
 
 @pytest.mark.parametrize("order_seed", [1, 2])
