@@ -102,6 +102,13 @@ def _python_with_torch(session: nox.Session, version: str) -> str:
 
 
 @nox.session
+def gpu(session: nox.Session) -> None:
+    """Try everything that a GPU is needed for, in nine minutes: nox -s gpu -- FOLDER; with --device cpu as a rehearsal."""
+    _install(session, "test")
+    session.run("python", "-m", "tests.drills.gpu", *session.posargs)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the test suite, a part of it on each core."""
     _install(session, "test")

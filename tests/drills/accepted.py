@@ -16,13 +16,14 @@ from tests.checked import SHAPES, compared, expected
 from tests.points import point
 
 
-def judged(name: str, mode: str, dtype: str) -> tuple[Counter[str], float]:
+def judged(name: str, mode: str, dtype: str, device: str = "cpu") -> tuple[Counter[str], float]:
     """Return how often the check accepted an implementation, its other results, and the largest error in tolerances."""
     said: Counter[str] = Counter()
     severity = 0.0
     for shape in SHAPES:
         torch.compiler.reset()
-        work = workload.make(point(**shape, mode=mode, dtype=dtype))
+        timing = "host" if device == "cpu" else "device-cold"
+        work = workload.make(point(**shape, mode=mode, dtype=dtype, device=device, timing=timing))
         try:
             subject = workload.subject(work, name)
             result = compared(subject, work, expected(work))

@@ -14,9 +14,7 @@ from bench.show.rows import is_measured, plain
 from bench.show.terminal.precision import in_words
 
 
-def closing(
-    table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()
-) -> list[str]:
+def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()) -> list[str]:
     """Return the files of a run, what changes of precision bring, and the commands that show more.
 
     A picture counts once, however many files it has.

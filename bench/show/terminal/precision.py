@@ -71,7 +71,8 @@ def in_words(table: pd.DataFrame, changes: Iterable[Change]) -> list[str]:
 def _sentence(dtype: str, found: Sequence[tuple[Change, Row, Row]]) -> str:
     """Return what a dtype brings, at one shape with the interval, else from the least to the most."""
     least, most = (choose(found, key=lambda each: each[0].speedup.value)[0] for choose in (min, max))
-    wide, narrow = (max(each[place]["error"] or 0.0 for each in found) for place in (1, 2))
+    wide = max(row["error"] or 0.0 for _, row, _ in found)
+    narrow = max(row["error"] or 0.0 for _, _, row in found)
     cost = f"with an error of {narrow:.1e} instead of {wide:.1e}"
     name = least.implementation
     if len(found) == 1:

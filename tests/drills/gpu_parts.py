@@ -1,0 +1,359 @@
+"""One part of the drill on a GPU: `python -m tests.drills.gpu_parts PART DEVICE FOLDER SECONDS`.
+
+The last line that it prints says what was seen. The exit status is 0 if the part passed, 1 if it failed, and SKIPPED if
+it can't be tried on this device.
+"""
+
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+import impls
+from bench.engine.member import Member
+from bench.engine.pool import Pool
+from bench.engine.replicate import Replicate
+from bench.engine.run import run
+from bench.measure import clock
+from bench.plan.case import Case, Point
+from bench.plan.layers import peak_bytes
+from bench.plan.sweep import Effort, Sweep
+from bench.sampling.rounds import StoppingRule
+from bench.store.table import load
+from tests.drills import spin as known_spin
+from tests.drills.accepted import judged
+from tests.drills.gpu import SKIPPED
+from tests.points import point
+
+ENDING_S = 15.0
+"""The seconds before its limit at which a run is interrupted: what it has measured is kept."""
+
+NARROW = {"cpu": ("float32", "bfloat16")}
+"""The dtypes of the gate by device; a GPU has float16 too."""
+
+CPU_GATE = ("eager", "manual", "stepwise", "online", "sdpa", "sdpa_math", "sdpa_flash", "mha")
+"""The implementations of the gate on a CPU, where compiling takes most of the time."""
+
+TWIN = "tests.foreign:twin"
+BACKENDS = {
+    "sdpa_flash": "flash",
+    "sdpa_efficient": "efficient",
+    "sdpa_cudnn": "cudnn",
+    "sdpa_math": "math",
+}
+"""Implementations that name a backend of scaled_dot_product_attention, each with a part of its operator's name."""
+
+LONG_S, NEAR = 100e-6, 0.02
+"""Kernels from this length on are timed to this share by events, compared with the profiler."""
+
+
+class FailedError(Exception):
+    """A part that found something wrong; its text says what."""
+
+
+class SkippedError(Exception):
+    """A part that can't be tried on this device; its text says why."""
+
+
+@dataclass(frozen=True)
+class Drill:
+    """The device, a folder for runs, and the seconds that a part may take."""
+
+    device: str
+    folder: Path
+    most_s: float
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+        return self.device != "cpu"
+
+    def at(self, **columns: Any) -> Point:
+        """Return a point on the device, with the timing that it has if nothing is chosen."""
+        on = {"device": self.device, "timing": "device-cold" if self.is_gpu else "host"}
+        return point(**{**on, **columns})
+
+    def need_gpu(self, why: str) -> None:
+        """Raise SkippedError on a CPU."""
+        if not self.is_gpu:
+            raise SkippedError(f"needs a CUDA device: {why}")
+
+    def run(self, name: str, names: Sequence[str], points: Sequence[Point], **effort: Any) -> pd.DataFrame:
+        """Measure a sweep into the folder and return its rows."""
+        effort = {"processes": 2, "target": 0.5, "budget_s": 0.5, "timeout_s": 60.0, **effort}
+        list(run(Sweep(name, tuple(points), tuple(names), "eager", Effort(**effort)), self.folder / name))
+        return load(self.folder / name)
+
+    def bench(self, name: str, *words: str) -> pd.DataFrame:
+        """Measure by the command that users type; it is interrupted before the part's time is over."""
+        command = [sys.executable, "-m", "pytest", "bench", "--run", str(self.folder / name), *words]
+        process = subprocess.Popen(command, stdout=sys.stdout, stderr=sys.stdout)
+        try:
+            process.wait(max(1.0, self.most_s - ENDING_S))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+        return load(self.folder / name)
+
+
+def tests(drill: Drill) -> str:
+    """Run the tests that need a GPU; other files may import packages that are not here."""
+    files = [str(path) for path in sorted(Path("tests").rglob("test_*.py")) if "mark.cuda" in path.read_text()]
+    command = [sys.executable, "-m", "pytest", "-m", "cuda", "-q", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(done.stdout)
+    last = done.stdout.strip().splitlines()[-1].strip("= ") if done.stdout.strip() else done.stderr[-200:]
+    if done.returncode not in (0, 5):
+        raise FailedError(last)
+    if " passed" not in last:
+        raise SkippedError(last)
+    return last
+
+
+def gate(drill: Drill) -> str:
+    """Check all implementations at twelve shapes, in each dtype, in inference and train."""
+    refused, accepted = [], 0
+    dtypes = ("float32", "bfloat16", "float16") if drill.is_gpu else NARROW["cpu"]
+    names = [name for name, entry in impls.IMPLEMENTATIONS.items() if not entry.packages] if drill.is_gpu else CPU_GATE
+    names = [name for name in names if not impls.compiles(name)]  # their own part has them
+    for dtype in dtypes:
+        for mode in ("inference", "train"):
+            for name in names:
+                said, severity = judged(name, mode, dtype, drill.device)
+                accepted += said["accepted"]
+                wrong = {text: count for text, count in said.items() if not text.startswith(("accepted", "unsupp"))}
+                refused += [f"{name} {dtype} {mode}: {text} ({count})" for text, count in wrong.items()]
+                print(f"{dtype} {mode} {name}: {dict(said)}, at most {severity:.0%} of the tolerance", flush=True)
+    if refused:
+        raise FailedError("; ".join(refused))
+    return f"{accepted} checks of {len(names)} implementations accepted, none refused, in {', '.join(dtypes)}"
+
+
+def kernels(drill: Drill) -> str:
+    """Ask for each backend of scaled_dot_product_attention by name, and read which kernel ran."""
+    dtype = "bfloat16" if drill.is_gpu else "float32"
+    at = drill.at(batch=4, num_tokens=256, channels=256, num_heads=4, dtype=dtype)
+    table = drill.run("kernels", ("eager", "sdpa", *BACKENDS), [at]).set_index("implementation")
+    said = []
+    for name, part in BACKENDS.items():
+        row = table.loc[name]
+        print(name, row["status"], row["detail"], row["kernels"])
+        if row["status"] == "ok" and part not in str(row["kernels"]).lower():
+            raise FailedError(f"{name} ran {row['kernels']}")
+        if row["status"] not in ("ok", "unsupported"):
+            raise FailedError(f"{name}: {row['status']}: {row['detail']}")
+        said.append(f"{name} {row['status']}")
+    return f"{', '.join(said)}; sdpa ran {table['kernels'].to_dict()['sdpa']}"
+
+
+def faults(drill: Drill) -> str:
+    """Let kernels run out of memory, ruin the CUDA context, hide work and crash: the others go on."""
+    expected = {"tests.foreign:hungry": "oom", "tests.foreign:exits": "crashed", "tests.foreign:raises": "error"}
+    if drill.is_gpu:
+        expected |= {"tests.gpu_hacks:ruins_the_context": "error crashed", "tests.gpu_hacks:side_stream": "incorrect"}
+    at = drill.at(batch=8, num_tokens=512, channels=256, num_heads=4)
+    table = drill.run("faults", ("eager", "sdpa", *expected), [at]).set_index("implementation")
+    print(table[["status", "detail"]].to_string())
+    status, detail = table["status"].to_dict(), table["detail"].to_dict()
+    wrong = [name for name in ("eager", "sdpa") if status[name] != "ok"]
+    wrong += [name for name, ends in expected.items() if status[name] not in ends.split()]
+    if wrong:
+        raise FailedError("; ".join(f"{name} is {status[name]}: {detail[name]}" for name in wrong))
+    return ", ".join(f"{name.partition(':')[2]} {status[name]}" for name in expected)
+
+
+def events(drill: Drill) -> str:
+    """Compare times by events with the profiler's sum of kernels, and cold with hot."""
+    drill.need_gpu("it has events")
+    from torch.profiler import ProfilerActivity, profile
+
+    said = []
+    hot, cold = (clock.timer(drill.device, timing) for timing in ("device-hot", "device-cold"))
+    for size in (2048, 4096, 8192):
+        call = partial(torch.matmul, *torch.randn(2, size, size, device=drill.device, dtype=torch.bfloat16))
+        hot(call, 20)
+        with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+            timed_s = hot(call, 50)
+        sum_s = sum(event.self_device_time_total for event in profiled.key_averages()) / 1e6 / 50
+        hot_s, cold_s = (min(timer(call, 20) for _ in range(5)) for timer in (hot, cold))
+        times = {"events": timed_s, "kernels": sum_s, "hot": hot_s, "cold": cold_s}
+        said.append(f"{size}: " + ", ".join(f"{name} {time_s * 1e6:.1f} us" for name, time_s in times.items()))
+        print(said[-1], flush=True)
+        if sum_s > LONG_S and not abs(timed_s / sum_s - 1) < NEAR:
+            raise FailedError(f"{said[-1]}: events are off by {timed_s / sum_s - 1:+.1%}")
+        if cold_s < hot_s * (1 - NEAR):
+            raise FailedError(f"{said[-1]}: cold is faster than hot")
+    return "; ".join(said)
+
+
+def spin(drill: Drill) -> str:
+    """Time a spin of known length; on a GPU one of known cycles, whose times must be in proportion."""
+    if not drill.is_gpu:
+        known_spin.main()
+        return "see the lines of the log"
+    timer = clock.timer(drill.device, "device-hot")
+    calls = [partial(torch.cuda._sleep, 10_000_000 * factor) for factor in (1, 2, 4)]
+    timer(calls[0], 3)
+    times_s = [min(timer(call, 5) for _ in range(5)) for call in calls]
+    off = [time_s / times_s[0] / factor - 1 for factor, time_s in zip((1, 2, 4), times_s, strict=True)]
+    said = f"{', '.join(f'{time_s * 1e3:.3f} ms' for time_s in times_s)} for 1, 2 and 4 times the cycles"
+    if max(map(abs, off)) > NEAR:
+        raise FailedError(f"{said}: off by {max(off, key=abs):+.1%}")
+    return said
+
+
+def memory(drill: Drill) -> str:
+    """Read the peak memory of eager and sdpa in ten processes each, beside the count of tensors."""
+    at = drill.at(batch=2, num_tokens=256, channels=256, num_heads=4)
+    pool, peaks = Pool(1, ("eager", "sdpa")), Counter[tuple[str, Any]]()
+    try:
+        for number in range(10):
+            members = {name: Member(Case(at, name), pool, "here", thorough=True) for name in ("eager", "sdpa")}
+            rule = StoppingRule(target=0.5, budget_s=0.01, processes=3)
+            Replicate(members, dict.fromkeys(members, "eager"), rule, seed=number, number=0).measure(60.0)
+            peaks.update((name, member.metrics.get("peak_bytes")) for name, member in members.items())
+    finally:
+        pool.close()
+    predicted = {name: peak_bytes(Case(at, name)) for name in ("eager", "sdpa")}
+    said = ", ".join(f"{name} {count} times {size} bytes" for (name, size), count in peaks.items())
+    said += f"; by the count of tensors {predicted['eager']} and {predicted['sdpa']}"
+    if len(peaks) != 2 or None in {size for _, size in peaks}:
+        raise FailedError(said)
+    if any(size != predicted[name] for name, size in peaks):
+        raise FailedError(said)
+    return said
+
+
+def twins(drill: Drill) -> str:
+    """A/A at six shapes: eager against a copy of itself."""
+    shapes = [(50, 384, 6), (100, 64, 4), (197, 192, 3), (197, 384, 6), (256, 256, 4), (300, 96, 6)]
+    points = [drill.at(batch=8, num_tokens=n, channels=c, num_heads=h) for n, c, h in shapes]
+    table = drill.run("twins", ("eager", TWIN), points, processes=4 if drill.is_gpu else 3, budget_s=1.5)
+    rows = table[table["implementation"] == TWIN]
+    print(rows[["num_tokens", "speedup", "speedup_low", "speedup_high"]].to_string())
+    out = int(((rows["speedup_low"] > 1) | (rows["speedup_high"] < 1)).sum())
+    said = f"ratios {', '.join(f'{ratio:.3f}' for ratio in rows['speedup'])}; {out} of {len(rows)} intervals exclude 1"
+    if out > 1 or len(rows) < len(shapes):
+        raise FailedError(said)
+    return said
+
+
+def launch(drill: Drill) -> str:
+    """Measure a tiny point: its rows are bound by the launch of kernels, those of a large one are not."""
+    drill.need_gpu("it has launches")
+    from bench.analyse.derived import launch_bound
+    from bench.show.rows import plain
+
+    points = [drill.at(batch=1, num_tokens=16, channels=64, num_heads=2),
+              drill.at(batch=32, num_tokens=1024, channels=768, num_heads=12)]  # fmt: skip
+    rows = [row for row in plain(drill.run("launch", ("eager", "sdpa"), points)) if row["status"] == "ok"]
+    said = ", ".join(f"N={row['num_tokens']} {row['implementation']}: host {row['host_s'] * 1e6:.0f} us of "
+                     f"{row['latency_s'] * 1e6:.0f}" for row in rows)  # fmt: skip
+    if not rows or any(launch_bound(row) is not (row["num_tokens"] == 16) for row in rows):
+        raise FailedError(said)
+    return said
+
+
+def recompile(drill: Drill) -> str:
+    """Compile at several shapes one after the other: each has its own graph, and none is a fallback."""
+    shapes = (50, 64, 100, 197, 256, 300, 384, 512, 577) if drill.is_gpu else (50, 64)
+    points = [drill.at(batch=2, num_tokens=n, channels=64, num_heads=2) for n in shapes]
+    table = drill.run("recompile", ("eager", "compiled_eager", "compiled_sdpa"), points, processes=1)
+    rows = table[table["implementation"] != "eager"]
+    said = f"{dict(Counter(rows['status']))} at {len(shapes)} shapes"
+    if {*rows["status"]} != {"ok"}:
+        raise FailedError(f"{said}: {'; '.join({*rows['detail'].dropna()})}")
+    return f"{said}; first compilations took {rows['compile_cold_s'].median():.1f} s in the median"
+
+
+def quick(drill: Drill) -> str:
+    """Measure the sweep quick as a user would, in bfloat16 and float32."""
+    small = [] if drill.is_gpu else ["--num-tokens", "50", "--num-heads", "6", "--channels", "384"]
+    dtypes = "bfloat16,float32" if drill.is_gpu else "float32"
+    effort = ["--processes", "2", "--budget-s", "1", "--target", "0.05"]
+    table = drill.bench("quick", "--device", drill.device, "--dtype", dtypes, *small, *effort)
+    return _told(table)
+
+
+def vit(drill: Drill) -> str:
+    """Measure shapes of models in use."""
+    if not drill.is_gpu:
+        raise SkippedError("needs a CUDA device: quick has such shapes on the CPU")
+    shape = ["--num-tokens", "197,577", "--batch", "8,64", "--dtype", "bfloat16"]
+    effort = ["--processes", "2", "--budget-s", "1", "--target", "0.05"]
+    return _told(drill.bench("vit", "--sweep", "vit", "--device", drill.device, *shape, *effort))
+
+
+def papers(drill: Drill) -> str:
+    """Measure the settings of two publications and show their figures beside ours."""
+    effort = ["--processes", "2", "--budget-s", "0.5", "--target", "0.05"]
+    half = Drill(drill.device, drill.folder, drill.most_s / 2 + ENDING_S / 2)
+    names = ("fa2-paper", "hubhop-layer") if drill.is_gpu else ("hubhop-layer",)
+    said = []
+    for name in names:
+        small = [] if drill.is_gpu else ["--batch", "1"]
+        table = half.bench(name, "--sweep", name, "--device", drill.device, *small, *effort)
+        command = [sys.executable, "-m", "bench", "show", "--reference", str(drill.folder / name)]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False)
+        print(shown.stdout, shown.stderr)
+        said.append(f"{name}: {_told(table)}, show --reference ended with {shown.returncode}")
+    return "; ".join(said)
+
+
+def profile(drill: Drill) -> str:
+    """Profile two cases with their page, and read that the kernels of the device are in it."""
+    at = drill.at(batch=8, num_tokens=197, channels=192, num_heads=3)
+    drill.run("profile", ("eager", "sdpa"), [at], processes=1)
+    folder = drill.folder / "profile"
+    command = [sys.executable, "-m", "bench", "profile", str(folder), "--report"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr)
+    page = folder / "profile.html"
+    if done.returncode or not page.exists():
+        raise FailedError(f"status {done.returncode}: {(done.stderr.strip().splitlines() or ['no page'])[-1]}")
+    if drill.is_gpu and not re.search(r"gemm|flash|fmha|cutlass|elementwise", page.read_text(encoding="utf-8")):
+        raise FailedError("the page names no kernel of the device")
+    traces = sorted(path.name for path in folder.rglob("*.json.gz"))
+    return f"a page of {page.stat().st_size / 2**10:.0f} KiB, {len(traces)} traces"
+
+
+def _told(table: pd.DataFrame) -> str:
+    """Return the statuses and the winners of a run; raises FailedError if something of it is wrong."""
+    statuses = Counter(table["status"])
+    bad = table[~table["status"].isin(["ok", "unsupported", "skipped"])]
+    said = f"{dict(statuses)} at {table['num_tokens'].nunique()} lengths"
+    if len(bad) or not statuses["ok"]:
+        first = bad.iloc[0] if len(bad) else None
+        raise FailedError(said + (f"; {first['implementation']}: {first['detail']}" if first is not None else ""))
+    best = table[table["rank"] == 1]["implementation"]
+    return f"{said}; fastest: {dict(Counter(best))}"
+
+
+def main(name: str, device: str, folder: str, most_s: str) -> int:
+    """Try a part, and return its exit status."""
+    drill = Drill(device, Path(folder), float(most_s))
+    drill.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        if drill.is_gpu and not torch.cuda.is_available():
+            raise SkippedError("this machine has no CUDA device")
+        print(globals()[name](drill), flush=True)  # each part that gpu.PARTS names is a function above
+    except SkippedError as reason:
+        print(reason)
+        return SKIPPED
+    except FailedError as reason:
+        print(reason)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
