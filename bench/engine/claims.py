@@ -28,12 +28,16 @@ class Claims:
     shares: list[float] = field(default_factory=list)
     """Of each sample the share of its timings in the time that the engine waited for it."""
 
-    def add(self, claimed_s: float, waited_s: float) -> str:
-        """Add a sample whose timings claim so many seconds and for which the engine waited so many."""
+    def add(self, claimed_s: float, waited_s: float, queued_s: float = 0.0) -> str:
+        """Add a sample whose timings claim so many seconds and for which the engine waited so many.
+
+        For `queued_s` of these the process or the engine waited for a core, by the system's own count. Beside busy
+        processes that is most of the time of a short sample, and no lie of the process.
+        """
         if claimed_s > waited_s:
             return f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s"
         self.timed_s += claimed_s
-        self.shares.append(claimed_s / max(claimed_s, waited_s - OVERHEAD_S))
+        self.shares.append(claimed_s / max(claimed_s, waited_s - queued_s - OVERHEAD_S))
         return ""
 
     def add_work(self, used_s: float, idle_s: float) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from bench.store import machine
 
@@ -35,3 +36,11 @@ class Interference:
 
     def _start(self) -> None:
         self._since_s, self._own_s, self._busy_s = time.perf_counter(), self._used_s(), machine.busy_s()
+
+
+def queued_s(pid: int | str = "self") -> float:
+    """Return the seconds that a process's first thread has waited for a core so far, 0.0 if the system doesn't say."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # no Linux, a kernel without it, a process that has ended
+        return 0.0

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine import possible_rate, replies
-from bench.engine.interference import Interference
+from bench.engine.interference import Interference, queued_s
 from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
 from bench.engine.speed import Speed
@@ -269,16 +269,18 @@ class Replicate:
     def _sample(self, member: Member) -> Sample:
         """Return one sample of a member; raises Ended."""
         self._heard(member.case.implementation, "rounds")
+        queue_s = queued_s() + queued_s(member.pid or 0)
         begin = time.perf_counter()
         reply = self._ask(member, {"request": "sample", "timings": self._timings}, stage="rounds")
         waited_s = time.perf_counter() - begin
+        queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
         if reply.get("status") != "ok":
             self._take(member, reply)
         replies.check_sample(reply, self._timings)
         values, member.cpu_s = reply["sample"], reply["cpu_s"]
         timings_s, others = tuple(values["timings_s"]), self._interference.share()
         taken = Sample(timings_s, values["switches"], values["faults"], others)
-        objection = member.claims.add(sum(taken.timings_s) * member.calls, waited_s)
+        objection = member.claims.add(sum(taken.timings_s) * member.calls, waited_s, queue_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
             objection = objection or member.claims.add_work(reply["used_s"], reply["idle_s"])
         if objection:

@@ -33,6 +33,15 @@ def test_half_of_the_samples_must_fill_the_time(honest: int, objects: bool) -> N
     assert ("clock disagrees" in claims.of_all(threads=1)) is objects
 
 
+@pytest.mark.parametrize(("queued_s", "objects"), [(0.0, True), (0.08, False)])
+def test_time_in_the_queue_for_a_core_is_no_lie(queued_s: float, objects: bool) -> None:
+    """Beside busy processes a sample of 10 ms may come after 100 ms, of which the system counts 80 as waiting."""
+    claims = Claims()
+    for _ in range(5):
+        assert claims.add(0.01, 0.1, queued_s) == ""
+    assert ("clock disagrees" in claims.of_all(threads=1)) is objects
+
+
 def test_more_cores_than_threads_are_an_objection() -> None:
     """Twice the time on one thread is the work of two cores; two threads may do it."""
     claims = sampled(0.1, 0.1, used_s=0.2)

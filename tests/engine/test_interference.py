@@ -1,12 +1,14 @@
 """Interference is the work of other processes; the work of this run is none."""
 
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from bench.engine.interference import WINDOW_S, Interference
+from bench.engine.interference import WINDOW_S, Interference, queued_s
 from bench.store import machine
 
 Clocks = dict[str, float]
@@ -73,3 +75,19 @@ def test_a_busy_process_is_seen() -> None:
         share = interference.share()
         process.kill()
     assert share > 0.3
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system doesn't count the wait for a core")
+def test_a_process_that_shares_a_core_waits_for_it() -> None:
+    """Of two busy processes on one core each waits for about half of the time; a process that is gone for none."""
+    core = min(os.sched_getaffinity(0))
+    code = f"import os, time\nos.sched_setaffinity(0, {{{core}}})\nend = time.time() + 1\nwhile time.time() < end: pass"
+    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    waited = 0.0
+    while all(process.poll() is None for process in processes):
+        waited = max(waited, *(queued_s(process.pid) for process in processes))
+        time.sleep(0.02)
+    for process in processes:
+        process.wait()
+    assert waited > 0.1
+    assert queued_s(processes[0].pid) == 0.0
