@@ -103,7 +103,7 @@ def _python_with_torch(session: nox.Session, version: str) -> str:
 
 @nox.session
 def gpu(session: nox.Session) -> None:
-    """Try everything that a GPU is needed for, in nine minutes: nox -s gpu -- FOLDER; with --device cpu as a rehearsal."""
+    """Try everything that a GPU is needed for: nox -s gpu -- FOLDER; with --device cpu as a rehearsal."""
     _install(session, "test")
     session.run("python", "-m", "tests.drills.gpu", *session.posargs)
 

@@ -514,3 +514,9 @@ IN_INFERENCE: dict[str, str] = {
     "background_process": LATE,
 }
 """Those that are tried in inference alone."""
+
+IN_TRAINING = (
+    "memo_by_id", "memo_by_shape", "batch_and_skip", "zeroes_its_input", "uninitialised", "all_but_one_item",
+    "less_precise_later", "works_if_looked_at", "slow_until_timed", "memo_by_version",
+)  # fmt: skip
+"""Those that are tried in training too: they deal with outputs and gradients, the others with the process."""

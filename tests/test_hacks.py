@@ -17,7 +17,11 @@ EFFORT = Effort(processes=1, target=0.5, budget_s=2.0, timeout_s=60)
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected"), [("inference", hacks.EXPECTED | hacks.IN_INFERENCE), ("train", hacks.EXPECTED)]
+    ("mode", "expected"),
+    [
+        ("inference", hacks.EXPECTED | hacks.IN_INFERENCE),
+        ("train", {name: hacks.EXPECTED[name] for name in hacks.IN_TRAINING}),
+    ],
 )
 def test_no_hack_is_rewarded(mode: str, expected: dict[str, str], tmp_path: Path) -> None:
     """Each ends with its status and the reason; only honest work has a time, that of eager and sdpa beside them too."""
