@@ -1,5 +1,6 @@
 """The drill for a GPU: a line for each part, whatever becomes of it."""
 
+import importlib.metadata
 import subprocess
 import sys
 from pathlib import Path
@@ -45,8 +46,8 @@ def test_old_and_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> 
 
     def version(name: str) -> str:
         if name == "rich":
-            raise gpu.importlib.metadata.PackageNotFoundError(name)
+            raise importlib.metadata.PackageNotFoundError(name)
         return "1.0" if name == "pandas" else "9999"
 
-    monkeypatch.setattr(gpu.importlib.metadata, "version", version)
+    monkeypatch.setattr(importlib.metadata, "version", version)
     assert gpu.packages() == ["pandas 1.0 is installed, pandas>=2.2 is needed", "rich is missing"]
