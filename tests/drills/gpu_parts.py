@@ -37,11 +37,8 @@ from tests.points import point
 ENDING_S = 15.0
 """The seconds before its limit at which a run is interrupted: what it has measured is kept."""
 
-NARROW = {"cpu": ("float32", "bfloat16")}
-"""The dtypes of the gate by device; a GPU has float16 too."""
-
-CPU_GATE = ("eager", "manual", "stepwise", "online", "sdpa", "sdpa_math", "sdpa_flash", "mha")
-"""The implementations of the gate on a CPU, where compiling takes most of the time."""
+CPU_GATE = ("eager", "online", "sdpa", "mha")
+"""The implementations of the gate on a CPU, which has a test of all: there it is a rehearsal, in float32."""
 
 TWIN = "tests.foreign:twin"
 BACKENDS = {
@@ -122,7 +119,7 @@ def tests(drill: Drill) -> str:
 def gate(drill: Drill) -> str:
     """Check all implementations at twelve shapes, in each dtype, in inference and train."""
     refused, accepted = [], 0
-    dtypes = ("float32", "bfloat16", "float16") if drill.is_gpu else NARROW["cpu"]
+    dtypes = ("float32", "bfloat16", "float16") if drill.is_gpu else ("float32",)
     names = [name for name, entry in impls.IMPLEMENTATIONS.items() if not entry.packages] if drill.is_gpu else CPU_GATE
     names = [name for name in names if not impls.compiles(name)]  # their own part has them
     for dtype in dtypes:

@@ -37,6 +37,10 @@ BASELINE = "eager"
 COMPONENTS = ("rounds", "replicates", "occasions")
 DRAWS = 1_000
 
+MARKS = {"alone": "o", "beside": "s", "both": "^"}
+SAID = {"alone": "alone with eager", "beside": "beside nine others", "both": "from one to the other"}
+"""How the picture marks and names each company."""
+
 Occasion = Sequence[tuple[float, float]]
 """Of each process: its log speed-up, and the variance of that which comes from its rounds."""
 
@@ -141,20 +145,24 @@ def _sd(variance: float) -> float:
 
 
 def draw(rows: pd.DataFrame, path: Path) -> None:
-    """Draw the components of each allocator and company side by side."""
-    label = rows["allocator"] + ", " + rows["company"]
-    percent = rows[["sd", "low", "high"]] * 100
-    cells = percent.assign(component=rows["component"], label=label).pivot_table(
-        index="component", columns="label", values=["sd", "low", "high"], sort=False
-    )
-    low, high = (cells["sd"] - cells["low"]).clip(lower=0), (cells["high"] - cells["sd"]).clip(lower=0)
-    errors = [[low[name].to_list(), high[name].to_list()] for name in cells["sd"].columns]
-    figure = Figure(figsize=(9, 4.5), layout="constrained")
-    axes = figure.subplots()
-    cells["sd"].plot.bar(ax=axes, yerr=errors, capsize=3, rot=0)
-    axes.set_xlabel("")
-    axes.set_ylabel("standard deviation of a row's log speed-up (%)")
-    figure.savefig(path)
+    """Draw each component with its interval: a panel for each allocator, a mark for each company."""
+    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    allocators = rows["allocator"].unique()
+    panels = figure.subplots(1, len(allocators), sharey=True, squeeze=False)[0]
+    for axes, allocator in zip(panels, allocators, strict=True):
+        shown = rows[rows["allocator"] == allocator]
+        places = {name: place for place, name in enumerate(shown["component"].unique())}
+        for shift, (company, marks) in zip((-0.1, 0.1, 0.0), shown.groupby("company", sort=False), strict=True):
+            percent = marks[["sd", "low", "high"]] * 100
+            ends = [(percent["sd"] - percent["low"]).clip(lower=0), (percent["high"] - percent["sd"]).clip(lower=0)]
+            across = marks["component"].map(places) + shift
+            axes.errorbar(across, percent["sd"], yerr=ends, fmt=MARKS[company], capsize=3, label=SAID[company])
+        axes.set_xticks([*places.values()], [*places])
+        axes.set_ylim(bottom=0)
+        axes.set_title(allocator)
+    figure.axes[0].legend()
+    figure.axes[0].set_ylabel("standard deviation of a row's speed-up (%)")
+    figure.savefig(path, dpi=120)
 
 
 def main(folder: str, occasions: str = "10", pause_s: str = "600") -> None:
