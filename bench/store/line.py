@@ -50,11 +50,16 @@ class Head:
 
 def encode(record: Record) -> bytes:
     """Return the line of a record without its end; raises ValueError for a number that JSON can't hold."""
-    values = record.columns()
+    return sealed(record.columns(), packed.pack(vars(record.samples)))
+
+
+def sealed(values: dict[str, Any], samples: Mapping[str, Any]) -> bytes:
+    """Return the line of a record's columns and its packed samples."""
+    values = dict(values)
     first = {name: values.pop(name) for name in ("schema_version", *CASE_COLUMNS, *HEAD, "started_at")}
     rest = {name: value for name, value in values.items() if value not in (None, (), "")}
     kept = {name: value for name, value in first.items() if not _is_absent(name, value)}
-    content = {**kept, **rest, "samples": packed.pack(vars(record.samples))}
+    content = {**kept, **rest, "samples": samples}
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))[:-1].encode()
     return b'%s%s%08x"}' % (text, SEAL, zlib.crc32(text))
 

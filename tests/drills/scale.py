@@ -6,39 +6,47 @@ A run that stands in FOLDER already is used again.
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import random
-import resource
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from bench import cli
+from bench.analyse import summary
 from bench.engine.run_folder import RunFolder
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
-from bench.store import environment, journal, line, plan, table
-from bench.store.journal import JOURNAL, SET_ASIDE
-from bench.store.record import Record, Samples
+from bench.store import environment, journal, line, packed, plan, table
+from bench.store.journal import JOURNAL
+from bench.store.record import Origin, Record, Samples
 from bench.store.saved_run import SavedRun
+from bench.store.tabulation import Tabulation
 from tests import examples
 
 IMPLEMENTATIONS = ("eager", "manual", "sdpa", "online", "mha")
 PROCESSES = 5
 SAMPLES = 60
-DISTINCT = 400
-"""The made-up samples of an implementation; records draw from them, because making each anew takes minutes."""
+TEMPLATES = 100
+"""The points that are made up with samples of their own; all others are like one of them, but for their shapes."""
 
 RUNS = ("a", "b")
 APPENDED = 200
 """The replicates that are appended to tell the cost of a further one."""
+
+SUMMARISED = 100
+"""The points whose rows are made from the journal, to tell their cost."""
+
+SQLITE_S = 20.0
+"""The seconds for filling a data base, for comparison."""
 
 SMALL = 1_000
 """The cases of the run beside which the cost of a further record is told."""
@@ -87,41 +95,50 @@ METRICS = {
 """Metrics such as a run on a CPU reports."""
 
 
-def replicates(cases: int, seed: int) -> Iterator[list[Record]]:
-    """Yield the records of each replicate, point by point."""
-    rng, draw = np.random.default_rng(seed), random.Random(seed)
-    drawn = {
-        name: [samples(5e-3 / (1 + 0.2 * place), rng) for _ in range(DISTINCT)]
-        for place, name in enumerate(IMPLEMENTATIONS)
-    }
-    here = examples.environment()
-    origin = examples.ORIGIN.__class__(here.env_id, here.device_name("cpu"), "2.13.0", "0123456789ab", "2026-01-31T12:00:00+00:00")
-    for point in points(cases):
-        for process in range(PROCESSES):
-            yield [
-                Record(
-                    Case(point, name),
-                    process,
-                    "ok",
-                    origin,
-                    samples=draw.choice(drawn[name]),
-                    metrics=METRICS,
-                    replicate_size=len(IMPLEMENTATIONS),
-                    seed=draw.randrange(1 << 32),
-                    pid=draw.randrange(1 << 15),
-                )
-                for name in IMPLEMENTATIONS
-            ]
+def templates(seed: int) -> list[list[Record]]:
+    """Return the records of some points, which all points share but for their shapes."""
+    rng, here = np.random.default_rng(seed), examples.environment()
+    origin = Origin(here.env_id, here.device_name("cpu"), "2.13.0", "0123456789ab", "2026-01-31T12:00:00+00:00")
+    size = len(IMPLEMENTATIONS)
+    return [
+        [
+            Record(
+                Case(examples.point(), name),
+                process,
+                "ok",
+                origin,
+                samples=samples(5e-3 / (1 + 0.2 * place * rng.lognormal(0, 0.02)), rng),
+                metrics=METRICS,
+                replicate_size=size,
+                seed=int(rng.integers(1 << 32)),
+                pid=int(rng.integers(1 << 15)),
+            )
+            for process in range(PROCESSES)
+            for place, name in enumerate(IMPLEMENTATIONS)
+        ]
+        for _ in range(TEMPLATES)
+    ]
 
 
 def make(folder: Path, cases: int, seed: int) -> None:
-    """Make a run up: its plan, its environment and its journal, without a table."""
+    """Make a run up: its plan, its environment, its journal, and its table."""
     folder.mkdir(parents=True)
-    plan.save(sweep(cases), folder)
+    planned = sweep(cases)
+    plan.save(planned, folder)
     environment.save(examples.environment(), folder)
+    made = templates(seed)
+    packed_samples = [[packed.pack(vars(record.samples)) for record in records] for records in made]
+    columns = [[record.columns() for record in records] for records in made]
+    rows = [summary.rows(records, "eager") for records in made]
+    tabulation = Tabulation()
+    draw = random.Random(seed)
     with (folder / JOURNAL).open("wb") as file:
-        for records in replicates(cases, seed):
-            file.writelines(line.encode(record) + b"\n" for record in records)
+        for point in planned.points:
+            drawn = draw.randrange(TEMPLATES)
+            pairs = zip(columns[drawn], packed_samples[drawn], strict=True)
+            file.writelines(line.sealed({**values, **vars(point)}, each) + b"\n" for values, each in pairs)
+            tabulation.put(point, [{**row, **vars(point)} for row in rows[drawn]])
+    tabulation.save(folder, journal.scan(folder))
 
 
 def opened(folder: Path) -> RunFolder:
@@ -144,9 +161,13 @@ def step_make(folder: Path, cases: int) -> None:
 
 
 def step_summarise(folder: Path, _cases: int) -> None:
-    """Write results.csv of both runs."""
-    for name in RUNS:
-        cli.main(["summarise", str(folder / name)])
+    """Tell the cost of making the rows of a point from the journal."""
+    run_folder = opened(folder / RUNS[0])
+    begin, some = time.process_time(), run_folder.sweep.points[:SUMMARISED]
+    for point in some:
+        run_folder.rows(point)
+    print(f"  {1e3 * (time.process_time() - begin) / len(some):.1f} processor ms a point")
+    run_folder.close()
 
 
 def step_resume(folder: Path, cases: int) -> None:
@@ -198,18 +219,19 @@ def step_append(folder: Path, cases: int) -> None:
                 make(copy, count, 7)
             run_folder = opened(copy)
             kept, tabulated = [], []
-            for number, records in enumerate(replicates(count, 8)):
-                point = records[0].case.point
+            made = templates(8)
+            for number in range(APPENDED):
+                point = run_folder.sweep.points[number]
+                some = made[number % TEMPLATES][: len(IMPLEMENTATIONS)]
+                records = [
+                    dataclasses.replace(r, case=Case(point, r.case.implementation), process=PROCESSES) for r in some
+                ]
                 begin = time.perf_counter()
-                run_folder.keep(point, [
-                    Record(r.case, PROCESSES + number, "ok", r.origin, samples=r.samples, metrics=METRICS) for r in records
-                ])
+                run_folder.keep(point, records)
                 middle = time.perf_counter()
                 run_folder.tabulate(point)
                 kept.append(middle - begin)
                 tabulated.append(time.perf_counter() - middle)
-                if number == APPENDED:
-                    break
             records_s = len(IMPLEMENTATIONS) / float(np.median(kept))
             print(
                 f"  at {count:,} cases: {1e3 * np.mean(kept):.2f} ms a replicate of {len(IMPLEMENTATIONS)} "
@@ -227,16 +249,19 @@ def step_sqlite(folder: Path, cases: int) -> None:
     base.execute("PRAGMA synchronous=FULL")
     base.execute("CREATE TABLE records (id INTEGER PRIMARY KEY, head TEXT, samples BLOB)")
     begin, count, kept = time.perf_counter(), 0, []
-    for records in replicates(cases, 0):
-        lines = [line.encode(record).partition(b',"samples":') for record in records]
-        start = time.perf_counter()
-        base.execute("BEGIN")
-        base.executemany("INSERT INTO records (head, samples) VALUES (?, ?)", [(head, rest) for head, _, rest in lines])
-        base.execute("COMMIT")
-        kept.append(time.perf_counter() - start)
-        count += len(records)
-        if time.perf_counter() - begin > 60:
-            break
+    with (folder / RUNS[0] / JOURNAL).open("rb") as file:
+        for lines in zip(*[file] * len(IMPLEMENTATIONS), strict=True):
+            parts = [each.partition(b',"samples":') for each in lines]
+            start = time.perf_counter()
+            base.execute("BEGIN")
+            base.executemany(
+                "INSERT INTO records (head, samples) VALUES (?, ?)", [(head, rest) for head, _, rest in parts]
+            )
+            base.execute("COMMIT")
+            kept.append(time.perf_counter() - start)
+            count += len(lines)
+            if time.perf_counter() - begin > SQLITE_S:
+                break
     base.close()
     middle = time.perf_counter()
     base = sqlite3.connect(path)
@@ -273,7 +298,7 @@ def main() -> None:
         if arguments.here:
             STEPS[name](arguments.folder, arguments.cases)
             continue
-        begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        begin = time.perf_counter()
         command = [sys.executable, "-m", "tests.drills.scale", str(arguments.folder), str(arguments.cases), name, "--here"]
         log = arguments.folder / f"{name}.log"
         arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -288,7 +313,6 @@ def main() -> None:
         )
         if name not in ("show", "compare"):
             print(log.read_text(encoding="utf-8"), end="", flush=True)
-        del before
 
 
 if __name__ == "__main__":
