@@ -49,7 +49,8 @@ class Run:
     With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
     known to be the cause of their failure.
     With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
-    end. `python` is the interpreter of another environment that measures, None means this one.
+    end. `python` is the interpreter of another environment that measures, None means this one. `machine_name` is how
+    tables call the machine of a new run, if not by its processor.
     `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
 
@@ -63,8 +64,10 @@ class Run:
         retry_failed: bool = False,
         needs_all: bool = False,
         python: str | None = None,
+        machine_name: str = "",
     ) -> None:
         self.sweep = sweep
+        self._machine_name = machine_name
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = unheard
@@ -114,7 +117,8 @@ class Run:
             facts, runtimes = self._pool.check(self.sweep.points, self._needed)
         except WrongRequest as error:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
-        here = machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state))
+        named = {"machine_name": self._machine_name} if self._machine_name else {}
+        here = machine.observe(facts, {"sweep": self.sweep.name, **named}, dataclasses.asdict(state))
         self.run_folder.open(dataclasses.replace(here, runtimes=runtimes))
 
     def renew(self) -> None:

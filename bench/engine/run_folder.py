@@ -138,7 +138,10 @@ class RunFolder:
         here, entries = self.here, self._journal.entries
         if known and (differing := "; ".join(environment.differences(known, here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
-        origins = Counter(_origin(entry.head) for entry in entries)
+        heads = {id(entry.head): entry.head for entry in entries}  # they are shared by many
+        origins: Counter[Origin] = Counter()
+        for number, count in Counter(id(entry.head) for entry in entries).items():
+            origins[_origin(heads[number])] += count
         foreign = [origin for origin in origins if origin.env_id != here.env_id]
         if not known:
             foreign = [origin for origin in origins if not self._is_from_here(origin)]
@@ -192,9 +195,12 @@ class RunFolder:
 
         A failure from an earlier session is tried again with `retry_failed`, or if the case was not its cause.
         """
+        return self._failed(self.known(point), retry_failed=retry_failed)
+
+    def _failed(self, entries: Sequence[Entry], *, retry_failed: bool) -> set[str]:
         return {
             entry.case.implementation
-            for entry in self.known(point)
+            for entry in entries
             if entry.status != "ok" and (entry in self._fresh or (entry.head.own_cause and not retry_failed))
         }
 
@@ -204,10 +210,11 @@ class RunFolder:
         A process without a result of the baseline gives no ratio, so it doesn't count, unless the baseline failed.
         """
         good: dict[str, set[int]] = {}
-        for entry in self.known(point):
+        entries = self.known(point)
+        for entry in entries:
             if entry.status == "ok":
                 good.setdefault(entry.case.implementation, set()).add(entry.process)
-        failed, baseline = self.failed(point, retry_failed=retry_failed), self.sweep.baseline
+        failed, baseline = self._failed(entries, retry_failed=retry_failed), self.sweep.baseline
         if baseline in self.sweep.implementations and baseline not in failed:
             good = {name: measured & good.get(baseline, set()) for name, measured in good.items()}
         return [name for name in self.sweep.measured if name not in failed and len(good.get(name, ())) < processes]

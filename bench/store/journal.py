@@ -3,15 +3,17 @@
 The lines of one process at one point, a replicate, are written at once. `bench.store.line` has the form of a line.
 """
 
+import gc
 import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from bench.plan.case import Case, Point
+from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.store import atomic, line
 from bench.store.line import Head
@@ -24,12 +26,14 @@ SET_ASIDE = "journal.cut"
 MOST_NAMED = 3
 """The most lines of one fault that are named; the rest is counted."""
 
+TAIL_BYTES = 256
+"""The last bytes of a line with a checksum, which are unlike those of any other line: among them is the checksum."""
+
 INCOMPLETE = "of a replicate that lacks other lines, so it doesn't count"
 REPEATED = "of a case and process that already stand above, so it doesn't count"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A line of the file: its case and its head, its number, counted from 1, and its place without the end of line.
 
     What else the line holds is read when it is needed: see `load`.
@@ -51,10 +55,12 @@ class Entry:
         """How the case ended."""
         return self.head.status
 
-    @property
-    def replicate(self) -> tuple[Point, int, int]:
-        """The point, the number of the process and the number of lines, which the lines of a replicate share."""
-        return self.case.point, self.head.process, self.head.replicate_size
+    def is_beside(self, other: "Entry") -> bool:
+        """Return whether the line is of the same replicate: point, process and number of lines are the same."""
+        own, others = self.head, other.head
+        return self.case.point is other.case.point and (  # equal points are the same object
+            own is others or (own.process, own.replicate_size) == (others.process, others.replicate_size)
+        )
 
 
 Place = tuple[int, int, int]
@@ -92,6 +98,19 @@ class Contents:
             yield load(file, first)
             for entry in entries:
                 yield load(file, entry)
+
+    def lines(self) -> Iterator[tuple[Entry, bytes]]:
+        """Yield the lines that count, as they stand in the file."""
+        if self.entries:
+            with _opened(self.path) as file:
+                for entry in self.entries:
+                    file.seek(entry.offset)
+                    yield entry, file.read(entry.length)
+
+    def copied(self, entries: Iterable[Entry]) -> Iterator[bytes]:
+        """Yield some lines with their ends, as they stand in the file."""
+        with _opened(self.path) as file:
+            yield from _copied(file, ((entry.number, entry.offset, entry.length) for entry in entries))
 
     def notices(self) -> list[str]:
         """Return one line for each fault, with the numbers of its lines."""
@@ -176,13 +195,25 @@ def scan(run: Path, before: int | None = None) -> Contents:
     path = run / JOURNAL
     contents = Contents(path)
     try:
-        with path.open("rb") as file:
+        with path.open("rb") as file, _uncollected():
             _count(file, contents, before)
     except (FileNotFoundError, NotADirectoryError):
         return contents
     except OSError as error:
         raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
     return contents
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Make no search for cycles meanwhile: many objects are made, none of which is in one."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _count(file: BinaryIO, contents: Contents, before: int | None) -> None:
@@ -232,13 +263,14 @@ def _entries(file: BinaryIO, contents: Contents, before: int | None) -> Iterator
     for number, content in enumerate(file, start=1):
         if offset == before:
             contents.digest_before = contents.digest
-        place = number, offset, len(content.removesuffix(b"\n"))
-        offset += len(content)
+        begin, offset = offset, offset + len(content)
         content = content.removesuffix(b"\n")
-        if not content.strip():
+        if not content or content.isspace():
             continue
-        digest = hash(content)
-        contents.digest = zlib.crc32(line.seal_of(content) or content, contents.digest)
+        place = number, begin, len(content)
+        seal = line.seal_of(content)
+        digest = hash(content[-TAIL_BYTES:] if seal else content)
+        contents.digest = zlib.crc32(seal or content, contents.digest)
         if digest in known:
             contents.put_aside(place, REPEATED)
             continue
@@ -262,16 +294,18 @@ def _replicates(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
     A replicate that was cut may be followed by one with the same number, whose implementations begin anew.
     """
     replicate: list[Entry] = []
+    names: set[str] = set()
     for entry in entries:
-        names = {other.case.implementation for other in replicate}
+        name = entry.case.implementation
         if replicate and (
-            entry.replicate != replicate[0].replicate
-            or entry.case.implementation in names
+            not entry.is_beside(replicate[0])
+            or name in names
             or len(replicate) >= entry.head.replicate_size
         ):
             yield replicate
-            replicate = []
+            replicate, names = [], set()
         replicate.append(entry)
+        names.add(name)
     if replicate:
         yield replicate
 

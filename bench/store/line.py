@@ -27,6 +27,10 @@ SEAL = b',"crc32":"'
 SEAL_BYTES = len(SEAL) + 10
 
 
+LACKING = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
+"""The values of columns that a line may lack."""
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The facts of a record besides its case that a run decides by when it goes on."""
@@ -108,9 +112,7 @@ class Heads:
         text = line[:middle]
         case = self._cases.get(text)
         if case is None:
-            values = json.loads(text + b"}")
-            check_schema(values["schema_version"])
-            case = self._cases[text] = self._same(Case.from_columns(values))
+            case = self._cases[text] = self._same(_case(json.loads(text + b"}")))
         text = line[middle + 1 : end]
         head = self._heads.get(text)
         if head is None:
@@ -122,6 +124,13 @@ class Heads:
             point = self._points.setdefault(case.point, case.point)
             self._known[case] = Case(point, case.implementation)
         return self._known[case]
+
+
+def _case(values: dict[str, Any]) -> Case:
+    """Return the case of a sealed line, whose values were checked when it was written."""
+    check_schema(values.pop("schema_version"))
+    implementation = values.pop("implementation")
+    return Case(Point(**{**LACKING, **values}), implementation)
 
 
 def _head(values: Mapping[str, Any]) -> Head:

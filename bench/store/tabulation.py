@@ -7,6 +7,7 @@ import io
 import json
 import time
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,8 +93,9 @@ class Tabulation:
             return
         if zlib.crc32(content) != state["results_crc32"] or not content.startswith(table.csv_header()):
             return
-        points = dict.fromkeys(entry.case.point for entry in journal.entries if entry.offset < state["journal_bytes"])
-        fresh = {entry.case.point for entry in journal.entries if entry.offset >= state["journal_bytes"]}
+        place = bisect_left(journal.entries, state["journal_bytes"], key=lambda entry: entry.offset)
+        points = dict.fromkeys(entry.case.point for entry in journal.entries[:place])
+        fresh = {entry.case.point for entry in journal.entries[place:]}
         named = {point.name: point for point in points}
         lines = table.csv_lines(content)
         if {*named} != {*state["rows"]} or sum(state["rows"].values()) != len(lines):
