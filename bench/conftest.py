@@ -192,13 +192,20 @@ def _why(report: pytest.TestReport) -> str:
 def _open(config: pytest.Config, points: int) -> None:
     """Say what is about to be measured, and start the workers; raises UsageError if that fails."""
     sweep = config.stash[SWEEP]
-    folder = options.run_folder(config.option, sweep.name, config.rootpath)
+    name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
+    folder = options.run_folder(config.option, name, config.rootpath)
     screen = _screen(config)
     progress = Progress(sweep, points, screen, colour=screen.is_terminal)
     progress.opened(folder)
     from bench.engine.run import Run
 
-    run = Run(sweep, folder, extend=config.option.extend, retry_failed=config.option.retry_failed)
+    run = Run(
+        sweep,
+        folder,
+        extend=config.option.extend,
+        retry_failed=config.option.retry_failed,
+        machine_name=config.option.machine_name or "",
+    )
     run.heard = progress.heard
     try:
         run.__enter__()

@@ -12,8 +12,8 @@ from bench.analyse.ranking import Place, ranked
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.replicates import Estimate, latency, paired_log_ratio, ratio, round_differences, standard_error
 from bench.store.metrics import combine, derive
-from bench.store.record import SCHEMA_VERSION, STATUSES, Record, latest
-from bench.store.table import COLUMNS, typed
+from bench.store.record import STATUSES, Record, latest
+from bench.store.table import SCHEMA_VERSION, of_rows
 
 FLAGGED_PER_S = 20
 """A sample is flagged if more involuntary context switches a second interrupt it. A switch may cost a millisecond, so
@@ -30,20 +30,24 @@ FULL_SPEED = 0.92
 
 
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
-    """Return the table of results of the records, a row per case in the order of their first record.
+    """Return the table of results of the records, a row per case in the order of their first record."""
+    return of_rows(rows(records, baseline))
+
+
+def rows(records: Iterable[Record], baseline: str) -> list[dict[str, Any]]:
+    """Return the rows of the table of results of the records, with the cells that have a value or None.
 
     The control has no rank: it is no implementation.
     """
     by_case: dict[Case, list[Record]] = {}
     for record in latest(records):
         by_case.setdefault(record.case, []).append(record)
-    rows = {case: row(case, group, by_case.get(Case(case.point, baseline), [])) for case, group in by_case.items()}
-    places = _places(rows, by_case)
-    placed = [
+    found = {case: row(case, group, by_case.get(Case(case.point, baseline), [])) for case, group in by_case.items()}
+    places = _places(found, by_case)
+    return [
         {**values, "baseline": baseline, **(_place(places[case]) if case in places else {})}
-        for case, values in rows.items()
+        for case, values in found.items()
     ]
-    return typed(pd.DataFrame(placed, columns=list(COLUMNS)))
 
 
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from bench.show.point_text import counted
 from bench.show.terminal.console import console, rendered
 from bench.stats.limits import MARGIN, Limits
 from bench.stats.occasions import Between
-from bench.store import journal
+from bench.store import journal, machines
 from bench.store.comparable import state_differences, unlike_conditions
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
@@ -79,6 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     failing = named(arguments.fail_on)
     if arguments.plot:
         page.check_name(arguments.plot)
+    pairs = _machines(arguments)
+    if pairs is not None:
+        return _each(arguments, pairs)
     compare_rerun.check(arguments)
     report = _report(arguments)
     if arguments.rerun:
@@ -87,6 +90,37 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot and not catalogue.draw_comparison(report, arguments.plot):
         say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
     return BAD if regressed(report.comparison, failing) else FINE
+
+
+def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedRun]] | None:
+    """Return the runs of each machine in both, None if both have one machine; raises NotComparable if none is in both.
+
+    A run of one machine is compared with that machine's part of the other.
+    """
+    sides = [{_env_id(run): run for run in machines.runs_of(saved).values()} for saved in (arguments.base, arguments.new)]
+    if all(len(side) == 1 for side in sides):
+        return None
+    base, new = sides
+    shared = {env_id: (base[env_id], new[env_id]) for env_id in base if env_id in new}
+    if not shared:
+        raise NotComparable(f"no machine is in both: BASE has {', '.join(base)}, NEW has {', '.join(new)}")
+    return shared
+
+
+def _env_id(saved: SavedRun) -> str:
+    return saved.environment.env_id if saved.environment else "unknown"
+
+
+def _each(arguments: argparse.Namespace, pairs: Mapping[str, tuple[SavedRun, SavedRun]]) -> int:
+    """Compare machine by machine; BAD if one of them has a verdict of `--fail-on`."""
+    if arguments.to or arguments.plot or arguments.rerun:
+        raise WrongRequest("--to, --plot and --rerun take the runs of one machine, such as the folders inside a merged run")
+    worst = FINE
+    for env_id, (base, new) in pairs.items():
+        name = machines.name_of(new.environment) if new.environment else env_id
+        say(f"machine {name}", stderr=arguments.format != TERMINAL)
+        worst = max(worst, run(argparse.Namespace(**{**vars(arguments), "base": base, "new": new})))
+    return worst
 
 
 def _report(arguments: argparse.Namespace) -> Report:

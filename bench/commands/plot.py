@@ -5,6 +5,7 @@ from pathlib import Path
 
 from bench.commands import FINE, say
 from bench.show.figures import catalogue
+from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
 
 
@@ -18,7 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Draw every kind of picture for which the run has values, and print the files."""
-    saved: SavedRun = arguments.run
-    files = catalogue.draw(arguments.to or saved.plots, results=saved.table, profiles=saved.profiles)
+    runs = runs_of(arguments.run)
+    files: list[Path] = []
+    for name, saved in runs.items():  # pictures of each machine by themselves
+        folder = arguments.to / name if arguments.to and len(runs) > 1 else arguments.to
+        files += catalogue.draw(folder or saved.plots, results=saved.table, profiles=saved.profiles)
     say(*(map(str, files) if files else ["nothing to draw: no column varies over cases that are ok"]))
     return FINE

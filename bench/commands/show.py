@@ -1,17 +1,32 @@
 """Print the table of a run."""
 
 import argparse
+import sys
 
+import pandas as pd
+from rich.text import Text
+
+from bench.analyse.importance import most_important, point_count
 from bench.analyse.precision import changes
-from bench.commands import FINE
+from bench.commands import FINE, say
+from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.terminal.console import console
 from bench.show.terminal.failures import failures
 from bench.show.terminal.flags import TARGET
+from bench.show.terminal.machines import winners
 from bench.show.terminal.precision import precisions
 from bench.show.terminal.references import references
 from bench.show.terminal.results import results
+from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
+from bench.store.where import RULE, where
+
+MOST_POINTS = 100
+"""The most points that a terminal gets if none are asked for; a file gets all."""
+
+TOP = 20
+"""The points that it gets instead, the most important ones."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,19 +35,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--reference", action="store_true", help="our times beside figures that others published")
     kinds.add_argument("--across", choices=["dtype"], help="what a change of precision brings, and its error")
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=int,
+        help="the N most important points: first those at which a case went wrong, then those with the largest "
+        f"speed-up of the fastest (default: all, or {TOP} in a terminal if there are more than {MOST_POINTS})",
+    )
+    parser.add_argument("--where", metavar="EXPRESSION", help=f"only rows of which this is true: {RULE}")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the results by point and the failures, our times beside published ones, or precisions side by side."""
-    saved: SavedRun = arguments.run
+    if arguments.top is not None and arguments.top < 1:
+        raise WrongRequest(f"--top {arguments.top} must be at least 1")
+    runs = runs_of(arguments.run)
+    for name, saved in runs.items():
+        if len(runs) > 1:
+            console().print(Text(f"machine {name}", "bold"))
+        _show(saved, arguments)
+        if len(runs) > 1:
+            console().print()
+    if len(runs) > 1:
+        console().print(winners({name: saved.table for name, saved in runs.items()}))
+    return FINE
+
+
+def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
+    """Print the results of one machine."""
     if arguments.across:
         console().print(precisions(saved.table, changes(saved.records)))
-        return FINE
+        return
     if arguments.reference:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]
         console().print(references(saved.table, published))
-        return FINE
+        return
     target = saved.effort.target if saved.effort else TARGET
-    console().print(results(saved.whole, saved.baseline, target))
-    console().print(failures(saved.whole))
-    return FINE
+    chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole
+    count = point_count(chosen)
+    top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
+    shown = most_important(chosen, top) if arguments.top or top < count else chosen
+    console().print(results(shown, saved.baseline, target))
+    console().print(failures(shown))
+    if top < count:
+        _tell_the_rest(chosen, top, count)
+
+
+def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:
+    """Say how much is not shown, and how to see it."""
+    wrong = int((~table["status"].isin(("ok", "unsupported", "skipped"))).sum())
+    failed = f"; in all {len(table):,} rows {wrong:,} went wrong" if wrong else ""
+    say(
+        f"Shown: {top:,} of {count:,} points, the most important first{failed}. "
+        "More: --top N, --where EXPRESSION, or results.csv, which has all."
+    )

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
         stored = plan.load(saved.path)
         if stored is None or not (saved.path / JOURNAL).exists():
             raise WrongRequest(f"{saved} holds no {JOURNAL}, from which {RESULTS} could be written")
-        run_folder = RunFolder(stored.sweep, saved.path)
+        run_folder = RunFolder(stored.sweep, saved.path, anew=True)
         try:
             run_folder.prepare()
             run_folder.save()

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -49,7 +49,8 @@ class Run:
     With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
     known to be the cause of their failure.
     With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
-    end. `python` is the interpreter of another environment that measures, None means this one.
+    end. `python` is the interpreter of another environment that measures, None means this one. `machine_name` is how
+    tables call the machine of a new run, if not by its processor.
     `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
 
@@ -63,8 +64,10 @@ class Run:
         retry_failed: bool = False,
         needs_all: bool = False,
         python: str | None = None,
+        machine_name: str = "",
     ) -> None:
         self.sweep = sweep
+        self._machine_name = machine_name
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = unheard
@@ -114,7 +117,8 @@ class Run:
             facts, runtimes = self._pool.check(self.sweep.points, self._needed)
         except WrongRequest as error:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
-        here = machine.observe(facts, {"sweep": self.sweep.name}, dataclasses.asdict(state))
+        named = {"machine_name": self._machine_name} if self._machine_name else {}
+        here = machine.observe(facts, {"sweep": self.sweep.name, **named}, dataclasses.asdict(state))
         self.run_folder.open(dataclasses.replace(here, runtimes=runtimes))
 
     def renew(self) -> None:
@@ -128,8 +132,10 @@ class Run:
 
     def measured_cases(self) -> int:
         """Return the number of cases that have a record of at least one process."""
+        names = {*self.sweep.implementations}
         return sum(
-            bool(self.records(point, name)) for point in self.sweep.points for name in self.sweep.implementations
+            len({entry.case.implementation for entry in self.run_folder.known(point)} & names)
+            for point in self.sweep.points
         )
 
     def leave_out(self, point: Point, processes: int) -> None:
@@ -185,8 +191,15 @@ class Run:
 
     def _together(self, point: Point) -> list[Point]:
         """Return the points of the sweep that differ from a point in the dtype alone, itself among them."""
-        plain = dataclasses.replace(point, dtype="")
-        return [each for each in self.sweep.points if dataclasses.replace(each, dtype="") == plain] or [point]
+        return self._alike.get(dataclasses.replace(point, dtype=""), [point])
+
+    @cached_property
+    def _alike(self) -> dict[Point, list[Point]]:
+        """The points of the sweep that differ in the dtype alone, by the point without one."""
+        alike: dict[Point, list[Point]] = {}
+        for point in self.sweep.points:
+            alike.setdefault(dataclasses.replace(point, dtype=""), []).append(point)
+        return alike
 
     def spread(self, wait: Callable[[float], None] = time.sleep) -> None:
         """Measure the missing replicates of all points in turns, evenly over the effort's `spread_s`.
@@ -203,7 +216,18 @@ class Run:
 
     def end_unneeded(self, point: Point) -> None:
         """End the servers of settings that neither this point of the sweep has nor a later one."""
-        self._pool.keep(self.sweep.points[self.sweep.points.index(point) :])
+        place = self._places[point]
+        self._pool.keep(each for last, each in self._last_uses.values() if last >= place)
+
+    @cached_property
+    def _places(self) -> dict[Point, int]:
+        """The place of each point in the sweep."""
+        return {point: place for place, point in enumerate(self.sweep.points)}
+
+    @cached_property
+    def _last_uses(self) -> dict[tuple[str, int], tuple[int, Point]]:
+        """The last point of the sweep with each setting of a server, and its place."""
+        return {(point.allocator, point.threads): (place, point) for place, point in enumerate(self.sweep.points)}
 
     def records(self, point: Point, implementation: str) -> list[Record]:
         """Return the records of one case."""

@@ -3,43 +3,54 @@
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
 
-from bench.analyse.summary import summarise
+from bench.analyse import summary
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
-from bench.store import atomic, environment, journal, plan, table
+from bench.store import atomic, environment, journal, plan, table, tabulation
 from bench.store.environment import Environment
+from bench.store.journal import Entry
+from bench.store.line import Head
 from bench.store.lock import Lock
 from bench.store.record import SESSION, Origin, Record, check_metric, latest, reported
+from bench.store.tabulation import Tabulation
 
-FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
+FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS, tabulation.STATE)
 
 
 class RunFolder:
     """The records in a run folder's journal by point, and the tables that follow from them.
 
+    Of records only the case and the head stay in memory; `of` reads the rest from the journal.
+
     From `prepare` to `close`, which must follow even if `prepare` raises, only this process may write into the folder.
     `notices` lists repairs of the folder.
-    With `extend` the sweep may add to the folder's own.
+    With `extend` the sweep may add to the folder's own. With `anew` all rows are made from the journal, else those in
+    results.csv are kept as far as they are known to follow from it.
     """
 
-    def __init__(self, sweep: Sweep, folder: Path, *, extend: bool = False) -> None:
+    def __init__(self, sweep: Sweep, folder: Path, *, extend: bool = False, anew: bool = False) -> None:
         self.sweep = sweep
         self.folder = folder
         self.notices: list[str] = []
         self._extend = extend
+        self._anew = anew
         self._lock: Lock | None = None
         self._made: list[Path] = []
-        self._records: dict[Point, list[Record]] = {}
-        self._tables: dict[Point, pd.DataFrame] = {}
-        self._fresh: set[tuple[Case, int]] = set()
+        self._journal = journal.Contents(folder / journal.JOURNAL)
+        self._file: BinaryIO | None = None
+        self._entries: dict[Point, list[Entry]] = {}
+        self._unwritten: dict[Entry, Record] = {}
+        self._fresh: set[Entry] = set()
+        self._tabulation = Tabulation()
+        self._is_open = False
 
     def prepare(self) -> None:
         """Make the folder, or read its content; this needs no worker.
@@ -50,14 +61,18 @@ class RunFolder:
         try:
             self._make()
             self._take()
-            self.notices += journal.repair(self.folder)
+            state = {} if self._anew else tabulation.state_of(self.folder)
+            self._journal, notices = journal.repair(self.folder, state.get("journal_bytes"))
+            self.notices += notices
             self._plan()
         except OSError as error:
             raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
-        for record in journal.read(self.folder):
-            self._records.setdefault(record.case.point, []).append(record)
-        for point in self._records:
-            self._tables[point] = self._summary(point)
+        for entry in self._journal.entries:
+            self._entries.setdefault(entry.case.point, []).append(entry)
+        self._tabulation.restore(self.folder, self._journal, state)
+        for point in self._entries:
+            if point not in self._tabulation:
+                self._tabulation.put(point, self._rows(point))
 
     def _make(self) -> None:
         self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
@@ -90,7 +105,13 @@ class RunFolder:
             )
 
     def close(self) -> None:
-        """Unlock the folder; if it was made here and is empty, it is removed."""
+        """Write what is not yet in results.csv, and unlock the folder; one that was made here and is empty goes."""
+        if self._is_open and self._lock and not self._tabulation.is_written:
+            with suppress(CannotWrite):  # the journal has everything
+                self.save()
+        if self._file:
+            self._file.close()
+            self._file = None
         if self._lock:
             self._lock.release()
             self._lock = None
@@ -108,15 +129,19 @@ class RunFolder:
         try:
             self._admit(environment.load(self.folder))
             plan.save(self._planned, self.folder)
+            self._is_open = True
         except OSError as error:
             raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
 
     def _admit(self, known: Environment | None) -> None:
         """Check that all records come from this environment, and write environment.json."""
-        here, records = self.here, [record for records in self._records.values() for record in records]
+        here, entries = self.here, self._journal.entries
         if known and (differing := "; ".join(environment.differences(known, here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
-        origins = Counter(_origin(record) for record in records)
+        heads = {id(entry.head): entry.head for entry in entries}  # they are shared by many
+        origins: Counter[Origin] = Counter()
+        for number, count in Counter(id(entry.head) for entry in entries).items():
+            origins[_origin(heads[number])] += count
         foreign = [origin for origin in origins if origin.env_id != here.env_id]
         if not known:
             foreign = [origin for origin in origins if not self._is_from_here(origin)]
@@ -127,7 +152,7 @@ class RunFolder:
                 f"{self.folder} holds records of another environment{missing}: {counts}; "
                 f"this is {here.env_id} (torch {here.identity['torch']}); use another folder"
             )
-        if known or not records:
+        if known or not entries:
             environment.save(here, self.folder)
             return
         rebuilt = Environment(here.identity, {}, {**here.context, "rebuilt": True})  # the former state is unknown
@@ -137,28 +162,46 @@ class RunFolder:
         )
 
     def _is_from_here(self, origin: Origin) -> bool:
-        names = {self.here.device_name(point.device) for point in self._records}
+        names = {self.here.device_name(point.device) for point in self._entries}
         identity = (self.here.env_id, self.here.identity["torch"])
         return (origin.env_id, origin.torch_version) == identity and origin.device_name in names
 
     def of(self, point: Point) -> list[Record]:
         """Return the valid records of a point, in the order in which they were measured."""
-        return latest(self._records.get(point, []))
+        return [self._loaded(entry) for entry in self.known(point)]
+
+    def known(self, point: Point) -> list[Entry]:
+        """Return the cases and heads of the valid records of a point, which need no reading."""
+        return latest(self._entries.get(point, []))
+
+    def _loaded(self, entry: Entry) -> Record:
+        return self._unwritten[entry] if entry in self._unwritten else journal.load(self._opened(), entry)
+
+    def _opened(self) -> BinaryIO:
+        """Return the journal for reading; it stays open, so that a folder that is moved meanwhile can be read."""
+        if self._file is None:
+            try:
+                self._file = self._journal.path.open("rb")
+            except OSError as error:
+                raise CannotWrite(f"{self._journal.path} can't be read: {error.strerror}") from None
+        return self._file
 
     def next_process(self, point: Point) -> int:
         """Return the number of the point's next process."""
-        return 1 + max((record.process for record in self._records.get(point, [])), default=-1)
+        return 1 + max((entry.process for entry in self._entries.get(point, [])), default=-1)
 
     def failed(self, point: Point, *, retry_failed: bool = False) -> set[str]:
         """Return the implementations that failed at a point and are not tried again.
 
         A failure from an earlier session is tried again with `retry_failed`, or if the case was not its cause.
         """
+        return self._failed(self.known(point), retry_failed=retry_failed)
+
+    def _failed(self, entries: Sequence[Entry], *, retry_failed: bool) -> set[str]:
         return {
-            record.case.implementation
-            for record in self.of(point)
-            if record.status != "ok"
-            and ((record.case, record.process) in self._fresh or (record.own_cause and not retry_failed))
+            entry.case.implementation
+            for entry in entries
+            if entry.status != "ok" and (entry in self._fresh or (entry.head.own_cause and not retry_failed))
         }
 
     def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
@@ -167,17 +210,18 @@ class RunFolder:
         A process without a result of the baseline gives no ratio, so it doesn't count, unless the baseline failed.
         """
         good: dict[str, set[int]] = {}
-        for record in self.of(point):
-            if record.status == "ok":
-                good.setdefault(record.case.implementation, set()).add(record.process)
-        failed, baseline = self.failed(point, retry_failed=retry_failed), self.sweep.baseline
+        entries = self.known(point)
+        for entry in entries:
+            if entry.status == "ok":
+                good.setdefault(entry.case.implementation, set()).add(entry.process)
+        failed, baseline = self._failed(entries, retry_failed=retry_failed), self.sweep.baseline
         if baseline in self.sweep.implementations and baseline not in failed:
             good = {name: measured & good.get(baseline, set()) for name, measured in good.items()}
         return [name for name in self.sweep.measured if name not in failed and len(good.get(name, ())) < processes]
 
     def is_new(self, point: Point, implementations: Sequence[str]) -> bool:
         """Return whether one of the implementations has no successful record at the point yet."""
-        good = {record.case.implementation for record in self.of(point) if record.status == "ok"}
+        good = {entry.case.implementation for entry in self.known(point) if entry.status == "ok"}
         return not good.issuperset(implementations)
 
     def record(
@@ -209,37 +253,47 @@ class RunFolder:
 
         Raises CannotWrite if they can't be written; then they are only in this process's tables.
         """
-        records = self._in_order(records)
-        records = [dataclasses.replace(record, replicate_size=len(records)) for record in records]
-        self._records.setdefault(point, []).extend(records)
-        self._fresh.update((record.case, record.process) for record in records)
+        records = [
+            dataclasses.replace(record, replicate_size=len(records), samples=record.samples.rounded())
+            for record in self._in_order(records)
+        ]
         try:
             if self._lock:
                 self._lock.check()
-            journal.append(self.folder, records)
+            entries = self._journal.append(records)
         except CannotWrite as error:
-            self._tables[point] = self._summary(point)
+            lost = {Entry(record.case, Head.of(record), 0, -1, 0): record for record in records}
+            self._unwritten |= lost
+            self._add(point, lost)
             message = f"{error}; process {records[0].process} of {point.name} is lost"
             has_journal = (self.folder / journal.JOURNAL).exists()
             raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
+        self._opened()
+        self._add(point, entries)
+
+    def _add(self, point: Point, entries: Iterable[Entry]) -> None:
+        self._entries.setdefault(point, []).extend(entries)
+        self._fresh.update(entries)
 
     def tabulate(self, point: Point) -> None:
-        """Update the point's rows in results.csv; raises CannotWrite if it can't be written."""
-        self._tables[point] = self._summary(point)
-        self.save()
+        """Update the point's rows, and results.csv if it is due; raises CannotWrite if it can't be written."""
+        if point not in self._tabulation or self._fresh.intersection(self._entries.get(point, ())):
+            self._tabulation.put(point, self._rows(point))
+        if self._tabulation.is_due:
+            self.save()
 
     def save(self) -> None:
         """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""
         try:
-            table.save(self.results(), self.folder)
+            self._tabulation.save(self.folder, self._journal)
         except OSError as error:
             raise CannotWrite(
                 f"{self.folder / table.RESULTS} can't be written: {error.strerror}; "
                 f"all that was measured is kept in {journal.JOURNAL}"
             ) from None
 
-    def _summary(self, point: Point) -> pd.DataFrame:
-        return summarise(self._in_order(self.of(point)), self.sweep.baseline)
+    def _rows(self, point: Point) -> list[dict[str, Any]]:
+        return summary.rows(self._in_order(self.of(point)), self.sweep.baseline)
 
     def _in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of the sweep's implementations; those of other implementations come last."""
@@ -248,16 +302,16 @@ class RunFolder:
 
     def results(self) -> pd.DataFrame:
         """Return the table of all results in the folder."""
-        return pd.concat(self._tables.values(), ignore_index=True)
+        return self._tabulation.table()
 
     def rows(self, point: Point) -> pd.DataFrame:
         """Return the table of a measured point."""
-        return self._tables[point]
+        return table.of_rows(self._rows(point))
 
     @property
     def has_results(self) -> bool:
         """Whether there are results."""
-        return bool(self._tables)
+        return bool(self._tabulation)
 
 
 def _is_metric(name: str, value: Any) -> bool:
@@ -269,9 +323,9 @@ def _is_metric(name: str, value: Any) -> bool:
     return True
 
 
-def _origin(record: Record) -> Origin:
+def _origin(head: Head) -> Origin:
     """Return a record's origin without the commit and the time, which differ between records of one folder."""
-    return dataclasses.replace(record.origin, commit="", started_at="")
+    return Origin(head.env_id, head.device_name, head.torch_version, commit="", started_at="")
 
 
 def _description(origin: Origin) -> str:

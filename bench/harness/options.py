@@ -15,6 +15,8 @@ from bench.plan.columns import Column, Kind
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.layers import LAYERS
 from bench.plan.ranges import is_range
+from bench.plan.shard import Shard
+from bench.plan.shard import parse as parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Sweep, altered, load_sweep
 from bench.store import plan
 from bench.store.machine import cpu_features, default_allocator, default_threads
@@ -105,6 +107,10 @@ def add(add_option: AddOption) -> None:
     add_option(
         "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
     )
+    add_option(
+        "--shard", metavar="I/N", help="measure the I-th of N parts of the sweep; `python -m bench merge` joins them"
+    )
+    add_option("--machine-name", metavar="NAME", help="how tables call this machine (default: its processor)")
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
     add_option("--processes", type=int, metavar="K", help="worker processes that measure each point")
     add_option("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")
@@ -192,7 +198,12 @@ def _asked(option: argparse.Namespace) -> Sweep:
         product=around,
         path=own.search_path(),
     )
-    return dataclasses.replace(asked, name=AROUND) if around else asked
+    asked = dataclasses.replace(asked, name=AROUND) if around else asked
+    return asked.sharded(_shard(option)) if option.shard else asked
+
+
+def _shard(option: argparse.Namespace) -> Shard | None:
+    return parse_shard(option.shard) if option.shard else None
 
 
 def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
@@ -218,7 +229,10 @@ def _changed(option: argparse.Namespace, stored: Sweep) -> Sweep:
     """
     changed = altered(stored, _list(option, "impl", str), effort(option, EFFORT_KEYS), own.search_path())
     changed = dataclasses.replace(changed, control=stored.control and not option.no_control)
-    return dataclasses.replace(changed, points=_asked(option).points) if overrides(option) else changed
+    if overrides(option):
+        asked = _asked(option)
+        return dataclasses.replace(changed, points=asked.points, shard=asked.shard, whole=asked.whole)
+    return changed.sharded(_shard(option)) if option.shard else changed
 
 
 def overrides(option: argparse.Namespace) -> dict[str, Any]:

@@ -23,6 +23,8 @@ class Point:
     A column that a layer doesn't use is None.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "_hash")
+
     layer: str = column(
         "the layer: a name of `python -m bench list`, or module:attribute of your own",
         default="vit",
@@ -157,6 +159,18 @@ class Point:
         usual=lambda point: default_timing(point.device),
         option="execution",
     )
+
+    def __hash__(self) -> int:
+        """Return the hash, which is computed once: a run of many points looks them up often."""
+        known = getattr(self, "_hash", None)
+        if known is None:
+            known = hash(tuple(vars(self).values()))
+            object.__setattr__(self, "_hash", known)
+        return int(known)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the columns alone: another process has other hashes."""
+        return vars(self)
 
     @property
     def name(self) -> str:

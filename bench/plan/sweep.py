@@ -18,6 +18,7 @@ from bench.plan.models import expand_models
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
+from bench.plan.shard import Shard, part
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
 from impls.name import parse
 
@@ -52,6 +53,7 @@ class Sweep:
     """A named set of points, the implementations that are measured at each, and the published figures.
 
     With `control` the baseline is measured a second time at each point, under the name CONTROL.
+    If it is a `shard`, `whole` has the points of all shards.
     """
 
     name: str
@@ -61,6 +63,15 @@ class Sweep:
     effort: Effort = field(default_factory=Effort)
     published: tuple[Published, ...] = ()
     control: bool = False
+    shard: Shard | None = None
+    whole: tuple[Point, ...] = ()
+
+    def sharded(self, shard: Shard | None) -> "Sweep":
+        """Return a shard of the whole sweep, or the whole one; raises WrongRequest if it has fewer parts."""
+        points = self.whole or self.points
+        if shard is None:
+            return dataclasses.replace(self, points=points, shard=None, whole=())
+        return dataclasses.replace(self, points=part(points, shard), shard=shard, whole=points)
 
     @property
     def measured(self) -> tuple[str, ...]:

@@ -17,10 +17,8 @@ UNTRIED = ("unsupported", "skipped")
 
 def plain(table: pd.DataFrame) -> list[Row]:
     """Return the rows in order, with None for what is missing."""
-    return [
-        {str(name): None if pd.isna(value) else value for name, value in row.items()}
-        for row in table.to_dict("records")
-    ]
+    rows: list[Row] = table.astype(object).where(table.notna(), None).to_dict("records")  # type: ignore[assignment]
+    return rows
 
 
 def by_point(table: pd.DataFrame) -> dict[Point, list[Row]]:

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 
-def replace(path: Path, content: str | bytes) -> None:
+def replace(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     """Replace a file by the content at once: a reader sees the old file or the new one, also after a power cut.
 
-    Raises OSError if it can't be written; then the old file stays.
+    The content may come in parts. Raises OSError if it can't be written; then the old file stays.
     """
+    parts = [content.encode()] if isinstance(content, str) else [content] if isinstance(content, bytes) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -1,17 +1,22 @@
 """The journal: the raw data of a run, one line per case and process.
 
-The lines of one process at one point, a replicate, are written at once.
+The lines of one process at one point, a replicate, are written at once. `bench.store.line` has the form of a line.
 """
 
+import gc
 import json
 import os
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
-from bench.plan.case import Case, Point
+from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, WrongRequest
-from bench.store import atomic
+from bench.store import atomic, line
+from bench.store.line import Head
 from bench.store.record import Record
 
 JOURNAL = "journal.jsonl"
@@ -21,70 +26,139 @@ SET_ASIDE = "journal.cut"
 MOST_NAMED = 3
 """The most lines of one fault that are named; the rest is counted."""
 
+TAIL_BYTES = 256
+"""The last bytes of a line with a checksum, which are unlike those of any other line: among them is the checksum."""
+
 INCOMPLETE = "of a replicate that lacks other lines, so it doesn't count"
 REPEATED = "of a case and process that already stand above, so it doesn't count"
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of the file: its number, counted from 1, its bytes without the end, and its record."""
+class Entry(NamedTuple):
+    """A line of the file: its case and its head, its number, counted from 1, and its place without the end of line.
 
+    What else the line holds is read when it is needed: see `load`.
+    """
+
+    case: Case
+    head: Head
     number: int
-    content: bytes
-    record: Record
+    offset: int
+    length: int
 
     @property
-    def replicate(self) -> tuple[Point, int, int]:
-        """The point, the number of the process and the number of lines, which the lines of a replicate share."""
-        return self.record.case.point, self.record.process, self.record.replicate_size
+    def process(self) -> int:
+        """The number of the process."""
+        return self.head.process
+
+    @property
+    def status(self) -> str:
+        """How the case ended."""
+        return self.head.status
+
+    def is_beside(self, other: "Entry") -> bool:
+        """Return whether the line is of the same replicate: point, process and number of lines are the same."""
+        own, others = self.head, other.head
+        return self.case.point is other.case.point and (  # equal points are the same object
+            own is others or (own.process, own.replicate_size) == (others.process, others.replicate_size)
+        )
+
+
+Place = tuple[int, int, int]
+"""The number of a line, its place in the file, and its length."""
 
 
 @dataclass
 class Contents:
-    """The lines of a journal that count, those set aside, and the numbers of these by fault."""
+    """The lines of a journal that count, those set aside, and the numbers of these by fault.
 
-    whole: list[Line] = field(default_factory=list)
-    aside: list[tuple[int, bytes]] = field(default_factory=list)
+    `end` is the length of the file, `digest` a checksum of its lines; `digest_before` is that of the lines before a
+    place in the file.
+    """
+
+    path: Path
+    entries: list[Entry] = field(default_factory=list)
+    aside: list[Place] = field(default_factory=list)
     faults: dict[str, list[int]] = field(default_factory=dict)
+    end: int = 0
+    digest: int = 0
+    digest_before: int | None = None
 
     @property
     def records(self) -> list[Record]:
         """The records that count, in the order in which they were measured."""
-        return [line.record for line in self.whole]
+        return list(self.loaded(self.entries))
 
-    def notices(self, path: Path) -> list[str]:
+    def loaded(self, entries: Iterable[Entry]) -> Iterator[Record]:
+        """Yield the records of some lines."""
+        entries = iter(entries)
+        first = next(entries, None)
+        if first is None:
+            return
+        with _opened(self.path) as file:
+            yield load(file, first)
+            for entry in entries:
+                yield load(file, entry)
+
+    def lines(self) -> Iterator[tuple[Entry, bytes]]:
+        """Yield the lines that count, as they stand in the file."""
+        if self.entries:
+            with _opened(self.path) as file:
+                for entry in self.entries:
+                    file.seek(entry.offset)
+                    yield entry, file.read(entry.length)
+
+    def copied(self, entries: Iterable[Entry]) -> Iterator[bytes]:
+        """Yield some lines with their ends, as they stand in the file."""
+        with _opened(self.path) as file:
+            yield from _copied(file, ((entry.number, entry.offset, entry.length) for entry in entries))
+
+    def notices(self) -> list[str]:
         """Return one line for each fault, with the numbers of its lines."""
-        return [f"{path}: {_numbers(numbers)} {fault}" for fault, numbers in self.faults.items()]
+        return [f"{self.path}: {_numbers(numbers)} {fault}" for fault, numbers in self.faults.items()]
 
-    def put_aside(self, number: int, content: bytes, fault: str) -> None:
+    def append(self, records: Sequence[Record]) -> list[Entry]:
+        """Append the records of one replicate to the file; on return they have reached the disk.
+
+        Returns their lines, whose numbers are not known: they are 0.
+        Raises CannotWrite if the disk doesn't take all of them; then the journal is as before.
+        """
+        lines = [line.encode(record) for record in records]
+        try:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                offset = _write(file, b"".join(each + b"\n" for each in lines))
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise CannotWrite(f"{self.path} can't be written: {error.strerror}") from None
+        entries = []
+        for record, each in zip(records, lines, strict=True):
+            entries.append(Entry(record.case, Head.of(record), 0, offset, len(each)))
+            self.digest = zlib.crc32(line.seal_of(each), self.digest)
+            self.end = offset = offset + len(each) + 1
+        self.entries += entries
+        return entries
+
+    def put_aside(self, place: Place, fault: str) -> None:
         """Set a line aside for a fault."""
-        self.aside.append((number, content))
-        self.faults.setdefault(fault, []).append(number)
+        self.aside.append(place)
+        self.faults.setdefault(fault, []).append(place[0])
 
 
 def append(run: Path, records: Sequence[Record]) -> None:
-    """Append the records of one replicate to the run's journal; on return they have reached the disk.
+    """Append the records of one replicate to the run's journal, as `Contents.append` does."""
+    Contents(run / JOURNAL).append(records)
 
-    Raises CannotWrite if the disk doesn't take all of them; then the journal is as before.
+
+def _write(file: int, lines: bytes) -> int:
+    """Write lines at the end of a file, beginning on a new line, and return where they begin.
+
+    If that fails, the file is cut to its old length.
     """
-    lines = "".join(json.dumps(record.to_json(), allow_nan=False) + "\n" for record in records).encode()
-    path = run / JOURNAL
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            _write(file, lines)
-        finally:
-            os.close(file)
-    except OSError as error:
-        raise CannotWrite(f"{path} can't be written: {error.strerror}") from None
-
-
-def _write(file: int, lines: bytes) -> None:
-    """Write lines at the end of a file, beginning on a new line; if that fails, cut the file to its old length."""
-    end = os.fstat(file).st_size
+    end = begin = os.fstat(file).st_size
     try:
         if end and os.pread(file, 1, end - 1) != b"\n":
-            lines = b"\n" + lines
+            lines, begin = b"\n" + lines, end + 1
         while lines:
             lines = lines[os.write(file, lines) :]
         os.fsync(file)
@@ -92,6 +166,7 @@ def _write(file: int, lines: bytes) -> None:
         os.ftruncate(file, end)
         os.fsync(file)
         raise
+    return begin
 
 
 def read(run: Path) -> list[Record]:
@@ -99,85 +174,147 @@ def read(run: Path) -> list[Record]:
     return scan(run).records
 
 
-def scan(run: Path) -> Contents:
+def load(file: BinaryIO, entry: Entry) -> Record:
+    """Return the record of a line of a journal's file; raises WrongRequest if it can't be read any more."""
+    try:
+        file.seek(entry.offset)
+        return line.decode(file.read(entry.length))
+    except OSError as error:
+        raise WrongRequest(f"the journal can't be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongRequest(f"{file.name}: the line at byte {entry.offset} can't be read: {_reason(error)}") from None
+
+
+def scan(run: Path, before: int | None = None) -> Contents:
     """Return the contents of a run's journal.
 
     A line that is no record doesn't count, and no line of a replicate that lacks others, because its rounds are not
-    whole. The first of duplicates counts.
+    whole. The first of duplicates counts. `before` is the place in the file for which `digest_before` is wanted.
     Raises WrongRequest for a line of a newer suite, or a file that can't be read.
     """
-    path, contents = run / JOURNAL, Contents()
+    path = run / JOURNAL
+    contents = Contents(path)
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file, _uncollected():
+            _count(file, contents, before)
     except (FileNotFoundError, NotADirectoryError):
         return contents
     except OSError as error:
         raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
-    known: set[tuple[Case, int]] = set()
-    for replicate in _replicates(_lines(path, content, contents)):
-        for line in replicate:
-            key = (line.record.case, line.record.process)
-            if len(replicate) < line.record.replicate_size:
-                contents.put_aside(line.number, line.content, INCOMPLETE)
-            elif key in known:
-                contents.put_aside(line.number, line.content, REPEATED)
-            else:
-                known.add(key)
-                contents.whole.append(line)
     return contents
 
 
-def repair(run: Path) -> list[str]:
-    """Move the lines that don't count out of the journal; return a notice for each fault.
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Make no search for cycles meanwhile: many objects are made, none of which is in one."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _count(file: BinaryIO, contents: Contents, before: int | None) -> None:
+    """Sort the lines of a file into those that count and those that don't."""
+    known: set[tuple[int, int]] = set()
+    for replicate in _replicates(_entries(file, contents, before)):
+        for entry in replicate:
+            key = (id(entry.case), entry.head.process)  # equal cases are the same object
+            if len(replicate) < entry.head.replicate_size:
+                contents.put_aside((entry.number, entry.offset, entry.length), INCOMPLETE)
+            elif key in known:
+                contents.put_aside((entry.number, entry.offset, entry.length), REPEATED)
+            else:
+                known.add(key)
+                contents.entries.append(entry)
+
+
+def repair(run: Path, before: int | None = None) -> tuple[Contents, list[str]]:
+    """Move the lines that don't count out of the journal; return the contents, and a notice for each fault.
 
     Raises WrongRequest as `scan` does, OSError if the folder can't be written.
     """
-    path, contents = run / JOURNAL, scan(run)
-    if contents.aside:
+    contents = scan(run, before)
+    if not contents.aside:
+        return contents, []
+    with contents.path.open("rb") as journal:
         with (run / SET_ASIDE).open("ab") as aside:
-            aside.write(b"".join(line + b"\n" for _, line in sorted(contents.aside)))
+            aside.writelines(_copied(journal, sorted(contents.aside)))
             aside.flush()
             os.fsync(aside.fileno())
-        atomic.replace(path, b"".join(line.content + b"\n" for line in contents.whole))
-    return [f"{notice}; set aside in {SET_ASIDE}" for notice in contents.notices(path)]
+        places = [(entry.number, entry.offset, entry.length) for entry in contents.entries]
+        atomic.replace(contents.path, _copied(journal, sorted(places)))
+    notices = [f"{notice}; set aside in {SET_ASIDE}" for notice in contents.notices()]
+    return scan(run), notices
 
 
-def _lines(path: Path, content: bytes, contents: Contents) -> Iterator[Line]:
+def _copied(file: BinaryIO, places: Iterable[Place]) -> Iterator[bytes]:
+    """Yield the lines at these places, with their ends."""
+    for _, offset, length in places:
+        file.seek(offset)
+        yield file.read(length) + b"\n"
+
+
+def _entries(file: BinaryIO, contents: Contents, before: int | None) -> Iterator[Entry]:
     """Yield the lines that are records; set the others and exact duplicates aside."""
-    known: set[bytes] = set()
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if not line.strip():
+    heads, known, offset = line.Heads(), set[int](), 0
+    for number, content in enumerate(file, start=1):
+        if offset == before:
+            contents.digest_before = contents.digest
+        begin, offset = offset, offset + len(content)
+        content = content.removesuffix(b"\n")
+        if not content or content.isspace():
             continue
-        if line in known:
-            contents.put_aside(number, line, REPEATED)
+        place = number, begin, len(content)
+        seal = line.seal_of(content)
+        digest = hash(content[-TAIL_BYTES:] if seal else content)
+        contents.digest = zlib.crc32(seal or content, contents.digest)
+        if digest in known:
+            contents.put_aside(place, REPEATED)
             continue
         try:
-            yield Line(number, line, Record.from_json(json.loads(line)))
-            known.add(line)
+            case, head = heads.read(content)
         except WrongRequest as error:
-            raise WrongRequest(f"{path}: line {number}: {error}") from None
+            raise WrongRequest(f"{contents.path}: line {number}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            contents.put_aside(number, line, f"no record of attention-bench ({_reason(error)})")
+            contents.put_aside(place, f"no record of attention-bench ({_reason(error)})")
+            continue
+        known.add(digest)
+        yield Entry(case, head, *place)
+    contents.end = offset
+    if offset == before:
+        contents.digest_before = contents.digest
 
 
-def _replicates(lines: Iterator[Line]) -> Iterator[list[Line]]:
+def _replicates(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
     """Yield the lines of each replicate: those of a point and process that follow each other.
 
     A replicate that was cut may be followed by one with the same number, whose implementations begin anew.
     """
-    replicate: list[Line] = []
-    for line in lines:
-        names = {other.record.case.implementation for other in replicate}
+    replicate: list[Entry] = []
+    names: set[str] = set()
+    for entry in entries:
+        name = entry.case.implementation
         if replicate and (
-            line.replicate != replicate[0].replicate
-            or line.record.case.implementation in names
-            or len(replicate) >= line.record.replicate_size
+            not entry.is_beside(replicate[0])
+            or name in names
+            or len(replicate) >= entry.head.replicate_size
         ):
             yield replicate
-            replicate = []
-        replicate.append(line)
+            replicate, names = [], set()
+        replicate.append(entry)
+        names.add(name)
     if replicate:
         yield replicate
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
 
 
 def _reason(error: Exception) -> str:

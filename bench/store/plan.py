@@ -5,6 +5,7 @@ A resumed run goes on with its own plan, not with the one that is asked for late
 
 import dataclasses
 import json
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,15 @@ from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
 from bench.plan.names import is_implementation
+from bench.plan.shard import parse
 from bench.plan.sweep import EFFORT_KEYS, Effort, Sweep, altered
 from bench.store import atomic, environment, journal
 from bench.store.record import SCHEMA_VERSION, check_schema
 
 PLAN = "plan.json"
+
+POINTS = ',\n  "points": [\n'
+"""The text before the points."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,14 @@ def save(sweep: Sweep, run: Path) -> None:
         "implementations": [*sweep.implementations],
         "control": sweep.control,
         "effort": dataclasses.asdict(sweep.effort),
+        **({"shard": str(sweep.shard)} if sweep.shard else {}),
     }
-    columns = ({name: value for name, value in vars(point).items() if value is not None} for point in sweep.points)
-    points = [f"    {json.dumps(each)}" for each in columns]
-    text = json.dumps(head, indent=2).removesuffix("\n}")
-    atomic.replace(run / PLAN, f'{text},\n  "points": [\n' + ",\n".join(points) + "\n  ]\n}\n")
+    points = sweep.whole or sweep.points
+    columns = ({name: value for name, value in vars(point).items() if value is not None} for point in points)
+    lines = [f"    {json.dumps(each)}" for each in columns]
+    listed = ",\n".join(lines) + "\n  ]\n}\n"
+    text = json.dumps({**head, "points_crc32": zlib.crc32(listed.encode())}, indent=2).removesuffix("\n}")
+    atomic.replace(run / PLAN, f"{text}{POINTS}{listed}")
 
 
 def load(run: Path) -> Stored | None:
@@ -58,9 +66,11 @@ def load(run: Path) -> Stored | None:
     """
     path = run / PLAN
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text)
         check_schema(content["schema_version"])
-        return Stored(_sweep(content))
+        listed = text.partition(POINTS)[2]
+        return Stored(_sweep(content, is_checked=content.get("points_crc32") == zlib.crc32(listed.encode())))
     except (FileNotFoundError, NotADirectoryError):
         return _rebuilt(run)
     except WrongRequest as error:
@@ -97,6 +107,8 @@ def continued(
     """
     if stored is None:
         return asked
+    if extend and (asked.shard or stored.sweep.shard):
+        raise WrongRequest("--extend and --shard don't go together: a longer sweep has other shards")
     if extend:
         return _union(stored.sweep, asked, folder)
     if not stored.is_whole:  # only the measured cases are known
@@ -129,6 +141,7 @@ def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
     """Yield the differences of two sweeps, the run's own value first; a different name alone is none."""
     facts = {
         "baseline": [own.baseline, asked.baseline],
+        "shard": [str(own.shard or "none"), str(asked.shard or "none")],
         "points": [_counted(own.points, asked.points), _counted(asked.points, own.points)],
         **{name: [getattr(own.effort, name), getattr(asked.effort, name)] for name in EFFORT_KEYS},
     }
@@ -144,17 +157,25 @@ def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
 
 def _counted(points: Collection[Point], others: Collection[Point]) -> str:
     """Return how many points there are, and one that the others lack."""
-    lone = next((point.name for point in points if point not in others), "")
+    known = {*others}
+    lone = next((point.name for point in points if point not in known), "")
     return f"{len(points)}{f' with {lone}' if lone else ''}"
 
 
-def _sweep(content: Mapping[str, Any]) -> Sweep:
-    points = tuple(_point(columns) for columns in content["points"])
+def _sweep(content: Mapping[str, Any], *, is_checked: bool) -> Sweep:
+    """Return the sweep of a plan; points that were checked when they were written are taken as they are."""
+    newer = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
+    every = dict.fromkeys(COLUMNS)
+    if is_checked:
+        points = tuple(Point(**{**every, **newer, **columns}) for columns in content["points"])
+    else:
+        points = tuple(_point(columns) for columns in content["points"])
     names, has_control = tuple(content["implementations"]), content.get("control", False)
     sweep = Sweep(str(content["name"]), points, names, content["baseline"], control=has_control)
     if not points:
         raise WrongRequest("the plan holds no points")
-    return altered(sweep, sweep.implementations, content["effort"])
+    sweep = altered(sweep, sweep.implementations, content["effort"])
+    return sweep.sharded(parse(content["shard"])) if "shard" in content else sweep
 
 
 def _point(columns: Mapping[str, Any]) -> Point:

@@ -5,16 +5,18 @@ import sys
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import UnionType
 from typing import Any, Self
 
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest, suggestion
+from bench.store import packed
 from bench.store.metrics import REPORTED
 
-SCHEMA_VERSION = 8
-"""The version of the journal's lines and of results.csv. Older lines of the journal are read: a value that they lack is
-empty, or the one that its column declares as `absent`. An older results.csv must be written anew from the journal."""
+SCHEMA_VERSION = 9
+"""The version of the journal's lines and of plans. Older lines are read: a value that they lack is empty, or the one
+that its column declares as `absent`."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
@@ -58,14 +60,27 @@ class Samples:
         for timings in self.timings_s:
             _check_timings(timings)
 
-    @property
+    @cached_property
     def values_s(self) -> tuple[float, ...]:
         """The value of each sample: the minimum of its timings, because a delay can only add."""
         return tuple(min(timings) for timings in self.timings_s)
 
+    def rounded(self) -> Self:
+        """Return the samples as a journal holds them: times with seven digits, and what is around them with five.
+
+        A clock of nanoseconds tells seven digits of 10 ms; the speed probe scatters in its third digit.
+        """
+        timings_s = tuple(packed.rounded(timings) for timings in self.timings_s)
+        around = {name: packed.rounded(getattr(self, name), bits=16) for name in MAY_LACK}
+        return dataclasses.replace(self, timings_s=timings_s, **around)
+
     @classmethod
     def from_json(cls, columns: dict[str, Any]) -> Self:
-        """Return the samples that `dataclasses.asdict` made into lists."""
+        """Return the samples of a journal's line: packed ones, or lists."""
+        if packed.is_packed(columns):
+            samples = object.__new__(cls)  # they were checked before they were packed
+            vars(samples).update(packed.unpack(columns))
+            return samples
         names = ("rounds", "timings_s", "switches", "faults")
         values = {name: _tuple(name, columns[name]) for name in names}
         values["timings_s"] = tuple(_tuple("timings_s", timings) for timings in values["timings_s"])
@@ -119,19 +134,22 @@ class Record:
         if self.replicate_size < 1:
             raise ValueError("replicate_size must be at least 1, got 0")
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as one flat JSON object."""
+    def columns(self) -> dict[str, Any]:
+        """Return the record without its samples as one flat object."""
         return {
             "schema_version": SCHEMA_VERSION,
             **self.case.columns(),
             "process": self.process,
             "status": self.status,
             "detail": self.detail,
-            "samples": dataclasses.asdict(self.samples),
             **self.metrics,
             **{name: getattr(self, name) for name in SESSION},
-            **dataclasses.asdict(self.origin),
+            **vars(self.origin),
         }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as one flat JSON object, with its samples as lists."""
+        return {**self.columns(), "samples": dataclasses.asdict(self.samples)}
 
     @classmethod
     def from_json(cls, line: dict[str, Any]) -> Self:
@@ -174,9 +192,26 @@ def check_metric(name: str, value: Any) -> None:
     _check(name, value, (kind,) if kind is tuple else (kind, type(None)))
 
 
-def latest(records: Iterable[Record]) -> list[Record]:
+class Outcome(typing.Protocol):
+    """How a case ended in a process: a record, or what is known of one."""
+
+    @property
+    def case(self) -> Case:
+        """The case."""
+
+    @property
+    def status(self) -> str:
+        """How it ended."""
+
+
+O = typing.TypeVar("O", bound=Outcome)
+
+
+def latest(records: Iterable[O]) -> list[O]:
     """Return the records that count: those that are ok, and failures that are the last record of their case."""
     records = list(records)
+    if all(record.status == "ok" for record in records):
+        return records
     last = {record.case: index for index, record in enumerate(records)}
     return [record for index, record in enumerate(records) if record.status == "ok" or index == last[record.case]]
 

@@ -1,5 +1,6 @@
 """A saved run: the contents of a run folder, or of a results file that was taken out of one."""
 
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -83,9 +84,18 @@ class SavedRun:
         return self._journal.records
 
     @property
+    def entries(self) -> list[journal.Entry]:
+        """The journal's lines that count, without what is read only when it is needed."""
+        return self._journal.entries
+
+    def loaded(self, entries: Iterable[journal.Entry]) -> Iterator[Record]:
+        """Yield the records of some lines of the journal."""
+        return self._journal.loaded(entries)
+
+    @property
     def notices(self) -> list[str]:
         """One line for each fault of the journal."""
-        return self._journal.notices(self.folder / journal.JOURNAL)
+        return self._journal.notices()
 
     @cached_property
     def profiles(self) -> list[Profile]:
@@ -94,7 +104,8 @@ class SavedRun:
 
     @cached_property
     def _journal(self) -> journal.Contents:
-        return journal.Contents() if self.is_alone else journal.scan(self.folder)
+        empty = journal.Contents(self.folder / journal.JOURNAL)
+        return empty if self.is_alone else journal.scan(self.folder)
 
 
 def load(path: str | Path) -> pd.DataFrame:

@@ -1,6 +1,8 @@
 """The table of results: one row per case, as results.csv."""
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,9 +15,15 @@ from bench.plan.errors import WrongRequest
 from bench.store import atomic
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import derive
-from bench.store.record import SCHEMA_VERSION, check_schema
+from bench.store.record import check_schema
 
 RESULTS = "results.csv"
+
+SCHEMA_VERSION = 8
+"""The version of results.csv; an older one must be written anew from the journal."""
+
+END = "\r\n"
+"""The end of a line of results.csv, as RFC 4180 has it."""
 
 TEXT: Final = "string"
 WHOLE: Final = "Int64"
@@ -51,8 +59,38 @@ ANEW = "write it anew from the run's journal: python -m bench summarise RUN"
 
 def save(table: pd.DataFrame, run: Path) -> None:
     """Replace the run's results.csv by the table, at once or not at all; raises OSError if it can't be written."""
-    text = table.to_csv(index=False, lineterminator="\r\n")  # as RFC 4180 has it
+    text = table.to_csv(index=False, lineterminator=END)
     atomic.replace(run / RESULTS, text.encode(errors="backslashreplace"))
+
+
+def csv_rows(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return rows as they stand in results.csv; a cell that is missing or None is empty."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator=END)
+    writer.writerows([_cell(row.get(name), kind) for name, kind in COLUMNS.items()] for row in rows)
+    return text.getvalue().encode(errors="backslashreplace")
+
+
+def csv_header() -> bytes:
+    """Return the first line of results.csv."""
+    return (",".join(COLUMNS) + END).encode()
+
+
+def csv_lines(content: bytes) -> list[bytes]:
+    """Return the rows of results.csv with their ends, without the first line; a text in quotes may hold ends too."""
+    lines: list[bytes] = []
+    begun = b""
+    for line in content.split(END.encode())[1:-1]:
+        begun += line + END.encode()
+        if begun.count(b'"') % 2 == 0:
+            lines.append(begun)
+            begun = b""
+    return lines
+
+
+def of_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return a table of rows, with the types of COLUMNS."""
+    return typed(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
 def load(path: str | Path) -> pd.DataFrame:
@@ -61,8 +99,13 @@ def load(path: str | Path) -> pd.DataFrame:
     Raises WrongRequest for a path without results, a file without rows, and one of another schema.
     """
     file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
+    return read(file, file)
+
+
+def read(file: Path, content: Path | io.BytesIO) -> pd.DataFrame:
+    """Return the results in a file of this name, or in its content; raises WrongRequest as `load` does."""
     try:
-        raw = pd.read_csv(file, dtype=str, compression=None, keep_default_na=False, na_values=[""])
+        raw = pd.read_csv(content, dtype=str, compression=None, keep_default_na=False, na_values=[""])
     except FileNotFoundError:
         raise WrongRequest(f"{file} does not exist; expected a run folder or a {RESULTS}") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
@@ -79,7 +122,7 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
         raise WrongRequest(f"{file} holds no rows")
     try:
         versions = raw["schema_version"].astype(int)
-        check_schema(int(versions.max()))
+        check_schema(int(versions.max()), SCHEMA_VERSION)
         if (oldest := int(versions.min())) < SCHEMA_VERSION:
             raise WrongRequest(f"schema_version {oldest} is older than this suite's, {SCHEMA_VERSION}; {ANEW}")
         missing = [column for column in COLUMNS if column not in raw.columns]
@@ -123,6 +166,13 @@ def _derived(table: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     named = ({str(name): value for name, value in row.items()} for row in rows)
     found = [derive(*pair) for pair in zip(cases(table), named, strict=True)]
     return typed(table.assign(**{name: [each[name] for each in found] for name in missing}))
+
+
+def _cell(value: Any, kind: str) -> Any:
+    """Return a value as a cell of results.csv holds it, empty if it is missing or NaN."""
+    if value is None or value != value:
+        return ""
+    return float(value) if kind == NUMBER else value
 
 
 def _column(values: "pd.Series[Any]", kind: Any) -> "pd.Series[Any]":

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import Case
-from bench.store.record import SCHEMA_VERSION
-from bench.store.table import COLUMNS, typed
+from bench.store.table import COLUMNS, SCHEMA_VERSION, typed
 from tests.examples import case
 
 Row = dict[str, Any]

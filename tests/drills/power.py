@@ -30,10 +30,9 @@ from bench.stats.limits import CHANGED
 from bench.stats.occasions import Between
 from bench.stats.replicates import paired_log_ratio, ratio
 from bench.store import journal
-from bench.store.record import SCHEMA_VERSION
 from bench.store.saved_run import SavedRun
 from bench.store.selfcheck import between
-from bench.store.table import COLUMNS, typed
+from bench.store.table import COLUMNS, SCHEMA_VERSION, typed
 from tests.planted import PLANTED, key
 
 SHAPES: list[dict[str, int]] = [

@@ -14,9 +14,11 @@ from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.environment import ENVIRONMENT
 from bench.store.environment import load as load_environment
+from bench.store.line import decode, encode
 from bench.store.lock import LOCK
 from bench.store.plan import PLAN
 from bench.store.table import RESULTS, load
+from bench.store.tabulation import STATE
 from tests import examples
 from tests.points import point
 from tests.store.disk import full_after
@@ -207,7 +209,7 @@ def test_what_a_kill_left_is_mended_and_said(tmp_path: Path) -> None:
     assert f"{journal.JOURNAL}: line 2 is no record" in run_folder.notices[1]
     run_folder.close()
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [ENVIRONMENT, journal.SET_ASIDE, journal.JOURNAL, PLAN]
+    assert names == [ENVIRONMENT, journal.SET_ASIDE, journal.JOURNAL, PLAN, RESULTS, STATE]
 
 
 # A folder that knows its plan and its environment
@@ -249,7 +251,12 @@ def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_
     first.close()
     path = tmp_path / journal.JOURNAL
     own = first.here.env_id
-    path.write_text(path.read_text().replace(own, "0123456789ab", 2 if all_foreign else 1))
+    lines = [decode(each) for each in path.read_bytes().splitlines()]
+    elsewhere = [
+        dataclasses.replace(each, origin=dataclasses.replace(each.origin, env_id="0123456789ab")) for each in lines
+    ]
+    number = 2 if all_foreign else 1
+    path.write_bytes(b"".join(encode(each) + b"\n" for each in elsewhere[:number] + lines[number:]))
     if not has_environment:
         (tmp_path / ENVIRONMENT).unlink()
     before = path.read_bytes()

@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bench.store import table
-from bench.store.record import SCHEMA_VERSION
-from bench.store.table import COLUMNS, RESULTS
+from bench.store.table import COLUMNS, RESULTS, SCHEMA_VERSION
 from tests.analyse import tables
 from tests.examples import case
 from tests.refusals import refusal

@@ -59,7 +59,7 @@ class Report:
         """In words the values that the points of all rows share."""
         return " · ".join(parts(point_of(self.rows[0]), without=self.varying))
 
-    @property
+    @cached_property
     def few_shared(self) -> bool:
         """Whether most cases are in one of the two runs alone."""
         return 2 * sum(row["verdict"] in ONE_SIDED for row in self.rows) > len(self.rows)

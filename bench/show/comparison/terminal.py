@@ -27,6 +27,9 @@ from bench.stats.limits import INCONCLUSIVE
 GAP = " "
 """Between columns: a row of the default sweep takes one line of 80 characters."""
 
+MOST_ROWS = 1_000
+"""The most rows that are listed, the worst."""
+
 STYLES = {
     "slower": BAD,
     "newly failing": BAD,
@@ -45,12 +48,14 @@ def render(report: Report) -> RenderableType:
     Cases of one run alone are not listed if they are most. Every line of a forced comparison begins with the stamp.
     """
     rows = report.rows
-    listed = [row for row in rows if not (report.few_shared and row["verdict"] in ONE_SIDED)]
-    number = len(rows) - len(listed)
+    shared = [row for row in rows if not (report.few_shared and row["verdict"] in ONE_SIDED)]
+    number, listed = len(rows) - len(shared), shared[:MOST_ROWS]
     left_out = [f"not listed: {number} cases of one run alone; --format csv has them"] if number else []
+    if len(listed) < len(shared):
+        left_out.append(f"not listed: {len(shared) - len(listed):,} more rows, none worse; --format csv has them")
     failures = [
         f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {failure(row)}"
-        for row in rows
+        for row in listed
         if row["verdict"] == "newly failing"
     ]
     first = Text("\n".join(headline(report)), "bold")

@@ -1,0 +1,222 @@
+"""Runs that become one: the shards of a sweep, from one machine or from several.
+
+A machine's records stay its own: those of each environment are in a run folder of their own.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.engine.run_folder import RunFolder
+from bench.plan.case import Case
+from bench.plan.errors import WrongRequest
+from bench.plan.shard import OF_THE_MACHINE
+from bench.plan.sweep import Sweep
+from bench.store import atomic, environment, journal, machines, plan
+from bench.store.environment import Environment
+from bench.store.journal import Entry
+from bench.store.lock import Lock
+from bench.store.table import RESULTS
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A run that is merged: its folder, its whole sweep, its environment and its journal."""
+
+    folder: Path
+    sweep: Sweep
+    environment: Environment
+    contents: journal.Contents
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge did for one machine: its folder, the numbers of records that were there and that were added."""
+
+    name: str
+    folder: Path
+    before: int
+    added: int
+    points: int
+    planned: int
+
+
+def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
+    """Add the records of shards to a run, which may be new; return what was done, and notices about their journals.
+
+    The same record again changes nothing.
+    Raises WrongRequest if a folder is no run, if two runs have two sweeps or two versions of torch, or if they hold two
+    records of one case and process.
+    """
+    sources = [source for folder in dict.fromkeys([*_existing(out), *_expanded(shards)]) for source in [_read(folder)]]
+    _check(sources)
+    by_machine: dict[str, list[Source]] = {}
+    for source in sources:
+        by_machine.setdefault(source.environment.env_id, []).append(source)
+    lines = {env_id: list(_lines(each)) for env_id, each in by_machine.items()}  # all checks come before any change
+    folders = _folders(out, by_machine)
+    done = [_write(folders[env_id], each, lines[env_id]) for env_id, each in by_machine.items()]
+    if len(by_machine) > 1:
+        machines.save(out, {folder.name: env_id for env_id, folder in folders.items()})
+        _clear(out)
+    return done, [notice for source in sources for notice in source.contents.notices()]
+
+
+def _existing(out: Path) -> list[Path]:
+    """Return the run folders that a merged run already has."""
+    inner = [out / name for name in machines.folders_of(out)]
+    return [*([out] if (out / journal.JOURNAL).exists() else []), *inner]
+
+
+def _expanded(shards: Iterable[Path]) -> Iterator[Path]:
+    for shard in shards:
+        inner = machines.folders_of(shard)
+        yield from [shard / name for name in inner] if inner else [shard]
+
+
+def _read(folder: Path) -> Source:
+    stored, known = plan.load(folder), environment.load(folder)
+    if stored is None or known is None or not (folder / journal.JOURNAL).exists():
+        lacks = plan.PLAN if stored is None else environment.ENVIRONMENT if known is None else journal.JOURNAL
+        raise WrongRequest(f"{folder} is no run that can be merged: it holds no {lacks}")
+    contents = journal.scan(folder)
+    foreign = {entry.head.env_id for entry in contents.entries} - {known.env_id}
+    if foreign:
+        raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {known.env_id}")
+    return Source(folder, stored.sweep.sharded(None), known, contents)
+
+
+def _check(sources: Sequence[Source]) -> None:
+    """Raise WrongRequest if the runs are not parts of one sweep, measured with one version of torch."""
+    first = sources[0]
+    for other in sources[1:]:
+        pair = f"{first.folder} and {other.folder}"
+        torch = [str(each.environment.identity.get("torch")) for each in (first, other)]
+        if torch[0] != torch[1]:
+            raise WrongRequest(
+                f"{pair} were measured with two versions of torch, {torch[0]} and {torch[1]}: merge those of each "
+                "version into a run of its own, then python -m bench compare"
+            )
+        is_same_machine = first.environment.env_id == other.environment.env_id
+        plans = [_comparable(each.sweep, whole=is_same_machine) for each in (first, other)]
+        if differing := [name for name in plans[0] if plans[0][name] != plans[1][name]]:
+            raise WrongRequest(f"{pair} are of two sweeps: they differ in {', '.join(differing)}; merge each by itself")
+    for one in sources:
+        for other in sources:
+            both = one.environment.runtimes.keys() & other.environment.runtimes.keys()
+            if unlike := [name for name in both if one.environment.runtimes[name] != other.environment.runtimes[name]]:
+                raise WrongRequest(
+                    f"{one.folder} and {other.folder} were measured with two versions of {', '.join(sorted(unlike))}"
+                )
+
+
+def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
+    """Return what parts of one sweep share; points of another machine may differ in what follows from the machine."""
+    usual = {} if whole else {"threads": 1, "allocator": ""}
+    assert set(OF_THE_MACHINE) >= set(usual)
+    points = {dataclasses.replace(point, **usual) for point in sweep.points}
+    return {
+        "points": points,
+        "implementations": {*sweep.implementations},
+        "baseline": sweep.baseline,
+        "effort": sweep.effort,
+        "control": sweep.control,
+    }
+
+
+def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, Entry]]:
+    """Yield each line that counts once, with its source; raises WrongRequest for two records of one case and process.
+
+    Of a line only a checksum stays in memory.
+    """
+    known: dict[tuple[Case, int], tuple[bytes, Path]] = {}
+    for source in sources:
+        for entry, content in source.contents.lines():
+            key, digest = (entry.case, entry.process), hashlib.blake2b(content, digest_size=16).digest()
+            if key not in known:
+                known[key] = digest, source.folder
+                yield source, entry
+            elif known[key][0] != digest:
+                raise WrongRequest(
+                    f"{known[key][1]} and {source.folder} hold two records of {entry.case.name}, process "
+                    f"{entry.process}: they are no shards of one run"
+                )
+
+
+def _folders(out: Path, by_machine: Mapping[str, Sequence[Source]]) -> dict[str, Path]:
+    """Return the folder of each machine: the merged run itself if there is one machine, else one inside it."""
+    if len(by_machine) == 1:
+        known = {env_id: out / name for name, env_id in machines.folders_of(out).items()}
+        return {env_id: known.get(env_id, out) for env_id in by_machine}
+    names = {env_id: _folder_name(sources[0].environment) for env_id, sources in by_machine.items()}
+    taken = list(names.values())
+    return {env_id: out / (f"{name}-{env_id}" if taken.count(name) > 1 else name) for env_id, name in names.items()}
+
+
+def _folder_name(of: Environment) -> str:
+    name = str(of.context.get("machine_name") or of.env_id)
+    return re.sub(r"[^\w.-]+", "-", name).strip(".-") or of.env_id
+
+
+def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source, Entry]]) -> Merged:
+    """Write the run of one machine; a file that would stay the same is not touched."""
+    sweep, here = sources[0].sweep, _joined(sources)
+    path = folder / journal.JOURNAL
+    before = journal.scan(folder).entries
+    points = {entry.case.point for _, entry in lines}
+    made = Merged(here.env_id, folder, len(before), len(lines) - len(before), len(points), len(sweep.points))
+    if made.added or not (folder / RESULTS).exists():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = Lock(folder)
+            lock.acquire()
+            try:
+                plan.save(sweep, folder)
+                atomic.replace_json(folder / environment.ENVIRONMENT, {"env_id": here.env_id, **vars(here)})
+                atomic.replace(path, _content(lines))
+            finally:
+                lock.release()
+        except OSError as error:
+            raise WrongRequest(f"{folder} can't be written: {error.strerror}") from None
+        run_folder = RunFolder(sweep, folder)
+        try:
+            run_folder.prepare()
+            run_folder.save()
+        finally:
+            run_folder.close()
+    return made
+
+
+def _content(lines: Sequence[tuple[Source, Entry]]) -> Iterator[bytes]:
+    for source, group in itertools.groupby(lines, key=lambda pair: pair[0]):
+        yield from source.contents.copied(entry for _, entry in group)
+
+
+def _joined(sources: Sequence[Source]) -> Environment:
+    """Return the environment of a machine's runs: the first one's, with the runtimes and hosts of all."""
+    first = sources[0].environment
+    runtimes = {name: version for source in sources for name, version in source.environment.runtimes.items()}
+    hosts = {host for source in sources for host in _hosts(source.environment)}
+    return dataclasses.replace(first, runtimes=runtimes, context={**first.context, "hosts": sorted(hosts)})
+
+
+def _hosts(of: Environment) -> list[str]:
+    hosts = of.context.get("hosts")
+    return [str(host) for host in hosts] if isinstance(hosts, list) else [str(of.context.get("host", ""))]
+
+
+def _clear(out: Path) -> None:
+    """Remove the files of a run of one machine, which are in a folder of their own now."""
+    for name in (RESULTS, journal.JOURNAL, plan.PLAN, environment.ENVIRONMENT, "results.state.json"):
+        (out / name).unlink(missing_ok=True)
+
+
+def missing_points(merged: Sequence[Merged]) -> int:
+    """Return how many planned points have no record on any machine, at least."""
+    return max(0, max(each.planned for each in merged) - sum(each.points for each in merged))
+
+

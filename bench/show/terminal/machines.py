@@ -1,0 +1,64 @@
+"""Who wins where on which machine, as a table in the terminal."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bench.analyse.ranking import TIE, WINNER
+from bench.plan.case import Point
+from bench.plan.shard import OF_THE_MACHINE
+from bench.show.point_text import differences, varying
+from bench.show.rows import Row, by_point, measured
+from bench.store import units
+
+MOST_POINTS = 100
+"""The most points of the table; those at which machines disagree come first."""
+
+
+def winners(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
+    """Return the fastest at each point, a column for each machine, with its speed-up over the baseline.
+
+    Columns that follow from the machine don't distinguish points.
+    """
+    cells = {name: _cells(table) for name, table in tables.items()}
+    points = list(dict.fromkeys(point for each in cells.values() for point in each))
+    different = varying(points)
+    names = {point: differences(point, different) or "the only point" for point in points}
+    ordered = sorted(points, key=lambda point: _agree([each.get(point, ("", ""))[0] for each in cells.values()]))
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
+    for title in ("who wins where", *tables):
+        grid.add_column(title, overflow="fold")
+    for point in ordered[:MOST_POINTS]:
+        grid.add_row(names[point], *(Text(" ".join(each.get(point, ("", "not measured"))).strip()) for each in cells.values()))
+    if len(points) > MOST_POINTS:
+        grid.add_row(f"… and {len(points) - MOST_POINTS:,} more points")
+    return grid
+
+
+def _agree(fastest: list[str]) -> bool:
+    return len({*fastest}) == 1
+
+
+def _cells(table: pd.DataFrame) -> dict[Point, tuple[str, str]]:
+    """Return for each point who is the fastest, and what is known of it."""
+    return {_shared(point): _cell(measured(rows)) for point, rows in by_point(table).items()}
+
+
+def _shared(point: Point) -> Point:
+    facts = {name: None for name in OF_THE_MACHINE}
+    return Point(**{**vars(point), **facts})
+
+
+def _cell(rows: list[Row]) -> tuple[str, str]:
+    if not rows:
+        return "", "nothing measured"
+    first = min(rows, key=lambda row: int(row["rank"]))
+    speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
+    if first["standing"] == WINNER:
+        return str(first["implementation"]), speedup.strip()
+    names = [row["implementation"] for row in rows if row["standing"] == first["standing"]]
+    word = "tie" if first["standing"] == TIE else "not decided"
+    return " or ".join(sorted(map(str, names))), f"({word}{',' + speedup if speedup else ''})"

@@ -1,0 +1,126 @@
+"""results.csv in parts: the rows of each point, and how much of the journal they were made from.
+
+A run that goes on keeps the rows of points that it doesn't measure again.
+"""
+
+import io
+import json
+import time
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.plan.case import Point
+from bench.store import atomic, table
+from bench.store.journal import Contents
+
+STATE = "results.state.json"
+"""The file that says which lines of the journal results.csv was made from, with checksums of both."""
+
+SHARE = 1 / 50
+"""The largest share of the time in which results.csv is written while a run measures."""
+
+
+class Tabulation:
+    """The rows of results.csv by point, as text; they are written when that takes little of the time, and at the end."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Point, bytes] = {}
+        self._counts: dict[Point, tuple[str, int]] = {}
+        self._stale: set[Point] = set()
+        self._is_written = True
+        self._due_s = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def __contains__(self, point: Point) -> bool:
+        return point in self._rows and point not in self._stale
+
+    def put(self, point: Point, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the rows of a point."""
+        self._rows[point] = table.csv_rows(rows)
+        self._counts[point] = point.name, len(rows)
+        self._stale.discard(point)
+        self._is_written = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to write, and writing it takes a small share of the time since the last one."""
+        return not self._is_written and time.monotonic() >= self._due_s
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the file holds all rows."""
+        return self._is_written
+
+    def save(self, run: Path, journal: Contents) -> None:
+        """Write results.csv and what it was made from; raises OSError if one can't be written."""
+        begin = time.monotonic()
+        parts = [table.csv_header(), *self._rows.values()]
+        atomic.replace(run / table.RESULTS, parts)
+        self._is_written = True
+        state = {
+            "schema_version": table.SCHEMA_VERSION,
+            "journal_bytes": journal.end,
+            "journal_crc32": journal.digest,
+            "results_crc32": _crc32(parts),
+            "rows": dict(self._counts.values()),
+        }
+        atomic.replace(run / STATE, json.dumps(state) + "\n")
+        end = time.monotonic()
+        self._due_s = end + (end - begin) * (1 / SHARE - 1)
+
+    def table(self) -> pd.DataFrame:
+        """Return all rows as a table."""
+        content = b"".join([table.csv_header(), *self._rows.values()])
+        return table.read(Path(table.RESULTS), io.BytesIO(content))
+
+    def restore(self, run: Path, journal: Contents, state: Mapping[str, Any]) -> None:
+        """Take over the rows in results.csv of points without newer records, if nothing has changed it or the journal.
+
+        `state` is that of the run's folder, and `journal` was scanned for its place.
+        """
+        if not state or journal.digest_before != state["journal_crc32"]:
+            return
+        try:
+            content = (run / table.RESULTS).read_bytes()
+        except OSError:
+            return
+        if zlib.crc32(content) != state["results_crc32"] or not content.startswith(table.csv_header()):
+            return
+        place = bisect_left(journal.entries, state["journal_bytes"], key=lambda entry: entry.offset)
+        points = dict.fromkeys(entry.case.point for entry in journal.entries[:place])
+        fresh = {entry.case.point for entry in journal.entries[place:]}
+        named = {point.name: point for point in points}
+        lines = table.csv_lines(content)
+        if {*named} != {*state["rows"]} or sum(state["rows"].values()) != len(lines):
+            return
+        rest = iter(lines)
+        for name, count in state["rows"].items():
+            rows = b"".join(next(rest) for _ in range(count))
+            self._rows[named[name]] = rows
+            self._counts[named[name]] = name, count
+        self._stale = fresh & points.keys()
+
+
+def state_of(run: Path) -> Mapping[str, Any]:
+    """Return what results.csv of a run was made from, an empty object if that isn't known."""
+    try:
+        state = json.loads((run / STATE).read_text(encoding="utf-8"))
+        known = {name: int(state[name]) for name in ("journal_bytes", "journal_crc32", "results_crc32")}
+        is_ours = state["schema_version"] == table.SCHEMA_VERSION
+        return {**known, "rows": {name: int(count) for name, count in state["rows"].items()}} if is_ours else {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _crc32(parts: Iterable[bytes]) -> int:
+    total = 0
+    for part in parts:
+        total = zlib.crc32(part, total)
+    return total

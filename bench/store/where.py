@@ -1,0 +1,62 @@
+"""Rows of a table by a small expression: `num_tokens>=577 and implementation==sdpa`. It can't execute anything."""
+
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from bench.plan.errors import WrongRequest, unknown
+from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, WHOLE
+
+Compared = Callable[[Any, Any], Any]
+
+OPERATORS: dict[str, Compared] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "!=": operator.ne,
+    "==": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+    "=": operator.eq,
+}
+"""How a column may be compared with a value; longer signs come first."""
+
+CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|!=|==|>|<|=)\s*(.+?)\s*")
+AND = re.compile(r"\s+and\s+")
+TRUTHS = {"true": True, "false": False}
+RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
+
+
+def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
+    """Return the rows of a table of results for which an expression holds; a missing value keeps no condition.
+
+    Raises WrongRequest with the rule if it is no such expression, names no column, or compares with an impossible value.
+    """
+    for condition in AND.split(expression.strip()):
+        table = table[_holds(table, condition)]
+    return table
+
+
+def _holds(table: pd.DataFrame, condition: str) -> "pd.Series[bool]":
+    match = CONDITION.fullmatch(condition)
+    if match is None:
+        raise WrongRequest(f"--where {condition!r} must be {RULE}")
+    name, sign, word = match.groups()
+    if name not in COLUMNS:
+        raise unknown("column", name, COLUMNS)
+    value, kind = word.strip("'\""), COLUMNS[name]
+    if kind in (TEXT, TRUTH) and sign not in ("==", "=", "!="):
+        raise WrongRequest(f"--where {condition!r}: {name} is no number; it can be compared by == and != only")
+    return OPERATORS[sign](table[name], _value(condition, kind, value)).fillna(False).astype(bool)
+
+
+def _value(condition: str, kind: str, word: str) -> Any:
+    try:
+        if kind in (WHOLE, NUMBER):
+            return float(word)
+        return TRUTHS[word.lower()] if kind == TRUTH else word
+    except (ValueError, KeyError):
+        wanted = "a number" if kind in (WHOLE, NUMBER) else "true or false"
+        raise WrongRequest(f"--where {condition!r}: {word!r} must be {wanted}") from None
