@@ -74,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_option(options.flag(name), metavar="A,B,…", help=meaning)
     add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
+    add_option("--look", action="store_true", help="look at the model, and compare nothing")
     add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
     add_option("--processes", type=int, default=PROCESSES, metavar="K", help=f"replicates (default: {PROCESSES})")
     add_option(
@@ -110,9 +111,9 @@ def run(arguments: argparse.Namespace) -> int:
     for number, (point, advice) in enumerate(before.items()):
         if not is_quiet:
             console().print(terminal.head(advice))
-        if advice.is_little and not (arguments.anyway or extra):
+        if arguments.look or (advice.is_little and not (arguments.anyway or extra)):
             answers.append(advice)
-            if not is_quiet:
+            if not (is_quiet or arguments.look):
                 console().print(terminal.stopped(advice))
             continue
         where = folder if len(before) == 1 else folder / f"{number + 1}-{point.device}-{point.dtype}-b{point.batch}"

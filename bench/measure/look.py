@@ -40,6 +40,9 @@ SOFTMAXES = frozenset(f"aten::{name}" for name in ("softmax", "_softmax", "_safe
 LINEAR = frozenset(f"aten::{name}" for name in ("linear", "addmm", "mm", "convolution", "conv2d", "conv1d"))
 """The operators by which a core is known in a profile, as in `impls.models.watch`."""
 
+NO_WORK = {"dropout", "feature_dropout", "alpha_dropout"}
+"""Operators that return their input outside training; under a dispatch mode they are not called."""
+
 BACKWARD = "autograd::engine::evaluate_function"
 
 Span = tuple[float, float]
@@ -100,7 +103,7 @@ def _check_repeats(work: workload.Workload, model: nn.Module) -> None:
 def _kernels(call: Callable[[], object], device: str) -> list[str]:
     with profile(activities=_activities(device)) as profiler:
         call()
-    return sorted(dispatch.kernels(profiler, device))
+    return sorted({*dispatch.kernels(profiler, device)} - NO_WORK)
 
 
 def _activities(device: str) -> list[ProfilerActivity]:
