@@ -149,7 +149,7 @@ SETTINGS: Mapping[str, Entry] = MappingProxyType({
         Style("#a8a8a8", DASHED, "o", hollow=True), "in a model, if there is a compiler", options={"mode": _MODE},
         compiles=True),
 })  # fmt: skip
-"""The settings of a whole model that no single layer has. `eager`, `sdpa` and the others have their meaning there too."""
+"""The settings of a whole model that have no other name: `eager`, `sdpa` and others keep their meaning there."""
 
 KNOWN: Mapping[str, Entry] = MappingProxyType({**IMPLEMENTATIONS, **SETTINGS})
 """Everything that has a name."""

@@ -75,7 +75,7 @@ class Advice:
     call_s: float
     objections: tuple[str, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
-    as_is: Mapping[str, Any] = field(default_factory=dict)
+    as_is: Mapping[Any, Any] = field(default_factory=dict)
     recommendation: str | None = None
     processes: int = 0
     detectable: float = math.nan
@@ -142,7 +142,7 @@ def advised(
     `table` and `records` are those of the model's run, with its control. `layers` has by path and setting the log
     ratios of a layer to the layer as it is, one per process. `settings` are all that were asked for, in their order.
     """
-    rows = {str(row["implementation"]): row for row in table.to_dict("records")}
+    rows: dict[str, dict[Any, Any]] = {str(row["implementation"]): row for row in table.to_dict("records")}
     by_name: dict[str, list[Record]] = {}
     for record in records:
         by_name.setdefault(record.case.implementation, []).append(record)
@@ -207,7 +207,7 @@ def disagrees(alternative: Alternative) -> bool:
 
 def _alternative(
     name: str,
-    row: Mapping[str, Any] | None,
+    row: Mapping[Any, Any] | None,
     records: Sequence[Record],
     found: Mapping[str, str],
     gain: Interval | None,

@@ -234,7 +234,7 @@ def _compared(
     extra: Sequence[str],
     folder: Path,
 ) -> tuple[Advice, bool]:
-    """Measure the settings of a model and of its layers; return the answer, and whether a setting of the user is bad."""
+    """Measure the settings of a model and of its layers; return the answer, and whether one of the user's is bad."""
     found: Mapping[str, Mapping[str, str]] = seen[0]["settings"]
     has = [name for name, each in found.items() if each["status"] == "ok"]
     compiled = [] if arguments.no_compile else [name for name in COMPILED if _is_compiled(name, found)]

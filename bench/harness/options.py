@@ -160,9 +160,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
     wanted, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
     all_of(
         lambda: own.check(parse(name).base for name in wanted.implementations),
-        lambda: own.check(
-            dict.fromkeys(point.layer for point in wanted.points if not is_model(point.layer)), "layer"
-        ),
+        lambda: own.check(dict.fromkeys(point.layer for point in wanted.points if not is_model(point.layer)), "layer"),
         lambda: admission.check_threads(wanted),
     )
     return wanted

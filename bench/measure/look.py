@@ -40,8 +40,8 @@ SOFTMAXES = frozenset(f"aten::{name}" for name in ("softmax", "_softmax", "_safe
 LINEAR = frozenset(f"aten::{name}" for name in ("linear", "addmm", "mm", "convolution", "conv2d", "conv1d"))
 """The operators by which a core is known in a profile, as in `impls.models.watch`."""
 
-NO_WORK = {"dropout", "feature_dropout", "alpha_dropout"}
-"""Operators that return their input outside training; under a dispatch mode they are not called."""
+NO_WORK = {"dropout", "feature_dropout", "alpha_dropout", "mT", "mH", "numpy_T", "T"}
+"""Operators that make a view, or return their input outside training; under a dispatch mode they are not called."""
 
 BACKWARD = "autograd::engine::evaluate_function"
 
@@ -110,9 +110,7 @@ def _activities(device: str) -> list[ProfilerActivity]:
     return [ProfilerActivity.CPU] if device == "cpu" else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
 
 
-def _profiled(
-    call: Callable[[], object], model: Model, paths: Sequence[str], device: str
-) -> Iterator[dict[str, Any]]:
+def _profiled(call: Callable[[], object], model: Model, paths: Sequence[str], device: str) -> Iterator[dict[str, Any]]:
     """Yield the seconds of profiled calls: in all, in cores, and in each layer; and those of plain calls beside."""
     begin = time.perf_counter()
     for number in range(CALLS):
@@ -216,7 +214,7 @@ def _seconds(events: Sequence[Any], spans: Sequence[Span], device: str) -> float
     ]
     if device != "cpu":
         kernels = (kernel for event in (*inside, *_descendants(backward)) for kernel in event.kernels)
-        return sum(kernel.duration for kernel in kernels) * MICROSECOND_S
+        return float(sum(kernel.duration for kernel in kernels)) * MICROSECOND_S
     forward_us = sum(end - begin for begin, end in spans)
     return float(forward_us + sum(event.cpu_time_total for event in backward)) * MICROSECOND_S
 

@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import impls
 from bench.measure import compilation, judge, system_memory, worker
@@ -29,6 +30,9 @@ def warm(request: dict[str, Any]) -> None:
     for library in request.get("libraries", ()):
         with contextlib.suppress(Exception):
             sources.library(library)
+    if request.get("libraries"):
+        with FlopCounterMode(display=False):  # its first use imports for seconds
+            torch.empty(1, 1).mm(torch.empty(1, 1))
     system_memory.give_back()  # memory that is free here would be small pages in the processes that are forked
     gc.freeze()  # collecting garbage then skips what torch's import left, and forked processes share it
 

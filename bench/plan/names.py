@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from bench.plan import layers
 from bench.plan.case import CONTROL, Point
 from impls import catalogue
-from impls.name import SOURCES, parse
+from impls.name import SOURCES, is_model, parse
 
 LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
 
@@ -40,6 +40,6 @@ def may_have_own_memory(name: str) -> bool:
 
 
 def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
-    """Return the libraries that the models of points come from."""
-    sources = dict.fromkeys(point.layer.partition(":")[0] for point in points)
-    return tuple(source for source in sources if source in SOURCES)
+    """Return the libraries that the models of points come from; for a model of a user's own that is torch."""
+    sources = dict.fromkeys(point.layer.partition(":")[0] for point in points if is_model(point.layer))
+    return tuple(dict.fromkeys(source if source in SOURCES else "torch" for source in sources))

@@ -16,6 +16,9 @@ from impls.contract import Attend, Unresolved, Unsupported, declared_options
 SDPA = "scaled_dot_product_attention"
 """The function that libraries call, by its name in `torch.nn.functional`."""
 
+ORIGINAL = F.scaled_dot_product_attention
+"""torch's own function."""
+
 FOUR = 4
 """The dimensions of queries, keys and values for an `attend`: `[B, H, N, D]`."""
 
@@ -148,6 +151,11 @@ def bridge(attend: Attend) -> Callable[..., Tensor]:
             options[keyword] = value_given
         if query.dim() != FOUR:
             raise Unsupported(f"an attend takes queries [B, H, N, D], and the model has {list(query.shape)}")
-        return attend(query, key, value, query.shape[-1] ** -0.5 if scale is None else scale, **options)
+        around = F.scaled_dot_product_attention
+        F.scaled_dot_product_attention = ORIGINAL  # an attend may call it
+        try:
+            return attend(query, key, value, query.shape[-1] ** -0.5 if scale is None else scale, **options)
+        finally:
+            F.scaled_dot_product_attention = around
 
     return scaled_dot_product_attention

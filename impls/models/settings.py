@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from impls.contract import Adapt, Implementation, Unsupported, compiling, declared_options, with_attend
+from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, declared_options, with_attend
 from impls.models.model import Model
 from impls.models.watch import UNFUSED, Core, cores
 
@@ -103,7 +103,7 @@ def of_model(name: str, resolve: Callable[[str], Adapt]) -> Adapt:
     if name in SETTINGS:
         return SETTINGS[name]
     adapt = resolve(name)
-    adapt = with_attend(adapt) if is_attend(adapt) else adapt
+    adapt = with_attend(cast(Attend, adapt)) if is_attend(adapt) else adapt
     into_model = partial(with_core, adapt=adapt)
     into_model.options = declared_options(adapt)  # type: ignore[attr-defined]  # functions take attributes
     return into_model

@@ -5,6 +5,7 @@ constructor, besides `input` (the shape of an item, as 3x224x224, or `module:fun
 """
 
 import difflib
+import functools
 import importlib
 import inspect
 import json
@@ -41,25 +42,33 @@ def made(source: str, name: str, options: Options) -> Model:
 
 def library(name: str) -> Any:
     """Return an imported library; raises Unresolved with the command that installs it."""
+    _mend_torchvision()
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name not in (name, "torchvision", "timm", "transformers"):
+        if error.name not in (name, "torchvision"):
             raise Unresolved(f"{name} can't be imported: {error}") from error
         raise Unresolved(f"{error.name} is not installed; install it with: {INSTALL}") from None
+
+
+@functools.cache
+def _mend_torchvision() -> torch.library.Library | None:
+    """Declare torchvision's operators if it was built for another build of this torch; no model here calls them.
+
+    The others import it too, and would fail as it does.
+    """
+    try:
+        importlib.import_module("torchvision")
+    except ModuleNotFoundError:
+        return None
     except RuntimeError as error:
         if "operator torchvision::" not in str(error):
             raise
-    # torchvision was built for another build of this torch: its operators are declared, and no model here calls them
-    global _declared
-    if _declared is None:
-        _declared = torch.library.Library("torchvision", "FRAGMENT")
+        declared = torch.library.Library("torchvision", "FRAGMENT")
         for operator in TORCHVISION_OPERATORS:
-            _declared.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return importlib.import_module(name)
-
-
-_declared: torch.library.Library | None = None
+            declared.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return declared
+    return None
 
 
 def _timm(name: str, options: Options) -> Model:

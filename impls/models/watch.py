@@ -91,7 +91,7 @@ class Watch(TorchDispatchMode):
     """Collects the cores of a module's calls."""
 
     def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self.cores: list[Core] = []
         self._paths = {id(module): path for path, module in inner.named_modules()}
         self._modules: list[tuple[nn.Module, tuple[int, ...]]] = []
@@ -100,6 +100,11 @@ class Watch(TorchDispatchMode):
         self._product: tuple[Tensor, Tensor] | None = None
         self._scores: Tensor | None = None
         self._mask = ""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return false: no compiler runs under this mode, and skipping it would import it, which takes seconds."""
+        return False
 
     def enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """Note that a module begins."""
@@ -172,7 +177,8 @@ class Watch(TorchDispatchMode):
                 self._mask = described(min(tensors, key=Tensor.numel)) if len(tensors) > 1 else self._mask
 
     def _finish(self, value: Tensor) -> None:
-        assert self._product is not None and self._scores is not None
+        assert self._product is not None
+        assert self._scores is not None
         query, key = self._product[0], self._product[1].mT
         scores, mask = self._scores, self._mask
         self._product = self._scores = None

@@ -19,7 +19,11 @@ def _lines(advice: Advice) -> Iterator[str]:
     yield from (f"- {line}" for line in (*words.found(advice), *advice.objections))
     if not advice.alternatives:
         return
-    yield from ("", "| setting | measured | predicted | latency | peak memory | error |", "|---|---|---|---:|---:|---:|")
+    yield from (
+        "",
+        "| setting | measured | predicted | latency | peak memory | error |",
+        "|---|---|---|---:|---:|---:|",
+    )
     as_is = advice.as_is
     latency, peak = units.seconds(as_is.get("latency_s")), units.size(as_is.get("peak_bytes"))
     yield f"| `{AS_IS}` | baseline | | {latency} | {peak} | |"

@@ -22,8 +22,10 @@ def head(advice: Advice) -> RenderableType:
 
 def stopped(advice: Advice) -> RenderableType:
     """Return why nothing is compared."""
-    return Text(f"That is less than a tenth, so nothing was compared; --anyway compares the settings all the same. "
-                f"A call takes {units.seconds(advice.call_s)}.")
+    return Text(
+        f"That is less than a tenth, so nothing was compared; --anyway compares the settings all the same. "
+        f"A call takes {units.seconds(advice.call_s)}."
+    )
 
 
 def answer(advice: Advice) -> RenderableType:
