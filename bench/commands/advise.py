@@ -275,7 +275,7 @@ def _layers(
         "advise-layers", tuple(points.values()), (AS_IS, *settings), AS_IS, _effort(arguments, LAYER_BUDGET_S)
     )
     logs: dict[str, dict[str, list[float]]] = {}
-    with _Progress(is_quiet) as progress, Run(sweep, folder) as run:
+    with _Progress(is_quiet) as progress, Run(sweep, folder, servers=1) as run:  # another server starts for seconds
         run.heard = progress.heard
         for path, at in points.items():
             run.measure(at)
