@@ -27,6 +27,9 @@ MEASURED_SHARE, MOST_LAYERS = 0.9, 3
 """The layers that are measured by themselves: the largest, until they have this share of the time of all, but no more
 kinds than MOST_LAYERS. The others are taken to gain as these do."""
 
+WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
+"""The operators that compute a whole layer: the fast paths of torch's own modules."""
+
 UNKNOWN = Interval(math.nan, math.nan, math.nan)
 
 
@@ -39,6 +42,11 @@ class Kind:
     core: Mapping[str, Any]
     share: float
     """The share of the time that all of them take."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one operator computes the whole layer, so that a setting replaces more than the core."""
+        return str(self.core["operator"]).startswith(WHOLE)
 
 
 @dataclass(frozen=True)
@@ -63,12 +71,14 @@ class Alternative:
 class Advice:
     """The answer for a model at a point.
 
-    `share` is that of the time in attention cores, `layer_share` that in the layers around them. `objections` say where
-    what was observed differs from a plain call. `recommendation` is None if no setting is shown to be faster.
+    `share` is that of the time in what settings replace: attention cores, or the whole layers if one operator computes
+    a whole layer. `core_share` and `layer_share` are those of cores and of layers. `objections` say where what was
+    observed differs from a plain call. `recommendation` is None if no setting is shown to be faster.
     """
 
     point: Point
     share: Interval
+    core_share: Interval
     layer_share: Interval
     kinds: tuple[Kind, ...]
     library: str
@@ -82,7 +92,7 @@ class Advice:
 
     @property
     def bound(self) -> float:
-        """The most that any setting of the core can gain."""
+        """The most that any setting of attention can gain."""
         return 1 / (1 - min(self.share.value, 0.999))
 
     @property
@@ -93,10 +103,12 @@ class Advice:
 
 def seen(point: Point, looks: Sequence[Seen]) -> Advice:
     """Return the answer as far as the looks of some processes at a model give it."""
-    share, layer_share = (_interval(_share(looks, name)) for name in ("core_s", "layers"))
+    core_share, layer_share = (_interval(_share(looks, name)) for name in ("core_s", "layers"))
+    found = tuple(kinds(looks))
+    share = layer_share if any(kind.is_whole for kind in found) else core_share
     call_s = float(np.median([call["plain_s"] for each in looks for call in each["calls"]]))
     return Advice(
-        point, share, layer_share, tuple(kinds(looks)), str(looks[0]["library"]), call_s, tuple(_objections(looks))
+        point, share, core_share, layer_share, found, str(looks[0]["library"]), call_s, tuple(_objections(looks))
     )
 
 

@@ -23,6 +23,14 @@ def test_a_small_share_is_little() -> None:
     assert advice.seen(POINT, looks(core_share=0.05)).is_little
 
 
+def test_a_layer_that_is_one_operator_counts_as_a_whole() -> None:
+    """A setting replaces its projections too."""
+    cores = [core("a", operator="_native_multi_head_attention", by_sdpa=False)]
+    found = advice.seen(POINT, [seen(cores, 0.1, 0.5, number=number) for number in range(3)])
+    assert found.bound == pytest.approx(2, rel=0.05)
+    assert found.core_share.value == pytest.approx(0.1, rel=0.05)
+
+
 def test_one_process_has_the_scatter_of_its_calls() -> None:
     """There is still an interval."""
     assert advice.seen(POINT, looks()[:1]).share.is_known

@@ -23,6 +23,7 @@ def as_object(advice: Advice) -> dict[str, Any]:
         "model": advice.point.layer,
         "point": {name: value for name, value in vars(advice.point).items() if value is not None},
         **_interval("share", advice.share),
+        **_interval("core_share", advice.core_share),
         **_interval("layer_share", advice.layer_share),
         "bound": _number(advice.bound),
         "call_s": _number(advice.call_s),

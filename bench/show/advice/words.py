@@ -26,6 +26,8 @@ def about(advice: Advice) -> str:
 def bound(advice: Advice) -> str:
     """Return the first line: the share of the time in attention, and the most that this leaves to gain."""
     most = f"no setting of attention can gain more than {units.ratio(advice.bound)}"
+    if any(kind.is_whole for kind in advice.kinds):
+        return f"attention layers, each one operator, take {share(advice.share)} of the time: {most}"
     return f"attention takes {share(advice.share)} of the time: {most}"
 
 
@@ -39,7 +41,8 @@ def share(of: Interval) -> str:
 def found(advice: Advice) -> list[str]:
     """Return a line for each kind of layer, and one for the share of all of them."""
     lines = [kind(each) for each in advice.kinds]
-    lines.append(f"whole layers, with their projections, take {share(advice.layer_share)} of the time")
+    cores, layers = share(advice.core_share), share(advice.layer_share)
+    lines.append(f"cores take {cores} of the time, whole layers with their projections {layers}")
     return lines
 
 
