@@ -26,14 +26,25 @@ def _install(session: nox.Session, group: str) -> None:
 def bench(session: nox.Session) -> None:
     """Measure a sweep: `nox -s bench -- --sweep vit --impl eager,sdpa`.
 
-    Installs the other runtimes that the words name: `--sweep runtimes` for all, `--impl jax` for one.
+    Installs the other runtimes that the words name: `--sweep runtimes` for all, `--impl jax` for one; and the libraries
+    of models if a word or a sweep file names one of their layers.
     """
     _install(session, "bench")
-    words = " ".join(session.posargs)
+    files = [Path(word) for word in session.posargs if word.endswith(".toml")]
+    words = " ".join([*session.posargs, *(file.read_text(encoding="utf-8") for file in files if file.is_file())])
+    if any(f"{library}:" in words for library in ("timm", "torchvision", "transformers")):
+        _install(session, "models")
     for group in (name for name in RUNTIMES if name in words or "runtimes" in words):
         _install(session, group)
     # after Ctrl-C it ends its workers and says how to go on
     session.run("python", "-m", "pytest", "bench", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
+
+
+@nox.session
+def advise(session: nox.Session) -> None:
+    """Say which attention a model should use: `nox -s advise -- timm:vit_small_patch16_224 --batch 8`."""
+    _install(session, "models")
+    session.run("python", "-m", "bench", "advise", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
 
 
 @nox.session

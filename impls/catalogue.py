@@ -143,5 +143,16 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 
+SETTINGS: Mapping[str, Entry] = MappingProxyType({
+    "as_is": Entry("impls.models.settings:as_is", "the model as it is", Style("#1a1a1a", SOLID, "o"), "in a model"),
+    "compiled": Entry("impls.models.settings:compiled", "torch.compile of the model as it is",
+        Style("#a8a8a8", DASHED, "o", hollow=True), "in a model, if there is a compiler", options={"mode": _MODE},
+        compiles=True),
+})  # fmt: skip
+"""The settings of a whole model that have no other name: `eager`, `sdpa` and others keep their meaning there."""
+
+KNOWN: Mapping[str, Entry] = MappingProxyType({**IMPLEMENTATIONS, **SETTINGS})
+"""Everything that has a name."""
+
 ENTRY_POINT_GROUP = "attention_bench.implementations"
 """The entry point group in which installed packages name their own adapters."""

@@ -6,8 +6,10 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from torch import nn
 from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, KNOWN, Entry
 from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported
+from impls.models import settings
+from impls.models.model import Model
 from impls.name import parse
 
 
@@ -26,7 +28,7 @@ def build(layer: nn.Module, name: str) -> Implementation:
         raise Unsupported(reason)
     if base in IMPLEMENTATIONS and (reason := _lacking(IMPLEMENTATIONS[base], layer)):
         raise Unsupported(reason)
-    adapt = resolve(base)
+    adapt = settings.of_model(base, resolve) if isinstance(layer, Model) else resolve(base)
     declared = declared_options(adapt)
     for option in options:
         if option not in declared:
@@ -69,8 +71,8 @@ def activate(name: str) -> None:
 def compiles(name: str) -> bool:
     """Return whether an implementation is meant to be compiled by torch.compile."""
     base = parse(name).base
-    if base in IMPLEMENTATIONS:
-        return IMPLEMENTATIONS[base].compiles
+    if base in KNOWN:
+        return KNOWN[base].compiles
     return bool(getattr(resolve(base), "compiles", False))
 
 
@@ -80,8 +82,8 @@ def resolve(name: str) -> Adapt:
     Raises Unresolved for an unknown name, a module that can't be imported, and an attribute that isn't callable.
     """
     what = f"implementation {name!r}"
-    if name in IMPLEMENTATIONS:
-        return imported(IMPLEMENTATIONS[name].adapter, what)
+    if name in KNOWN:
+        return imported(KNOWN[name].adapter, what)
     if ":" in name:
         return imported(name, what)
     for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):

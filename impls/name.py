@@ -1,4 +1,4 @@
-"""The grammar of an implementation's name: `sdpa`, `module:attribute`, `online[block_tokens=64]`.
+"""The grammar of names: `sdpa`, `module:attribute`, `online[block_tokens=64]`, and those of models.
 
 This module imports no torch, so planning and reading results may import it.
 """
@@ -12,6 +12,9 @@ from typing import Any
 NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>[^\[\]]*)\])?")
 OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=,]+?)\s*")
 COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
+
+SOURCES = ("timm", "torchvision", "transformers")
+"""The libraries whose models have a name: `timm:vit_small_patch16_224`."""
 
 RULE = "a name with options must read name[option=value,option=value]"
 
@@ -43,6 +46,14 @@ def parse(name: str) -> Name:
             raise ValueError(f"{name!r} gives the option {option['key']} twice")
         options[option["key"]] = _value(option["value"])
     return Name(match["base"], options)
+
+
+def is_model(layer: str) -> bool:
+    """Return whether a layer's name is that of a whole model, or of a layer in one.
+
+    A model of a user's own, `module:function`, has its input in brackets.
+    """
+    return layer.partition(":")[0] in SOURCES or (":" in layer and "[" in layer)
 
 
 def split(names: str) -> list[str]:

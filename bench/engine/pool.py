@@ -33,12 +33,16 @@ class Pool:
 
     They start in parallel, and the first one uses the compiler before the others. Each serves one replicate of every
     point: the processes that it forks have one code layout, and those of another replicate have another.
-    `python` is the interpreter of another environment, None means this one.
+    `python` is the interpreter of another environment, None means this one. `libraries` are those that models come
+    from; a server imports them before it forks.
     """
 
-    def __init__(self, size: int, implementations: Sequence[str], python: str | None = None) -> None:
+    def __init__(
+        self, size: int, implementations: Sequence[str], python: str | None = None, libraries: Sequence[str] = ()
+    ) -> None:
         self.size = size
         self.implementations = implementations
+        self.libraries = libraries
         self.python = python
         self._servers: dict[Key, Server] = {}
         self._judges: dict[Point, Worker] = {}
@@ -131,13 +135,14 @@ class Pool:
         If one dies, all of them end.
         """
         fresh = [key for key in wanted if key not in self._servers]
+        warm = {"request": "warm", "implementations": self.implementations, "libraries": self.libraries}
         try:
             for allocator, threads, index in fresh:
                 self._servers[allocator, threads, index] = self._started(allocator, threads)
             for keys in (fresh[:1], fresh[1:]):  # the others find in the cache what the first has compiled
                 for key in keys:
                     self._servers[key].ready()
-                    self._servers[key].post({"request": "warm", "implementations": self.implementations})
+                    self._servers[key].post(warm)
                 for key in keys:
                     self._servers[key].receive(WARM_S)
         except Died:

@@ -20,7 +20,7 @@ from bench.engine.time_budget import TimeBudget
 from bench.engine.worker import Died, unheard
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
-from bench.plan.names import may_have_own_memory
+from bench.plan.names import libraries_of, may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import StoppingRule
 from bench.store import machine
@@ -73,7 +73,8 @@ class Run:
         self.heard: Heard = unheard
         is_idle = admission.nothing_fits(sweep, machine.available_bytes())  # then one server identifies the machine
         servers = 1 if is_idle else servers or sweep.effort.processes
-        self._pool = Pool(servers, () if is_idle else sweep.implementations, python)
+        libraries = libraries_of(sweep.points)
+        self._pool = Pool(servers, () if is_idle else sweep.implementations, python, libraries)
         self._needed = sweep.implementations if needs_all else ()
         self.run_folder = RunFolder(sweep, folder, extend=extend)
         self._time_budget = TimeBudget(sweep.effort, len(sweep.points))

@@ -21,7 +21,7 @@ from bench.plan.sweep import EFFORT_KEYS, Sweep, altered, load_sweep
 from bench.store import plan
 from bench.store.machine import cpu_features, default_allocator, default_threads
 from bench.store.record import STATUSES
-from impls.name import parse, split
+from impls.name import is_model, parse, split
 
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and keywords."""
@@ -166,7 +166,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
     wanted, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
     all_of(
         lambda: own.check(parse(name).base for name in wanted.implementations),
-        lambda: own.check(dict.fromkeys(point.layer for point in wanted.points), "layer"),
+        lambda: own.check(dict.fromkeys(point.layer for point in wanted.points if not is_model(point.layer)), "layer"),
         lambda: admission.check_threads(wanted),
     )
     return wanted

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from bench.measure.outputs import gradients
 from bench.measure.workload import Workload
 from bench.sampling.checks import NORMAL, PEAKED
+from impls.name import is_model
 
 PEAK = 5.0
 """A normal input is multiplied by this, so that its softmax is peaked: logits grow with the square."""
@@ -39,8 +40,8 @@ WHOLE_BATCH_SCORES = 4_000_000
 With more, this many are computed at a time."""
 
 ITEMS, LATER_ITEMS = 2, 1
-"""The number of random items of a larger batch that are compared with float64, before the rounds and later; attention
-doesn't mix items."""
+"""The number of random items of a larger batch, and of any batch of a model, that are compared with float64, before the
+rounds and later; attention doesn't mix items."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,8 @@ def _select(
 
 def _items(workload: Workload, name: str, shift: int) -> list[int]:
     point, items = workload.point, ITEMS if name in (NORMAL, PEAKED) else LATER_ITEMS
-    if point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES or point.batch <= items:
+    is_small = point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES and not is_model(point.layer)
+    if is_small or point.batch <= items:
         return [*range(point.batch)]
     rng = random.Random(f"{workload.seed} {name} {shift}")  # noqa: S311 - a choice, not a secret
     return sorted(rng.sample(range(point.batch), items))

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 import impls
-from bench.measure import facts, failure, gpu_state, system_memory
+from bench.measure import facts, failure, gpu_state, look, system_memory
 from bench.measure.channel import Channel, serve
 from bench.measure.measured_case import MeasuredCase, Request
 from bench.plan.case import Case, Point
@@ -14,7 +14,7 @@ from impls.name import parse
 
 
 class Worker:
-    """Serves `check`, `memory`, and then `prepare`, `sample` and `finish` for one case."""
+    """Serves `check`, `look`, `memory`, and then `prepare`, `sample` and `finish` for one case."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -37,6 +37,14 @@ class Worker:
                 mistakes.append(str(error))
         runtimes = impls.versions(request["implementations"])
         return {"mistakes": mistakes, "facts": facts.torch_facts(), "runtimes": runtimes}
+
+    def look(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Reply with what is seen at a model, and how the look ended."""
+        outcome = failure.Outcome()
+        seen: dict[str, Any] = {}
+        with failure.caught(outcome, request["point"]["device"]):
+            seen = look.look(request, channel)
+        return {"status": outcome.status, "detail": outcome.detail, "seen": seen}
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the peak memory of one call of a case, as the operating system sees it."""
@@ -82,5 +90,5 @@ class Worker:
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = Worker()
-    requests = (worker.check, worker.memory, worker.prepare, worker.sample, worker.finish)
+    requests = (worker.check, worker.look, worker.memory, worker.prepare, worker.sample, worker.finish)
     serve({request.__name__: request for request in requests}, channel)

@@ -10,6 +10,9 @@ from bench.plan.columns import DERIVED, REQUIRED, Column, column, columns_of
 RETAINED, HUGE = "retained", "retained-huge"
 """Values of `allocator`: freed memory stays with the process. The second needs a system with transparent huge pages."""
 
+UNSAFE = re.compile(r"[^\w.=-]+")
+"""The characters that a file name doesn't keep; those in brackets belong to the names of models."""
+
 
 def default_timing(device: str) -> str:
     """Return the timing mode of a device if a sweep gives none."""
@@ -28,7 +31,7 @@ class Point:
     layer: str = column(
         "the layer: a name of `python -m bench list`, or module:attribute of your own",
         default="vit",
-        short=lambda value: value.replace(":", "."),
+        short=lambda value: UNSAFE.sub("-", value.replace(":", ".")).rstrip("-"),
         option="shape",
     )
     device: str = column(

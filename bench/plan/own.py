@@ -14,7 +14,7 @@ from bench.plan.errors import WrongRequest, suggestion
 ATTEND_PARAMETERS = 3
 """A function with at least this many required parameters can't be an adapter, which takes only the layer."""
 
-USUAL_ATTRIBUTES = {"implementation": "adapt", "layer": "MyAttention"}
+USUAL_ATTRIBUTES = {"implementation": "adapt", "attend": "attend", "layer": "MyAttention", "model": "make"}
 """The attribute that an error line proposes if a name has none."""
 
 DYNAMIC = {"exec", "eval", "globals", "locals", "setattr", "vars"}

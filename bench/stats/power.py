@@ -24,6 +24,9 @@ TABLES = 2000
 MOST_ERRORS = 1e6
 """Any test finds a change of this many standard errors."""
 
+MOST_NONCENTRAL = 10.0
+"""A gain of this many times the standard errors that a test asks for is found for certain."""
+
 MOST_CHANGE = 700.0
 """About the logarithm of the largest change that a float holds."""
 
@@ -72,6 +75,23 @@ def detectable(sd: float, processes: int, rows: int = TABLE_ROWS, between_sd: fl
 
     change = margin + error * float(optimize.brentq(excess, 0.0, MOST_ERRORS))
     return math.expm1(change) if change < MOST_CHANGE else math.inf
+
+
+def detectable_gain(sd: float, processes: int, rows: int) -> float:
+    """Return the smallest gain, as a share, that a run shows with the probability POWER.
+
+    Its log ratios scatter by `sd` between processes, and Holm's correction for `rows` tests begins with the level of
+    the whole table over their number. Infinite for fewer than two processes.
+    """
+    if processes < 2:
+        return math.inf
+    asked = float(stats.t.isf(LEVEL / rows / 2, processes - 1))
+
+    def excess(errors: float) -> float:
+        return float(stats.nct.sf(asked, processes - 1, errors)) - POWER
+
+    errors = float(optimize.brentq(excess, 0.0, MOST_NONCENTRAL * asked))
+    return math.expm1(errors * sd / math.sqrt(processes))
 
 
 def detectable_in(comparison: pd.DataFrame, processes: int) -> float:

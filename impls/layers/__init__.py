@@ -10,6 +10,8 @@ from typing import Any, cast
 from torch import nn
 
 from impls.contract import NO_MASK, Unresolved, Unsupported, imported, mask_of
+from impls.models.make import make as make_model
+from impls.name import is_model
 
 Columns = Mapping[str, Any]
 
@@ -36,6 +38,8 @@ def construct(layer: str, columns: Columns, required: Collection[str] = ()) -> n
     Raises Unresolved if the layer can't be imported, has a parameter that is no column, or breaks the contract;
     `Unsupported` if its signature doesn't name a required column.
     """
+    if is_model(layer):
+        return make_model(layer)
     make = _made_by(layer)
     arguments = _arguments(layer, make, columns)
     used_columns = {ALIASES.get(name, name) for name in arguments}
@@ -55,7 +59,7 @@ def statement(layer: str, module: nn.Module, name: str) -> Callable[[Any], Any] 
 
     It is a method of the layer, or an attribute of the function that makes the layer.
     """
-    for owner in (module, _made_by(layer)):
+    for owner in (module,) if is_model(layer) else (module, _made_by(layer)):
         function = getattr(owner, name, None)
         if callable(function):
             return cast(Callable[[Any], Any], function)

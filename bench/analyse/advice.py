@@ -1,0 +1,297 @@
+"""What attention is worth in a model: its share of the time, and each setting's gain, predicted and measured."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench.analyse.summary import log_ratios
+from bench.plan.case import CONTROL, Point
+from bench.stats.estimates import Estimates, Interval, combined, intervals
+from bench.stats.limits import LEVEL
+from bench.stats.power import detectable_gain
+from bench.stats.significance import holm, means, p_beyond
+from bench.store.look import Seen
+from bench.store.record import Record
+
+AS_IS = "as_is"
+"""The baseline: the model as it is."""
+
+LITTLE = 1.1
+"""A bound below this is little: attention can't be worth much."""
+
+MEASURED_SHARE, MOST_LAYERS = 0.9, 3
+"""The layers that are measured by themselves: the largest, until they have this share of the time of all, but no more
+kinds than MOST_LAYERS. The others are taken to gain as these do."""
+
+WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
+"""The operators that compute a whole layer: the fast paths of torch's own modules."""
+
+UNKNOWN = Interval(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Layers of a model that are alike: one path for all, their number, and what is known of a core in them."""
+
+    path: str
+    count: int
+    core: Mapping[str, Any]
+    share: float
+    """The share of the time that all of them take."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one operator computes the whole layer, so that a setting replaces more than the core."""
+        return str(self.core["operator"]).startswith(WHOLE)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A setting beside the model as it is: how it ended, and its gain."""
+
+    name: str
+    status: str
+    detail: str = ""
+    speedup: Interval = UNKNOWN
+    predicted: Interval = UNKNOWN
+    kernels: tuple[str, ...] = ()
+    latency_s: float = math.nan
+    peak_bytes: float = math.nan
+    error: float = math.nan
+    compile_s: float = math.nan
+    is_faster: bool = False
+    """Whether its gain is shown, at the level of all alternatives together."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer for a model at a point.
+
+    `share` is that of the time in what settings replace: attention cores, or the whole layers if one operator computes
+    a whole layer. `core_share` and `layer_share` are those of cores and of layers. `objections` say where what was
+    observed differs from a plain call. `recommendation` is None if no setting is shown to be faster.
+    """
+
+    point: Point
+    share: Interval
+    core_share: Interval
+    layer_share: Interval
+    kinds: tuple[Kind, ...]
+    library: str
+    call_s: float
+    objections: tuple[str, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    as_is: Mapping[Any, Any] = field(default_factory=dict)
+    recommendation: str | None = None
+    processes: int = 0
+    detectable: float = math.nan
+
+    @property
+    def bound(self) -> float:
+        """The most that any setting of attention can gain."""
+        return 1 / (1 - min(self.share.value, 0.999))
+
+    @property
+    def is_little(self) -> bool:
+        """Whether the bound is too small to go on unasked."""
+        return self.bound < LITTLE
+
+
+def seen(point: Point, looks: Sequence[Seen]) -> Advice:
+    """Return the answer as far as the looks of some processes at a model give it."""
+    core_share, layer_share = (_interval(_share(looks, name)) for name in ("core_s", "layers"))
+    found = tuple(kinds(looks))
+    share = layer_share if any(kind.is_whole for kind in found) else core_share
+    call_s = float(np.median([call["plain_s"] for each in looks for call in each["calls"]]))
+    return Advice(
+        point, share, core_share, layer_share, found, str(looks[0]["library"]), call_s, tuple(_objections(looks))
+    )
+
+
+def kinds(looks: Sequence[Seen]) -> list[Kind]:
+    """Return the distinct layers of a model, those that take the most time first."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for core in looks[0]["cores"]:
+        key = repr([value for name, value in core.items() if name != "layer"])
+        groups.setdefault(key, []).append(core)
+    found = [
+        Kind(
+            path=group[0]["layer"],
+            count=len(group),
+            core=group[0],
+            share=float(_shares_of(looks, [core["layer"] for core in group]).value),
+        )
+        for group in groups.values()
+    ]
+    return sorted(found, key=lambda kind: -kind.share)
+
+
+def measured_kinds(found: Sequence[Kind]) -> list[Kind]:
+    """Return the kinds of layers that are measured by themselves; none if the model has no layer of its own for it."""
+    chosen: list[Kind] = []
+    whole = sum(kind.share for kind in found)
+    for kind in found:
+        if not kind.path or len(chosen) == MOST_LAYERS or sum(each.share for each in chosen) >= MEASURED_SHARE * whole:
+            break
+        chosen.append(kind)
+    return chosen
+
+
+def advised(
+    before: Advice,
+    looks: Sequence[Seen],
+    table: pd.DataFrame,
+    records: Sequence[Record],
+    layers: Mapping[str, Mapping[str, Sequence[float]]],
+    settings: Sequence[str],
+) -> Advice:
+    """Return the whole answer.
+
+    `table` and `records` are those of the model's run, with its control. `layers` has by path and setting the log
+    ratios of a layer to the layer as it is, one per process. `settings` are all that were asked for, in their order.
+    """
+    rows: dict[str, dict[Any, Any]] = {str(row["implementation"]): row for row in table.to_dict("records")}
+    by_name: dict[str, list[Record]] = {}
+    for record in records:
+        by_name.setdefault(record.case.implementation, []).append(record)
+    base = by_name.get(AS_IS, [])
+    logs = {name: log_ratios(by_name[name], base) for name in settings if name in by_name}
+    gains = dict(zip(logs, _ratios(means([*logs.values()])), strict=True))
+    adjusted = dict(zip(logs, holm(p_beyond(means([*logs.values()]), 0.0)).tolist(), strict=True))
+    found = looks[0]["settings"]
+    alternatives = tuple(
+        _alternative(
+            name, rows.get(name), by_name.get(name, []), found.get(name, {}), gains.get(name), adjusted.get(name, 1.0)
+        )
+        for name in settings
+    )
+    alternatives = tuple(
+        replace(each, predicted=predicted(looks, before.kinds, layers, each.name)) for each in alternatives
+    )
+    best = max((each for each in alternatives if each.is_faster), key=lambda each: each.speedup.value, default=None)
+    beside = [*logs.values(), log_ratios(by_name.get(CONTROL, []), base)]
+    sds = [float(np.std(own, ddof=1)) for own in beside if len(own) > 1]
+    return replace(
+        before,
+        alternatives=alternatives,
+        as_is=rows.get(AS_IS, {}),
+        recommendation=best.name if best else None,
+        processes=len(base),
+        detectable=detectable_gain(float(np.median(sds)), len(base), max(1, len(logs))) if sds else math.nan,
+    )
+
+
+def predicted(
+    looks: Sequence[Seen], found: Sequence[Kind], layers: Mapping[str, Mapping[str, Sequence[float]]], name: str
+) -> Interval:
+    """Return the gain that follows from the layers' shares and their own gains, with an interval from both.
+
+    A model takes 1 - Σ s (1 - 1/k) of its time if layers with the share s become k times as fast.
+    """
+    chosen = [kind for kind in measured_kinds(found) if layers.get(kind.path, {}).get(name)]
+    if not chosen or len(chosen) < len(measured_kinds(found)):
+        return UNKNOWN
+    whole, part = (sum(kind.share for kind in each) for each in (found, chosen))
+    shares = [_scaled(_shares_of(looks, _paths(looks, kind)), whole / part) for kind in chosen]
+    gains = means([[*layers[kind.path][name]] for kind in chosen])
+    times = np.exp(-gains.value)
+    parts = Estimates(
+        np.array([*(share.value for share in shares), *times]),
+        np.array([*(share.error for share in shares), *(times * gains.error)]),
+        np.array([*(share.freedom for share in shares), *gains.freedom]),
+    )
+    weights = np.array([*(times - 1), *(float(share.value) for share in shares)])
+    around = combined(weights[None, :], parts)
+    value = 1 + float(sum(float(share.value) * (time - 1) for share, time in zip(shares, times, strict=True)))
+    time = _interval(Estimates(np.array(value), around.error[0], around.freedom[0]))
+    return Interval(1 / time.value, 1 / time.high, 1 / time.low if time.low > 0 else math.inf)
+
+
+def disagrees(alternative: Alternative) -> bool:
+    """Return whether the predicted and the measured gain differ beyond both intervals."""
+    one, other = alternative.speedup, alternative.predicted
+    return one.is_known and other.is_known and (one.high < other.low or other.high < one.low)
+
+
+def _alternative(
+    name: str,
+    row: Mapping[Any, Any] | None,
+    records: Sequence[Record],
+    found: Mapping[str, str],
+    gain: Interval | None,
+    p_value: float,
+) -> Alternative:
+    """Return an alternative by its row of results, or by what the look says of a setting that was not measured."""
+    if row is None:
+        return Alternative(name, found.get("status", "skipped"), found.get("detail", ""))
+    return Alternative(
+        name,
+        str(row["status"]),
+        "" if pd.isna(row["detail"]) else str(row["detail"]),
+        speedup=gain or UNKNOWN,
+        kernels=next((tuple(record.metrics["kernels"]) for record in records if record.metrics["kernels"]), ()),
+        latency_s=_number(row["latency_s"]),
+        peak_bytes=_number(row["peak_bytes"]),
+        error=_number(row["error"]),
+        compile_s=_number(row["compile_cold_s"]),
+        is_faster=gain is not None and gain.value > 1 and p_value < LEVEL,
+    )
+
+
+def _number(value: Any) -> float:
+    return math.nan if pd.isna(value) else float(value)
+
+
+def _ratios(logs: Estimates) -> list[Interval]:
+    return [Interval(*(math.exp(end) for end in (of.value, of.low, of.high))) for of in intervals(logs)]
+
+
+def _objections(looks: Sequence[Seen]) -> list[str]:
+    """Return how an observed call differs from a plain one, empty if it doesn't."""
+    plain, observed = ({*looks[0][name]} for name in ("kernels", "observed_kernels"))
+    differing = sorted(plain ^ observed)
+    return [f"a plain call and an observed one run other kernels: {', '.join(differing)}"] if differing else []
+
+
+def _share(looks: Sequence[Seen], name: str) -> Estimates:
+    """Return the share of the time in cores or in all layers, over processes."""
+
+    def of(call: Mapping[str, Any]) -> float:
+        part = call[name] if name == "core_s" else sum(call[name].values())
+        return float(part / call["total_s"])
+
+    return _over_processes([[of(call) for call in each["calls"]] for each in looks])
+
+
+def _shares_of(looks: Sequence[Seen], paths: Sequence[str]) -> Estimates:
+    """Return the share of the time in the layers at these paths, over processes."""
+
+    def of(call: Mapping[str, Any]) -> float:
+        return float(sum(call["layers"].get(path, 0.0) for path in dict.fromkeys(paths)) / call["total_s"])
+
+    return _over_processes([[of(call) for call in each["calls"]] for each in looks])
+
+
+def _paths(looks: Sequence[Seen], kind: Kind) -> list[str]:
+    same = {name: value for name, value in kind.core.items() if name != "layer"}
+    return [core["layer"] for core in looks[0]["cores"] if all(core[name] == value for name, value in same.items())]
+
+
+def _over_processes(shares: Sequence[Sequence[float]]) -> Estimates:
+    """Return the mean over processes of each process's median call; of one process it is that over its calls."""
+    values = [float(np.median(own)) for own in shares] if len(shares) > 1 else [*shares[0]]
+    one = means([values])
+    return Estimates(one.value[0], one.error[0], one.freedom[0])
+
+
+def _scaled(of: Estimates, factor: float) -> Estimates:
+    return Estimates(of.value * factor, of.error * factor, of.freedom)
+
+
+def _interval(of: Estimates) -> Interval:
+    one = Estimates(*(np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (of.value, of.error, of.freedom)))
+    return intervals(one)[0]

@@ -1,0 +1,1 @@
+"""The answer of `advise`: on one screen, as Markdown and as JSON."""

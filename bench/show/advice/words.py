@@ -1,0 +1,178 @@
+"""The sentences of an answer, which all its forms share."""
+
+from collections.abc import Sequence
+
+from bench.analyse.advice import AS_IS, Advice, Alternative, Kind, disagrees
+from bench.show import intervals
+from bench.show.point_text import shared
+from bench.stats.estimates import Interval
+from bench.stats.limits import LEVEL
+from bench.store import units
+from impls.catalogue import KNOWN
+from impls.name import parse
+
+STATUS_OF_SAME = "same"
+"""The status of a setting that runs what the model runs anyway, and so is not measured."""
+
+
+def about(advice: Advice) -> str:
+    """Return what was looked at: `timm:vit_small_patch16_224 · cpu · float32 · inference · B=8 · 1 thread`."""
+    point = advice.point
+    words = shared([point]).split(" · ")
+    left_out = {f"N={point.num_tokens}", f"C={point.channels}", f"H={point.num_heads}"}
+    return " · ".join(word for word in words if word not in left_out)
+
+
+def bound(advice: Advice) -> str:
+    """Return the first line: the share of the time in attention, and the most that this leaves to gain."""
+    most = f"no setting of attention can gain more than {units.ratio(advice.bound)}"
+    if any(kind.is_whole for kind in advice.kinds):
+        return f"attention layers, each one operator, take {share(advice.share)} of the time: {most}"
+    return f"attention takes {share(advice.share)} of the time: {most}"
+
+
+def share(of: Interval) -> str:
+    """Return a share with its interval: `12.3 % [11.9, 12.7]`."""
+    if not of.is_known:
+        return f"{100 * of.value:.1f} %"
+    return f"{100 * of.value:.1f} % [{100 * max(0.0, of.low):.1f}, {100 * of.high:.1f}]"
+
+
+def found(advice: Advice) -> list[str]:
+    """Return a line for each kind of layer, and one for the share of all of them."""
+    lines = [kind(each) for each in advice.kinds]
+    cores, layers = share(advice.core_share), share(advice.layer_share)
+    lines.append(f"cores take {cores} of the time, whole layers with their projections {layers}")
+    return lines
+
+
+def kind(of: Kind) -> str:
+    """Return a kind of layer in one line, with its core's shapes, strides and masks."""
+    core = of.core
+    names = "qkv" if len(core["shapes"]) > 1 else "x"
+    q = f"{names[0]} {list(core['shapes'][0])} strides {list(core['strides'][0])}"
+    extra = [
+        core["dtype"],
+        f"mask {core['mask']}" if core["mask"] else "no mask",
+        *(["causal"] if core["causal"] else []),
+        *([f"dropout {core['dropout']:g}"] if core["dropout"] else []),
+    ]
+    how = "by F.scaled_dot_product_attention: " if core["by_sdpa"] else ""
+    where = of.path or "the model itself"
+    number = f"{of.count} layers" if of.count > 1 else "1 layer"
+    return f"{number} {core['class_name']} ({where}): {q}, {', '.join(extra)}; {how}{core['operator']}"
+
+
+def gain(of: Interval) -> str:
+    """Return a gain with its interval, empty if there is none."""
+    return "" if of.value != of.value else intervals.ratio(of, 3, least=2)
+
+
+def recommendation(advice: Advice) -> str:
+    """Return what to use, or that nothing is shown to be faster."""
+    best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
+    resolves = f"this machine can show gains from {units.percent(advice.detectable)} with {advice.processes} processes"
+    if best is None:
+        return f"no setting is shown to be faster; {resolves}" if resolving(advice) else "no setting could be measured"
+    others = [each.name for each in advice.alternatives if each.is_faster and each.name != best.name]
+    also = f"; {', '.join(others)} {'is' if len(others) == 1 else 'are'} shown to be faster too" if others else ""
+    return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{also}"
+
+
+def resolving(advice: Advice) -> bool:
+    """Return whether anything was measured from which the resolution is known."""
+    return not units.is_missing(advice.detectable)
+
+
+def differences(advice: Advice) -> list[str]:
+    """Return a line for each setting whose predicted and measured gains disagree beyond both intervals."""
+    return [
+        f"{each.name}: predicted {gain(each.predicted)}, measured {gain(each.speedup)}; what is left over comes from "
+        "outside the attention layers, or from layers that run otherwise in the model than alone"
+        for each in advice.alternatives
+        if disagrees(each)
+    ]
+
+
+def not_measured(advice: Advice) -> list[str]:
+    """Return a line for each setting without a time, with the reason."""
+    return [
+        f"{each.name}: runs the same kernels as the model as it is, so it was not measured"
+        if each.status == STATUS_OF_SAME
+        else f"{each.name}: {each.status}{f': {each.detail}' if each.detail else ''}"
+        for each in advice.alternatives
+        if each.status != "ok"
+    ]
+
+
+def meaning(name: str) -> str:
+    """Return what a setting is."""
+    entry = KNOWN.get(parse(name).base)
+    return entry.meaning if entry else "your own"
+
+
+def paste(library: str, name: str) -> list[str]:
+    """Return the lines that make a setting in a program in which the model is called `model`; none for the baseline."""
+    base = parse(name).base
+    if base == AS_IS:
+        return []
+    if base == "compiled":
+        return ["model.compile(dynamic=False)"]
+    if base.startswith("compiled_"):
+        return [*paste(library, base.removeprefix("compiled_")), "model.compile(dynamic=False)"]
+    if base in BACKENDS:
+        return [
+            "from torch.nn.attention import SDPBackend, sdpa_kernel",
+            *_switch(library, is_fused=True),
+            f"with sdpa_kernel(SDPBackend.{BACKENDS[base]}):",
+            "    y = model(x)",
+        ]
+    if base in ("eager", "sdpa"):
+        return _switch(library, is_fused=base == "sdpa")
+    module, _, attribute = base.partition(":")
+    imported = f"from {module} import {attribute}" if attribute else f"from {_home(base)} import attend"
+    return [
+        *_switch(library, is_fused=True),
+        "import torch.nn.functional as F",
+        "from impls.models.model import bridge",
+        imported,
+        f"F.scaled_dot_product_attention = bridge({attribute or 'attend'})",
+    ]
+
+
+BACKENDS = {
+    "sdpa_math": "MATH",
+    "sdpa_flash": "FLASH_ATTENTION",
+    "sdpa_efficient": "EFFICIENT_ATTENTION",
+    "sdpa_cudnn": "CUDNN_ATTENTION",
+}
+"""The backend of each setting that allows one alone."""
+
+
+def _switch(library: str, *, is_fused: bool) -> list[str]:
+    if library == "transformers":
+        return [f'model.set_attn_implementation("{"sdpa" if is_fused else "eager"}")']
+    if library == "timm":
+        return [
+            "for module in model.modules():",
+            '    if hasattr(module, "fused_attn"):',
+            f"        module.fused_attn = {is_fused}",
+        ]
+    if library == "torch" and is_fused:
+        return ["torch.backends.mha.set_fastpath_enabled(False)"]
+    return []
+
+
+def _home(base: str) -> str:
+    return KNOWN[base].adapter.partition(":")[0] if base in KNOWN else base
+
+
+def legend(alternatives: Sequence[Alternative]) -> list[str]:
+    """Return what the columns mean."""
+    lines = [
+        "measured: how many times as fast as the model as it is, paired round by round, with its 95 % interval over "
+        f"processes; a setting is called faster if a wrong one has a chance of {LEVEL:.0%} over all settings"
+    ]
+    if any(each.predicted.is_known for each in alternatives):
+        lines.append("predicted: from the share of the attention layers and from their own gains, measured alone")
+    return lines

@@ -1,0 +1,161 @@
+"""A whole model, or a layer in one, as a layer: one tensor in, one tensor out."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+from unittest.mock import patch
+
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import Tensor, nn
+
+from impls.contract import Attend, Unresolved, Unsupported, declared_options
+
+SDPA = "scaled_dot_product_attention"
+"""The function that libraries call, by its name in `torch.nn.functional`."""
+
+ORIGINAL = F.scaled_dot_product_attention
+"""torch's own function."""
+
+FOUR = 4
+"""The dimensions of queries, keys and values for an `attend`: `[B, H, N, D]`."""
+
+
+class Place(Enum):
+    """The place of x among the arguments of a model."""
+
+    X = "x"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor among the arguments, which the model holds under a name; it is expanded to the batch if `per_item`."""
+
+    name: str
+    per_item: bool
+
+
+class Model(nn.Module):
+    """A model that takes x `[B, *item]` and returns its first tensor.
+
+    `inner` is the module of the library, `args` and `kwargs` are its arguments with Place.X in place of x.
+    Other tensors among them are held, and have the same values for every item.
+    `group` is the number of rows of the inner input for each item, such as the windows of an image.
+    `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and calls run inside
+    `context()`.
+    """
+
+    def __init__(
+        self,
+        inner: nn.Module,
+        item: tuple[int, ...],
+        args: tuple[Any, ...] = (Place.X,),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        batch: int = 0,
+        group: int = 1,
+    ) -> None:
+        super().__init__()
+        self.inner = inner
+        self.item = item
+        self.group = group
+        self.attend: Attend | None = None
+        self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
+        self.args = self._hold(args, batch)
+        self.kwargs = self._hold(dict(kwargs or {}), batch)
+
+    def input_shape(self, point: Any) -> tuple[int, ...]:
+        """Return the shape of x at a point."""
+        return (point.batch, *self.item)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the first tensor of the model's output."""
+        with self.context(), self._replaced():
+            inner = x.flatten(0, 1) if self.group > 1 else x
+            args, kwargs = self._filled(self.args, inner), self._filled(self.kwargs, inner)
+            y = first_tensor(self.inner(*args, **kwargs))
+        return y.unflatten(0, (x.shape[0], self.group)) if self.group > 1 else y
+
+    def _replaced(self) -> AbstractContextManager[object]:
+        return contextlib.nullcontext() if self.attend is None else patch.object(F, SDPA, bridge(self.attend))
+
+    def _hold(self, value: Any, batch: int) -> Any:
+        """Return arguments with the tensors in them replaced by what names them; they become buffers."""
+        if isinstance(value, Tensor):
+            name, per_item = f"held_{len(self._buffers)}", bool(batch) and value.shape[:1] == (batch,)
+            if per_item and not bool((value == value[:1]).all()):
+                raise Unresolved("the model's other inputs must be the same for all items of the batch")
+            self.register_buffer(name, (value[:1] if per_item else value).detach().clone())
+            return Held(name, per_item)
+        if isinstance(value, tuple | list) and type(value) in (tuple, list):
+            return type(value)(self._hold(each, batch) for each in value)
+        if type(value) is dict:
+            return {key: self._hold(each, batch) for key, each in value.items()}
+        return value
+
+    def _filled(self, value: Any, x: Tensor) -> Any:
+        if value is Place.X:
+            return x
+        if isinstance(value, Held):
+            held = self.get_buffer(value.name)
+            return held.expand(x.shape[0], *held.shape[1:]) if value.per_item else held
+        if type(value) in (tuple, list):
+            return type(value)(self._filled(each, x) for each in value)
+        if type(value) is dict:
+            return {key: self._filled(each, x) for key, each in value.items()}
+        return value
+
+
+def first_tensor(output: Any) -> Tensor:
+    """Return the first tensor of a model's output, which may be a tensor, a tuple or a mapping of them."""
+    if isinstance(output, Tensor):
+        return output
+    values = output.values() if hasattr(output, "values") else output if isinstance(output, tuple | list) else ()
+    for value in values:
+        if isinstance(value, Tensor):
+            return value
+    raise Unresolved(f"the model must return a tensor, or a tuple or mapping of tensors, got {type(output).__name__}")
+
+
+def bridge(attend: Attend) -> Callable[..., Tensor]:
+    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend.
+
+    What the attend doesn't declare it can't do: a causal mask needs its keyword `mask`, another mask `attn_mask`,
+    dropout `dropout_p`. Then the stand-in raises `Unsupported`.
+    """
+    declared = declared_options(attend)
+
+    def scaled_dot_product_attention(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        options: dict[str, Any] = {}
+        for keyword, value_given, what in (
+            ("attn_mask", attn_mask, "a mask tensor"),
+            ("dropout_p", dropout_p or None, "dropout"),
+            ("mask", "causal" if is_causal else None, "a causal mask"),
+            ("enable_gqa", enable_gqa or None, "fewer heads of keys than of queries"),
+        ):
+            if value_given is None:
+                continue
+            if keyword not in declared:
+                raise Unsupported(f"the model's attention has {what}, and this attend declares no keyword {keyword}")
+            options[keyword] = value_given
+        if query.dim() != FOUR:
+            raise Unsupported(f"an attend takes queries [B, H, N, D], and the model has {list(query.shape)}")
+        around = F.scaled_dot_product_attention
+        F.scaled_dot_product_attention = ORIGINAL  # an attend may call it
+        try:
+            return attend(query, key, value, query.shape[-1] ** -0.5 if scale is None else scale, **options)
+        finally:
+            F.scaled_dot_product_attention = around
+
+    return scaled_dot_product_attention

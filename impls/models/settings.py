@@ -1,0 +1,203 @@
+"""The settings of a model's attention: its library's own switches, torch's backends, and any attend in its place.
+
+Each setting is an adapter. It works on a copy of the model that shares the weights, and looks at a call of it: if the
+switch did not take, it raises `Unsupported` with the reason.
+"""
+
+import contextlib
+import copy
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import Any, cast
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, declared_options, with_attend
+from impls.models.model import Model
+from impls.models.watch import UNFUSED, Core, cores
+
+ATTEND_PARAMETERS = 3
+"""A function with at least this many required parameters is an attend, not an adapter, which takes only the layer."""
+
+MISSING_KERNEL = ("No available kernel", "No viable backend")
+"""What torch says if no backend that is allowed can compute a core."""
+
+
+def as_is(layer: nn.Module) -> Implementation:
+    """Return the model as it is."""
+    return layer
+
+
+@compiling
+def compiled(layer: nn.Module, *, mode: str | None = None) -> Implementation:
+    """Return the model as it is, compiled; `mode` is passed to `torch.compile`."""
+    return _compiled(_copy(_model(layer)), mode)
+
+
+def fused(layer: nn.Module) -> Model:
+    """Return the model with every core in `F.scaled_dot_product_attention`, by the library's own switch.
+
+    That is `fused_attn` in timm, the attention `sdpa` in transformers, and torch's own modules without their fast path.
+    """
+    model = _copy(_model(layer))
+    _switch(model.inner, is_fused=True)
+    model.context = _without_fast_path
+    found = cores_of(model)
+    outside = [core for core in found if not (core.by_sdpa or core.is_fused)]
+    if outside:
+        classes = ", ".join(sorted({core.class_name for core in outside}))
+        raise Unsupported(
+            f"the model computes {len(outside)} of {len(found)} attention cores by itself, in {classes}, "
+            "and has no switch to F.scaled_dot_product_attention"
+        )
+    return model
+
+
+def unfused(layer: nn.Module) -> Model:
+    """Return the model with every core as two matrix products and a softmax, by the library's own switch.
+
+    That is `fused_attn` in timm and the attention `eager` in transformers.
+    """
+    model = _copy(_model(layer))
+    _switch(model.inner, is_fused=False)
+    others = [core for core in cores_of(model) if core.by_sdpa or core.operator != UNFUSED]
+    if others:
+        where = ", ".join(sorted({core.class_name for core in others}))
+        raise Unsupported(f"the model has no switch to unfused attention: {where} runs {others[0].operator}")
+    return model
+
+
+def pinned(layer: nn.Module, backend: SDPBackend) -> Model:
+    """Return the model with every core in one backend of `F.scaled_dot_product_attention`."""
+    model = fused(layer)
+    model.context = partial(_pinned, backend)
+    cores_of(model)  # the backend may refuse what the model asks for
+    return model
+
+
+def with_core(layer: nn.Module, adapt: Adapt, **options: Any) -> Implementation:
+    """Return the model with each core computed by an adapter's attend, in place of `F.scaled_dot_product_attention`."""
+    model = fused(layer)
+    outside = [core for core in cores_of(model) if not core.by_sdpa]
+    if outside:
+        classes = ", ".join(sorted({core.class_name for core in outside}))
+        raise Unsupported(
+            f"{classes} calls scaled_dot_product_attention by a name of its own, so that no attend can be put in place"
+        )
+    adapted = adapt(model, **options)
+    if isinstance(adapted, Model):
+        cores_of(adapted)  # the attend may refuse a mask
+    return adapted
+
+
+def of_model(name: str, resolve: Callable[[str], Adapt]) -> Adapt:
+    """Return the adapter of a name for whole models.
+
+    A name that isn't a setting is an adapter that replaces the core, or an attend.
+    """
+    if name in SETTINGS:
+        return SETTINGS[name]
+    adapt = resolve(name)
+    adapt = with_attend(cast(Attend, adapt)) if is_attend(adapt) else adapt
+    into_model = partial(with_core, adapt=adapt)
+    into_model.options = declared_options(adapt)  # type: ignore[attr-defined]  # functions take attributes
+    return into_model
+
+
+def is_attend(function: Callable[..., Any]) -> bool:
+    """Return whether a function takes queries, keys and values, and so is no adapter."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    required = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+    return len(required) >= ATTEND_PARAMETERS
+
+
+@compiling
+def _compiled_unfused(layer: nn.Module, *, mode: str | None = None) -> Implementation:
+    return _compiled(unfused(layer), mode)
+
+
+@compiling
+def _compiled_fused(layer: nn.Module, *, mode: str | None = None) -> Implementation:
+    return _compiled(fused(layer), mode)
+
+
+def _compiled(model: Model, mode: str | None) -> Model:
+    model.inner.compile(dynamic=False, mode=mode)
+    return model
+
+
+def _model(layer: nn.Module) -> Model:
+    if not isinstance(layer, Model):
+        raise Unsupported("this is a setting of whole models")
+    return layer
+
+
+def _copy(model: Model) -> Model:
+    """Return a copy of a model that shares its weights and has modules of its own."""
+    shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
+    return copy.deepcopy(model, shared)
+
+
+def _switch(inner: nn.Module, *, is_fused: bool) -> None:
+    for module in inner.modules():
+        if isinstance(getattr(module, "fused_attn", None), bool | int):
+            module.fused_attn = is_fused  # type: ignore[assignment]  # a flag of timm's
+    choose = getattr(inner, "set_attn_implementation", None)
+    if callable(choose):
+        with contextlib.suppress(ValueError):  # the model has one attention only
+            choose("sdpa" if is_fused else "eager")
+
+
+def cores_of(model: Model) -> list[Core]:
+    """Return the cores of a call on one item; raises `Unsupported` if there are none or if a backend refuses."""
+    weight = next(model.parameters())
+    mode = torch.enable_grad() if model.training else torch.inference_mode()
+    try:
+        with mode:
+            found = cores(model, torch.zeros(1, *model.item, dtype=weight.dtype, device=weight.device))
+    except RuntimeError as error:
+        if not any(words in str(error) for words in MISSING_KERNEL):
+            raise
+        raise Unsupported(f"the backend can't compute the model's attention: {error}") from None
+    if not found and model.attend is None:
+        raise Unsupported("no attention was found in the model")
+    return found
+
+
+@contextmanager
+def _without_fast_path() -> Iterator[None]:
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+@contextmanager
+def _pinned(backend: SDPBackend) -> Iterator[None]:
+    with _without_fast_path(), sdpa_kernel(backend):
+        yield
+
+
+SETTINGS: dict[str, Adapt] = {
+    "as_is": as_is,
+    "compiled": compiled,
+    "eager": unfused,
+    "compiled_eager": _compiled_unfused,
+    "sdpa": fused,
+    "compiled_sdpa": _compiled_fused,
+    "sdpa_math": lambda layer: pinned(layer, SDPBackend.MATH),
+    "sdpa_flash": lambda layer: pinned(layer, SDPBackend.FLASH_ATTENTION),
+    "sdpa_efficient": lambda layer: pinned(layer, SDPBackend.EFFICIENT_ATTENTION),
+    "sdpa_cudnn": lambda layer: pinned(layer, SDPBackend.CUDNN_ATTENTION),
+}
+"""The names whose meaning in a model is a switch of its library or of torch."""

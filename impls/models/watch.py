@@ -1,0 +1,224 @@
+"""The attention of a model, as it runs: its cores with their shapes, strides and masks, and their modules.
+
+A dispatch mode and hooks that hold for all modules leave the model's choice of kernels as it is. A function mode would
+not: under any of them `nn.MultiheadAttention` leaves its fast path.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from impls.models.model import SDPA, Model
+
+FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
+"""The operators that compute a core in one."""
+
+WHOLE = re.compile(r"_native_multi_head_attention|_transformer_encoder_layer_fwd")
+"""The operators that compute a layer in one: the fast paths of torch's own modules."""
+
+PRODUCTS = ("bmm", "baddbmm")
+SOFTMAXES = ("_softmax", "_safe_softmax", "_masked_softmax")
+LINEAR = ("addmm", "mm", "convolution")
+"""The operators by which an unfused core is known: a product, a softmax and a product, with no other layer between."""
+
+UNFUSED = "unfused"
+
+
+@dataclass(frozen=True)
+class Core:
+    """One attention core of a call.
+
+    `layer` is the path of the innermost module with weights around it, `class_name` that module's class, and
+    `layer_input` the shape of the module's first tensor.
+    `operator` is the operator that computed it, UNFUSED if several did. `by_sdpa` is true if the library called
+    `torch.nn.functional.scaled_dot_product_attention` by that name, so that an attend can be put in its place.
+    `shapes` and `strides` are those of queries, keys and values. `mask` describes a mask, and is empty without one.
+    """
+
+    layer: str
+    class_name: str
+    layer_input: tuple[int, ...]
+    operator: str
+    by_sdpa: bool
+    shapes: tuple[tuple[int, ...], ...]
+    strides: tuple[tuple[int, ...], ...]
+    dtype: str
+    mask: str = ""
+    causal: bool = False
+    dropout: float = 0.0
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether one operator computes the core alone."""
+        return bool(FUSED.search(self.operator))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one operator computes the whole layer."""
+        return bool(WHOLE.search(self.operator))
+
+
+def cores(model: Model, x: Tensor) -> list[Core]:
+    """Return the attention cores of one call on x, in the gradient mode that holds."""
+    with watched(model) as watch:
+        model(x)
+    return watch.cores
+
+
+@contextmanager
+def watched(model: Model) -> Iterator["Watch"]:
+    """Watch the calls of a model that are made inside."""
+    watch = Watch(model.inner)
+    with ExitStack() as inside:
+        # a lookup of F.scaled_dot_product_attention finds this, also that of F.multi_head_attention_forward
+        inside.enter_context(patch.object(F, SDPA, watch.standing_in_for(getattr(F, SDPA))))
+        inside.callback(register_module_forward_pre_hook(watch.enter).remove)
+        inside.callback(register_module_forward_hook(watch.leave, always_call=True).remove)
+        inside.enter_context(watch)
+        yield watch
+
+
+class Watch(TorchDispatchMode):
+    """Collects the cores of a module's calls."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
+        self.cores: list[Core] = []
+        self._paths = {id(module): path for path, module in inner.named_modules()}
+        self._modules: list[tuple[nn.Module, tuple[int, ...]]] = []
+        self._depth = 0
+        self._operator = ""
+        self._product: tuple[Tensor, Tensor] | None = None
+        self._scores: Tensor | None = None
+        self._mask = ""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return false: no compiler runs under this mode, and skipping it would import it, which takes seconds."""
+        return False
+
+    def enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        """Note that a module begins."""
+        shape = next((tuple(value.shape) for value in args if isinstance(value, Tensor)), ())
+        self._modules.append((module, shape))
+
+    def leave(self, module: nn.Module, _args: Any, _output: Any) -> None:
+        """Note that a module ends."""
+        while self._modules and self._modules.pop()[0] is not module:
+            pass
+
+    def standing_in_for(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """Return a function that calls another one and notes its core."""
+
+        def noted(query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            self._operator = UNFUSED
+            self._depth += 1
+            try:
+                output = function(query, key, value, *args, **kwargs)
+            finally:
+                self._depth -= 1
+            names = ("attn_mask", "dropout_p", "is_causal")
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            self._add(
+                self._operator,
+                (query, key, value),
+                by_sdpa=True,
+                mask=described(given.get("attn_mask")),
+                causal=bool(given.get("is_causal", False)),
+                dropout=float(given.get("dropout_p", 0.0)),
+            )
+            return output
+
+        return noted
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call an operator and note what it is; one that only calls others is left to them."""
+        with self:
+            output = func.decompose(*args, **(kwargs or {}))
+        if output is not NotImplemented:
+            return output
+        output = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if self._depth:
+            self._operator = name if FUSED.search(name) else self._operator
+        elif FUSED.search(name):
+            self._add(name, tuple(args[:3]), causal=any(value is True for value in args[3:]))
+        elif WHOLE.search(name):
+            self._add(name, (args[0],))
+        else:
+            self._unfused(name, args, output)
+        return output
+
+    def _unfused(self, name: str, args: Sequence[Any], output: Any) -> None:
+        """Follow a product, a softmax and a product through the operators."""
+        if name in LINEAR:
+            self._product = self._scores = None
+        elif name in PRODUCTS and self._scores is None:
+            left, right = args[-2:]
+            self._product, self._mask = (left, right), "" if name == "bmm" else described(args[0])
+        elif name in PRODUCTS and self._product is not None and self._scores is not None:
+            self._finish(args[-1])
+        elif self._product is not None and self._scores is None:
+            if name in SOFTMAXES:
+                self._scores = output
+            elif name in ("add", "add_", "masked_fill", "masked_fill_", "where"):
+                tensors = [value for value in args if isinstance(value, Tensor)]
+                self._mask = described(min(tensors, key=Tensor.numel)) if len(tensors) > 1 else self._mask
+
+    def _finish(self, value: Tensor) -> None:
+        assert self._product is not None
+        assert self._scores is not None
+        query, key = self._product[0], self._product[1].mT
+        scores, mask = self._scores, self._mask
+        self._product = self._scores = None
+        lead = tuple(scores.shape[:-2])
+        shaped = [(*lead, *tensor.shape[-2:]) for tensor in (query, key, value)]
+        self._add(UNFUSED, (query, key, value), mask=mask, shapes=tuple(shaped))
+
+    def _add(
+        self,
+        operator: str,
+        tensors: Sequence[Tensor],
+        *,
+        by_sdpa: bool = False,
+        mask: str = "",
+        causal: bool = False,
+        dropout: float = 0.0,
+        shapes: tuple[tuple[int, ...], ...] = (),
+    ) -> None:
+        around = [(module, shape) for module, shape in self._modules if id(module) in self._paths]
+        with_weights = [each for each in around if next(each[0].parameters(), None) is not None]
+        module, shape = (with_weights or around)[-1]
+        self.cores.append(
+            Core(
+                layer=self._paths[id(module)],
+                class_name=type(module).__name__,
+                layer_input=shape,
+                operator=operator,
+                by_sdpa=by_sdpa,
+                shapes=shapes or tuple(tuple(tensor.shape) for tensor in tensors),
+                strides=tuple(tuple(tensor.stride()) for tensor in tensors),
+                dtype=str(tensors[0].dtype).removeprefix("torch."),
+                mask=mask,
+                causal=causal,
+                dropout=dropout,
+            )
+        )
+
+
+def described(mask: Any) -> str:
+    """Return a mask in words: its dtype and shape; empty without one."""
+    if not isinstance(mask, torch.Tensor):
+        return ""
+    return f"{str(mask.dtype).removeprefix('torch.')} {list(mask.shape)}"

@@ -1,0 +1,100 @@
+"""What processes saw at made-up models, and runs of their settings."""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench.analyse import advice as analyse
+from bench.analyse.advice import Advice
+from bench.analyse.summary import summarise
+from bench.plan.case import CONTROL, Case
+from bench.store.record import Record
+from tests import runs
+from tests.points import point
+
+POINT = point(layer="timm:vit_tiny_patch16_224", batch=2)
+
+SDPA = "_scaled_dot_product_flash_attention_for_cpu"
+
+SETTINGS = {
+    "sdpa": {"status": "same", "detail": ""},
+    "eager": {"status": "ok", "detail": ""},
+    "sdpa_flash": {"status": "unsupported", "detail": "no kernel"},
+}
+
+
+def core(layer: str, **changes: Any) -> dict[str, Any]:
+    """Return a core as a look reports it."""
+    return {
+        "layer": layer,
+        "class_name": "Attention",
+        "layer_input": [2, 7, 12],
+        "operator": SDPA,
+        "by_sdpa": True,
+        "shapes": [[2, 3, 7, 4]] * 3,
+        "strides": [[252, 4, 36, 1]] * 3,
+        "dtype": "float32",
+        "mask": "",
+        "causal": False,
+        "dropout": 0.0,
+        **changes,
+    }
+
+
+def seen(
+    cores: Sequence[Mapping[str, Any]],
+    core_share: float,
+    layer_share: float,
+    *,
+    scatter: float = 0.01,
+    number: int = 0,
+    **changes: Any,
+) -> dict[str, Any]:
+    """Return what a process saw in three calls of a second, the layers alike in their time."""
+    rng = random.Random(number)
+    factors = [rng.lognormvariate(0, scatter) for _ in range(3)]
+    calls = [
+        {
+            "plain_s": 0.9,
+            "total_s": 1.0,
+            "core_s": core_share * factor,
+            "layers": {each["layer"]: layer_share * factor / len(cores) for each in cores},
+        }
+        for factor in factors
+    ]
+    return {
+        "cores": [*cores],
+        "calls": calls,
+        "kernels": [SDPA, "addmm"],
+        "observed_kernels": [SDPA, "addmm"],
+        "settings": SETTINGS,
+        "parameters": 100,
+        "item": [3, 32, 32],
+        "library": "timm",
+        **changes,
+    }
+
+
+def looks(core_share: float = 0.2, layer_share: float = 0.4, **changes: Any) -> list[dict[str, Any]]:
+    """Return what three processes saw at a model of two layers that are alike."""
+    cores = [core("blocks.0.attn"), core("blocks.1.attn")]
+    return [seen(cores, core_share, layer_share, number=number, **changes) for number in range(3)]
+
+
+def run_of(times_s: Mapping[str, float], processes: int = 8, scatter: float = 0.004) -> list[Record]:
+    """Return records of settings that take these times, and of a control."""
+    every = {**times_s, CONTROL: times_s["as_is"]}
+    return [
+        runs.measured(Case(POINT, name), process, time_s, scatter=scatter)
+        for process in range(processes)
+        for name, time_s in every.items()
+    ]
+
+
+def advised(times_s: Mapping[str, float], gains: Mapping[str, Sequence[float]] | None = None) -> Advice:
+    """Return the answer for settings that take these times; `gains` are the layers' log ratios."""
+    records, seen_there = run_of(times_s), looks()
+    before = analyse.seen(POINT, seen_there)
+    asked = list(dict.fromkeys([*SETTINGS, *(name for name in times_s if name != "as_is")]))
+    layers = {"blocks.0.attn": gains or {}}
+    return analyse.advised(before, seen_there, summarise(records, "as_is"), records, layers, asked)

@@ -1,0 +1,107 @@
+"""What attention is worth in a model, predicted and measured."""
+
+import math
+
+import pytest
+
+from bench.analyse import advice
+from bench.analyse.advice import Advice
+from bench.stats.estimates import Interval
+from tests.advice import POINT, advised, core, looks, seen
+
+
+def test_the_bound_is_amdahls() -> None:
+    """A share of a fifth leaves 1.25x; the interval is over processes."""
+    answer = advice.seen(POINT, looks(core_share=0.2))
+    assert answer.bound == pytest.approx(1.25, rel=0.02)
+    assert answer.share.low < 0.2 < answer.share.high
+    assert not answer.is_little
+
+
+def test_a_small_share_is_little() -> None:
+    """Below 1.1x the command stops."""
+    assert advice.seen(POINT, looks(core_share=0.05)).is_little
+
+
+def test_a_layer_that_is_one_operator_counts_as_a_whole() -> None:
+    """A setting replaces its projections too."""
+    cores = [core("a", operator="_native_multi_head_attention", by_sdpa=False)]
+    found = advice.seen(POINT, [seen(cores, 0.1, 0.5, number=number) for number in range(3)])
+    assert found.bound == pytest.approx(2, rel=0.05)
+    assert found.core_share.value == pytest.approx(0.1, rel=0.05)
+
+
+def test_one_process_has_the_scatter_of_its_calls() -> None:
+    """There is still an interval."""
+    assert advice.seen(POINT, looks()[:1]).share.is_known
+
+
+def test_layers_that_are_alike_are_one_kind() -> None:
+    """Those with another shape or mask are another, and the longest comes first."""
+    cores = [core("a"), core("b"), core("c", mask="float32 [7, 7]")]
+    found = advice.kinds([seen(cores, 0.2, 0.3)])
+    assert [(kind.path, kind.count) for kind in found] == [("a", 2), ("c", 1)]
+    assert found[0].share == pytest.approx(0.2, rel=0.05)
+
+
+def test_the_largest_kinds_are_measured() -> None:
+    """Until they have nine tenths of the time; none if the core is in the model itself."""
+    kinds = [advice.Kind(path, 1, {}, share) for path, share in (("a", 0.5), ("b", 0.3), ("c", 0.15), ("d", 0.05))]
+    assert [kind.path for kind in advice.measured_kinds(kinds)] == ["a", "b", "c"]
+    assert advice.measured_kinds([advice.Kind("", 1, {}, 0.5)]) == []
+
+
+def test_a_difference_between_observed_and_plain_is_an_objection() -> None:
+    """It names the kernels."""
+    changed = looks(observed_kernels=["addmm", "bmm"])
+    (objection,) = advice.seen(POINT, changed).objections
+    assert "bmm" in objection
+
+
+def test_a_gain_is_predicted_from_share_and_layer() -> None:
+    """Layers with 40 % of the time that become twice as fast make the model 1.25 times as fast."""
+    found = advice.kinds(looks(layer_share=0.4))
+    gains = {"blocks.0.attn": {"eager": [math.log(2) + step for step in (-0.01, 0.0, 0.01)]}}
+    gain = advice.predicted(looks(layer_share=0.4), found, gains, "eager")
+    assert gain.value == pytest.approx(1.25, rel=0.02)
+    assert gain.low < 1.25 < gain.high
+    assert not advice.predicted(looks(), found, gains, "other").is_known
+
+
+def answer(**times_s: float) -> Advice:
+    """Return the answer for settings that take these times; the model as it is takes a second."""
+    return advised({"as_is": 1.0, **times_s})
+
+
+def test_what_is_shown_to_be_faster_is_recommended() -> None:
+    """The fastest of them."""
+    found = answer(eager=0.8, compiled=0.7, compiled_eager=1.2)
+    assert found.recommendation == "compiled"
+    assert {each.name for each in found.alternatives if each.is_faster} == {"eager", "compiled"}
+    by_name = {each.name: each for each in found.alternatives}
+    assert by_name["eager"].speedup.value == pytest.approx(1.25, rel=0.02)
+
+
+@pytest.mark.parametrize("time_s", [1.0, 1.3])
+def test_what_is_the_same_or_slower_is_not(time_s: float) -> None:
+    """Then there is no recommendation, and what the run can show is known."""
+    found = answer(eager=time_s)
+    assert found.recommendation is None
+    assert 0 < found.detectable < 0.1
+    assert found.processes == 8
+
+
+def test_what_was_not_measured_keeps_its_reason() -> None:
+    """A setting that runs the same, and one that the model doesn't have."""
+    by_name = {each.name: each for each in answer(eager=1.0).alternatives}
+    assert by_name["sdpa"].status == "same"
+    assert (by_name["sdpa_flash"].status, by_name["sdpa_flash"].detail) == ("unsupported", "no kernel")
+
+
+@pytest.mark.parametrize(
+    ("measured", "is_other"), [(Interval(1.3, 1.25, 1.35), True), (Interval(1.1, 1.05, 1.15), False)]
+)
+def test_intervals_that_do_not_meet_disagree(measured: Interval, is_other: bool) -> None:
+    """A prediction and a measurement, each with its own."""
+    row = advice.Alternative("eager", "ok", speedup=measured, predicted=Interval(1.1, 1.06, 1.14))
+    assert advice.disagrees(row) is is_other

@@ -1,0 +1,147 @@
+"""`advise`, from a model's name to an answer."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.analyse import advice as analyse
+from bench.cli import main
+from bench.commands import advise
+from bench.engine.look import NotSeen
+from bench.plan.case import Point
+from bench.plan.sweep import load_sweep
+from tests import advice
+
+TINY = "tests.tiny_models"
+NET = f"{TINY}:Net"
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Callable[..., list[Point]]:
+    """Return a function that sets what looks see; the points that are asked for are in its list."""
+
+    def saw(core_share: float = 0.2) -> list[Point]:
+        asked: list[Point] = []
+
+        def look(points: list[Point], *_: Any) -> dict[Point, list[dict[str, Any]]]:
+            asked.extend(points)
+            return {point: advice.looks(core_share) for point in points}
+
+        monkeypatch.setattr(advise, "look", look)
+        return asked
+
+    return saw
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["vit_small"], "must be timm:NAME, torchvision:NAME, transformers:CONFIG or module:function"),
+        (["tim:vit_small"], "there is no module tim"),
+        ([f"{TINY}:Nett", "--input", "8x5x16"], "has no Nett"),
+        ([NET], "give --input, as 8x3x224x224"),
+        ([NET, "--input", "8x5xa"], "must be sizes that begin with the batch"),
+        ([NET, "--input", "8x5x16", "--batch", "4"], "has 8 items, and --batch says 4"),
+        ([NET, "--input", "5x16", "--batch", "0"], "--batch 0 must be whole numbers of at least 1"),
+        (["timm:vit_tiny_patch16_224", "--impl", "sdap"], "unknown setting 'sdap'"),
+        (["timm:vit_tiny_patch16_224", "--impl", f"{TINY}:rigth"], "has no rigth"),
+        (["timm:vit_tiny_patch16_224", "--dtype", "fp32"], "dtype = 'fp32' must be one of"),
+        (["timm:vit_tiny_patch16_224", "--threads", "4000"], "threads = 4000 is more than"),
+        (["timm:vit_tiny_patch16_224", "--processes", "0"], "--processes 0 must be above 0"),
+        (["timm:vit[depth"], "must read name[option=value"),
+    ],
+)
+def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Callable[..., str]) -> None:
+    """Before anything starts."""
+    assert line in refused("advise", *words)
+
+
+def test_no_memory_for_a_look_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The request was right, and the line says what happened."""
+
+    def look(*_: Any) -> None:
+        raise NotSeen("oom: not enough memory")
+
+    monkeypatch.setattr(advise, "look", look)
+    assert main(["advise", "timm:vit_tiny_patch16_224"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "could not be looked at: oom: not enough memory" in line
+
+
+def test_a_small_share_ends_after_the_look(
+    made_up: Callable[..., list[Point]], tmp_path: Path, told: Callable[..., str]
+) -> None:
+    """The first line says the bound, and nothing is measured."""
+    asked = made_up(core_share=0.05)
+    output = told("advise", "timm:vit_tiny_patch16_224", "--run", tmp_path / "run", "--batch", "2")
+    assert output.startswith("attention takes 5")
+    assert "--anyway" in output
+    assert [(point.layer, point.batch) for point in asked] == [("timm:vit_tiny_patch16_224", 2)]
+    assert not (tmp_path / "run" / "results.csv").exists()
+    assert json.loads((tmp_path / "run" / "advice.json").read_text())["alternatives"] == []
+
+
+def test_the_settings_are_measured_in_a_run_folder(
+    made_up: Callable[..., list[Point]], tmp_path: Path, told: Callable[..., str]
+) -> None:
+    """The model's run is an ordinary one that other commands read, and its layers' run is in it."""
+    made_up()
+    run = tmp_path / "run"
+    words = ("--no-compile", "--processes", 2, "--budget-s", 0.01, "--run", run, "--format", "json")
+    content = json.loads(told("advise", "timm:vit_tiny_patch16_224", *words))
+    assert [each["name"] for each in content["alternatives"]] == ["sdpa", "eager", "sdpa_flash"]
+    assert content["alternatives"][1]["status"] == "ok"
+    assert content["alternatives"][1]["predicted"] is not None
+    assert content["layers"][0]["path"] == "blocks.0.attn"
+    assert (content["point"]["num_tokens"], content["point"]["num_heads"], content["point"]["channels"]) == (7, 3, 12)
+    assert "eager" in told("show", run)
+    assert "at=blocks.0.attn" in told("show", run / "layers")
+    assert "use" in (run / "advice.md").read_text() or "no setting" in (run / "advice.md").read_text()
+
+
+def test_a_bad_attend_of_the_user_ends_with_1(
+    made_up: Callable[..., list[Point]], tmp_path: Path, told: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are measured."""
+    made_up()
+    monkeypatch.setattr(advise.own, "mistake", lambda *_: "")
+    words = ("--no-compile", "--processes", 1, "--budget-s", 0.01, "--run", tmp_path / "run", "--format", "json")
+    output = told("advise", "timm:vit_tiny_patch16_224", "--impl", "test:wrong", *words, status=1)
+    by_name = {each["name"]: each["status"] for each in json.loads(output)["alternatives"]}
+    assert (by_name["eager"], by_name["test:wrong"]) == ("ok", "incorrect")
+
+
+def test_the_layers_are_a_sweep_file(
+    made_up: Callable[..., list[Point]], tmp_path: Path, told: Callable[..., str]
+) -> None:
+    """It can be measured as it stands."""
+    made_up()
+    file = tmp_path / "out.toml"
+    told("advise", "timm:vit_tiny_patch16_224", "--look", "--sweep-file", file, "--run", tmp_path / "run")
+    assert tomllib.loads(file.read_text())["baseline"] == "as_is"
+    (at,) = load_sweep(str(file)).points
+    assert (at.layer, at.num_tokens) == ("timm:vit_tiny_patch16_224[at=blocks.0.attn]", 7)
+
+
+@pytest.mark.slow
+def test_a_wrong_mask_in_a_model_is_incorrect(
+    tmp_path: Path, told: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A right attend is measured, and a refused one says why: all of it in real processes."""
+    monkeypatch.setattr(advise, "LOOKS", 1)
+    monkeypatch.setattr(analyse, "MOST_LAYERS", 0)
+    names = [f"{TINY}:wrong", f"{TINY}:right", "sdpa"]
+    words = ("--processes", 1, "--budget-s", 0.1, "--no-compile", "--run", tmp_path / "run", "--format", "json")
+    output = told("advise", NET, "--input", "2x9x16", "--impl", ",".join(names), *words, status=1)
+    content = json.loads(output)
+    by_name = {each["name"]: each for each in content["alternatives"]}
+    assert [by_name[name]["status"] for name in names] == ["incorrect", "ok", "ok"]
+    assert by_name["eager"]["status"] == "unsupported"
+    assert by_name["sdpa_math"]["kernels"] != by_name["sdpa"]["kernels"]
+    assert (content["recommendation"], content["objections"]) == (None, [])

@@ -1,0 +1,1 @@
+"""Tests of whole models as layers."""

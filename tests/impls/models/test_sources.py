@@ -1,0 +1,77 @@
+"""Models of libraries, without any download."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from impls import Unresolved
+from impls.models import sources, watch
+from impls.models.make import make
+
+BERT = "hidden_size=16,num_hidden_layers=1,num_attention_heads=2,intermediate_size=16,vocab_size=8"
+
+
+def has(library: str) -> None:
+    """Skip the test if a library is not installed."""
+    try:
+        sources.library(library)
+    except Unresolved as reason:
+        pytest.skip(str(reason))
+
+
+def test_timm_has_models_by_name() -> None:
+    """With options of its constructor, and its usual input."""
+    has("timm")
+    model = make("timm:vit_tiny_patch16_224[depth=1,img_size=32,embed_dim=24]").eval()
+    assert model.item == (3, 32, 32)
+    with torch.inference_mode():
+        (core,) = watch.cores(model, torch.randn(1, *model.item))
+    assert (core.layer, core.class_name, core.shapes[0]) == ("blocks.0.attn", "Attention", (1, 3, 5, 8))
+
+
+def test_transformers_has_models_by_the_class_of_a_config() -> None:
+    """Padding becomes a mask, and texts are given as embeddings."""
+    has("transformers")
+    model = make(f"transformers:BertConfig[{BERT},tokens=6,padding=2]").eval()
+    assert model.item == (6, 16)
+    with torch.inference_mode():
+        (core,) = watch.cores(model, torch.randn(3, *model.item))
+    assert core.by_sdpa
+    assert core.mask.endswith("6, 6]")
+
+
+def test_transformers_has_models_by_a_config_file(tmp_path: Path) -> None:
+    """As a repository of a model has it."""
+    has("transformers")
+    values = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 8, **values}))
+    assert make(f"transformers:{tmp_path / 'config.json'}").item == (128, 16)
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "words"),
+    [
+        ("timm", "timm:vit_smal_patch16_224", "did you mean vit_small_patch16_224"),
+        ("torchvision", "torchvision:vit_b_17", "did you mean vit_b_16"),
+        ("transformers", "transformers:BertConfi", "did you mean BertConfig"),
+        ("transformers", "transformers:no/such/config.json", "can't be read as a config.json"),
+        ("transformers", f"transformers:BertConfig[{BERT},tokens=4,padding=4]", "padding < tokens"),
+    ],
+)
+def test_an_unknown_model_is_said_in_one_line(library: str, name: str, words: str) -> None:
+    """With the names that are near."""
+    has(library)
+    with pytest.raises(Unresolved) as error:
+        make(name)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_library_that_is_missing_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how to install it."""
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(Unresolved, match="pip install -c constraints.txt timm"):
+        sources.made("timm", "vit_tiny_patch16_224", {})

@@ -1,0 +1,65 @@
+"""The attention of a model as it runs."""
+
+import pytest
+import torch
+
+from impls.models import watch
+from impls.models.make import make
+from impls.models.model import Model
+
+
+def cores(name: str) -> list[watch.Core]:
+    """Return the cores of a call of a tiny model in inference."""
+    model = tiny(name)
+    with torch.inference_mode():
+        return watch.cores(model, torch.randn(3, *model.item))
+
+
+def tiny(name: str) -> Model:
+    """Return a tiny model."""
+    return make(f"tests.tiny_models:{name}").eval()
+
+
+def test_a_fused_core_has_shapes_and_strides() -> None:
+    """Those of views of a packed projection, with the module that it belongs to."""
+    first, second = cores("Net[input=5x16]")
+    assert (first.layer, second.layer, first.class_name) == ("layers.0", "layers.1", "Attention")
+    assert first.shapes == ((3, 2, 5, 8),) * 3
+    assert first.strides == ((240, 8, 48, 1),) * 3
+    assert first.by_sdpa
+    assert first.is_fused
+    assert (first.mask, first.causal, first.dropout, first.dtype) == ("", False, 0.0, "float32")
+
+
+@pytest.mark.parametrize(
+    ("kind", "mask", "causal"), [("masked", "float32 [5, 5]", False), ("causal", "", True), ("sdpa", "", False)]
+)
+def test_masks_are_seen(kind: str, mask: str, causal: bool) -> None:
+    """A tensor with its shape, or a causal one."""
+    core = cores(f"Net[kind={kind},input=5x16]")[0]
+    assert (core.mask, core.causal) == (mask, causal)
+
+
+def test_an_unfused_core_is_known_by_its_operators() -> None:
+    """A product, a softmax and a product."""
+    found = cores("Net[kind=written,input=5x16]")
+    assert [(core.operator, core.by_sdpa) for core in found] == [(watch.UNFUSED, False)] * 2
+    assert found[0].shapes[0] == (3, 2, 5, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "layer"),
+    [
+        ("Encoder[input=5x16]", "_transformer_encoder_layer_fwd", "encoder.layers.0"),
+        ("Heads[input=5x16]", "_native_multi_head_attention", "attention"),
+    ],
+)
+def test_a_fast_path_stays_one(name: str, operator: str, layer: str) -> None:
+    """Watching changes nothing: torch's own modules still run as one operator."""
+    core = cores(name)[0]
+    assert (core.operator, core.layer, core.is_whole) == (operator, layer, True)
+
+
+def test_a_model_without_attention_has_no_core() -> None:
+    """Linear layers are none."""
+    assert cores("plain[input=5x16]") == []

@@ -1,0 +1,74 @@
+"""The sentences of an answer."""
+
+import pytest
+
+from bench.analyse import advice as analyse
+from bench.show.advice import words
+from tests.advice import POINT, advised, looks
+
+
+def test_the_first_line_is_the_bound() -> None:
+    """The share with its interval, and what it leaves to gain."""
+    line = words.bound(analyse.seen(POINT, looks(core_share=0.2)))
+    assert line.startswith("attention takes 20")
+    assert line.endswith("no setting of attention can gain more than 1.25x")
+
+
+def test_a_kind_of_layer_is_one_line() -> None:
+    """Where it is, its shapes and strides, and what computes it."""
+    line, whole = words.found(analyse.seen(POINT, looks()))
+    assert line.startswith("2 layers Attention (blocks.0.attn): q [2, 3, 7, 4] strides [252, 4, 36, 1], float32, no mask")
+    assert "whole layers" in whole
+
+
+def test_a_recommendation_has_its_gain() -> None:
+    """And the others that are shown to be faster."""
+    line = words.recommendation(advised({"as_is": 1.0, "eager": 0.8, "compiled": 0.5}))
+    assert line.startswith("use compiled: 2.0")
+    assert line.endswith("eager is shown to be faster too")
+
+
+def test_without_one_the_resolution_is_said() -> None:
+    """A reader sees how small a gain could have been found."""
+    line = words.recommendation(advised({"as_is": 1.0, "eager": 1.1}))
+    assert line.startswith("no setting is shown to be faster; this machine can show gains from")
+    assert line.endswith("with 8 processes")
+
+
+def test_what_was_not_measured_is_said() -> None:
+    """Each with its reason."""
+    same, unsupported = words.not_measured(advised({"as_is": 1.0, "eager": 1.1}))
+    assert same == "sdpa: runs the same kernels as the model as it is, so it was not measured"
+    assert unsupported == "sdpa_flash: unsupported: no kernel"
+
+
+def test_a_prediction_that_fails_is_said() -> None:
+    """With both gains."""
+    found = advised({"as_is": 1.0, "eager": 0.5}, {"eager": [0.001, 0.0, -0.001]})
+    (line,) = words.differences(found)
+    assert line.startswith("eager: predicted")
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "line"),
+    [
+        ("timm", "eager", "        module.fused_attn = False"),
+        ("timm", "compiled_sdpa", "        module.fused_attn = True"),
+        ("transformers", "sdpa", 'model.set_attn_implementation("sdpa")'),
+        ("torch", "sdpa", "torch.backends.mha.set_fastpath_enabled(False)"),
+        ("", "sdpa_math", "with sdpa_kernel(SDPBackend.MATH):"),
+        ("", "compiled", "model.compile(dynamic=False)"),
+        ("timm", "mykernel:attend", "F.scaled_dot_product_attention = bridge(attend)"),
+        ("timm", "online[block_tokens=64]", "from impls.attend.online import attend"),
+    ],
+)
+def test_lines_to_paste_are_the_librarys(library: str, name: str, line: str) -> None:
+    """Each library has a switch of its own."""
+    assert line in words.paste(library, name)
+
+
+@pytest.mark.parametrize("library", ["timm", "transformers", "torch", ""])
+@pytest.mark.parametrize("name", ["as_is", "eager", "sdpa", "compiled_eager", "sdpa_flash", "mykernel:attend"])
+def test_lines_to_paste_are_python(library: str, name: str) -> None:
+    """They compile as they stand."""
+    compile("\n".join(words.paste(library, name)), "pasted", "exec")

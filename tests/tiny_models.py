@@ -1,0 +1,144 @@
+"""Models of a few thousand weights, and attends to put into them."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Attention(nn.Module):
+    """Attention by `F.scaled_dot_product_attention`, with a mask tensor or a causal mask."""
+
+    def __init__(self, channels: int, heads: int, *, masked: bool = False, causal: bool = False) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(channels, 3 * channels)
+        self.proj = nn.Linear(channels, channels)
+        self.heads, self.masked, self.causal = heads, masked, causal
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        q, k, v = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        mask = torch.zeros(x.shape[1], x.shape[1], dtype=x.dtype, device=x.device) if self.masked else None
+        o = F.scaled_dot_product_attention(q, k, v, mask, is_causal=self.causal)
+        y: Tensor = self.proj(o.transpose(1, 2).flatten(2))
+        return y
+
+
+class Written(Attention):
+    """The same with the formula written out."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        q, k, v = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
+        y: Tensor = self.proj((weights @ v).transpose(1, 2).flatten(2))
+        return y
+
+
+class Switched(nn.Module):
+    """Attention with timm's switch, `fused_attn`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fused, self.written = Attention(16, 2), Written(16, 2)
+        self.written.load_state_dict(self.fused.state_dict())
+        self.fused_attn = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        y: Tensor = (self.fused if self.fused_attn else self.written)(x)
+        return y
+
+
+class Net(nn.Module):
+    """Two attention layers with skips, and a linear layer."""
+
+    def __init__(self, kind: str = "sdpa", channels: int = 16, depth: int = 2) -> None:
+        super().__init__()
+        makers = {
+            "sdpa": lambda: Attention(channels, 2),
+            "masked": lambda: Attention(channels, 2, masked=True),
+            "causal": lambda: Attention(channels, 2, causal=True),
+            "written": lambda: Written(channels, 2),
+            "switched": Switched,
+        }
+        self.layers = nn.ModuleList(makers[kind]() for _ in range(depth))
+        self.last = nn.Linear(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        for layer in self.layers:
+            x = x + layer(x)
+        y: Tensor = self.last(x)
+        return y
+
+
+class Encoder(nn.Module):
+    """A transformer encoder of torch's own, with its fast path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+        self.encoder = nn.TransformerEncoder(layer, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        y: Tensor = self.encoder(x)
+        return y
+
+
+class Heads(nn.Module):
+    """`nn.MultiheadAttention` with its fast path, and a head of zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+        self.head = nn.Linear(16, 4)
+        nn.init.zeros_(self.head.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[B, N, 4]` for tokens."""
+        y: Tensor = self.head(self.attention(x, x, x, need_weights=False)[0])
+        return y
+
+
+def plain() -> nn.Module:
+    """Return a model without attention."""
+    return nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16))
+
+
+def broken() -> nn.Module:
+    """Raise an error: this model can't be made."""
+    raise OSError("no such weights")
+
+
+def no_module() -> int:
+    """Return no model."""
+    return 3
+
+
+def right(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Compute the core."""
+    return F.scaled_dot_product_attention(q, k, v, scale=scale)
+
+
+def wrong(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Compute the core with a mask that nobody asked for."""
+    return F.scaled_dot_product_attention(q, k, v, scale=scale, is_causal=True)
+
+
+def slow(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Compute the core with work that isn't needed."""
+    scores = q.double() @ k.double().mT * scale
+    for _ in range(20):
+        scores = scores.sort(-1)[0].flip(-1) * 0 + scores
+    return (scores.softmax(-1) @ v.double()).to(q.dtype)
+
+
+def with_mask(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor | None = None) -> Tensor:
+    """Compute the core with a mask tensor."""
+    return F.scaled_dot_product_attention(q, k, v, attn_mask, scale=scale)
+
+
+def inputs() -> dict[str, Tensor]:
+    """Return the inputs of a model by name."""
+    return {"x": torch.randn(2, 5, 16)}
