@@ -195,10 +195,18 @@ def _best(points: Sequence[At], baseline: str | None) -> Iterator[str]:
     by = ""
     if baseline and name != baseline and ratios:
         low, high = units.ratio(min(ratios)), units.ratio(max(ratios))
-        by = f"; there it is {low if low == high else f'{low} to {high}'} as fast as {baseline}"
+        most = _most(name, at_best, baseline)
+        by = f"; there it is {low if low == high else f'{low} to {high}'} as fast as {baseline}{most}"
     where = f"all {len(points)} points" if not others else f"{len(at_best)} of {len(points)} points"
     verb = "Stay with" if name == baseline else "Use"
     yield f"{verb} {name}: at {where} nothing is shown to be faster{by}.{_elsewhere(others)}"
+
+
+def _most(name: str, points: Sequence[At], baseline: str) -> str:
+    """Return where an implementation has its largest speed-up, and how sure that one is."""
+    found = [(at, row) for at in points for row in at.rows if row["implementation"] == name and row["speedup"]]
+    at, row = max(found, key=lambda pair: float(pair[1]["speedup"]))
+    return f", most at {at.label}: {speedup_cell(row, baseline)}"
 
 
 def _choice(points: Sequence[At]) -> tuple[str, list[At]]:
@@ -236,24 +244,18 @@ def _named(labels: Sequence[str]) -> str:
 def _sureness(points: Sequence[At]) -> str:
     """Return how many points are decided."""
     says = Counter(at.outcome.says for at in points)
-    parts = [
-        f"{says[kind]} {text if says[kind] == 1 else several}"
-        for kind, text, several in SURENESS
-        if says[kind]
-    ]
-    return f"Of {counted([len(points)], 'point', 'points')}, {', '.join(parts)}."
+    found = [(kind, words) for kind, words in SURENESS.items() if says[kind]]
+    if len(found) == 1:
+        return f"At all {len(points)} points {found[0][1]}."
+    parts = [f"at {counted([says[kind]], 'point', 'points')} {words}" for kind, words in found]
+    return f"A{'; '.join(parts)[1:]}."
 
 
-SURENESS: Sequence[tuple[str, str, str]] = (
-    (WINNER, "has a winner that is shown", "have a winner that is shown"),
-    (TIE, f"a tie ({WITHIN})", f"a tie ({WITHIN})"),
-    (NOT_DECIDED, "is not decided: more processes would tell", "are not decided: more processes would tell"),
-    (WITHOUT_INTERVALS, "has one process and so no interval", "have one process and so no interval"),
-    (ALONE, "has only one that was measured", "have only one that was measured"),
-)
-"""What is said of one point, and of several, with each outcome."""
-
-
-def labels_by_point(points: Sequence[At]) -> Mapping[Point, str]:
-    """Return the name of each point."""
-    return {at.point: at.label for at in points}
+SURENESS: Mapping[str, str] = {
+    WINNER: "a winner is shown",
+    TIE: f"a tie is shown ({WITHIN})",
+    NOT_DECIDED: "it is not decided who is the fastest, and more processes would tell",
+    WITHOUT_INTERVALS: "one process measured, so nothing is shown",
+    ALONE: "only one implementation was measured",
+}
+"""What is said of the points with each outcome."""

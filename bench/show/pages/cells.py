@@ -16,10 +16,11 @@ from bench.store import units
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its text, and the number by which its column is sorted, None for a text."""
+    """A cell: its text, the number by which its column is sorted, None for a text, and what it has to say in full."""
 
     text: str
     number: float | None = None
+    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Column:
 COLUMNS = (
     Column("point", "point"),
     Column("implementation", "implementation"),
+    Column("status", "status"),
     Column("speedup", "speed-up", is_number=True),
     Column("latency", "latency", is_number=True),
     Column("memory", "peak memory", is_number=True),
@@ -44,7 +46,6 @@ COLUMNS = (
     Column("flagged", "disturbed", is_number=True),
     Column("letters", "letters"),
     Column("ran", "kernels that ran"),
-    Column("status", "status"),
 )
 """The columns from left to right."""
 
@@ -122,7 +123,7 @@ def _ran(row: Row, _: str | None) -> Cell:
         return Cell("")
     short = algorithm(kernels)
     names = ", ".join(kernels.split(";"))
-    return Cell(names if names == short else f"{short}: {names}")
+    return Cell(short, more=names)
 
 
 def _status(row: Row, _: str | None) -> Cell:
@@ -130,6 +131,7 @@ def _status(row: Row, _: str | None) -> Cell:
 
 
 MAKERS: tuple[Callable[[Row, str | None], Cell], ...] = (
+    _status,
     _speedup,
     _with_text("latency_s", latency_text),
     _with_text("memory_bytes", memory_text),
@@ -140,6 +142,5 @@ MAKERS: tuple[Callable[[Row, str | None], Cell], ...] = (
     _number("flagged_share", units.percent),
     lambda row, _: Cell(row["letters"]),
     _ran,
-    _status,
 )
 """What makes each cell after the first two, in the order of COLUMNS."""

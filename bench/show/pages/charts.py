@@ -64,6 +64,10 @@ PERCENT_LABELS = "format(datum.value, '.0%')"
 PLAIN_LABELS = "format(datum.value, '.3~f')"
 
 
+ROUND_S = [step * 10.0**power for power in range(-8, 3) for step in (1, 3)]
+"""Ticks on a long axis of time."""
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A number of a case on a chart: its columns, the words on its axis, and how a value is written there.
@@ -122,7 +126,13 @@ def winners(axis: Axis) -> Spec:
         opacity=alt.condition(ANY_SHOWN, alt.value(1), alt.value(0.2)),
         tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("words:N", title="outcome")],
     )
-    texts = base.mark_text(baseline="middle", fontSize=11, lineHeight=13).encode(
+    texts = base.mark_text(
+        baseline="middle",
+        fontSize=11,
+        lineHeight=13,
+        dy=alt.ExprRef("-6.5 * (length(datum.lines) - 1)"),
+        limit=alt.ExprRef("bandwidth('x') - 4"),
+    ).encode(
         x=x, y=y, text="lines:N", color=alt.Color("ink:N", scale=None, legend=None)
     )
     return _spec(alt.layer(cells, texts).properties(height=alt.Step(MAP_PX)))
@@ -138,9 +148,9 @@ def compilation(names: Sequence[str]) -> Spec:
         .transform_flatten(["calls"])
         .transform_calculate(per_call="datum.latency_s + (datum.compile_cold_s || 0) / datum.calls")
     )
-    x = alt.X("calls:Q", title="calls", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", tickCount=7))
-    y = alt.Y("per_call:Q", title="time per call, compilation included", scale=alt.Scale(type="log"),
-        axis=alt.Axis(labelExpr=SECONDS_LABELS, tickCount=5))  # fmt: skip
+    x = alt.X("calls:Q", title="calls", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", values=[10**power for power in range(7)]))
+    y = alt.Y("per_call:Q", title="time per call, compilation included", scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(labelExpr=SECONDS_LABELS, values=ROUND_S))  # fmt: skip
     lines = base.mark_line(strokeWidth=THIN).encode(
         x=x, y=y, color=_colour(names), strokeDash=_dash(names), tooltip=_tooltip()
     )
@@ -259,7 +269,7 @@ def _chart(description: str) -> alt.Chart:
 
 
 def _spec(chart: alt.LayerChart | alt.Chart) -> Spec:
-    shared = [alt.param(name=name, value=[]) for name in ("shown", "chosen", "xs")]
+    shared = [alt.param(name=name, value=[]) for name in ("shown", "chosen", "xs", "ys")]
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     made: Spec = chart.add_params(*shared).properties(width="container", autosize=fit).to_dict()
     return {key: value for key, value in made.items() if key not in ("$schema", "config", "usermeta")}
@@ -268,7 +278,7 @@ def _spec(chart: alt.LayerChart | alt.Chart) -> Spec:
 def _against(of: Quantity, axis: Axis, names: Sequence[str]) -> Spec:
     base = _base(of, f"{of.title} against {axis.name}")
     x = _x(axis)
-    y = alt.Y(f"{of.column}:Q", title=of.title, scale=_scale(of), axis=alt.Axis(labelExpr=of.labels, tickCount=6))
+    y = alt.Y(f"{of.column}:Q", title=of.title, scale=_scale(of), axis=_ticks(of))
     colour = _colour(names)
     layers: list[alt.Chart] = []
     if of.low:
@@ -294,7 +304,7 @@ def _against(of: Quantity, axis: Axis, names: Sequence[str]) -> Spec:
 def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
     base = _base(of, f"{of.title}, a row for each point")
     y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(labelLimit=260, grid=True))
-    x = alt.X(f"{of.column}:Q", title=of.title, scale=_scale(of), axis=alt.Axis(labelExpr=of.labels, tickCount=6, orient="top"))
+    x = alt.X(f"{of.column}:Q", title=of.title, scale=_scale(of), axis=_ticks(of, "top"))
     colour = _colour(names)
     crowded = points > CROWDED
     apart = {} if crowded else {"yOffset": alt.YOffset("implementation:N", sort=list(names))}
@@ -350,11 +360,12 @@ def _exponents(axis: Axis, names: Sequence[str], what: str) -> Spec:
         .mark_rule(opacity=0.7)
         .encode(x=_x(axis, "middle"), y="low:Q", y2="high:Q", color=colour)
     )
+    exact = what == "memory"  # which has no interval
     marks = base.mark_point(filled=True, size=SIZE * 0.8, opacity=1).encode(
         x=_x(axis, "middle"), y=y, color=colour, shape=_shape(names),
         tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("from_to:N", title="between"), alt.Tooltip("text:N", title="exponent")],
     )  # fmt: skip
-    return _spec(alt.layer(segments, interval, marks).properties(height=LINES_PX * 0.8))
+    return _spec(alt.layer(segments, *([] if exact else [interval]), marks).properties(height=LINES_PX * 0.8))
 
 
 def _x(axis: Axis, column: str = "x") -> alt.X:
@@ -365,6 +376,14 @@ def _x(axis: Axis, column: str = "x") -> alt.X:
         scale=alt.Scale(type="log", base=2, nice=False, padding=18),
         axis=ticks,
     )
+
+
+def _ticks(of: Quantity, orient: str = "") -> alt.Axis:
+    """Return the axis of a quantity; the page gives the ticks, which are those of the matplotlib pictures."""
+    where = {"orient": orient} if orient else {}
+    if of.name == "roofline":
+        return alt.Axis(labelExpr=of.labels, tickCount=6, **where)
+    return alt.Axis(labelExpr=of.labels, values=alt.ExprRef("ys"), **where)
 
 
 def _scale(of: Quantity) -> alt.Scale:

@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ import pandas as pd
 from bench.analyse.fastest import Outcome
 from bench.analyse.ranking import TIE, WINNER
 from bench.analyse.scaling.growth import Exponent, scalings
-from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, TOKENS, Axis, groups, places, point_of
+from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, SERIES, TOKENS, Axis, groups, places, point_of
 from bench.plan.case import Case, Point
 from bench.show import answer as say
 from bench.show import intervals
 from bench.show.answer import At
 from bench.show.fastest_text import words
+from bench.show.figures import log_axis
 from bench.show.figures.winner_map import maps
-from bench.show.figures.winner_map import words as cell_words
 from bench.show.pages import cells, charts, shell
 from bench.show.pages.samples import by_case, samples
 from bench.show.point_text import parts, shared, varying
@@ -127,11 +127,11 @@ def _ordered(at: At) -> list[Row]:
 
 @dataclass(frozen=True)
 class Line:
-    """A point in one line: who is the fastest there, its speed-up, its memory, and what failed."""
+    """A point in one line: its outcome in words, then of the first that is named speed-up, latency and memory."""
 
     label: str
-    fastest: str
-    sureness: str
+    words: str
+    first: str
     speedup: str
     latency: str
     memory: str
@@ -143,8 +143,8 @@ def _line(at: At, baseline: str | None) -> Line:
     failed = [row for row in at.rows if row["status"] != "ok"]
     return Line(
         at.label,
-        say.fastest_cell(at.outcome),
         words(at.outcome),
+        str(first["implementation"]) if first else "",
         say.speedup_cell(first, baseline),
         cells.latency_text(first) if first else "",
         cells.memory_text(first) if first else "",
@@ -180,6 +180,9 @@ def _data(saved: SavedRun, shown: Sequence[At], names: Sequence[str], baseline: 
         "machines": [*machines.values()],
         "rows": _columns([_row(number, at, row, machines, baseline) for number, at, row in rows]),
         "series": series,
+        "ticks": [
+            {each.name: _ticks(each, group) for each in quantities} for group in [*(own for _, own in found_series), values]
+        ],
         "growth": growth,
         "maps": has_maps,
         "charts": drawn,
@@ -189,6 +192,26 @@ def _data(saved: SavedRun, shown: Sequence[At], names: Sequence[str], baseline: 
         "first": _first_view(series),
         "swatches": [charts.swatch(name) for name in names],
     }
+
+
+def _ticks(of: charts.Quantity, rows: Sequence[Row]) -> list[float]:
+    """Return the ticks of a quantity's axis, where the matplotlib pictures have them."""
+    columns = [name for name in (of.column, of.low, of.high, of.second) if name]
+    values = [float(row[name]) for row in rows if is_measured(row) for name in columns if row[name]]
+    if not values or of.name not in TICKS:
+        return []
+    low, high = log_axis.padded(min(values), max(values))
+    if of.name == "speedup":
+        low, high = min(low, 1 / log_axis.LEAST_SPAN), max(high, log_axis.LEAST_SPAN)
+    return TICKS[of.name](low, high)
+
+
+TICKS: Mapping[str, Callable[[float, float], list[float]]] = {
+    "speedup": log_axis.ratios,
+    "latency": log_axis.decimal,
+    "memory": log_axis.binary,
+}
+"""Where the ticks of each quantity stand."""
 
 
 def _row(number: int, at: At, row: Row, machines: Mapping[str, str], baseline: str | None) -> dict[str, Any]:
@@ -248,9 +271,12 @@ def _fixed_words(group: Sequence[Row], rows: Sequence[Row], axis: Axis) -> str:
 
 
 def _first_view(series: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of the series that a page shows first: the longest, along tokens if it has one; -1 for none."""
-    ranked = sorted(range(len(series)), key=lambda n: (series[n]["axis"] != TOKENS.name, -len(series[n]["xs"])))
-    return ranked[0] if ranked else -1
+    """Return the number of the series that a page shows first: the longest, along tokens if it has one.
+
+    It is -1, a row for each point, if no series has three places.
+    """
+    long = [number for number, one in enumerate(series) if len(one["xs"]) >= SERIES]
+    return min(long, key=lambda n: (series[n]["axis"] != TOKENS.name, -len(series[n]["xs"])), default=-1)
 
 
 def _exponents(number: int, one: Mapping[str, Any], group: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -296,13 +322,25 @@ def _maps(table: pd.DataFrame, number_of: Mapping[Point, int], names: Sequence[s
                     "point": points[x, y],
                     "label": f"N={x} {each.axis.symbol}={y}",
                     "words": words(of),
-                    "lines": cell_words(of),
+                    "lines": _cell_lines(of),
                     "names": ",".join(of.names),
                     **_paint(of, names),
                 }
                 for (x, y), of in each.cells.items()
             ],
         }
+
+
+def _cell_lines(of: Outcome) -> list[str]:
+    """Return the few words of a cell: the winner and by how much, or those that may be the fastest."""
+    if of.says == WINNER and of.relative:
+        return [of.names[0], units.ratio(of.relative.value)]
+    names = [*of.names] if len(of.names) <= MOST_NAMES else [*of.names[: MOST_NAMES - 1], f"{len(of.names) - MOST_NAMES + 1} others"]
+    return names or ["nothing"]
+
+
+MOST_NAMES = 3
+"""The most names in a cell of a map."""
 
 
 def _paint(of: Outcome, names: Sequence[str]) -> dict[str, str]:

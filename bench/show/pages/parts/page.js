@@ -46,12 +46,19 @@ const inView = (row) => !series() || row.point in series().at;
 const viewed = () => rows.filter(inView).map((row) => ({ ...row, x: series()?.at[row.point] }));
 const pointsInView = () => [...new Set(rows.filter(inView).map((row) => row.point))];
 
-async function draw(place, spec, values, signals = {}, onClick = null) {
+// A chart with a row for each point, or a map, is as high as it has rows.
+function heightOf({ step, ...of }, values, field) {
+  const number = new Set(values.map((row) => row[field])).size;
+  return number * step * (of.for === "offset" ? data.names.length + 1 : 1);
+}
+
+async function draw(place, spec, values, signals = {}, onClick = null, lines = "label") {
   const node = place.appendChild(make("div", "", { class: "chart" }));
   const narrow = place.clientWidth < 640;
   const config = { ...STYLE, axisY: { labelLimit: narrow ? 118 : 300 } };
   const params = (spec.params ?? []).map((each) => (each.name in signals ? { ...each, value: signals[each.name] } : each));
-  const whole = { ...spec, params, datasets: { rows: values } };
+  const height = spec.height.step ? heightOf(spec.height, values, lines) : spec.height;
+  const whole = { ...spec, params, height, datasets: { rows: values } };
   const { view } = await vegaEmbed(node, whole, { actions: false, renderer: "svg", ast: true, config, tooltip: { theme: "custom" } });
   if (onClick) view.addEventListener("click", (_, item) => item?.datum && onClick(item.datum));
   return view;
@@ -94,7 +101,8 @@ async function show(kind) {
     if (machines.length > 1) box.appendChild(make("h3", data.machines[machine]));
     const own = values.filter((row) => (row.machine ?? 0) === machine);
     const xs = [...new Set(own.flatMap((row) => (row.x === undefined ? [row.start, row.end] : [row.x])))].filter((x) => x !== undefined);
-    const signals = { shown: state.shown, chosen: state.chosen, xs, at: state.at };
+    const signals = { shown: state.shown, chosen: state.chosen, xs, at: state.at,
+      ys: data.ticks?.at(state.view)?.[kind] ?? [] };
     const view = await draw(box, spec, own, signals, openSamples);
     charts.get(kind).push(view);
     if (kind === "speedup") listen(view);
@@ -112,7 +120,9 @@ async function showMaps() {
     const box = place.appendChild(make("div"));
     if (data.maps.length > 1) box.appendChild(make("h3", map.label));
     const signals = { shown: state.shown, chosen: state.chosen };
-    charts.get("winners").push(await draw(box, data.charts.winners[map.axis], map.cells, signals));
+    const step = 14 + 13 * Math.max(...map.cells.map((cell) => cell.lines.length));
+    const spec = { ...data.charts.winners[map.axis], height: { step } };
+    charts.get("winners").push(await draw(box, spec, map.cells, signals, null, "y"));
   }
   const cells = data.maps.flatMap((map) => map.cells);
   one('[data-table="winners"]').replaceChildren(
@@ -430,7 +440,7 @@ if (pointChoice) {
 
 let closed = [];
 addEventListener("beforeprint", () => {
-  closed = every("details:not([open]):not(.numbers)");
+  closed = every("section > details:not([open]):not(.numbers)");
   closed.forEach((details) => (details.open = true));
 });
 addEventListener("afterprint", () => closed.forEach((details) => (details.open = false)));
