@@ -128,17 +128,26 @@ def warnings(table: pd.DataFrame, target: float = TARGET) -> list[Warned]:
     return [Warned(shortest[letter], count, len(rows)) for letter, count in number.most_common()]
 
 
-def fastest_cell(outcome: Outcome) -> str:
-    """Return who is the fastest in very few words: `sdpa`, `tie: sdpa, mha` or `sdpa or mha?`."""
+def fastest_cell(outcome: Outcome, width: float = math.inf) -> str:
+    """Return who is the fastest in very few words: `sdpa`, `tie: sdpa, mha` or `sdpa or mha?`.
+
+    If the words are wider than `width`, fewer are named and the others counted.
+    """
     if outcome.says == WINNER:
         return outcome.names[0]
-    if outcome.says == TIE:
-        return f"{TIE}: {', '.join(outcome.names)}"
-    if outcome.says == NOT_DECIDED:
-        return f"{any_of(outcome.names)}?"
+    if outcome.says in (TIE, NOT_DECIDED):
+        cells = [_possible(outcome, named) for named in (len(outcome.names), 2, 1)]
+        return next((cell for cell in cells if len(cell) <= width), cells[-1])
     if outcome.says == WITHOUT_INTERVALS:
         return f"{outcome.names[0]}? (one process)"
     return f"{outcome.names[0]} ({ALONE})" if outcome.says == ALONE else outcome.says
+
+
+def _possible(outcome: Outcome, named: int) -> str:
+    """Return the names of those that tie, or of which each may be the fastest; of so many, the others are counted."""
+    rest = len(outcome.names) - named
+    names = [*outcome.names[:named], *([f"{rest} {'other' if rest == 1 else 'others'}"] if rest > 0 else [])]
+    return f"{TIE}: {', '.join(names)}" if outcome.says == TIE else f"{any_of(names)}?"
 
 
 def speedup_cell(row: Row | None, baseline: str | None) -> str:

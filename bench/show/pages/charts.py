@@ -4,11 +4,14 @@ A chart that has a series draws values against tokens, heads or channels; the ot
 Colours are CSS variables, so that a chart follows the page into the dark and onto paper.
 """
 
+import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from bench.analyse.scaling.series import AXES, Axis
 from bench.show.palette import Style, style
@@ -19,6 +22,9 @@ Spec = dict[str, Any]
 
 ROWS = "rows"
 """The name of the data that the page gives to a chart."""
+
+NAME, SYMBOL = "@name", "@symbol"
+"""What stands for an axis in a chart that is made once for all of them."""
 
 POINTS = "points"
 """The key of the charts that have a row for each point."""
@@ -104,19 +110,31 @@ def quantities(baseline: str | None) -> list[Quantity]:
     ]  # fmt: skip
 
 
+def unchecked() -> AbstractContextManager[None]:
+    """Return a context in which Altair doesn't check every part of a chart, which takes it seconds; a test does."""
+    return debug_mode(False)
+
+
 def of_quantity(of: Quantity, names: Sequence[str], points: int) -> dict[str, Spec]:
     """Return the charts of a quantity: one against each axis, and one with a row for each point."""
-    return {axis.name: _against(of, axis, names) for axis in AXES} | {POINTS: _by_point(of, names, points)}
+    return _for_axes(_against(of, names)) | {POINTS: _by_point(of, names, points)}
 
 
 def exponents(names: Sequence[str], what: str) -> dict[str, Spec]:
     """Return the charts of local exponents of latency or memory against each axis."""
-    return {axis.name: _exponents(axis, names, what) for axis in AXES}
+    return _for_axes(_exponents(names, what))
+
+
+def _for_axes(spec: Spec) -> dict[str, Spec]:
+    """Return a chart against each axis, given one with the placeholders of an axis."""
+    text = json.dumps(spec)
+    return {axis.name: json.loads(text.replace(NAME, axis.name).replace(SYMBOL, axis.symbol)) for axis in AXES}
 
 
 def winners(axis: Axis) -> Spec:
     """Return the map of winners over tokens and another axis."""
-    base = _chart(f"Who is the fastest, over tokens and {axis.name}").transform_filter(IN_RANGE)
+    description = f"Who is the fastest, over tokens and {axis.name}"
+    base = _chart(description).transform_filter(IN_RANGE)
     x = alt.X("x:O", title="tokens N", axis=alt.Axis(labelAngle=0, orient="bottom"))
     y = alt.Y("y:O", title=f"{axis.name} {axis.symbol}", sort="descending")
     cells = base.mark_rect(stroke="var(--surface)", strokeWidth=2, cursor="pointer").encode(
@@ -135,13 +153,14 @@ def winners(axis: Axis) -> Spec:
     ).encode(
         x=x, y=y, text="lines:N", color=alt.Color("ink:N", scale=None, legend=None)
     )
-    return _spec(alt.layer(cells, texts).properties(height=alt.Step(MAP_PX)))
+    return _spec(alt.layer(cells, texts).properties(height=alt.Step(MAP_PX)), description)
 
 
 def compilation(names: Sequence[str]) -> Spec:
     """Return the chart of the time per call against calls, if the first compilation is shared by all of them."""
+    description = "Time per call against calls, the first compilation shared by all of them"
     base = (
-        _chart("Time per call against calls, the first compilation shared by all of them")
+        _chart(description)
         .transform_filter("datum.point === at")
         .transform_filter(SHOWN)
         .transform_calculate(calls="[1,3,10,30,100,300,1e3,3e3,1e4,3e4,1e5,3e5,1e6]")
@@ -154,12 +173,13 @@ def compilation(names: Sequence[str]) -> Spec:
     lines = base.mark_line(strokeWidth=THIN).encode(
         x=x, y=y, color=_colour(names), strokeDash=_dash(names), tooltip=_tooltip()
     )
-    return _spec(lines.add_params(alt.param(name="at", value=0)).properties(height=LINES_PX))
+    return _spec(lines.add_params(alt.param(name="at", value=0)).properties(height=LINES_PX), description)
 
 
 def samples() -> Spec:
     """Return the chart of a case's samples: its processes one after the other, and beside them the interval."""
-    marks = alt.Chart(alt.NamedData(name=ROWS), description="Every sample of the case, process by process")
+    description = "Every sample of the case, process by process"
+    marks = _chart(description)
     x = alt.X("x:Q", title=None, axis=None, scale=alt.Scale(nice=False, padding=8))
     y = alt.Y("value_s:Q", title="seconds per call", scale=alt.Scale(zero=False),
         axis=alt.Axis(labelExpr=SECONDS_LABELS, tickCount=6))  # fmt: skip
@@ -195,12 +215,13 @@ def samples() -> Spec:
     value = whole.mark_point(filled=True, size=90, shape="diamond", color="var(--ink)").encode(
         x=x, y=y, tooltip=[alt.Tooltip("text:N", title="latency")]
     )
-    return _spec(alt.layer(points, titles, medians, interval, value).properties(height=260))
+    return _spec(alt.layer(points, titles, medians, interval, value).properties(height=260), description)
 
 
 def changes() -> Spec:
     """Return the chart of a comparison: the change of each row with its interval, worst first."""
-    base = _chart("The change of each row with its interval").transform_filter("indexof(kept, datum.id) >= 0")
+    description = "The change of each row with its interval"
+    base = _chart(description).transform_filter("indexof(kept, datum.id) >= 0")
     y = alt.Y("row:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(labelLimit=300))
     x = alt.X("change:Q", title="NEW's speed-up by BASE's; left of 1 is slower", scale=alt.Scale(type="log", base=2),
         axis=alt.Axis(labelExpr=RATIO_LABELS, tickCount=7))  # fmt: skip
@@ -216,14 +237,13 @@ def changes() -> Spec:
     )
     rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="var(--ink)").encode(x=alt.datum(1))
     chart = alt.layer(rule, interval, value, data=alt.NamedData(name=ROWS)).properties(height=alt.Step(20))
-    return _spec(chart.add_params(alt.param(name="kept", value=[])))
+    return _spec(chart.add_params(alt.param(name="kept", value=[])), description)
 
 
 def history(names: Sequence[str]) -> Spec:
     """Return the chart of a history: the speed-ups at one point from run to run, with steps marked."""
-    base = (
-        _chart("Speed-ups from run to run").transform_filter(SHOWN).transform_filter("datum.point === at")
-    )
+    description = "Speed-ups from run to run"
+    base = _chart(description).transform_filter(SHOWN).transform_filter("datum.point === at")
     x = alt.X("run:O", title=None, sort=None, axis=alt.Axis(labelAngle=-35, labelLimit=190, labelExpr="split(datum.label, '|')[1]"))
     y = alt.Y("speedup:Q", title="speed-up", scale=alt.Scale(type="log", base=2, padding=12),
         axis=alt.Axis(labelExpr=RATIO_LABELS, tickCount=6))  # fmt: skip
@@ -240,7 +260,7 @@ def history(names: Sequence[str]) -> Spec:
         .encode(x=x, y=y, text="arrow:N", color=colour)
     )
     layered = alt.layer(lines, rules, marks, steps).add_params(alt.param(name="at", value=0))
-    return _spec(layered.properties(height=LINES_PX))
+    return _spec(layered.properties(height=LINES_PX), description)
 
 
 def variable(number: int) -> str:
@@ -268,16 +288,17 @@ def _chart(description: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=ROWS), description=description)
 
 
-def _spec(chart: alt.LayerChart | alt.Chart) -> Spec:
+def _spec(chart: alt.LayerChart | alt.Chart, description: str) -> Spec:
     shared = [alt.param(name=name, value=[]) for name in ("shown", "chosen", "xs", "ys")]
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    made: Spec = chart.add_params(*shared).properties(width="container", autosize=fit).to_dict()
+    made: Spec = chart.add_params(*shared).properties(width="container", autosize=fit, description=description).to_dict(validate=False)
     return {key: value for key, value in made.items() if key not in ("$schema", "config", "usermeta")}
 
 
-def _against(of: Quantity, axis: Axis, names: Sequence[str]) -> Spec:
-    base = _base(of, f"{of.title} against {axis.name}")
-    x = _x(axis)
+def _against(of: Quantity, names: Sequence[str]) -> Spec:
+    description = f"{of.title} against {NAME}"
+    base = _base(of, description)
+    x = _x()
     y = alt.Y(f"{of.column}:Q", title=of.title, scale=_scale(of), axis=_ticks(of))
     colour = _colour(names)
     layers: list[alt.Chart] = []
@@ -298,11 +319,12 @@ def _against(of: Quantity, axis: Axis, names: Sequence[str]) -> Spec:
         x=x, y=y, color=colour, shape=_shape(names), tooltip=_tooltip()
     )
     layers.append(marks.add_params(alt.selection_interval(name="brush", encodings=["x"])) if of.selects else marks)
-    return _spec(_layered(of, layers, "y"))
+    return _spec(_layered(of, layers, "y"), description)
 
 
 def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
-    base = _base(of, f"{of.title}, a row for each point")
+    description = f"{of.title}, a row for each point"
+    base = _base(of, description)
     y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(labelLimit=260, grid=True))
     x = alt.X(f"{of.column}:Q", title=of.title, scale=_scale(of), axis=_ticks(of, "top"))
     colour = _colour(names)
@@ -325,7 +347,7 @@ def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
     )
     layers.append(marks.add_params(alt.selection_interval(name="brush", encodings=["y"])) if of.selects else marks)
     height = alt.Step(22) if crowded else alt.Step(ROW_PX, **{"for": "offset"})
-    return _spec(_layered(of, layers, "x", height))
+    return _spec(_layered(of, layers, "x", height), description)
 
 
 def _layered(of: Quantity, layers: list[alt.Chart], along: str, height: Any = LINES_PX) -> alt.LayerChart:
@@ -344,35 +366,36 @@ def _base(of: Quantity, description: str) -> alt.Chart:
     return chart if of.selects else chart.transform_filter(IN_RANGE)
 
 
-def _exponents(axis: Axis, names: Sequence[str], what: str) -> Spec:
+def _exponents(names: Sequence[str], what: str) -> Spec:
+    description = f"Local exponents of {what} against {NAME}"
     base = (
-        _chart(f"Local exponents of {what} against {axis.name}")
+        _chart(description)
         .transform_filter(SHOWN)
         .transform_filter(f"datum.what === '{what}'")
     )
     y = alt.Y("slope:Q", title=f"exponent of {what}", axis=alt.Axis(tickCount=6))
     colour = _colour(names)
     segments = base.mark_rule(strokeWidth=THIN).encode(
-        x=_x(axis, "start"), x2="end:Q", y=y, color=colour, strokeDash=_dash(names)
+        x=_x("start"), x2="end:Q", y=y, color=colour, strokeDash=_dash(names)
     )
     interval = (
         base.transform_filter("isValid(datum.low)")
         .mark_rule(opacity=0.7)
-        .encode(x=_x(axis, "middle"), y="low:Q", y2="high:Q", color=colour)
+        .encode(x=_x("middle"), y="low:Q", y2="high:Q", color=colour)
     )
     exact = what == "memory"  # which has no interval
     marks = base.mark_point(filled=True, size=SIZE * 0.8, opacity=1).encode(
-        x=_x(axis, "middle"), y=y, color=colour, shape=_shape(names),
+        x=_x("middle"), y=y, color=colour, shape=_shape(names),
         tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("from_to:N", title="between"), alt.Tooltip("text:N", title="exponent")],
     )  # fmt: skip
-    return _spec(alt.layer(segments, *([] if exact else [interval]), marks).properties(height=LINES_PX * 0.8))
+    return _spec(alt.layer(segments, *([] if exact else [interval]), marks).properties(height=LINES_PX * 0.8), description)
 
 
-def _x(axis: Axis, column: str = "x") -> alt.X:
+def _x(column: str = "x") -> alt.X:
     ticks = alt.Axis(values=alt.ExprRef("xs"), labelOverlap="greedy", format=",d")
     return alt.X(
         f"{column}:Q",
-        title=f"{axis.name} {axis.symbol}",
+        title=f"{NAME} {SYMBOL}",
         scale=alt.Scale(type="log", base=2, nice=False, padding=18),
         axis=ticks,
     )

@@ -69,7 +69,8 @@ def page(saved: SavedRun) -> str:
     for at in shown:
         cells.complete(at.rows, baseline, target)
     is_quiet, quiet = say.machine(whole, target)
-    data = _data(saved, shown, names, baseline)
+    with charts.unchecked():
+        data = _data(saved, shown, names, baseline)
     return shell.render(
         "run.html",
         saved.folder.resolve().name,

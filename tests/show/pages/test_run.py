@@ -29,10 +29,10 @@ def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell, "vega_script", lambda: "")
 
 
-@pytest.fixture
-def quick(tmp_path: Path) -> SavedRun:
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
     """Return a run of `quick`."""
-    return SavedRun(saved.quick(tmp_path / "run"))
+    return SavedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run"))
 
 
 def data_of(text: str) -> dict[str, Any]:
