@@ -102,6 +102,9 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
         screen.line(command)
         config.stash[STOPPED] = int(stop.returncode or 0)
         return True
+    finally:
+        if PROGRESS in config.stash:  # before pytest writes anything
+            config.stash[PROGRESS].close()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -161,7 +164,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from bench.store.table import without_control
 
     table, saved = run.run_folder.results(), SavedRun(run.folder)
-    config.stash[PROGRESS].close()
     is_long = config.stash[ASKED] > 0
     if is_long:
         terminalreporter.section("attention-bench")

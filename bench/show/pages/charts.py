@@ -208,7 +208,7 @@ def samples() -> Spec:
     medians = (
         marks.transform_filter("datum.kind === 'process'")
         .mark_rule(strokeWidth=1.5, color="var(--ink)")
-        .encode(x=alt.X("first:Q"), x2="last:Q", y="value_s:Q")
+        .encode(x=alt.X("first:Q", title=None, axis=None), x2="last:Q", y="value_s:Q")
     )
     whole = marks.transform_filter("datum.kind === 'interval'")
     interval = whole.mark_rule(strokeWidth=3, color="var(--ink)").encode(x=x, y="low_s:Q", y2="high_s:Q")
@@ -222,7 +222,7 @@ def changes() -> Spec:
     """Return the chart of a comparison: the change of each row with its interval, worst first."""
     description = "The change of each row with its interval"
     base = _chart(description).transform_filter("indexof(kept, datum.id) >= 0")
-    y = alt.Y("row:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(labelLimit=300))
+    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(labelLimit=300))
     x = alt.X("change:Q", title="NEW's speed-up by BASE's; left of 1 is slower", scale=alt.Scale(type="log", base=2),
         axis=alt.Axis(labelExpr=RATIO_LABELS, tickCount=7))  # fmt: skip
     colour = alt.Color("colour:N", scale=None, legend=None)
@@ -233,7 +233,7 @@ def changes() -> Spec:
         y=y,
         x=x,
         color=colour,
-        tooltip=[alt.Tooltip("row:N"), alt.Tooltip("verdict:N"), alt.Tooltip("text:N", title="change")],
+        tooltip=[alt.Tooltip("label:N", title="row"), alt.Tooltip("verdict:N"), alt.Tooltip("text:N", title="change")],
     )
     rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="var(--ink)").encode(x=alt.datum(1))
     chart = alt.layer(rule, interval, value, data=alt.NamedData(name=ROWS)).properties(height=alt.Step(20))
@@ -244,7 +244,8 @@ def history(names: Sequence[str]) -> Spec:
     """Return the chart of a history: the speed-ups at one point from run to run, with steps marked."""
     description = "Speed-ups from run to run"
     base = _chart(description).transform_filter(SHOWN).transform_filter("datum.point === at")
-    x = alt.X("run:O", title=None, sort=None, axis=alt.Axis(labelAngle=-35, labelLimit=190, labelExpr="split(datum.label, '|')[1]"))
+    x = alt.X("label:O", title=None, sort=None,
+        axis=alt.Axis(labelAngle=-30, labelLimit=230, labelExpr="split(datum.value, '|')[1]"))  # fmt: skip
     y = alt.Y("speedup:Q", title="speed-up", scale=alt.Scale(type="log", base=2, padding=12),
         axis=alt.Axis(labelExpr=RATIO_LABELS, tickCount=6))  # fmt: skip
     colour = _colour(names)
@@ -252,7 +253,8 @@ def history(names: Sequence[str]) -> Spec:
     lines = base.mark_line(strokeWidth=THIN).encode(x=x, y=y, color=colour, strokeDash=_dash(names))
     marks = base.mark_point(filled=True, size=SIZE, opacity=1).encode(
         x=x, y=y, color=colour, shape=_shape(names),
-        tooltip=[*_tooltip(), alt.Tooltip("version:N"), alt.Tooltip("step:N")],
+        tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("run_label:N", title="run"), alt.Tooltip("version:N"),
+            alt.Tooltip("speedup_text:N", title="speed-up"), alt.Tooltip("step:N")],
     )  # fmt: skip
     steps = (
         base.transform_filter("datum.step")

@@ -1,5 +1,6 @@
 """The end of a run in the terminal, and the short line of a point: what to use, point by point, and what to mind."""
 
+import shlex
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -105,10 +106,8 @@ def summary(whole: pd.DataFrame, baseline: str | None, folder: Path, page: Path 
     if machine:
         yield from _wrapped(machine, wide, "" if is_quiet else WARNING)
     yield from _warnings(whole, wide, target)
-    where = f"The page: {page}" if page else f"Everything is in {folder}"
-    yield Text(f"{where}   (the long table: {python()} -m bench show {folder})" if len(where) < 40 else where)
-    if len(where) >= 40:
-        yield Text(f"The long table: {python()} -m bench show {folder}")
+    yield Text(f"The page: {page}" if page else f"Everything is in {folder}")
+    yield Text(f"The long table: {python()} -m bench show {shlex.quote(str(folder))}")
 
 
 def _reasons(points: Sequence[At], width: int) -> Iterator[Text]:

@@ -76,6 +76,7 @@ const SOURCES = {
   default: () => viewed(),
   growth: () => (series() ? data.growth.filter((each) => each.series === state.view) : []),
   compile: () => viewed(),
+  changes: () => rows.filter((row) => row.change !== null),
 };
 
 function specOf(kind) {
@@ -83,17 +84,18 @@ function specOf(kind) {
   return found?.any ?? found?.[key()];
 }
 
+function wanted(kind) {
+  const spec = specOf(kind);
+  return { spec, values: spec ? (SOURCES[kind.split("-")[0]] ?? SOURCES.default)() : [] };
+}
+
 async function show(kind) {
   const place = one(`.charts[data-kind="${kind}"]`);
   if (!place) return;
   forget(kind);
   place.replaceChildren();
-  const figure = place.closest(".figure");
-  const source = SOURCES[kind.split("-")[0]] ?? SOURCES.default;
-  const spec = specOf(kind);
-  const values = spec ? source() : [];
-  figure.hidden = !spec || !values.length;
-  if (figure.hidden) return;
+  const { spec, values } = wanted(kind);
+  if (!values.length) return;
   const machines = [...new Set(values.map((row) => row.machine ?? 0))];
   place.classList.toggle("several", machines.length > 1);
   for (const machine of machines) {
@@ -115,7 +117,6 @@ async function showMaps() {
   if (!place || !data.maps?.length) return;
   forget("winners");
   place.replaceChildren();
-  place.closest(".figure").hidden = false;
   for (const map of data.maps) {
     const box = place.appendChild(make("div"));
     if (data.maps.length > 1) box.appendChild(make("h3", map.label));
@@ -205,6 +206,7 @@ function filterTable() {
     const row = rows[id];
     const text = line.textContent.toLowerCase();
     line.hidden = (row.implementation !== undefined && !state.shown.includes(row.implementation))
+      || (data.kind === "history" && row.point !== state.at)
       || (state.chosen.length > 0 && !state.chosen.includes(row.point))
       || !words.every((word) => text.includes(word));
     left += !line.hidden;
@@ -287,16 +289,21 @@ function seconds(value) {
   return `${(value * scale).toPrecision(3)} ${unit}`;
 }
 
+function inFull(cell) {
+  const short = one("summary", cell)?.textContent;
+  return short ? `${short}: ${cell.textContent.slice(short.length)}` : cell.textContent;
+}
+
 const dialog = document.getElementById("case");
 
 async function openSamples(datum) {
   const row = rows[datum.id];
-  if (!row || datum.id === undefined) return;
+  if (!row || datum.id === undefined || !data.samples) return;
   forget("case");
   samples ??= JSON.parse(await unpack(data.samples));
   const line = lines[row.id];
-  document.getElementById("case-title").textContent = [row.implementation, row.label ?? ""].join(" · ");
-  const facts = headings.map((heading, n) => [heading.textContent.trim(), line.children[n].textContent]).slice(2).filter(([, text]) => text);
+  document.getElementById("case-title").textContent = data.sides ? row.label : `${row.implementation} · ${row.label}`;
+  const facts = headings.map((heading, n) => [heading.textContent.trim(), inFull(line.children[n])]).slice(2).filter(([, text]) => text);
   document.getElementById("case-facts").replaceChildren(...facts.map(([name, text]) => {
     const box = make("div");
     box.append(make("dt", name), make("dd", text));
@@ -327,7 +334,7 @@ async function openSamples(datum) {
 
 lines.forEach((line, id) => {
   const cell = line.children[placeOf("implementation")];
-  if (!cell) return;
+  if (!cell || !data.samples) return;
   const button = make("button", cell.textContent, { type: "button", title: "the samples of this case" });
   button.addEventListener("click", () => openSamples(rows[id]));
   cell.replaceChildren(button);
@@ -382,7 +389,11 @@ async function showAll() {
     at.replaceChildren(...compiled.map((point) => make("option", data.points[point], { value: point })));
     at.value = state.at;
   }
-  for (const kind of Object.keys(data.charts)) if (!["samples", "winners"].includes(kind)) await show(kind);
+  const kinds = Object.keys(data.charts).filter((kind) => !["samples", "winners"].includes(kind));
+  // first who is there, because a chart takes the width that its neighbours leave
+  kinds.forEach((kind) => (document.getElementById(`figure-${kind}`).hidden = !wanted(kind).values.length));
+  if (data.maps?.length) document.getElementById("figure-winners").hidden = false;
+  for (const kind of kinds) await show(kind);
   update();
 }
 
@@ -425,7 +436,7 @@ const pointChoice = document.getElementById("point");
 
 async function showHistory() {
   await show("history");
-  lines.forEach((line, id) => (line.hidden = rows[id].point !== state.at || !state.shown.includes(rows[id].implementation)));
+  filterTable();
 }
 
 if (pointChoice) {
