@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bench.harness import options
-from bench.harness.progress import Progress, Screen
+from bench.harness.progress import LogProgress, Progress, QuietProgress, Screen
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.show.command_text import python
@@ -23,12 +23,14 @@ from bench.show.point_text import counted
 
 if TYPE_CHECKING:
     from bench.engine.run import Run
+    from bench.store.saved_run import SavedRun
 
 SWEEP = pytest.StashKey[Sweep]()
 RUN = pytest.StashKey["Run"]()
 PROGRESS = pytest.StashKey[Progress]()
 HANDLER = pytest.StashKey[Any]()
 POINTS = pytest.StashKey[int]()
+ASKED = pytest.StashKey[int]()
 INTERRUPTED = pytest.StashKey[bool]()
 STOPPED = pytest.StashKey[int]()
 
@@ -60,7 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(*str(error).splitlines()) from None
     pytest_bridge.quiet_unless_asked(config)
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")  # as when Ctrl-C comes first
-    if config.option.verbose == 0 and not config.option.collectonly:
+    config.stash[ASKED] = config.option.verbose
+    if config.option.verbose <= 0 and not config.option.collectonly:
         config.option.verbose = QUIET
 
 
@@ -92,12 +95,16 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
         _interrupt(config)
         return True
     except pytest.exit.Exception as stop:  # pytest would put the name of its class before our line
+        config.stash[PROGRESS].close(keep=True)
         screen = _screen(config)
         reason, _, command = str(stop.msg).partition("\n")
         screen.say(reason)
         screen.line(command)
         config.stash[STOPPED] = int(stop.returncode or 0)
         return True
+    finally:
+        if PROGRESS in config.stash:  # before pytest writes anything
+            config.stash[PROGRESS].close()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -150,14 +157,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from bench.analyse.precision import changes
     from bench.show.figures import catalogue
     from bench.show.terminal.closing import closing
-    from bench.show.terminal.console import PLAIN_WIDTH, rendered
+    from bench.show.terminal.console import PLAIN_WIDTH, on_one_line, rendered
     from bench.show.terminal.failures import failures
     from bench.show.terminal.results import results
+    from bench.show.terminal.summary import summary
     from bench.store.saved_run import SavedRun
     from bench.store.table import without_control
 
     table, saved = run.run_folder.results(), SavedRun(run.folder)
-    terminalreporter.section("attention-bench")
+    is_long = config.stash[ASKED] > 0
+    if is_long:
+        terminalreporter.section("attention-bench")
     pictures: list[Path] = []
     try:
         pictures += catalogue.draw(saved.plots, results=without_control(table))
@@ -166,13 +176,30 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"No pictures: {saved.plots} can't be written: {error.strerror}")
     except WrongRequest as error:
         terminalreporter.write_line(f"No pictures of profiles: {error}")
+    page = _page(saved, terminalreporter)
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+    if not is_long:
+        for text in summary(table, run.sweep.baseline, run.folder, page, width, run.sweep.effort.target):
+            terminalreporter.write_line(on_one_line(text, colour=bool(terminalreporter.isatty)))
+        _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
+        return
     for part in (results(table, run.sweep.baseline, run.sweep.effort.target), failures(table)):
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
     _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
     several = table["dtype"].nunique() > 1
     for line in closing(table, run.folder, pictures, changes(saved.records) if several else ()):
         terminalreporter.write_line(line)
+
+
+def _page(saved: "SavedRun", terminalreporter: pytest.TerminalReporter) -> Path | None:
+    """Write the page of the run, and return its file; None, with a line that says why, if it can't be written."""
+    from bench.show.pages import run as page
+
+    try:
+        return page.write(saved)
+    except WrongRequest as error:
+        terminalreporter.write_line(f"No page: {error}")
+        return None
 
 
 def _tell_failures(terminalreporter: pytest.TerminalReporter, points: int, screen: Screen) -> None:
@@ -195,7 +222,8 @@ def _open(config: pytest.Config, points: int) -> None:
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
     folder = options.run_folder(config.option, name, config.rootpath)
     screen = _screen(config)
-    progress = Progress(sweep, points, screen, colour=screen.is_terminal)
+    progress = _progress(config, sweep, points, screen)
+    config.stash[PROGRESS] = progress
     progress.opened(folder)
     from bench.engine.run import Run
 
@@ -210,10 +238,24 @@ def _open(config: pytest.Config, points: int) -> None:
     try:
         run.__enter__()
     except WrongRequest as error:
-        screen.clear()
+        progress.close()
         raise pytest.UsageError(*str(error).splitlines()) from None
-    config.stash[RUN], config.stash[PROGRESS], config.stash[POINTS] = run, progress, points
+    config.stash[RUN], config.stash[POINTS] = run, points
     progress.started(run.warnings)
+
+
+def _progress(config: pytest.Config, sweep: Sweep, points: int, screen: Screen) -> Progress:
+    """Return the progress that suits the verbosity asked for, and a terminal or a log."""
+    asked = config.stash[ASKED]
+    if asked > 0:
+        return Progress(sweep, points, screen, colour=screen.is_terminal)
+    if asked < 0:
+        return QuietProgress(sweep, points, screen, colour=False)
+    if not screen.is_terminal:
+        return LogProgress(sweep, points, screen, colour=False)
+    from bench.harness.live import LiveProgress
+
+    return LiveProgress(sweep, points, screen, colour=True, height=shutil.get_terminal_size().lines)
 
 
 def _interrupted(*_: object) -> None:
@@ -225,6 +267,8 @@ def _interrupted(*_: object) -> None:
 def _interrupt(config: pytest.Config) -> None:
     """End the workers after Ctrl-C, and say what is kept and how to go on."""
     config.stash[INTERRUPTED] = True
+    if PROGRESS in config.stash:
+        config.stash[PROGRESS].close(keep=True)
     screen = _screen(config)
     screen.line("")
     run = config.stash.get(RUN, None)

@@ -120,14 +120,14 @@ def _time(records: Sequence[Record]) -> dict[str, Any]:
     calls = sum(len(timings) * _calls_per_timing(record) for record in records for timings in record.samples.timings_s)
     product = _relative_speeds(records, "product_s", "products_per_s")
     copy = _relative_speeds(records, "copy_s", "copies_per_s")
-    flagged = sum(sum(_flagged(record)) for record in records)
+    disturbed = sum(sum(flagged(record)) for record in records)
     return {
         "latency_s": medians.value,
         "latency_low_s": medians.low,
         "latency_high_s": medians.high,
         "latency_min_s": min(itertools.chain.from_iterable(values)),
         "rounds": count,
-        "flagged_share": flagged / count,
+        "flagged_share": disturbed / count,
         "compute_speed": float(np.median(product)) if product else None,
         "memory_speed": float(np.median(copy)) if copy else None,
         "full_speed_share": float(np.mean(np.array(product) >= FULL_SPEED)) if product else None,
@@ -159,7 +159,7 @@ def _calls_per_timing(record: Record) -> int:
     return record.metrics["calls_per_timing"] or 1
 
 
-def _flagged(record: Record) -> Iterator[bool]:
+def flagged(record: Record) -> Iterator[bool]:
     """Yield of each sample whether it was disturbed; a GPU's timing isn't disturbed by switches of the host."""
     samples, on_host = record.samples, record.case.point.timing == "host"
     others = samples.others or (0.0,) * len(samples.rounds)

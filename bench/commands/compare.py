@@ -71,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
     parser.add_argument("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
     parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
+    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
     compare_rerun.add_arguments(parser)
 
 
@@ -89,6 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
     _put(report, arguments)
     if arguments.plot and not catalogue.draw_comparison(report, arguments.plot):
         say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
+    if arguments.report:
+        from bench.show.pages import comparison as web  # slow to import
+
+        web.write(arguments.report, report, arguments.base, arguments.new)
     return BAD if regressed(report.comparison, failing) else FINE
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.engine.admission import too_large
-from bench.plan.case import CONTROL, POINT_COLUMNS, Point
+from bench.harness.time_left import TimeLeft
+from bench.plan.case import CONTROL, POINT_COLUMNS, Case, Point
 from bench.plan.sweep import Sweep
 from bench.show.point_text import counted, differences, parts, varying
 from bench.store import units
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 LOG_WIDTH = 100
 """The longest line in a log, in characters."""
 
-KNOWN_S = 0.2
-"""A point that takes less was measured earlier, and doesn't count for the remaining time."""
+LOG_LINE = 118
+"""The longest line of a point in a log, in characters."""
 
 SEPARATOR = " | "
 """The text between the parts of a point's line: its name, the verdict, and each implementation."""
@@ -58,6 +59,10 @@ class Screen:
             self._write(f"{REWRITE}{text}")
             self._moving = text
 
+    def write(self, text: str) -> None:
+        """Write a text as it is."""
+        self._write(text)
+
     def clear(self) -> None:
         """Clear the moving line."""
         if self._moving:
@@ -66,7 +71,7 @@ class Screen:
 
 
 class Progress:
-    """Prints a line for each point as it ends; a terminal also shows the current case and the time left."""
+    """Prints a long line for each point as it ends; a terminal also shows the current case and the time left."""
 
     def __init__(self, sweep: Sweep, total: int, screen: Screen, *, colour: bool) -> None:
         self._sweep = sweep
@@ -75,7 +80,7 @@ class Progress:
         self._colour = colour
         self._varying = varying(sweep.points)
         self._done = 0
-        self._points_s: list[float] = []
+        self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
         self._began_s = time.monotonic()
 
     def opened(self, folder: Path) -> None:
@@ -119,7 +124,7 @@ class Progress:
         """Show the progress that a worker reports."""
         planned = self._sweep.effort.processes
         of = f" of {planned}" if process < planned else ""
-        left = self._left_s(time.monotonic() - self._began_s)
+        left = self._time_left.left_s(point, time.monotonic() - self._began_s, process)
         cells = [
             f"[{self._done + 1}/{self._total}] {differences(point, self._varying) or point.layer}",
             f"{implementation}: {stage}" if implementation else stage,
@@ -130,24 +135,52 @@ class Progress:
 
     def finished(self, rows: "pd.DataFrame") -> None:
         """Print the line of a point that is done."""
-        from bench.show.terminal.progress_line import point_line
+        self._count(rows)
+        self._print(rows)
 
+    def close(self, *, keep: bool = False) -> None:
+        """End what moves; with `keep` the lines of points stay, because nothing repeats them."""
+        self._screen.clear()
+
+    def _count(self, rows: "pd.DataFrame") -> None:
+        """Note that a point is done, and how long it took."""
         now_s = time.monotonic()
-        self._points_s.append(now_s - self._began_s)
+        self._time_left.finished(Case.from_columns(rows.iloc[0].to_dict()).point, now_s - self._began_s)
         self._began_s = now_s
         self._done += 1
-        baseline, left_s = self._sweep.baseline, self._left_s(0.0)
+
+    def _print(self, rows: "pd.DataFrame") -> None:
+        from bench.show.terminal.progress_line import point_line
+
+        baseline, left_s = self._sweep.baseline, self._time_left.left_s()
         line = point_line(self._done, self._total, left_s, rows, baseline, varying=self._varying, colour=self._colour)
         if not (rows["status"] == "ok").any():
             line = SEPARATOR.join(line.split(SEPARATOR)[:2])  # the number of failures suffices
         self._screen.line(fitted(line, failed(rows["status"]), self._screen.width))
 
-    def _left_s(self, in_point_s: float) -> float | None:
-        """Return the seconds that the rest will probably take, None until a point was measured."""
-        measured = [each_s for each_s in self._points_s if each_s >= KNOWN_S]
-        if not measured:
-            return None
-        return max(0.0, sum(measured) / len(measured) * (self._total - self._done) - in_point_s)
+
+class LogProgress(Progress):
+    """Prints one line for each point, short enough for a log."""
+
+    def _print(self, rows: "pd.DataFrame") -> None:
+        from bench.show.terminal.summary import at_point, log_line
+
+        left = units.duration(self._time_left.left_s()) if self._done < self._total else ""
+        at = at_point(rows, self._varying)
+        self._screen.line(log_line(at, self._done, self._total, left, self._sweep.baseline, LOG_LINE))
+
+
+class QuietProgress(Progress):
+    """Prints nothing but warnings: the end of the run says what it found."""
+
+    def opened(self, folder: Path) -> None:
+        """Print nothing."""
+
+    def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
+        """Print nothing."""
+
+    def _print(self, rows: "pd.DataFrame") -> None:
+        pass
 
 
 def failed(statuses: Iterable[str]) -> str:

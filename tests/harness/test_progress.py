@@ -10,7 +10,19 @@ from rich.text import Text
 
 from bench.analyse.summary import summarise
 from bench.harness import progress as module
-from bench.harness.progress import LOG_WIDTH, REWRITE, Progress, Screen, failed, fitted, shortened
+from bench.harness.live import LiveProgress
+from bench.harness.progress import (
+    LOG_LINE,
+    LOG_WIDTH,
+    REWRITE,
+    LogProgress,
+    Progress,
+    QuietProgress,
+    Screen,
+    failed,
+    fitted,
+    shortened,
+)
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
 from bench.store.record import Record
@@ -77,7 +89,7 @@ def test_a_log_has_one_line_for_each_point_and_none_that_moves(clock: Clock) -> 
     lines = said(clock, is_terminal=False).splitlines()
     points = [line for line in lines if line.startswith("[")]
     assert [line.split()[0] for line in points] == ["[1/2]", "[2/2]"]
-    assert "~1m00s left N=5 | winner: sdpa" in points[0]
+    assert re.search(r"~1m\d\ds left N=5 \| winner: sdpa", points[0])
     assert "| 1 unsupported" in points[0]
     assert max(map(len, lines)) <= LOG_WIDTH
     assert "\r" not in "".join(lines)
@@ -88,8 +100,8 @@ def test_a_terminal_shows_what_is_measured_in_a_line_that_is_rewritten(clock: Cl
     written = said(clock, is_terminal=True, width=100)
     moving = [text.split("\n")[0] for text in written.split(REWRITE)]
     assert "starting worker processes …" in moving
-    assert "[1/2] N=5 | sdpa: rounds | process 2 of 2" in moving
-    assert "[2/2] N=7 | sdpa: rounds | process 2 of 2 | ~40s left" in moving
+    assert any(text.startswith("[1/2] N=5 | sdpa: rounds | process 2 of 2") for text in moving)
+    assert any(re.fullmatch(r"\[2/2\] N=7 \| sdpa: rounds \| process 2 of 2 \| ~\d+s left", text) for text in moving)
     last = Text.from_ansi(written.splitlines()[-1].rpartition(REWRITE)[2]).plain
     assert last.startswith("[2/2]")
     assert "~0s left N=7" in last
@@ -180,3 +192,59 @@ def test_the_first_line_says_over_which_time_the_replicates_are_spread(clock: Cl
     sweep = dataclasses.replace(SWEEP, effort=dataclasses.replace(SWEEP.effort, spread_s=3600.0))
     Progress(sweep, 2, Screen(written.append, is_terminal=False, width=80), colour=False).opened(Path("there"))
     assert "2 processes over 1h00m" in " ".join("".join(written).split())
+
+
+def lines_of(kind: type[Progress], clock: Clock, **options: Any) -> str:
+    """Return all that a kind of progress writes in a sweep of two points, of which the first was interrupted once."""
+    written: list[str] = []
+    screen = Screen(written.append, is_terminal="height" in options, width=options.pop("width", 80))
+    progress = kind(SWEEP, 2, screen, colour=False, **options)
+    progress.opened(Path("there"))
+    progress.started(["the machine is busy"])
+    for at in range(2):
+        clock.now_s += 20
+        progress.heard(POINTS[at], 1, "sdpa", "rounds")
+        clock.now_s += 40
+        progress.finished(summarise(records(at), "eager"))
+    progress.close(keep=True)
+    return "".join(written)
+
+
+def test_a_log_has_one_short_line_for_each_point(clock: Clock) -> None:
+    """It says the point, who is the fastest, by how much, what failed, and the time left."""
+    lines = lines_of(LogProgress, clock).splitlines()
+    first, second = [line for line in lines if line.startswith("[")]
+    assert re.match(r"\[1/2\] N=5: sdpa, 2\.00x \[.*\]; 1 failed \(~1m\d\ds left\)$", first)
+    assert "left" not in second
+    assert max(map(len, lines)) <= LOG_LINE
+
+
+def test_who_asks_for_silence_hears_warnings_alone(clock: Clock) -> None:
+    """The end of the run says what it found."""
+    assert lines_of(QuietProgress, clock) == "warning: the machine is busy\n"
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 50), (60, 8)])
+def test_the_display_fits_the_terminal(clock: Clock, width: int, height: int) -> None:
+    """It shows the point at work, the time left and the points that are done, and no line is wrapped."""
+    text = lines_of(LiveProgress, clock, width=width, height=height)
+    plain = [Text.from_ansi(line).plain for line in re.split(r"\r|\n", text)]
+    assert max(map(len, plain)) <= max(width, len("results go to there"))
+    assert any("point 2 of 2: N=7 · sdpa: rounds · process 2 of 2" in line for line in plain)
+    assert any(re.search(r"about \d+s left", line) for line in plain)
+    assert [line.split()[:2] for line in plain[-3:-1]] == [["N=5", "sdpa"], ["N=7", "sdpa"]]
+    assert "the machine is busy" in text
+
+
+def test_the_display_goes_when_the_end_repeats_its_lines(clock: Clock) -> None:
+    """Without `keep` nothing is printed after it."""
+    written: list[str] = []
+    progress = LiveProgress(SWEEP, 2, Screen(written.append, is_terminal=True, width=80), colour=False, height=24)
+    progress.opened(Path("there"))
+    progress.finished(summarise(records(0), "eager"))
+    del written[:]
+    progress.close()
+    assert re.search(r"(\x1b\[1A\x1b\[2K)+$", "".join(written)), "every line of the display is cleared at the end"
+    del written[:]
+    progress.close(keep=True)
+    assert written == []

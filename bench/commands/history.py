@@ -1,0 +1,39 @@
+"""Print how speed-ups changed from run to run, or make a page of it."""
+
+import argparse
+from pathlib import Path
+
+from bench.analyse.history import history, run_of
+from bench.commands import FINE, say
+from bench.plan.errors import WrongRequest
+from bench.show.terminal.console import console
+from bench.show.terminal.history import render
+from bench.store.saved_run import SavedRun
+from bench.store.table import RESULTS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders, or a folder of run folders")
+    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the history")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the speed-ups of each case in the latest runs, and write the page if that is asked for."""
+    folders = [folder for path in arguments.runs for folder in _folders(path)]
+    if len(folders) < 2:
+        raise WrongRequest(f"a history needs two runs or more, got {len(folders)}; expected run folders, or a folder of them")
+    found = history([run_of(folder.resolve().name, SavedRun(folder).table) for folder in folders])
+    console().print(render(found))
+    if arguments.report:
+        from bench.show.pages import history as page  # slow to import
+
+        say(str(page.write(arguments.report, found)))
+    return FINE
+
+
+def _folders(path: Path) -> list[Path]:
+    """Return a run folder, or the run folders in a folder."""
+    if (path / RESULTS).exists() or not path.is_dir():
+        return [path]
+    return sorted(file.parent for file in path.glob(f"*/{RESULTS}"))

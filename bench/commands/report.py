@@ -1,0 +1,23 @@
+"""Write a page of a run that answers, and that can be asked further."""
+
+import argparse
+
+from bench.commands import FINE, say
+from bench.plan.errors import WrongRequest
+from bench.store.saved_run import SavedRun
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("run", metavar="RUN", type=SavedRun, help="a run folder")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write report.html into the folder of a run, and print its path."""
+    saved: SavedRun = arguments.run
+    if saved.is_alone:
+        raise WrongRequest(f"{saved} is a table alone; expected a run folder, which has the samples too")
+    from bench.show.pages import run as page  # slow to import
+
+    say(str(page.write(saved)))
+    return FINE

@@ -1,0 +1,134 @@
+"""The progress of a sweep in a terminal: the point at work, a bar with the time left, and a short line for each point."""
+
+import io
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from bench.harness.progress import Progress, Screen, shortened
+from bench.plan.case import Point
+from bench.plan.sweep import Sweep
+from bench.show.terminal.summary import At, at_point, headings, label, point_line, widths
+from bench.store import units
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BESIDE = 6
+"""The lines of the display that are no points."""
+
+BAR = 30
+"""The width of the bar in characters."""
+
+OFTEN_S = 0.2
+"""The display is drawn again at most this often."""
+
+
+class _Writer(io.TextIOBase):
+    """What rich writes into: it hands all of it to the screen."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+
+    def write(self, text: str) -> int:
+        """Hand a text over."""
+        self._screen.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: every text is written at once."""
+
+
+class LiveProgress(Progress):
+    """A display that is rewritten in place: it never grows beyond the terminal, and goes at the end."""
+
+    def __init__(self, sweep: Sweep, total: int, screen: Screen, *, colour: bool, height: int) -> None:
+        super().__init__(sweep, total, screen, colour=colour)
+        self._lines: list[At] = []
+        self._now = "starting worker processes …"
+        self._left_s: float | None = None
+        self._started_s = time.monotonic()
+        self._drawn_s = 0.0
+        self._most = max(1, height - BESIDE)
+        self._columns = widths([label(point, self._varying) for point in sweep.points], screen.width)
+        console = Console(
+            file=cast(IO[str], _Writer(screen)), force_terminal=True, width=screen.width, height=height, highlight=False,
+            no_color=not colour,
+        )  # fmt: skip
+        self._live = Live(
+            console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
+            vertical_overflow="crop",
+        )  # fmt: skip
+
+    def opened(self, folder: Path) -> None:
+        """Print the sweep and the folder, and begin to draw."""
+        super().opened(folder)
+        self._screen.clear()
+        self._live.start()
+        self._draw()
+
+    def started(self, warnings: Iterable[str] = ()) -> None:
+        """Print warnings about the machine above the display."""
+        for warning in warnings:
+            self._live.console.print(Text(f"warning: {warning}", "yellow"))
+        super().started()
+
+    def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
+        """Show the progress that a worker reports."""
+        planned = self._sweep.effort.processes
+        of = f" of {planned}" if process < planned else ""
+        work = f"{implementation}: {stage}" if implementation else stage
+        self._now = f"{label(point, self._varying)} · {work} · process {process + 1}{of}"
+        now_s = time.monotonic()
+        self._left_s = self._time_left.left_s(point, now_s - self._began_s, process)
+        if now_s - self._drawn_s >= OFTEN_S:
+            self._draw()
+
+    def close(self, *, keep: bool = False) -> None:
+        """End the display; with `keep` the lines of points stay."""
+        if not self._live.is_started:
+            return
+        self._live.stop()
+        for line in self._table(self._lines) if keep and self._lines else ():
+            self._live.console.print(line)
+
+    def _print(self, rows: "pd.DataFrame") -> None:
+        self._lines.append(at_point(rows, self._varying))
+        self._left_s = self._time_left.left_s()
+        self._draw()
+
+    def _draw(self) -> None:
+        self._drawn_s = time.monotonic()
+        above = len(self._lines) - self._most
+        earlier = [Text(f"… {above} earlier points", "dim")] if above > 0 else []
+        first, *lines = self._table(self._lines[-self._most :]) if self._lines else [Text()]
+        self._live.update(Group(*self._head(), first, *earlier, *lines), refresh=True)
+
+    def _head(self) -> list[RenderableType]:
+        """Return the point at work, and the bar with the time left."""
+        passed_s = time.monotonic() - self._started_s
+        done = self._done / self._total if self._left_s is None else passed_s / (passed_s + self._left_s or 1.0)
+        left = "" if self._left_s is None else f" · about {units.duration(self._left_s)} left"
+        bar = ProgressBar(total=1.0, completed=min(done, 1.0), width=BAR)
+        number = min(self._done + 1, self._total)
+        now = shortened(f"point {number} of {self._total}: {self._now}", self._screen.width - 1)
+        words = Text(f" {done:.0%}{left} · {units.duration(passed_s)} so far")
+        return [Text(now, "bold"), _beside(bar, words)]
+
+    def _table(self, lines: "list[At]") -> list[Text]:
+        baseline = self._sweep.baseline
+        return [headings(baseline, self._columns), *(point_line(at, baseline, self._columns) for at in lines)]
+
+
+def _beside(bar: ProgressBar, words: Text) -> RenderableType:
+    """Return a bar with words beside it."""
+    grid = Table.grid()
+    grid.add_row(bar, words)
+    return grid

@@ -1,0 +1,95 @@
+"""The time that a sweep still needs, from the points that are done and the work of those to come."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from bench.plan.case import Point
+from bench.plan.layers import flops
+
+KNOWN_S = 0.2
+"""A point that takes less was measured earlier, and says nothing of the others."""
+
+GROWTH = 0.85
+"""The power of a point's floating-point operations with which its time grows beyond a fixed part. Large points use up
+their budget, so it is below 1; of four published runs, replayed, it suits most."""
+
+FIXED_SHARE = 0.5
+"""The share of a point's time that is taken not to grow with its work, until two points are known."""
+
+
+class TimeLeft:
+    """The remaining time of a sweep: a point takes a + b · work, fitted to the points that are done.
+
+    Points that differ in their dtype alone are measured together, so they count as one.
+    """
+
+    def __init__(self, points: Iterable[Point], processes: int) -> None:
+        self._processes = processes
+        self._work: dict[Point, float] = {}
+        for point in points:
+            self._work[_together(point)] = self._work.get(_together(point), 0.0) + float(flops(point) or 0) ** GROWTH
+        self._open = set(self._work)
+        self._known: list[tuple[float, float]] = []
+
+    def finished(self, point: Point, took_s: float) -> None:
+        """Note that a point is done, and how long it took."""
+        group = _together(point)
+        if group in self._open and took_s >= KNOWN_S:
+            self._known.append((self._work[group], took_s))
+        self._open.discard(group)
+
+    def left_s(self, current: Point | None = None, in_point_s: float = 0.0, processes_done: int = 0) -> float | None:
+        """Return the seconds that are left, None if nothing tells yet.
+
+        `current` has been measured for `in_point_s` seconds, and some of its processes are done.
+        """
+        group = None if current is None else _together(current)
+        others = [work for each, work in self._work.items() if each in self._open and each != group]
+        rest_s = 0.0
+        if group in self._open and group is not None:
+            whole_s = self._expected_s(self._work[group])
+            if processes_done:
+                paced_s = in_point_s * self._processes / processes_done
+                whole_s = paced_s if whole_s is None else max(whole_s, in_point_s) if in_point_s < whole_s else paced_s
+            if whole_s is None:
+                return None
+            rest_s = max(0.0, whole_s - in_point_s)
+            if not self._known:  # only the first point has said anything
+                return rest_s + sum(_scaled(whole_s, self._work[group], work) for work in others)
+        expected = [self._expected_s(work) for work in others]
+        if any(each is None for each in expected):
+            return None
+        return rest_s + sum(each for each in expected if each is not None)
+
+    def _expected_s(self, work: float) -> float | None:
+        if not self._known:
+            return None
+        if len(self._known) == 1 or len({known for known, _ in self._known}) == 1:
+            known, took_s = self._known[-1]
+            return _scaled(took_s, known, work)
+        fixed_s, per_work_s = _fit(self._known)
+        return fixed_s + per_work_s * work
+
+
+def _together(point: Point) -> Point:
+    return dataclasses.replace(point, dtype="float32")
+
+
+def _scaled(took_s: float, known: float, work: float) -> float:
+    return took_s * (FIXED_SHARE + (1 - FIXED_SHARE) * work / known) if known else took_s
+
+
+def _fit(known: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return a and b of a + b · work that has the least relative errors, neither of them negative."""
+    ones = [1 / took_s for _, took_s in known]
+    works = [work / took_s for work, took_s in known]
+    aa, ab, bb = (sum(x * y for x, y in zip(*pair, strict=True)) for pair in ((ones, ones), (ones, works), (works, works)))
+    a, b = sum(ones), sum(works)
+    determinant = aa * bb - ab * ab
+    if determinant > 1e-9 * aa * bb:
+        fixed_s, per_work_s = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
+        if fixed_s >= 0 and per_work_s >= 0:
+            return fixed_s, per_work_s
+        if fixed_s < 0:
+            return 0.0, b / bb
+    return a / aa, 0.0

@@ -1,0 +1,148 @@
+"""The page of a comparison: the verdicts, the changes with their intervals, and both runs' samples of each row."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.plan.case import Case
+from bench.show.comparison.headline import headline
+from bench.show.comparison.report import Report, change, counts, explanations, failure, more_and_how, side
+from bench.show.pages import charts, shell
+from bench.show.pages.cells import Cell, Column, latency_text
+from bench.show.pages.samples import STEPS, by_case, samples
+from bench.show.rows import Row, is_measured, plain
+from bench.store.saved_run import SavedRun
+
+COLUMNS = (
+    Column("verdict", "verdict"),
+    Column("implementation", "implementation"),
+    Column("point", "point"),
+    Column("change", "change", is_number=True),
+    Column("base", "time in BASE", is_number=True),
+    Column("new", "time in NEW", is_number=True),
+    Column("more", "more processes"),
+    Column("detail", "why it fails in NEW"),
+)
+"""The columns of the table from left to right."""
+
+COLOURS = {
+    "slower": "var(--warning)",
+    "newly failing": "var(--warning)",
+    "faster": "var(--good)",
+    "equivalent": "var(--ink)",
+}
+"""The colour of a row's interval by its verdict; the others are grey."""
+
+MOST_ROWS = 1_500
+"""The most rows in a page, the worst first."""
+
+
+def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
+    """Write the page of a comparison, and return its file; raises WrongRequest if it can't be written."""
+    return shell.write(path, page(report, base, new))
+
+
+def page(report: Report, base: SavedRun, new: SavedRun) -> str:
+    """Return the page of a comparison of two runs."""
+    rows = report.rows[:MOST_ROWS]
+    names = list(dict.fromkeys(str(row["implementation"]) for row in rows))
+    left = len(report.rows) - len(rows)
+    return shell.render(
+        "comparison.html",
+        f"{_name(base)} and {_name(new)}",
+        names,
+        _data(report, rows, names, base, new),
+        stamp=report.stamp,
+        headline=headline(report),
+        counts=counts(report.rows),
+        shared=report.shared,
+        notes=list(report.notes),
+        explanations=explanations(report),
+        left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
+        columns=COLUMNS,
+        table=[_cells(report, row) for row in rows],
+        swatches=[charts.swatch(name) for name in names],
+    )
+
+
+def _name(saved: SavedRun) -> str:
+    return saved.path.resolve().name
+
+
+def _cells(report: Report, row: Row) -> list[Cell]:
+    fails = row["verdict"] == "newly failing"
+    return [
+        Cell(str(row["verdict"])),
+        Cell(str(row["implementation"])),
+        Cell(report.point(row) or "the only point"),
+        Cell(change(row), _number(row["change"])),
+        Cell(side(row, "base"), _number(row["base_latency_s"])),
+        Cell(side(row, "new"), _number(row["new_latency_s"])),
+        Cell(more_and_how(row)),
+        Cell(failure(row) if fails else ""),
+    ]
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _data(
+    report: Report, rows: Sequence[Row], names: Sequence[str], base: SavedRun, new: SavedRun
+) -> dict[str, Any]:
+    """Return what the page's script reads; rows of the table are in the same order as here."""
+    labels = [report.point(row) or "the only point" for row in rows]
+    points = list(dict.fromkeys(labels))
+    cases = [Case.from_columns(row) for row in rows]
+    sides = [_rows_by_case(saved) for saved in (base, new)]
+    columns = {
+        "point": [points.index(label) for label in labels],
+        "label": [" ".join((str(row["implementation"]), label)) for row, label in zip(rows, labels, strict=True)],
+        "implementation": [str(row["implementation"]) for row in rows],
+        "verdict": [str(row["verdict"]) for row in rows],
+        "status": ["ok"] * len(rows),
+        "text": [change(row) for row in rows],
+        "colour": [COLOURS.get(str(row["verdict"]), "var(--quiet)") for row in rows],
+        **{name: [_drawn(row, name) for row in rows] for name in ("change", "change_low", "change_high")},
+        "sides": [[_side(found.get(case)) for found in sides] for case in cases],
+    }
+    packs = [_samples(saved, cases, found) for saved, found in zip((base, new), sides, strict=True)]
+    with charts.unchecked():
+        drawn = {"changes": {"any": charts.changes()}, "samples": {"any": charts.samples()}}
+    return {
+        "kind": "comparison",
+        "names": list(names),
+        "points": points,
+        "rows": columns,
+        "charts": drawn,
+        "samples": shell.packed(shell.as_data([pack for pack, _ in packs])),
+        "every": max(every for _, every in packs),
+        "steps": STEPS,
+        "sides": ["BASE", "NEW"],
+        "swatches": [charts.swatch(name) for name in names],
+    }
+
+
+def _drawn(row: Row, name: str) -> float | None:
+    is_drawn = row["change"] is not None and row["verdict"] != "baseline"
+    return _number(row[name]) if is_drawn else None
+
+
+def _rows_by_case(saved: SavedRun) -> dict[Case, Row]:
+    return {Case.from_columns(row): row for row in plain(saved.table) if is_measured(row)}
+
+
+def _side(row: Row | None) -> dict[str, Any]:
+    if row is None:
+        return {"latency_s": None}
+    numbers = {name: _number(row[name]) for name in ("latency_s", "latency_low_s", "latency_high_s")}
+    return {**numbers, "latency_text": latency_text(row)}
+
+
+def _samples(saved: SavedRun, cases: Sequence[Case], rows: Mapping[Case, Row]) -> tuple[dict[int, Any], int]:
+    records = by_case(saved.records)
+    return samples({
+        number: (float(rows[case]["latency_s"]), records.get(case, []))
+        for number, case in enumerate(cases)
+        if case in rows
+    })  # fmt: skip

@@ -1,0 +1,469 @@
+"use strict";
+
+document.documentElement.classList.add("with-script");
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const one = (selector, inside = document) => inside.querySelector(selector);
+const every = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+
+function make(tag, text, attributes = {}) {
+  const element = document.createElement(tag);
+  element.textContent = text ?? "";
+  Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
+  return element;
+}
+
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+}
+
+// The rows come as columns.
+
+const columns = Object.entries(data.rows);
+const rows = (columns[0]?.[1] ?? []).map((_, id) => {
+  const row = { id };
+  columns.forEach(([name, values]) => (row[name] = values[id]));
+  return row;
+});
+
+// What is shown: the implementations of the legend, a view (a series, or every point), and some of its points.
+
+const state = { shown: [...data.names], view: data.first ?? -1, chosen: [], at: 0 };
+const charts = new Map();
+const settled = [];
+
+const STYLE = {
+  background: "transparent",
+  font: getComputedStyle(document.body).fontFamily,
+  view: { stroke: null },
+  axis: { labelColor: "var(--ink)", titleColor: "var(--quiet)", gridColor: "var(--rule)", domainColor: "var(--quiet)",
+    tickColor: "var(--quiet)", labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", gridOpacity: 0.7 },
+};
+
+const series = () => data.series?.[state.view];
+const inView = (row) => !series() || row.point in series().at;
+const viewed = () => rows.filter(inView).map((row) => ({ ...row, x: series()?.at[row.point] }));
+const pointsInView = () => [...new Set(rows.filter(inView).map((row) => row.point))];
+
+// A chart with a row for each point, or a map, is as high as it has rows.
+function heightOf({ step, ...of }, values, field) {
+  const number = new Set(values.map((row) => row[field])).size;
+  return number * step * (of.for === "offset" ? data.names.length + 1 : 1);
+}
+
+async function draw(place, spec, values, signals = {}, onClick = null, lines = "label") {
+  const node = place.appendChild(make("div", "", { class: "chart" }));
+  const narrow = place.clientWidth < 640;
+  const config = { ...STYLE, axisY: { labelLimit: narrow ? 118 : 300 } };
+  const params = (spec.params ?? []).map((each) => (each.name in signals ? { ...each, value: signals[each.name] } : each));
+  const height = spec.height.step ? heightOf(spec.height, values, lines) : spec.height;
+  const whole = { ...spec, params, height, datasets: { rows: values } };
+  const { view } = await vegaEmbed(node, whole, { actions: false, renderer: "svg", ast: true, config, tooltip: { theme: "custom" } });
+  if (onClick) view.addEventListener("click", (_, item) => item?.datum && onClick(item.datum));
+  return view;
+}
+
+function forget(kind) {
+  (charts.get(kind) ?? []).forEach((view) => view.finalize());
+  charts.set(kind, []);
+}
+
+// Every kind of chart: the values that it draws now, or none.
+
+const key = () => series()?.axis ?? "points";
+const SOURCES = {
+  default: () => viewed(),
+  growth: () => (series() ? data.growth.filter((each) => each.series === state.view) : []),
+  compile: () => viewed(),
+  changes: () => rows.filter((row) => row.change !== null),
+};
+
+function specOf(kind) {
+  const found = data.charts[kind];
+  return found?.any ?? found?.[key()];
+}
+
+function wanted(kind) {
+  const spec = specOf(kind);
+  return { spec, values: spec ? (SOURCES[kind.split("-")[0]] ?? SOURCES.default)() : [] };
+}
+
+async function show(kind) {
+  const place = one(`.charts[data-kind="${kind}"]`);
+  if (!place) return;
+  forget(kind);
+  place.replaceChildren();
+  const { spec, values } = wanted(kind);
+  if (!values.length) return;
+  const machines = [...new Set(values.map((row) => row.machine ?? 0))];
+  place.classList.toggle("several", machines.length > 1);
+  for (const machine of machines) {
+    const box = place.appendChild(make("div"));
+    if (machines.length > 1) box.appendChild(make("h3", data.machines[machine]));
+    const own = values.filter((row) => (row.machine ?? 0) === machine);
+    const xs = [...new Set(own.flatMap((row) => (row.x === undefined ? [row.start, row.end] : [row.x])))].filter((x) => x !== undefined);
+    const signals = { shown: state.shown, chosen: state.chosen, xs, at: state.at,
+      ys: data.ticks?.at(state.view)?.[kind] ?? [] };
+    const view = await draw(box, spec, own, signals, openSamples);
+    charts.get(kind).push(view);
+    if (kind === "speedup") listen(view);
+  }
+  fillTable(kind);
+}
+
+async function showMaps() {
+  const place = one('.charts[data-kind="winners"]');
+  if (!place || !data.maps?.length) return;
+  forget("winners");
+  place.replaceChildren();
+  for (const map of data.maps) {
+    const box = place.appendChild(make("div"));
+    if (data.maps.length > 1) box.appendChild(make("h3", map.label));
+    const signals = { shown: state.shown, chosen: state.chosen };
+    const step = 14 + 13 * Math.max(...map.cells.map((cell) => cell.lines.length));
+    const spec = { ...data.charts.winners[map.axis], height: { step } };
+    charts.get("winners").push(await draw(box, spec, map.cells, signals, null, "y"));
+  }
+  const cells = data.maps.flatMap((map) => map.cells);
+  one('[data-table="winners"]').replaceChildren(
+    table(["point", "outcome"], cells.map((cell) => [cell.label, cell.words])));
+}
+
+// Marking points on the speed-up chart: Vega's own selection says which.
+
+function listen(view) {
+  view.addSignalListener("brush", (_, value) => {
+    const range = value?.x;
+    const labels = value?.label;
+    const points = range ? pointsInView().filter((point) => {
+      const x = series().at[point];
+      return x >= range[0] && x <= range[1];
+    }) : labels ? pointsInView().filter((point) => labels.includes(data.points[point])) : [];
+    choose(points);
+  });
+}
+
+let waiting;
+function choose(points) {
+  state.chosen = points;
+  clearTimeout(waiting);
+  waiting = setTimeout(update, 30);
+}
+
+function update() {
+  for (const views of charts.values()) {
+    views.forEach((view) => {
+      view.signal("shown", state.shown);
+      view.signal("chosen", state.chosen);
+      view.runAsync();
+    });
+  }
+  filterTable();
+  every("tr[data-point]").forEach((line) => {
+    line.hidden = state.chosen.length > 0 && !state.chosen.includes(Number(line.dataset.point));
+  });
+  const hidden = data.names.length - state.shown.length;
+  const words = [
+    hidden ? `${state.shown.length} of ${data.names.length} implementations` : "",
+    state.chosen.length ? `${state.chosen.length} of ${data.points.length} points: ${state.chosen.map((point) => data.points[point]).join(", ")}` : "",
+  ].filter(Boolean);
+  const status = document.getElementById("shown");
+  if (status) status.textContent = words.length ? `Shown: ${words.join("; ")}` : "";
+}
+
+// Tables: of the cases, and beside each chart the same cells.
+
+const body = one("#table tbody");
+const lines = body ? [...body.rows] : [];
+lines.forEach((line, id) => (line.dataset.id = id));
+const headings = every("#table thead th");
+const placeOf = (name) => headings.findIndex((heading) => heading.dataset.key === name);
+
+function sort(heading) {
+  const column = headings.indexOf(heading);
+  const numeric = heading.classList.contains("n");
+  const before = heading.getAttribute("aria-sort");
+  const order = before === "none" ? (numeric ? "descending" : "ascending") : before === "ascending" ? "descending" : "ascending";
+  headings.forEach((other) => other.setAttribute("aria-sort", "none"));
+  heading.setAttribute("aria-sort", order);
+  const sign = order === "ascending" ? 1 : -1;
+  const value = (line) => line.children[column].dataset.v;
+  const compare = (a, b) => {
+    if (!numeric) return sign * a.children[column].textContent.localeCompare(b.children[column].textContent, "en", { numeric: true });
+    // what has no number stays below
+    return (value(a) === undefined) - (value(b) === undefined) || sign * (value(a) - value(b)) || 0;
+  };
+  body.append(...[...lines].sort(compare));
+}
+
+headings.forEach((heading) => one("button", heading).addEventListener("click", () => sort(heading)));
+
+function filterTable() {
+  const words = (document.getElementById("words")?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  let left = 0;
+  lines.forEach((line, id) => {
+    const row = rows[id];
+    const text = line.textContent.toLowerCase();
+    line.hidden = (row.implementation !== undefined && !state.shown.includes(row.implementation))
+      || (data.kind === "history" && row.point !== state.at)
+      || (state.chosen.length > 0 && !state.chosen.includes(row.point))
+      || !words.every((word) => text.includes(word));
+    left += !line.hidden;
+  });
+  const found = document.getElementById("found");
+  if (found) found.textContent = left < lines.length ? `${left} of ${lines.length} rows` : "";
+  keep(words);
+}
+
+// The chart of a comparison shows the rows of its table.
+function keep() {
+  if (data.kind !== "comparison") return;
+  const kept = lines.flatMap((line, id) => (line.hidden ? [] : [id]));
+  (charts.get("changes") ?? []).forEach((view) => view.signal("kept", kept).runAsync());
+}
+
+document.getElementById("words")?.addEventListener("input", filterTable);
+
+function table(names, values) {
+  const made = document.createElement("table");
+  const head = made.createTHead().insertRow();
+  names.forEach((name) => head.appendChild(make("th", name, { scope: "col" })));
+  const inside = made.createTBody();
+  values.forEach((row) => {
+    const line = inside.insertRow();
+    row.forEach((text) => line.insertCell().append(text));
+  });
+  return made;
+}
+
+const BESIDE = {
+  speedup: ["speedup"], latency: ["latency"], memory: ["memory", "predicted"], roofline: ["roofline"], compile: ["compile", "latency", "paid"],
+};
+
+function fillTable(kind) {
+  const place = one(`[data-table="${kind}"]`);
+  if (!place) return;
+  if (kind.startsWith("growth")) {
+    const what = kind.split("-")[1];
+    const values = SOURCES.growth().filter((each) => each.what === what);
+    place.replaceChildren(table(["implementation", "between", "exponent"], values.map((each) => [each.implementation, each.from_to, each.text])));
+    return;
+  }
+  const names = ["point", "implementation", ...(BESIDE[kind] ?? [])];
+  const numbers = names.map(placeOf);
+  const own = lines.filter((_, id) => inView(rows[id]) && rows[id].status === "ok");
+  place.replaceChildren(table(numbers.map((n) => headings[n].textContent.trim()), own.map((line) => numbers.map((n) => line.children[n].textContent))));
+}
+
+// A case: its samples, process by process.
+
+let samples;
+const GAP = 2;
+
+function strip(row, processes) {
+  const values = [];
+  let at = 0;
+  processes.forEach(([process, rounds, ratios, disturbed]) => {
+    const first = at;
+    ratios.forEach((ratio, place) => {
+      const value_s = (ratio / data.steps) * row.latency_s;
+      const round = Array.isArray(rounds) ? rounds[place] : rounds + place;
+      const flagged = disturbed.includes(place);
+      values.push({ kind: "sample", x: at, value_s, process: process + 1, round: round + 1, flagged, text: seconds(value_s),
+        remark: flagged ? "disturbed by other processes" : "undisturbed" });
+      at += 1;
+    });
+    const ordered = ratios.toSorted((a, b) => a - b);
+    const half = ordered.length >> 1;
+    const median = ordered.length % 2 ? ordered[half] : (ordered[half - 1] + ordered[half]) / 2;
+    values.push({ kind: "process", x: (first + at - 1) / 2, first: first - 0.4, last: at - 0.6, value_s: (median / data.steps) * row.latency_s, process: `process ${process + 1}` });
+    at += GAP;
+  });
+  values.push({ kind: "interval", x: at + 1, value_s: row.latency_s, low_s: row.latency_low_s ?? row.latency_s, high_s: row.latency_high_s ?? row.latency_s, text: row.latency_text });
+  return values;
+}
+
+function seconds(value) {
+  const [unit, scale] = [["ns", 1e9], ["µs", 1e6], ["ms", 1e3], ["s", 1]].find(([, scale]) => value * scale < 1000) ?? ["s", 1];
+  return `${(value * scale).toPrecision(3)} ${unit}`;
+}
+
+function inFull(cell) {
+  const short = one("summary", cell)?.textContent;
+  return short ? `${short}: ${cell.textContent.slice(short.length)}` : cell.textContent;
+}
+
+const dialog = document.getElementById("case");
+
+async function openSamples(datum) {
+  const row = rows[datum.id];
+  if (!row || datum.id === undefined || !data.samples) return;
+  forget("case");
+  samples ??= JSON.parse(await unpack(data.samples));
+  const line = lines[row.id];
+  document.getElementById("case-title").textContent = data.sides ? row.label : `${row.implementation} · ${row.label}`;
+  const facts = headings.map((heading, n) => [heading.textContent.trim(), inFull(line.children[n])]).slice(2).filter(([, text]) => text);
+  document.getElementById("case-facts").replaceChildren(...facts.map(([name, text]) => {
+    const box = make("div");
+    box.append(make("dt", name), make("dd", text));
+    return box;
+  }));
+  const place = document.getElementById("case-charts");
+  place.replaceChildren();
+  dialog.showModal();
+  const sides = data.sides ? data.sides.map((side, n) => [side, samples[n]?.[row.id], { ...row, ...row.sides[n] }]) : [["", samples[row.id], row]];
+  dialog.style.setProperty("--series", `var(--i${data.names.indexOf(row.implementation)})`);
+  const all = [];
+  for (const [side, processes, own] of sides) {
+    const box = place.appendChild(make("div"));
+    if (side) box.appendChild(make("h3", side));
+    if (!processes || !own.latency_s) {
+      box.appendChild(make("p", "No samples: the case has no time, or the journal isn't there.", { class: "none" }));
+      continue;
+    }
+    charts.get("case").push(await draw(box, data.charts.samples.any, strip(own, processes)));
+    processes.forEach(([process, , ratios, disturbed]) => {
+      const ordered = ratios.toSorted((a, b) => a - b);
+      all.push([side, process + 1, ratios.length, seconds((ordered[ordered.length >> 1] / data.steps) * own.latency_s), disturbed.length].slice(side ? 0 : 1));
+    });
+  }
+  const names = [...(data.sides ? ["run"] : []), "process", data.every > 1 ? `samples (one of ${data.every} is here)` : "samples", "median", "disturbed"];
+  document.getElementById("case-table").replaceChildren(all.length ? table(names, all) : "");
+}
+
+lines.forEach((line, id) => {
+  const cell = line.children[placeOf("implementation")];
+  if (!cell || !data.samples) return;
+  const button = make("button", cell.textContent, { type: "button", title: "the samples of this case" });
+  button.addEventListener("click", () => openSamples(rows[id]));
+  cell.replaceChildren(button);
+});
+
+// The legend, the view, the range.
+
+const NAMED = { circle: "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", square: "M-4,-4h8v8h-8Z", "triangle-up": "M0,-4.5L4.5,4H-4.5Z",
+  "triangle-down": "M0,4.5L4.5,-4H-4.5Z", "triangle-left": "M-4.5,0L4,-4.5V4.5Z", "triangle-right": "M4.5,0L-4,-4.5V4.5Z",
+  diamond: "M0,-5L4.5,0L0,5L-4.5,0Z", cross: "M-1.6,-4.8h3.2v3.2h3.2v3.2h-3.2v3.2h-3.2v-3.2h-3.2v-3.2h3.2Z" };
+
+every("svg[data-key]").forEach((icon) => {
+  const number = Number(icon.dataset.key);
+  const { shape, dash } = data.swatches[number];
+  const space = "http://www.w3.org/2000/svg";
+  const line = document.createElementNS(space, "path");
+  line.setAttribute("d", "M-16,0H16");
+  line.setAttribute("stroke", `var(--i${number})`);
+  line.setAttribute("stroke-width", "1.8");
+  line.setAttribute("stroke-dasharray", dash.map((each) => 1.6 * each).join(" "));
+  const mark = document.createElementNS(space, "path");
+  mark.setAttribute("d", NAMED[shape] ?? shape);
+  if (!NAMED[shape]) mark.setAttribute("transform", "scale(9)");
+  mark.setAttribute("fill", `var(--i${number})`);
+  icon.append(line, mark);
+});
+
+every(".legend input").forEach((box) => box.addEventListener("change", () => {
+  state.shown = every(".legend input:checked").map((each) => each.dataset.name);
+  update();
+}));
+
+const viewChoice = document.getElementById("view");
+
+function fillRange() {
+  const [from, to] = ["from", "to"].map((id) => document.getElementById(id));
+  if (!from) return;
+  const xs = series()?.xs ?? [];
+  document.getElementById("range").hidden = xs.length < 2;
+  [from, to].forEach((list) => list.replaceChildren(...xs.map((x) => make("option", `${series().symbol}=${x}`, { value: x }))));
+  if (xs.length) to.value = xs.at(-1);
+}
+
+async function showAll() {
+  state.chosen = [];
+  fillRange();
+  const points = pointsInView();
+  const compiled = points.filter((point) => rows.some((row) => row.point === point && row.compile_cold_s));
+  const at = document.getElementById("at");
+  if (at && compiled.length) {
+    state.at = compiled[compiled.length >> 1];
+    at.replaceChildren(...compiled.map((point) => make("option", data.points[point], { value: point })));
+    at.value = state.at;
+  }
+  const kinds = Object.keys(data.charts).filter((kind) => !["samples", "winners"].includes(kind));
+  // first who is there, because a chart takes the width that its neighbours leave
+  kinds.forEach((kind) => (document.getElementById(`figure-${kind}`).hidden = !wanted(kind).values.length));
+  if (data.maps?.length) document.getElementById("figure-winners").hidden = false;
+  for (const kind of kinds) await show(kind);
+  update();
+}
+
+if (viewChoice) {
+  viewChoice.append(...data.series.map((each, number) => make("option", each.label, { value: number })), make("option", "every point", { value: -1 }));
+  viewChoice.value = state.view;
+  viewChoice.addEventListener("change", () => {
+    state.view = Number(viewChoice.value);
+    settled.push(showAll());
+  });
+  for (const id of ["from", "to"]) document.getElementById(id).addEventListener("change", () => {
+    const [low, high] = ["from", "to"].map((name) => Number(document.getElementById(name).value));
+    const chosen = pointsInView().filter((point) => series().at[point] >= low && series().at[point] <= high);
+    choose(chosen.length === pointsInView().length ? [] : chosen);
+  });
+  document.getElementById("at")?.addEventListener("change", (event) => {
+    state.at = Number(event.target.value);
+    charts.get("compile").forEach((view) => view.signal("at", state.at).runAsync());
+  });
+  document.getElementById("reset").addEventListener("click", () => {
+    every(".legend input").forEach((box) => (box.checked = true));
+    state.shown = [...data.names];
+    if (document.getElementById("words")) document.getElementById("words").value = "";
+    settled.push(showAll());
+  });
+}
+
+// results.csv is in the page.
+
+document.getElementById("download")?.addEventListener("click", async (event) => {
+  const text = await unpack(event.target.dataset.packed);
+  const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: "results.csv" });
+  link.click();
+  URL.revokeObjectURL(link.href);
+});
+
+// A history shows one point at a time.
+
+const pointChoice = document.getElementById("point");
+
+async function showHistory() {
+  await show("history");
+  filterTable();
+}
+
+if (pointChoice) {
+  pointChoice.append(...data.points.map((label, number) => make("option", label, { value: number })));
+  pointChoice.addEventListener("change", () => {
+    state.at = Number(pointChoice.value);
+    settled.push(showHistory());
+  });
+}
+
+// On paper everything is open; charts take the width of the paper.
+
+let closed = [];
+addEventListener("beforeprint", () => {
+  closed = every("section > details:not([open]):not(.numbers)");
+  closed.forEach((details) => (details.open = true));
+});
+addEventListener("afterprint", () => closed.forEach((details) => (details.open = false)));
+
+// A page says when it is drawn, so that a test can wait.
+
+(async () => {
+  if (data.kind === "history") await showHistory();
+  else {
+    await showAll();
+    await showMaps();
+  }
+  keep();
+  document.documentElement.dataset.drawn = "yes";
+})();

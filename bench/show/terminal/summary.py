@@ -1,0 +1,143 @@
+"""The end of a run in the terminal, and the short line of a point: what to use, point by point, and what to mind."""
+
+import shlex
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+from rich.text import Text
+
+from bench.plan.case import Point
+from bench.show import answer as say
+from bench.show.answer import At
+from bench.show.command_text import python
+from bench.show.fastest_text import outcome_of
+from bench.show.point_text import counted, differences
+from bench.show.rows import UNTRIED, by_point, reason
+from bench.show.terminal.flags import TARGET
+from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_outcome
+
+MOST_LINES = 40
+"""The most points that are listed at the end; show lists all."""
+
+MOST_WARNINGS, MOST_REASONS = 2, 3
+"""The most kinds of warnings and of failures that are told in words at the end."""
+
+WIDEST = 100
+"""Sentences are wrapped at this width, however wide the terminal is."""
+
+LEAST_LABEL, MOST_LABEL, RATIO = 12, 34, 19
+"""The narrowest and widest column of points, and the width of a speed-up with its interval, in characters."""
+
+OF_SPEED = ("D", "S")
+"""The letters that the sentence about the machine tells."""
+
+
+def widths(labels: Collection[str], width: int) -> tuple[int, int]:
+    """Return the widths of the columns of points and of the fastest, so that a line fits into a width."""
+    label = min(MOST_LABEL, max(LEAST_LABEL, *map(len, labels))) if labels else LEAST_LABEL
+    return label, max(10, min(WIDEST, width) - label - RATIO - 4)
+
+
+def point_line(at: At, baseline: str | None, columns: tuple[int, int]) -> Text:
+    """Return one short line of a point: who is the fastest, its speed-up with its interval, and how many failed."""
+    label, fastest = columns
+    failed = f" ({at.failed} failed)" if at.failed else ""
+    room = fastest - len(failed)
+    cell = _cut(say.fastest_cell(at.outcome, room), room) + failed
+    return Text.assemble(
+        f"{_cut(at.label, label):<{label}}  ",
+        (f"{cell:<{fastest}}  ", style_of_outcome(at.outcome)),
+        say.speedup_cell(at.first, baseline),
+    )
+
+
+def headings(baseline: str | None, columns: tuple[int, int]) -> Text:
+    """Return the line above the lines of points."""
+    label, fastest = columns
+    over = _cut(f"x {baseline}" if baseline else "speed-up", RATIO)
+    return Text(f"{'point':<{label}}  {'fastest':<{fastest}}  {over}", QUIET)
+
+
+def at_point(rows: pd.DataFrame, varying: Collection[str]) -> At:
+    """Return what the rows of one point say; `varying` names the columns in which the points of the sweep differ."""
+    ((point, members),) = by_point(rows).items()
+    return At(point, label(point, varying), tuple(members), outcome_of(members))
+
+
+def label(point: Point, varying: Collection[str]) -> str:
+    """Return the name of a point among those of a sweep."""
+    return differences(point, varying) or point.layer
+
+
+def log_line(at: At, position: int, total: int, left: str, baseline: str | None, width: int) -> str:
+    """Return one line of a log on a point: `[3/12] N=577: sdpa, 1.48x [1.40, 1.57] (~4m left)`."""
+    ratio = say.speedup_cell(at.first, baseline)
+    first = at.first["implementation"] if at.first else ""
+    of = f", {'' if at.outcome.names[1:] == () else f'{first} '}{ratio}" if ratio and ratio != "baseline" else ""
+    tail = f"{of}{f'; {at.failed} failed' if at.failed else ''}{f' (~{left} left)' if left else ''}"
+    head = f"[{position:>{len(str(total))}}/{total}] {at.label}: "
+    room = max(12, width - len(head) - len(tail))
+    return _cut(head + _cut(say.fastest_cell(at.outcome, room), room) + tail, width)
+
+
+def summary(whole: pd.DataFrame, baseline: str | None, folder: Path, page: Path | None, width: int,
+    target: float = TARGET) -> Iterator[Text]:  # fmt: skip
+    """Yield the lines at the end of a run: the answer, a line for each point, warnings, and where the page is.
+
+    `whole` is the table with the rows of the control. `page` is None if there is none.
+    """
+    points = say.points_of(whole)
+    wide = min(width, WIDEST)
+    yield from _wrapped(" ".join(say.answer(points, baseline)), wide, "bold")
+    yield Text()
+    columns = widths([at.label for at in points], width)
+    yield headings(baseline, columns)
+    for at in points[:MOST_LINES]:
+        yield point_line(at, baseline, columns)
+    if len(points) > MOST_LINES:
+        yield Text(f"… and {len(points) - MOST_LINES} more points")
+    yield Text()
+    if any(at.failed for at in points):
+        yield from _wrapped(say.failures(points), wide, WARNING)
+        yield from _reasons(points, wide)
+    is_quiet, machine = say.machine(whole, target)
+    if machine:
+        yield from _wrapped(machine, wide, "" if is_quiet else WARNING)
+    yield from _warnings(whole, wide, target)
+    yield Text(f"The page: {page}" if page else f"Everything is in {folder}")
+    yield Text(f"The long table: {python()} -m bench show {shlex.quote(str(folder))}")
+
+
+def _reasons(points: Sequence[At], width: int) -> Iterator[Text]:
+    """Yield why cases failed that were tried, each reason once."""
+    kinds: dict[str, int] = {}
+    for at in points:
+        for row in at.rows:
+            if row["status"] != "ok" and row["status"] not in UNTRIED:
+                words = f"{row['implementation']} {row['status']}: {reason(row) or 'no detail'}"
+                kinds[words] = kinds.get(words, 0) + 1
+    for words, count in list(kinds.items())[:MOST_REASONS]:
+        yield Text(_cut(f"  {words}" + (f" (at {count} points)" if count > 1 else ""), 2 * width), BAD)
+    if len(kinds) > MOST_REASONS:
+        yield Text(f"  and {counted([len(kinds) - MOST_REASONS], 'other reason', 'other reasons')}", BAD)
+
+
+def _warnings(whole: pd.DataFrame, width: int, target: float) -> Iterator[Text]:
+    found = [each for each in say.warnings(whole, target) if each.flag.letter not in OF_SPEED]
+    of_speed = [each.flag for each in say.warnings(whole, target) if each.flag.letter in OF_SPEED]
+    if of_speed:
+        advice = next((flag.advice for flag in of_speed if flag.advice), "quiet the machine, and measure again")
+        yield from _wrapped(f"What helps: {advice}.", width, WARNING)
+    for each in found[:MOST_WARNINGS]:
+        yield from _wrapped(f"{each}.", width, WARNING)
+
+
+def _wrapped(text: str, width: int, style: str) -> Iterator[Text]:
+    for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
+        yield Text(line, style)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"

@@ -1,0 +1,68 @@
+"""The time that a sweep still needs."""
+
+import pytest
+
+from bench.harness.time_left import TimeLeft
+from tests.points import point
+
+SIZES = (50, 100, 200, 400, 800)
+POINTS = [point(num_tokens=tokens) for tokens in SIZES]
+
+
+def takes_s(tokens: int) -> float:
+    """Return what a point of a machine takes: a fixed part, and one that grows."""
+    return 20 + 1e-4 * tokens**2
+
+
+def test_nothing_is_told_before_anything_is_known() -> None:
+    """Neither at the beginning, nor from points that were there already."""
+    left = TimeLeft(POINTS, 2)
+    assert left.left_s() is None
+    assert left.left_s(POINTS[0], 5.0) is None
+    left.finished(POINTS[0], 0.01)
+    assert left.left_s() is None
+
+
+def test_the_first_processes_tell_before_the_first_point_is_done() -> None:
+    """One of two processes took ten seconds, so the other one takes as long, and further points at least half."""
+    left = TimeLeft(POINTS[:1], 2)
+    assert left.left_s(POINTS[0], 10.0, 1) == pytest.approx(10.0)
+
+
+def test_larger_points_take_longer() -> None:
+    """From a third of the time on, the estimate is within a quarter of the truth, though sizes differ widely."""
+    left, whole_s = TimeLeft(POINTS, 2), sum(map(takes_s, SIZES))
+    passed_s = 0.0
+    for each, tokens in zip(POINTS[:-1], SIZES[:-1], strict=True):
+        left.finished(each, takes_s(tokens))
+        passed_s += takes_s(tokens)
+        if passed_s > whole_s / 3:
+            assert left.left_s() == pytest.approx(whole_s - passed_s, rel=0.25)
+
+
+def test_it_ends_with_nothing_left() -> None:
+    """When every point is done no time is left; a point that takes longer than expected is never below zero."""
+    left = TimeLeft(POINTS[:2], 2)
+    left.finished(POINTS[0], 10.0)
+    assert left.left_s(POINTS[1], 1e6) == 0
+    left.finished(POINTS[1], 10.0)
+    assert left.left_s() == 0
+
+
+def test_precisions_of_a_point_count_once() -> None:
+    """They are measured together, so the second is there when the first is done."""
+    pair = [point(num_tokens=50, dtype=dtype) for dtype in ("float32", "bfloat16")]
+    left = TimeLeft([*pair, *POINTS[1:2]], 2)
+    left.finished(pair[0], 30.0)
+    before = left.left_s()
+    left.finished(pair[1], 0.0)
+    assert left.left_s() == before
+
+
+def test_an_unknown_layer_takes_as_long_as_the_others() -> None:
+    """A layer of the user's own has no known work."""
+    own = [point(layer="my.layer:Layer", num_tokens=tokens) for tokens in SIZES]
+    left = TimeLeft(own, 2)
+    left.finished(own[0], 10.0)
+    left.finished(own[1], 20.0)
+    assert left.left_s() == pytest.approx(3 * 20, rel=0.5)

@@ -1,0 +1,34 @@
+"""Runs on disk for tests of the pages: the sweep `quick` as somebody might have measured it."""
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.plan.case import Case
+from bench.plan.sweep import load_sweep
+from bench.store.record import Record
+from tests import runs
+from tests.examples import environment
+from tests.show import example_results
+
+
+@functools.cache
+def records(processes: int = 3) -> tuple[Record, ...]:
+    """Return the records of `quick`; mha can't do the article's points."""
+    cases = list(load_sweep("quick").cases())
+    return tuple(example_results.record(case, n, _fate(case)) for case in cases for n in range(processes))
+
+
+def quick(folder: Path) -> Path:
+    """Write a run of `quick`, and return its new folder."""
+    return runs.saved(folder, records(), environment())
+
+
+def of(folder: Path, cases: Sequence[Case], processes: int = 3) -> Path:
+    """Write a run of some cases, and return its new folder."""
+    return runs.saved(folder, [example_results.record(case, n) for case in cases for n in range(processes)])
+
+
+def _fate(case: Case) -> tuple[str, str] | None:
+    narrow = case.implementation == "mha" and case.point.token_len != case.point.channels
+    return ("unsupported", "mha needs token_len = channels") if narrow else None

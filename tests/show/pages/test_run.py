@@ -1,0 +1,176 @@
+"""The page of a run as a file: what it holds, without a browser."""
+
+import base64
+import dataclasses
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.plan.case import Case
+from bench.show.pages import run as module
+from bench.show.pages import shell
+from bench.show.pages.run import PAGE, page, write
+from bench.store import journal
+from bench.store.saved_run import SavedRun
+from tests.examples import point, record
+from tests.refusals import refusal
+from tests.show.pages import saved
+
+HOSTILE = "</script><script>alert('x')</script>"
+
+
+@pytest.fixture(autouse=True)
+def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out Vega's JavaScript, which takes seconds to put together."""
+    monkeypatch.setattr(shell, "vega_script", lambda: "")
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
+    """Return a run of `quick`."""
+    return SavedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run"))
+
+
+def data_of(text: str) -> dict[str, Any]:
+    """Return what the script of a page reads."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return dict(json.loads(found[1]))
+
+
+def unpacked(text: str) -> str:
+    """Return a packed text."""
+    return zlib.decompress(base64.b64decode(text)).decode()
+
+
+def test_the_answer_comes_first(quick: SavedRun) -> None:
+    """Before any chart stands what to use; then what failed, and whether the machine was quiet."""
+    text = page(quick)
+    assert text.index("at all 12 points nothing is shown to be faster") < text.index("Point by point")
+    assert "2 of 84 cases have no time" in text
+    assert "The machine was quiet" in text
+
+
+def test_it_needs_nothing_from_elsewhere(quick: SavedRun) -> None:
+    """No address is loaded; the policy allows the page's own scripts alone."""
+    text = page(quick)
+    assert re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*""", text) == []
+    assert "default-src 'none'" in text
+
+
+def test_every_case_is_in_the_table_and_in_the_data(quick: SavedRun) -> None:
+    """Rows of both are in the same order, with what failed in full."""
+    text, table = page(quick), quick.table
+    rows = data_of(text)["rows"]
+    assert len(rows["implementation"]) == len(table) == 84
+    body = text[text.index('id="table"') :]
+    names = re.findall(r"<tr><td>[^<]*</td><td>([^<]*)</td>", body)
+    assert names == rows["implementation"]
+    assert body.count("mha needs token_len = channels") == 2
+
+
+def test_series_have_their_points_and_exponents(quick: SavedRun) -> None:
+    """Tokens, heads and channels can be chosen; the longest series of tokens is shown first."""
+    data = data_of(page(quick))
+    assert {one["axis"] for one in data["series"]} == {"tokens", "heads", "channels"}
+    first = data["series"][data["first"]]
+    assert (first["axis"], first["xs"]) == ("tokens", [50, 197, 577, 1024])
+    assert {each["what"] for each in data["growth"]} == {"latency", "memory"}
+    assert len(data["maps"]) == 2
+    assert len(data["ticks"]) == len(data["series"]) + 1
+
+
+def test_samples_are_those_of_the_journal(quick: SavedRun) -> None:
+    """Process by process, as ratios to the latency of the case, to a ten-thousandth."""
+    data = data_of(page(quick))
+    samples = json.loads(unpacked(data["samples"]))
+    rows = data["rows"]
+    number = rows["implementation"].index("sdpa")
+    case = next(case for case in {r.case: r for r in saved.records()} if case.implementation == "sdpa")
+    own = [record for record in saved.records() if record.case == case]
+    assert [process for process, *_ in samples[str(number)]] == [0, 1, 2]
+    for (_, _, ratios, disturbed), each in zip(samples[str(number)], own, strict=True):
+        values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
+        assert values == pytest.approx(each.samples.values_s, rel=2e-4)
+        assert disturbed == []
+
+
+def test_many_samples_are_thinned_and_the_page_says_so(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process keeps the same share."""
+    monkeypatch.setattr("bench.show.pages.samples.MOST_SAMPLES", 1000)
+    data = data_of(page(quick))
+    kept = [len(values) for own in json.loads(unpacked(data["samples"])).values() for _, _, values, _ in own]
+    assert data["every"] == 3
+    assert {*kept} == {4}
+
+
+def test_the_csv_is_the_file_beside_it(quick: SavedRun) -> None:
+    """Byte for byte."""
+    found = re.search(r'id="download" data-packed="([^"]*)"', page(quick))
+    assert found
+    assert unpacked(found[1]).encode() == (quick.folder / "results.csv").read_bytes()
+
+
+def test_a_large_run_says_what_is_left_out_and_how_to_get_it(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole points are kept, and the answer counts all."""
+    monkeypatch.setattr(module, "MOST_CASES", 30)
+    monkeypatch.setattr(module, "MOST_CSV_BYTES", 10)
+    text = page(quick)
+    assert "shows the first 4 of 12 points" in text
+    assert "python -m bench show run prints them" in text
+    assert "at all 12 points nothing is shown to be faster" in text
+    assert "too large for this page" in text
+    assert len(data_of(text)["rows"]["point"]) == 28
+
+
+def test_a_hostile_detail_is_text(tmp_path: Path) -> None:
+    """Whatever a kernel writes, nothing of it becomes an element."""
+    bad = dataclasses.replace(record("sdpa"), status="error", detail=HOSTILE)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    journal.append(folder, [record("eager"), bad])
+    from bench.analyse.summary import summarise
+    from bench.store import table
+
+    table.save(summarise([record("eager"), bad], "eager"), folder)
+    text = page(SavedRun(folder))
+    assert HOSTILE not in text
+    assert "alert(&#39;x&#39;)" in text
+
+
+def test_points_of_several_machines_have_a_chart_each(tmp_path: Path) -> None:
+    """A merged run names its machines, and each row has one."""
+    other = dataclasses.replace(record().origin, env_id="another", device_name="Another CPU")
+    rows = [record(case=Case(point(num_tokens=n), "eager"), origin=o) for n, o in ((50, record().origin), (197, other))]
+    from bench.analyse.summary import summarise
+    from bench.store import table
+
+    (tmp_path / "run").mkdir()
+    table.save(summarise(rows, "eager"), tmp_path / "run")
+    data = data_of(page(SavedRun(tmp_path / "run")))
+    assert data["machines"] == ["A CPU", "Another CPU"]
+    assert data["rows"]["machine"] == [0, 1]
+    assert data["first"] == -1
+
+
+def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line names the file and the reason."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("bench.store.atomic.replace", full)
+    assert refusal(write, quick) == f"cannot write {quick.folder / PAGE} (No space left on device)"
+
+
+def test_charts_are_valid_and_name_what_they_show(quick: SavedRun) -> None:
+    """Each has a description for those who don't see it, and its data by name."""
+    charts = data_of(page(quick))["charts"]
+    for kind, specs in charts.items():
+        for spec in specs.values():
+            assert spec["description"], kind
+            assert spec["data"] == {"name": "rows"}, kind
