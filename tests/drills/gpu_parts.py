@@ -28,7 +28,7 @@ from bench.plan.case import Case, Point
 from bench.plan.layers import peak_bytes
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import StoppingRule
-from bench.store.table import load
+from bench.store.table import RESULTS, load
 from tests.drills import spin as known_spin
 from tests.drills.accepted import judged
 from tests.drills.gpu import SKIPPED
@@ -99,6 +99,8 @@ class Drill:
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)
             process.wait()
+        if not (self.folder / name / RESULTS).exists():
+            raise FailedError(f"{name}: no point was finished in {self.most_s - ENDING_S:.0f} s")
         return load(self.folder / name)
 
 
@@ -297,7 +299,7 @@ def papers(drill: Drill) -> str:
     names = ("fa2-paper", "hubhop-layer") if drill.is_gpu else ("hubhop-layer",)
     said = []
     for name in names:
-        small = [] if drill.is_gpu else ["--batch", "1"]
+        small = [] if drill.is_gpu else ["--batch", "1", "--impl", "eager,sdpa"]
         table = half.bench(name, "--sweep", name, "--device", drill.device, *small, *effort)
         command = [sys.executable, "-m", "bench", "show", "--reference", str(drill.folder / name)]
         shown = subprocess.run(command, capture_output=True, text=True, check=False)

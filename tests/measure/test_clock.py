@@ -1,7 +1,7 @@
 """The clock."""
 
 import time
-import types
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -37,37 +37,96 @@ def test_the_cpu_has_no_device_timing(timing: str) -> None:
 
 
 class Device:
-    """A device with a stream that events see and another one, and a clock that moves while somebody waits for it."""
+    """A GPU with a stream that events see and another one, in which time passes only by its work and by the host's."""
 
-    def __init__(self, unseen_s: float) -> None:
+    def __init__(self, seen_s: float = 1e-3, unseen_s: float = 0.0, host_s: float = 0.0) -> None:
         self.now_s = 0.0
-        self._of_call_s = (1e-3, unseen_s)
-        self._ends_s = (0.0, 0.0)
+        self.overwritten = 0
+        self._of_call_s = (seen_s, unseen_s)
+        self._host_s = host_s
+        self._ends_s = [0.0, 0.0]
 
     def call(self) -> None:
-        """Submit 1 ms to the stream that events see, and `unseen_s` to the other one."""
-        self._ends_s = (self.now_s + self._of_call_s[0], self.now_s + self._of_call_s[1])
+        """Submit work to both streams, which takes the host a while."""
+        self.now_s += self._host_s
+        self._submit(*self._of_call_s)
+
+    def zero_(self) -> None:
+        """Submit the overwriting of L2, 5 ms."""
+        self.overwritten += 1
+        self._submit(5e-3, 0.0)
 
     def synchronize(self) -> None:
-        """Wait for both."""
+        """Wait for both streams."""
         self.now_s = max(self.now_s, *self._ends_s)
 
-    def event(self) -> types.SimpleNamespace:
-        """Return an event, which waits for the stream that it sees, while the other one goes on."""
+    def event(self, **_options: bool) -> "Event":
+        """Return an event of the stream that events see."""
+        return Event(self)
 
-        def synchronize() -> None:
-            self.now_s = max(self.now_s, self._ends_s[0])
+    def ended_s(self) -> float:
+        """Return when the work that events see will have ended."""
+        return max(self.now_s, self._ends_s[0])
 
-        return types.SimpleNamespace(record=lambda: None, synchronize=synchronize)
+    def _submit(self, *seconds: float) -> None:
+        self._ends_s = [max(self.now_s, end_s) + each for end_s, each in zip(self._ends_s, seconds, strict=True)]
+
+
+class Event:
+    """A CUDA event: recorded, it has the time at which the work before it ends."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.at_s = 0.0
+
+    def record(self) -> None:
+        """Submit the event."""
+        self.at_s = self._device.ended_s()
+
+    def synchronize(self) -> None:
+        """Wait for the event, while the other stream goes on."""
+        self._device.now_s = max(self._device.now_s, self.at_s)
+
+    def elapsed_time(self, end: "Event") -> float:
+        """Return the milliseconds to a later event."""
+        return (end.at_s - self.at_s) * 1e3
+
+
+@pytest.fixture
+def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Device], Device]:
+    """Return a function that puts a device in place of CUDA's."""
+
+    def put(device: Device) -> Device:
+        monkeypatch.setattr(clock, "synchronize", device.synchronize)
+        monkeypatch.setattr(clock, "perf_counter", lambda: device.now_s)
+        monkeypatch.setattr(clock, "_l2_buffer", lambda _device: device)
+        monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+        monkeypatch.setattr(torch.cuda, "Event", device.event)
+        return device
+
+    return put
+
+
+@pytest.mark.parametrize(("timing", "overwritten"), [("device-hot", 0), ("device-cold", 4), ("host", 0)])
+def test_device_times_are_those_of_the_calls_alone(
+    timing: str, overwritten: int, on: Callable[[Device], Device]
+) -> None:
+    """A call has 1 ms of work. Before each cold call L2 is overwritten, which is not part of the time."""
+    device = on(Device())
+    assert clock.timer("cuda", timing)(device.call, 4) == pytest.approx(1e-3)
+    assert device.overwritten == overwritten
+
+
+def test_the_hosts_time_of_a_call_is_that_of_its_submission(on: Callable[[Device], Device]) -> None:
+    """It doesn't wait for the device."""
+    device = on(Device(seen_s=1.0, host_s=2e-5))
+    assert clock.host_s(device.call) == pytest.approx(2e-5)
 
 
 @pytest.mark.parametrize(("unseen_s", "late_s"), [(3e-3, 2e-3), (1e-3, 0.0), (0.0, 0.0)])
-def test_work_on_another_stream_is_late(monkeypatch: pytest.MonkeyPatch, unseen_s: float, late_s: float) -> None:
+def test_work_on_another_stream_is_late(unseen_s: float, late_s: float, on: Callable[[Device], Device]) -> None:
     """It is what the device still does after an event on the current stream has ended."""
-    device = Device(unseen_s)
-    monkeypatch.setattr(clock, "synchronize", device.synchronize)
-    monkeypatch.setattr(clock, "perf_counter", lambda: device.now_s)
-    monkeypatch.setattr(torch.cuda, "Event", device.event)
+    device = on(Device(unseen_s=unseen_s))
     assert clock.late_s(device.call) == pytest.approx(late_s)
 
 
