@@ -218,5 +218,3 @@ def _clear(out: Path) -> None:
 def missing_points(merged: Sequence[Merged]) -> int:
     """Return how many planned points have no record on any machine, at least."""
     return max(0, max(each.planned for each in merged) - sum(each.points for each in merged))
-
-

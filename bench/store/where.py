@@ -32,7 +32,7 @@ RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and impl
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
     """Return the rows of a table of results for which an expression holds; a missing value keeps no condition.
 
-    Raises WrongRequest with the rule if it is no such expression, names no column, or compares with an impossible value.
+    Raises WrongRequest with the rule if it is none, if it names no column, or if the value is impossible.
     """
     for condition in AND.split(expression.strip()):
         table = table[_holds(table, condition)]
