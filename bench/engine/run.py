@@ -50,8 +50,8 @@ class Run:
     known to be the cause of their failure.
     With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
     end. `python` is the interpreter of another environment that measures, None means this one. `machine_name` is how
-    tables call the machine of a new run, if not by its processor. With `frontier` a case is skipped if the same one with
-    fewer tokens ran out of memory.
+    tables call the machine of a new run, if not by its processor. With `frontier` a case is skipped if the same one
+    with fewer tokens ran out of memory.
     `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
 

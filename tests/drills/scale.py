@@ -186,9 +186,8 @@ def step_scan(folder: Path, _cases: int) -> None:
     contents = journal.scan(folder / RUNS[0])
     middle = time.perf_counter()
     rows = len(table.load(folder / RUNS[0]))
-    print(
-        f"  {len(contents.entries):,} lines in {middle - begin:.1f} s; {rows:,} rows in {time.perf_counter() - middle:.1f} s"
-    )
+    taken_s = time.perf_counter() - middle
+    print(f"  {len(contents.entries):,} lines in {middle - begin:.1f} s; {rows:,} rows in {taken_s:.1f} s")
 
 
 def step_records(folder: Path, _cases: int) -> None:
