@@ -49,7 +49,8 @@ def _holds(table: pd.DataFrame, condition: str) -> "pd.Series[bool]":
     value, kind = word.strip("'\""), COLUMNS[name]
     if kind in (TEXT, TRUTH) and sign not in ("==", "=", "!="):
         raise WrongRequest(f"--where {condition!r}: {name} is no number; it can be compared by == and != only")
-    return OPERATORS[sign](table[name], _value(condition, kind, value)).fillna(False).astype(bool)
+    holds: pd.Series[bool] = OPERATORS[sign](table[name], _value(condition, kind, value)).fillna(False).astype(bool)
+    return holds
 
 
 def _value(condition: str, kind: str, word: str) -> Any:

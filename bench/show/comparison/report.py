@@ -55,7 +55,7 @@ class Report:
     def varying(self) -> set[str]:
         """The columns in which the points of the rows differ."""
         points = self.comparison[list(POINT_COLUMNS)]
-        return {name for name in points if points[name].nunique(dropna=False) > 1}
+        return {name for name in POINT_COLUMNS if points[name].nunique(dropna=False) > 1}
 
     @property
     def shared(self) -> str:
