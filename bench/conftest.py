@@ -233,6 +233,7 @@ def _open(config: pytest.Config, points: int) -> None:
         extend=config.option.extend,
         retry_failed=config.option.retry_failed,
         machine_name=config.option.machine_name or "",
+        frontier=not config.option.no_frontier,
     )
     run.heard = progress.heard
     try:

@@ -20,10 +20,10 @@ def most_important(table: pd.DataFrame, count: int) -> pd.DataFrame:
     gain = table["speedup"].where(table["rank"] == 1).to_numpy(dtype=np.float64, na_value=-np.inf)
     facts = pd.DataFrame({"point": number, "wrong": wrong, "gain": gain}).groupby("point", sort=False).max()
     chosen = facts.sort_values(["wrong", "gain"], ascending=False, kind="stable").index[:count]
-    place = pd.Series(range(len(chosen)), index=chosen)
-    kept = table[np.isin(number, chosen)]
-    order = place.loc[number[np.isin(number, chosen)]].to_numpy()
-    return kept.iloc[np.argsort(order, kind="stable")]
+    place = np.full(len(facts), len(facts))
+    place[chosen.to_numpy()] = np.arange(len(chosen))
+    order = np.argsort(place[number], kind="stable")
+    return table.iloc[order[: int(np.sum(place[number] < len(chosen)))]]
 
 
 def point_count(table: pd.DataFrame) -> int:

@@ -102,7 +102,9 @@ def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedR
 
     A run of one machine is compared with that machine's part of the other.
     """
-    sides = [{_env_id(run): run for run in machines.runs_of(saved).values()} for saved in (arguments.base, arguments.new)]
+    sides = [
+        {_env_id(run): run for run in machines.runs_of(saved).values()} for saved in (arguments.base, arguments.new)
+    ]
     if all(len(side) == 1 for side in sides):
         return None
     base, new = sides
@@ -119,7 +121,9 @@ def _env_id(saved: SavedRun) -> str:
 def _each(arguments: argparse.Namespace, pairs: Mapping[str, tuple[SavedRun, SavedRun]]) -> int:
     """Compare machine by machine; BAD if one of them has a verdict of `--fail-on`."""
     if arguments.to or arguments.plot or arguments.rerun:
-        raise WrongRequest("--to, --plot and --rerun take the runs of one machine, such as the folders inside a merged run")
+        raise WrongRequest(
+            "--to, --plot and --rerun take the runs of one machine, such as the folders inside a merged run"
+        )
     worst = FINE
     for env_id, (base, new) in pairs.items():
         name = machines.name_of(new.environment) if new.environment else env_id

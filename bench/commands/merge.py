@@ -9,7 +9,9 @@ from bench.engine.merge import merge
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("out", metavar="OUT", type=Path, help="the merged run: a new folder, or one of an earlier merge")
+    parser.add_argument(
+        "out", metavar="OUT", type=Path, help="the merged run: a new folder, or one of an earlier merge"
+    )
     parser.add_argument("shards", metavar="SHARD", type=Path, nargs="+", help="a run folder")
 
 

@@ -116,9 +116,10 @@ def _check(sources: Sequence[Source]) -> None:
 
 def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
     """Return what parts of one sweep share; points of another machine may differ in what follows from the machine."""
-    usual = {} if whole else {"threads": 1, "allocator": ""}
-    assert set(OF_THE_MACHINE) >= set(usual)
-    points = {dataclasses.replace(point, **usual) for point in sweep.points}
+    left_out = () if whole else OF_THE_MACHINE
+    points = {
+        tuple((name, value) for name, value in vars(point).items() if name not in left_out) for point in sweep.points
+    }
     return {
         "points": points,
         "implementations": {*sweep.implementations},
@@ -218,5 +219,3 @@ def _clear(out: Path) -> None:
 def missing_points(merged: Sequence[Merged]) -> int:
     """Return how many planned points have no record on any machine, at least."""
     return max(0, max(each.planned for each in merged) - sum(each.points for each in merged))
-
-

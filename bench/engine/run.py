@@ -50,7 +50,8 @@ class Run:
     known to be the cause of their failure.
     With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
     end. `python` is the interpreter of another environment that measures, None means this one. `machine_name` is how
-    tables call the machine of a new run, if not by its processor.
+    tables call the machine of a new run, if not by its processor. With `frontier` a case is skipped if the same one
+    with fewer tokens ran out of memory.
     `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
 
@@ -65,9 +66,11 @@ class Run:
         needs_all: bool = False,
         python: str | None = None,
         machine_name: str = "",
+        frontier: bool = True,
     ) -> None:
         self.sweep = sweep
         self._machine_name = machine_name
+        self._frontier = frontier
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = unheard
@@ -143,7 +146,7 @@ class Run:
         """Write a record for each case that can't be measured here.
 
         Its status is `unsupported` if the system lacks huge pages that the point needs, and `skipped` if the case is
-        new and can't fit into the free memory.
+        new and can't fit into the free memory, or if it ran out of memory with fewer tokens.
         """
         missing = self._missing(point, processes)
         self._pool.dismiss(keep=self._together(point))  # the others have memory that this point may need
@@ -152,6 +155,7 @@ class Run:
         if not reason:
             new = {name: self.sweep.computed_by(name) for name in missing if self.run_folder.is_new(point, [name])}
             too_large = admission.too_large(point, [*new.values()], machine.available_bytes())
+            too_large |= self._beyond_frontier(point, [*new.values()])
             reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
             status = "skipped"
         number, started = self.run_folder.next_process(point), now()
@@ -161,6 +165,29 @@ class Run:
         ]
         if records:
             self.run_folder.keep(point, records)
+
+    def _beyond_frontier(self, point: Point, names: Sequence[str]) -> dict[str, str]:
+        """Return the implementations that ran out of memory at the same point with fewer tokens, each with a reason."""
+        if not self._frontier:
+            return {}
+        smaller = [each for each in self._shapes.get(_without_tokens(point), ()) if each.num_tokens < point.num_tokens]
+        reached = {
+            entry.case.implementation: each.num_tokens
+            for each in reversed(smaller)
+            for entry in self.run_folder.known(each)
+            if entry.status == "oom" and entry.head.own_cause
+        }
+        return {
+            name: f"out of memory at N = {reached[name]}; --no-frontier tries it" for name in names if name in reached
+        }
+
+    @cached_property
+    def _shapes(self) -> dict[Point, list[Point]]:
+        """The points of the sweep that differ in the number of tokens alone, fewest first, by the point without it."""
+        shapes: dict[Point, list[Point]] = {}
+        for point in sorted(self.sweep.points, key=lambda point: point.num_tokens):
+            shapes.setdefault(_without_tokens(point), []).append(point)
+        return shapes
 
     @property
     def environment(self) -> Environment:
@@ -336,6 +363,11 @@ class Run:
             reply = worker.ask(request, self.sweep.effort.timeout_s)
             peak_bytes = reply.get("peak_bytes")
             member.metrics["system_peak_bytes"] = peak_bytes if is_count(peak_bytes) else None
+
+
+def _without_tokens(point: Point) -> Point:
+    """Return a point without its number of tokens, and without the size of the image from which that follows."""
+    return dataclasses.replace(point, num_tokens=0, image_size=None)
 
 
 def _key(point: Point, name: str) -> str:

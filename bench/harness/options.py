@@ -111,6 +111,9 @@ def add(add_option: AddOption) -> None:
         "--shard", metavar="I/N", help="measure the I-th of N parts of the sweep; `python -m bench merge` joins them"
     )
     add_option("--machine-name", metavar="NAME", help="how tables call this machine (default: its processor)")
+    add_option(
+        "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
+    )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
     add_option("--processes", type=int, metavar="K", help="worker processes that measure each point")
     add_option("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")

@@ -88,7 +88,8 @@ class Progress:
         sweep, effort = self._sweep, self._sweep.effort
         shared = parts(sweep.points[0], set(POINT_COLUMNS) - self._varying)
         self._screen.say(
-            f"sweep {sweep.name}{f', shard {sweep.shard}' if sweep.shard else ''}: {counted([self._total], 'point', 'points')} × "
+            f"sweep {sweep.name}{f', shard {sweep.shard}' if sweep.shard else ''}: "
+            f"{counted([self._total], 'point', 'points')} × "
             f"{counted([len(sweep.implementations)], 'implementation', 'implementations')}"
             f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, "
             f"{counted([effort.processes], 'process', 'processes')}"

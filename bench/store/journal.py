@@ -298,9 +298,7 @@ def _replicates(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
     for entry in entries:
         name = entry.case.implementation
         if replicate and (
-            not entry.is_beside(replicate[0])
-            or name in names
-            or len(replicate) >= entry.head.replicate_size
+            not entry.is_beside(replicate[0]) or name in names or len(replicate) >= entry.head.replicate_size
         ):
             yield replicate
             replicate, names = [], set()

@@ -71,7 +71,7 @@ class Samples:
         A clock of nanoseconds tells seven digits of 10 ms; the speed probe scatters in its third digit.
         """
         timings_s = tuple(packed.rounded(timings) for timings in self.timings_s)
-        around = {name: packed.rounded(getattr(self, name), bits=16) for name in MAY_LACK}
+        around: dict[str, Any] = {name: packed.rounded(getattr(self, name), bits=16) for name in MAY_LACK}
         return dataclasses.replace(self, timings_s=timings_s, **around)
 
     @classmethod
@@ -204,10 +204,10 @@ class Outcome(typing.Protocol):
         """How it ended."""
 
 
-O = typing.TypeVar("O", bound=Outcome)
+Ended = typing.TypeVar("Ended", bound=Outcome)
 
 
-def latest(records: Iterable[O]) -> list[O]:
+def latest(records: Iterable[Ended]) -> list[Ended]:
     """Return the records that count: those that are ok, and failures that are the last record of their case."""
     records = list(records)
     if all(record.status == "ok" for record in records):

@@ -26,7 +26,7 @@ SHARE = 1 / 50
 
 
 class Tabulation:
-    """The rows of results.csv by point, as text; they are written when that takes little of the time, and at the end."""
+    """The rows of results.csv by point, as text, which are written if that takes little of the time, and at the end."""
 
     def __init__(self) -> None:
         self._rows: dict[Point, bytes] = {}

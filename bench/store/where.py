@@ -32,7 +32,7 @@ RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and impl
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
     """Return the rows of a table of results for which an expression holds; a missing value keeps no condition.
 
-    Raises WrongRequest with the rule if it is no such expression, names no column, or compares with an impossible value.
+    Raises WrongRequest with the rule if it is none, if it names no column, or if the value is impossible.
     """
     for condition in AND.split(expression.strip()):
         table = table[_holds(table, condition)]
@@ -49,7 +49,8 @@ def _holds(table: pd.DataFrame, condition: str) -> "pd.Series[bool]":
     value, kind = word.strip("'\""), COLUMNS[name]
     if kind in (TEXT, TRUTH) and sign not in ("==", "=", "!="):
         raise WrongRequest(f"--where {condition!r}: {name} is no number; it can be compared by == and != only")
-    return OPERATORS[sign](table[name], _value(condition, kind, value)).fillna(False).astype(bool)
+    holds: pd.Series[bool] = OPERATORS[sign](table[name], _value(condition, kind, value)).fillna(False).astype(bool)
+    return holds
 
 
 def _value(condition: str, kind: str, word: str) -> Any:

@@ -186,7 +186,8 @@ def step_scan(folder: Path, _cases: int) -> None:
     contents = journal.scan(folder / RUNS[0])
     middle = time.perf_counter()
     rows = len(table.load(folder / RUNS[0]))
-    print(f"  {len(contents.entries):,} lines in {middle - begin:.1f} s; {rows:,} rows in {time.perf_counter() - middle:.1f} s")
+    taken_s = time.perf_counter() - middle
+    print(f"  {len(contents.entries):,} lines in {middle - begin:.1f} s; {rows:,} rows in {taken_s:.1f} s")
 
 
 def step_records(folder: Path, _cases: int) -> None:
@@ -268,8 +269,8 @@ def step_sqlite(folder: Path, cases: int) -> None:
     heads = sum(1 for (head,) in base.execute("SELECT head FROM records") if json.loads(head + b"}"))
     taken_s = time.perf_counter() - middle
     print(
-        f"  {count:,} records: {1e3 * np.median(kept):.2f} ms a replicate, {path.stat().st_size / count:,.0f} bytes a record, "
-        f"{1e6 * taken_s / heads:.1f} µs a head"
+        f"  {count:,} records: {1e3 * np.median(kept):.2f} ms a replicate, "
+        f"{path.stat().st_size / count:,.0f} bytes a record, {1e6 * taken_s / heads:.1f} µs a head"
     )
 
 
@@ -299,7 +300,15 @@ def main() -> None:
             STEPS[name](arguments.folder, arguments.cases)
             continue
         begin = time.perf_counter()
-        command = [sys.executable, "-m", "tests.drills.scale", str(arguments.folder), str(arguments.cases), name, "--here"]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.drills.scale",
+            str(arguments.folder),
+            str(arguments.cases),
+            name,
+            "--here",
+        ]
         log = arguments.folder / f"{name}.log"
         arguments.folder.mkdir(parents=True, exist_ok=True)
         with log.open("w") as file:

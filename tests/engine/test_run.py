@@ -485,6 +485,24 @@ def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
 
 
 @scripted
+@pytest.mark.parametrize("frontier", [True, False])
+def test_beyond_the_tokens_at_which_memory_ran_out_a_case_is_skipped(frontier: bool, tmp_path: Path) -> None:
+    """The reason names the tokens; fewer tokens, other implementations and other shapes are measured."""
+    sweep = swept("eager", "test:outgrows", effort=ONE, tokens=(5, 7, 9, 11))
+    other = point(num_tokens=6, batch=5)
+    with Run(dataclasses.replace(sweep, points=(*sweep.points, other)), tmp_path, frontier=frontier) as run:
+        for each in run.sweep.points:
+            run.measure(each)
+    rows = {(row["num_tokens"], row["implementation"]): row for row in plain(load(tmp_path))}
+    own = [rows[tokens, "test:outgrows"] for tokens in (5, 6, 7, 9, 11)]
+    assert [row["status"] for row in own] == ["ok", "ok", "oom", *(["skipped" if frontier else "oom"] * 2)]
+    assert {rows[tokens, "eager"]["status"] for tokens in (5, 6, 7, 9, 11)} == {"ok"}
+    if frontier:
+        assert {row["detail"].partition(";")[0] for row in own[3:]} == {"out of memory at N = 7"}
+    assert len(lines(tmp_path)) == 10
+
+
+@scripted
 def test_a_reference_that_cannot_fit_skips_the_point_before_a_worker_is_asked(tmp_path: Path) -> None:
     """At ten million tokens every case ends as skipped for one and the same reason, at once."""
     huge = Sweep("huge", (point(num_tokens=10_000_000), point(num_tokens=5)), ("eager", "sdpa"), effort=QUICK)

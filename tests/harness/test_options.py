@@ -17,6 +17,7 @@ from tests.refusals import refusal
 NONE: dict[str, Any] = {
     **dict.fromkeys([*options.LISTS, *EFFORT_KEYS, "run", "impl", "fail_on"]),
     **dict.fromkeys(["extend", "retry_failed", "no_control"], False),
+    "shard": None,
     "sweep": "article",
 }
 
@@ -243,3 +244,17 @@ def test_only_a_run_can_be_extended(folder: str | None, tmp_path: Path) -> None:
     """A folder that holds none is likely to be misspelled."""
     with pytest.raises(WrongRequest, match="--extend adds to a run"):
         options.sweep(asked(run=folder and str(tmp_path / folder), extend=True))
+
+
+def test_a_shard_is_a_part_of_the_sweep(tmp_path: Path) -> None:
+    """Its folder goes on with it, under the same name or none; another shard of the folder is refused with both."""
+    part = options.sweep(asked(sweep="article", shard="1/2"))
+    assert (str(part.shard), len(part.whole)) == ("1/2", len(options.sweep(asked(sweep="article")).points))
+    assert {*part.points} < {*part.whole}
+    plan.save(part, tmp_path)
+    for again in ({"sweep": None}, {"sweep": None, "shard": "1/2"}, {"shard": "1/2"}):
+        assert options.sweep(asked(run=str(tmp_path), **again)).points == part.points
+    with pytest.raises(WrongRequest, match="shard: 1/2 against 2/2"):
+        options.sweep(asked(run=str(tmp_path), sweep="article", shard="2/2"))
+    with pytest.raises(WrongRequest, match="--shard 5/4 must be I/N"):
+        options.sweep(asked(shard="5/4"))

@@ -1,5 +1,6 @@
 """What all outputs of a comparison share: rows, worst first, their texts, and the stamp of a forced comparison."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -7,7 +8,8 @@ import pandas as pd
 
 from bench.analyse.comparison.verdicts import VERDICTS
 from bench.analyse.scaling.series import point_of
-from bench.show.point_text import differences, parts, varying
+from bench.plan.case import POINT_COLUMNS
+from bench.show.point_text import differences, parts
 from bench.show.rows import Row, plain, reason
 from bench.stats.limits import INCONCLUSIVE, Limits
 from bench.stats.sample_size import MOST_PROCESSES
@@ -52,7 +54,8 @@ class Report:
     @cached_property
     def varying(self) -> set[str]:
         """The columns in which the points of the rows differ."""
-        return varying(map(point_of, self.rows))
+        points = self.comparison[list(POINT_COLUMNS)]
+        return {name for name in POINT_COLUMNS if points[name].nunique(dropna=False) > 1}
 
     @property
     def shared(self) -> str:
@@ -83,8 +86,8 @@ class Report:
 
 def counts(rows: list[Row]) -> str:
     """Return how many rows have each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
-    number = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS}
-    return ", ".join(f"{count} {verdict}" for verdict, count in number.items() if count)
+    number = Counter(row["verdict"] for row in rows)
+    return ", ".join(f"{number[verdict]} {verdict}" for verdict in VERDICTS if number[verdict])
 
 
 def change(row: Row) -> str:

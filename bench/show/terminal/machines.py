@@ -32,7 +32,9 @@ def winners(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
     for title in ("who wins where", *tables):
         grid.add_column(title, overflow="fold")
     for point in ordered[:MOST_POINTS]:
-        grid.add_row(names[point], *(Text(" ".join(each.get(point, ("", "not measured"))).strip()) for each in cells.values()))
+        grid.add_row(
+            names[point], *(Text(" ".join(each.get(point, ("", "not measured"))).strip()) for each in cells.values())
+        )
     if len(points) > MOST_POINTS:
         grid.add_row(f"… and {len(points) - MOST_POINTS:,} more points")
     return grid
@@ -48,7 +50,7 @@ def _cells(table: pd.DataFrame) -> dict[Point, tuple[str, str]]:
 
 
 def _shared(point: Point) -> Point:
-    facts = {name: None for name in OF_THE_MACHINE}
+    facts = dict.fromkeys(OF_THE_MACHINE)
     return Point(**{**vars(point), **facts})
 
 
