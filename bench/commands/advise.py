@@ -138,6 +138,8 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         near = suggestion(source, SOURCES)
         raise WrongRequest(f"MODEL {name!r} must be {RULE}{near or f'; did you mean timm:{name}?'}")
     if source not in SOURCES:
+        if misspelled := own.misspelled(parsed.base, "model"):
+            raise WrongRequest(misspelled)
         own.check([parsed.base], "model")
     batches = _numbers("--batch", arguments.batch) if arguments.batch else []
     given = arguments.input

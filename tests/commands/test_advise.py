@@ -60,9 +60,7 @@ def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, r
     assert line in refused("advise", *words)
 
 
-def test_no_memory_for_a_look_ends_with_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The request was right, and the line says what happened."""
 
     def look(*_: Any) -> None:
