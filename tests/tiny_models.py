@@ -1,7 +1,7 @@
 """Models of a few thousand weights, and attends to put into them."""
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 

@@ -13,6 +13,7 @@ from bench.plan.case import CONTROL, Point
 from bench.stats.estimates import Estimates, Interval, combined, intervals
 from bench.stats.limits import LEVEL
 from bench.stats.power import detectable_gain
+from bench.stats.sample_size import MOST_PROCESSES
 from bench.stats.significance import holm, means, p_beyond
 from bench.store.look import Seen
 from bench.store.record import Record
@@ -89,6 +90,9 @@ class Advice:
     recommendation: str | None = None
     processes: int = 0
     detectable: float = math.nan
+    promising: str | None = None
+    processes_needed: int = 0
+    """Without a recommendation: the setting with the largest measured gain, and the processes that would show it."""
 
     @property
     def bound(self) -> float:
@@ -172,16 +176,21 @@ def advised(
     alternatives = tuple(
         replace(each, predicted=predicted(looks, before.kinds, layers, each.name)) for each in alternatives
     )
-    best = max((each for each in alternatives if each.is_faster), key=lambda each: each.speedup.value, default=None)
+    best = max((each for each in alternatives if each.is_faster), key=_gain, default=None)
     beside = [*logs.values(), log_ratios(by_name.get(CONTROL, []), base)]
     sds = [float(np.std(own, ddof=1)) for own in beside if len(own) > 1]
+    sd, tests = float(np.median(sds)) if sds else math.nan, max(1, len(logs))
+    hopeful = max((each for each in alternatives if each.speedup.value > 1), key=_gain, default=None)
+    needed = processes_for(_gain(hopeful) - 1, sd, tests) if hopeful and sds and not best else 0
     return replace(
         before,
         alternatives=alternatives,
         as_is=rows.get(AS_IS, {}),
         recommendation=best.name if best else None,
         processes=len(base),
-        detectable=detectable_gain(float(np.median(sds)), len(base), max(1, len(logs))) if sds else math.nan,
+        detectable=detectable_gain(sd, len(base), tests) if sds else math.nan,
+        promising=hopeful.name if hopeful and needed > len(base) else None,
+        processes_needed=needed,
     )
 
 
@@ -209,6 +218,18 @@ def predicted(
     value = 1 + float(sum(float(share.value) * (time - 1) for share, time in zip(shares, times, strict=True)))
     time = _interval(Estimates(np.array(value), around.error[0], around.freedom[0]))
     return Interval(1 / time.value, 1 / time.high, 1 / time.low if time.low > 0 else math.inf)
+
+
+def processes_for(gain: float, sd: float, tests: int) -> int:
+    """Return the fewest processes that show a gain like this, 0 if MOST_PROCESSES don't."""
+    for processes in range(3, MOST_PROCESSES + 1):
+        if detectable_gain(sd, processes, tests) <= gain:
+            return processes
+    return 0
+
+
+def _gain(alternative: Alternative) -> float:
+    return alternative.speedup.value
 
 
 def disagrees(alternative: Alternative) -> bool:

@@ -51,6 +51,9 @@ ON_GPU = (*ON_CPU, "sdpa_efficient", "sdpa_cudnn")
 COMPILED = ("compiled", "compiled_sdpa", "compiled_eager")
 """The settings that are tried: first the uncompiled ones."""
 
+FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl", "layers")
+"""What a run may leave in its folder."""
+
 FORMATS = ("terminal", "markdown", "json")
 
 SWEEP_COLUMNS = ("device", "dtype", "mode", "batch", "num_tokens", "channels", "num_heads", "threads")
@@ -138,6 +141,8 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         near = suggestion(source, SOURCES)
         raise WrongRequest(f"MODEL {name!r} must be {RULE}{near or f'; did you mean timm:{name}?'}")
     if source not in SOURCES:
+        if misspelled := own.misspelled(parsed.base, "model"):
+            raise WrongRequest(misspelled)
         own.check([parsed.base], "model")
     batches = _numbers("--batch", arguments.batch) if arguments.batch else []
     given = arguments.input
@@ -319,7 +324,8 @@ def _put(answers: Sequence[Advice], form: str, folder: Path) -> None:
         sys.stdout.write(texts[form])
         return
     path = shlex.quote(str(folder))
-    say(f"Everything is in {path}: advice.md, advice.json, look.json, results.csv, journal.jsonl.")
+    files = [name for name in FILES if (folder / name).exists()]
+    say(f"Everything is in {path}: {', '.join(files)}.")
     if any(advice.alternatives for advice in answers):
         say(f"Look: {python()} -m bench show {path}; profile: {python()} -m bench profile {path}")
 

@@ -40,8 +40,9 @@ SOFTMAXES = frozenset(f"aten::{name}" for name in ("softmax", "_softmax", "_safe
 LINEAR = frozenset(f"aten::{name}" for name in ("linear", "addmm", "mm", "convolution", "conv2d", "conv1d"))
 """The operators by which a core is known in a profile, as in `impls.models.watch`."""
 
-NO_WORK = {"dropout", "feature_dropout", "alpha_dropout", "mT", "mH", "numpy_T", "T"}
-"""Operators that make a view, or return their input outside training; under a dispatch mode they are not called."""
+NO_WORK = {"add", "add_", "dropout", "feature_dropout", "alpha_dropout", "mT", "mH", "numpy_T", "T"}
+"""Operators that make a view, or return their input outside training; under a dispatch mode they are not called. Nor
+are gradients added in place there."""
 
 BACKWARD = "autograd::engine::evaluate_function"
 

@@ -21,6 +21,7 @@ from bench.plan.layers.layer import Work
 from bench.sampling.checks import SHIFTS
 from impls.contract import NO_MASK
 from impls.layers import construct, statement
+from impls.name import is_model
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
@@ -243,10 +244,10 @@ def _counted_with_values(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any
         return _counted(point, copy.deepcopy(layer), x)
     except Exception as error:
         first = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise impls.Unresolved(
-            f"layer {point.layer!r} can't take x {list(x.shape)}: {first}; "
-            "a layer whose input isn't [B, N, token_len] states its shape by input_shape(point)"
-        ) from error
+        hint = "a layer whose input isn't [B, N, token_len] states its shape by input_shape(point)"
+        if is_model(point.layer):
+            hint = "another shape is given by --input, as 8x3x224x224"
+        raise impls.Unresolved(f"layer {point.layer!r} can't take x {list(x.shape)}: {first}; {hint}") from error
 
 
 def _counted(point: Point, layer: nn.Module, x: Tensor) -> tuple[Any, int | None]:

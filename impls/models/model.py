@@ -1,12 +1,12 @@
 """A whole model, or a layer in one, as a layer: one tensor in, one tensor out."""
 
 import contextlib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
-from unittest.mock import patch
 
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
@@ -72,14 +72,11 @@ class Model(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the first tensor of the model's output."""
-        with self.context(), self._replaced():
+        with self.context(), standing_in(self.attend):
             inner = x.flatten(0, 1) if self.group > 1 else x
             args, kwargs = self._filled(self.args, inner), self._filled(self.kwargs, inner)
             y = first_tensor(self.inner(*args, **kwargs))
         return y.unflatten(0, (x.shape[0], self.group)) if self.group > 1 else y
-
-    def _replaced(self) -> AbstractContextManager[object]:
-        return contextlib.nullcontext() if self.attend is None else patch.object(F, SDPA, bridge(self.attend))
 
     def _hold(self, value: Any, batch: int) -> Any:
         """Return arguments with the tensors in them replaced by what names them; they become buffers."""
@@ -119,6 +116,21 @@ def first_tensor(output: Any) -> Tensor:
     raise Unresolved(f"the model must return a tensor, or a tuple or mapping of tensors, got {type(output).__name__}")
 
 
+@contextmanager
+def standing_in(attend: Attend | None) -> Iterator[None]:
+    """Have an attend computed in place of `F.scaled_dot_product_attention` inside, if there is one."""
+    if attend is None:
+        yield
+        return
+    around = F.scaled_dot_product_attention
+    F.scaled_dot_product_attention = bridge(attend)
+    try:
+        yield
+    finally:
+        F.scaled_dot_product_attention = around
+
+
+@functools.cache  # it reads a signature, which takes as long as a small core
 def bridge(attend: Attend) -> Callable[..., Tensor]:
     """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend.
 

@@ -6,7 +6,10 @@ import pytest
 
 from bench.analyse import advice
 from bench.analyse.advice import Advice
+from bench.analyse.summary import summarise
+from bench.plan.case import Case
 from bench.stats.estimates import Interval
+from tests import examples
 from tests.advice import POINT, advised, core, looks, seen
 
 
@@ -105,3 +108,17 @@ def test_intervals_that_do_not_meet_disagree(measured: Interval, is_other: bool)
     """A prediction and a measurement, each with its own."""
     row = advice.Alternative("eager", "ok", speedup=measured, predicted=Interval(1.1, 1.06, 1.14))
     assert advice.disagrees(row) is is_other
+
+
+def test_a_gain_that_was_not_shown_has_a_number_of_processes() -> None:
+    """As many as would probably show it; none if it would take too many."""
+    assert advice.processes_for(0.05, sd=0.02, tests=3) > advice.processes_for(0.2, sd=0.02, tests=3) >= 3
+    assert advice.processes_for(0.0001, sd=0.02, tests=3) == 0
+
+
+def test_a_run_without_the_model_as_it_is_has_no_answer() -> None:
+    """Nothing can be compared with a baseline that had no memory."""
+    before, seen_there = advice.seen(POINT, looks()), looks()
+    row = examples.record(case=Case(POINT, "as_is"), status="oom", detail="no memory")
+    found = advice.advised(before, seen_there, summarise([row], "as_is"), [row], {}, ["eager"])
+    assert (found.recommendation, found.as_is["status"]) == (None, "oom")

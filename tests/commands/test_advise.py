@@ -12,6 +12,7 @@ from bench.analyse import advice as analyse
 from bench.cli import main
 from bench.commands import advise
 from bench.engine.look import NotSeen
+from bench.plan import own
 from bench.plan.case import Point
 from bench.plan.sweep import load_sweep
 from tests import advice
@@ -60,9 +61,7 @@ def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, r
     assert line in refused("advise", *words)
 
 
-def test_no_memory_for_a_look_ends_with_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The request was right, and the line says what happened."""
 
     def look(*_: Any) -> None:
@@ -110,7 +109,7 @@ def test_a_bad_attend_of_the_user_ends_with_1(
 ) -> None:
     """The others are measured."""
     made_up()
-    monkeypatch.setattr(advise.own, "mistake", lambda *_: "")
+    monkeypatch.setattr(own, "mistake", lambda *_: "")
     words = ("--no-compile", "--processes", 1, "--budget-s", 0.01, "--run", tmp_path / "run", "--format", "json")
     output = told("advise", "timm:vit_tiny_patch16_224", "--impl", "test:wrong", *words, status=1)
     by_name = {each["name"]: each["status"] for each in json.loads(output)["alternatives"]}

@@ -3,7 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from bench.analyse.advice import AS_IS, Advice
+from bench.analyse.advice import AS_IS, LITTLE, Advice
 from bench.show.advice import words
 from bench.show.terminal.console import table
 from bench.show.terminal.styles import GOOD, QUIET, WARNING
@@ -23,7 +23,7 @@ def head(advice: Advice) -> RenderableType:
 def stopped(advice: Advice) -> RenderableType:
     """Return why nothing is compared."""
     return Text(
-        f"That is less than a tenth, so nothing was compared; --anyway compares the settings all the same. "
+        f"That is below {units.ratio(LITTLE)}, so nothing was compared; --anyway compares the settings all the same. "
         f"A call takes {units.seconds(advice.call_s)}."
     )
 

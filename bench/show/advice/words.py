@@ -71,17 +71,22 @@ def gain(of: Interval) -> str:
 def recommendation(advice: Advice) -> str:
     """Return what to use, or that nothing is shown to be faster."""
     best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
-    resolves = f"this machine can show gains from {units.percent(advice.detectable)} with {advice.processes} processes"
     if best is None:
-        return f"no setting is shown to be faster; {resolves}" if resolving(advice) else "no setting could be measured"
+        return f"no setting is shown to be faster; {resolution(advice)}" if advice.processes else "nothing was measured"
     others = [each.name for each in advice.alternatives if each.is_faster and each.name != best.name]
     also = f"; {', '.join(others)} {'is' if len(others) == 1 else 'are'} shown to be faster too" if others else ""
     return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{also}"
 
 
-def resolving(advice: Advice) -> bool:
-    """Return whether anything was measured from which the resolution is known."""
-    return not units.is_missing(advice.detectable)
+def resolution(advice: Advice) -> str:
+    """Return which gains a run could have shown, and how many processes would show the largest one that it measured."""
+    processes = f"{advice.processes} process{'' if advice.processes == 1 else 'es'}"
+    if units.is_missing(advice.detectable) or advice.detectable >= 1:
+        return f"{processes} can't show any likely gain here: give more --processes"
+    shown = f"this machine can show gains from {units.percent(advice.detectable)} with {processes}"
+    if advice.promising is None:
+        return shown
+    return f"{shown}; the gain of {advice.promising} is not decidable with fewer than {advice.processes_needed}"
 
 
 def differences(advice: Advice) -> list[str]:

@@ -73,5 +73,5 @@ def test_an_unknown_model_is_said_in_one_line(library: str, name: str, words: st
 def test_a_library_that_is_missing_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says how to install it."""
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(Unresolved, match="pip install -c constraints.txt timm"):
+    with pytest.raises(Unresolved, match=r"pip install -c constraints\.txt timm"):
         sources.made("timm", "vit_tiny_patch16_224", {})

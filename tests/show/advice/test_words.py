@@ -17,7 +17,9 @@ def test_the_first_line_is_the_bound() -> None:
 def test_a_kind_of_layer_is_one_line() -> None:
     """Where it is, its shapes and strides, and what computes it."""
     line, whole = words.found(analyse.seen(POINT, looks()))
-    assert line.startswith("2 layers Attention (blocks.0.attn): q [2, 3, 7, 4] strides [252, 4, 36, 1], float32, no mask")
+    assert line.startswith(
+        "2 layers Attention (blocks.0.attn): q [2, 3, 7, 4] strides [252, 4, 36, 1], float32, no mask"
+    )
     assert "whole layers" in whole
 
 
