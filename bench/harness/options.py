@@ -16,7 +16,7 @@ from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.layers import LAYERS
 from bench.plan.ranges import is_range
 from bench.plan.sweep import EFFORT_KEYS, Sweep, altered, load_sweep
-from bench.store import plan
+from bench.store import accelerators, plan
 from bench.store.machine import cpu_features, default_allocator, default_threads
 from bench.store.record import STATUSES
 from impls.name import parse, split
@@ -185,6 +185,7 @@ def _asked(option: argparse.Namespace) -> Sweep:
         threads=default_threads(),
         allocator=default_allocator(),
         cpu=cpu_features(),
+        accelerators=accelerators.available(),
         implementations=implementations,
         control=False if option.no_control else None,
         overrides=given,

@@ -222,7 +222,7 @@ def changes() -> Spec:
     """Return the chart of a comparison: the change of each row with its interval, worst first."""
     description = "The change of each row with its interval"
     base = _chart(description).transform_filter("indexof(kept, datum.id) >= 0")
-    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(labelLimit=300))
+    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"))
     x = alt.X("change:Q", title="NEW's speed-up by BASE's; left of 1 is slower", scale=alt.Scale(type="log", base=2),
         axis=alt.Axis(labelExpr=RATIO_LABELS, tickCount=7))  # fmt: skip
     colour = alt.Color("colour:N", scale=None, legend=None)
@@ -256,11 +256,7 @@ def history(names: Sequence[str]) -> Spec:
         tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("run_label:N", title="run"), alt.Tooltip("version:N"),
             alt.Tooltip("speedup_text:N", title="speed-up"), alt.Tooltip("step:N")],
     )  # fmt: skip
-    steps = (
-        base.transform_filter("datum.step")
-        .mark_text(dy=-16, fontWeight="bold", fontSize=13)
-        .encode(x=x, y=y, text="arrow:N", color=colour)
-    )
+    steps = base.mark_text(dy=-16, fontWeight="bold", fontSize=13).encode(x=x, y=y, text="arrow:N", color=colour)
     layered = alt.layer(lines, rules, marks, steps).add_params(alt.param(name="at", value=0))
     return _spec(layered.properties(height=LINES_PX), description)
 
@@ -327,7 +323,7 @@ def _against(of: Quantity, names: Sequence[str]) -> Spec:
 def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
     description = f"{of.title}, a row for each point"
     base = _base(of, description)
-    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(labelLimit=260, grid=True))
+    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(grid=True))
     x = alt.X(f"{of.column}:Q", title=of.title, scale=_scale(of), axis=_ticks(of, "top"))
     colour = _colour(names)
     crowded = points > CROWDED
