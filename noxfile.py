@@ -23,7 +23,7 @@ OF_TORCH = ("torch==", "torchvision==", "sympy==", "networkx==", "filelock==", "
 """The pins that another torch may not allow."""
 
 TORCH = "NOX_TORCH"
-"""The variable with what pip is to install in place of the pinned torch: `torch==2.12.0`, or with an index of its own."""
+"""The variable with what pip installs in place of the pinned torch: `torch==2.12.0`, or with an index of its own."""
 
 
 def _install(session: nox.Session, group: str) -> None:

@@ -6,7 +6,20 @@ The first line of a module's docstring is the help of its command. `add_argument
 
 from bench.show.terminal.console import console
 
-NAMES = ("list", "show", "report", "compare", "history", "plot", "scaling", "profile", "summarise", "duel", "selfcheck", "doctor")
+NAMES = (
+    "list",
+    "show",
+    "report",
+    "compare",
+    "history",
+    "plot",
+    "scaling",
+    "profile",
+    "summarise",
+    "duel",
+    "selfcheck",
+    "doctor",
+)
 """The commands, in the order of the help."""
 
 FINE, BAD, WRONG, NOT_COMPARABLE = 0, 1, 2, 3

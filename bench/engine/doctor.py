@@ -56,7 +56,9 @@ def _cores() -> Finding:
     cores, logical, threads = machine.physical_cores(), machine.visible_cores(), machine.default_threads()
     found = f"{machine.cpu_model()}, {cores} physical cores, {logical} logical; a run uses {threads} of them"
     if cores == 1:
-        return Finding("cores", MIND, found, "other work takes the only core from what is measured: expect wide intervals")
+        return Finding(
+            "cores", MIND, found, "other work takes the only core from what is measured: expect wide intervals"
+        )
     return Finding("cores", READY, found)
 
 

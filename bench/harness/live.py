@@ -1,4 +1,4 @@
-"""The progress of a sweep in a terminal: the point at work, a bar with the time left, and a short line for each point."""
+"""The progress of a sweep in a terminal: the point at work, a bar with the time left, a short line for each point."""
 
 import io
 import time
@@ -59,9 +59,13 @@ class LiveProgress(Progress):
         self._most = max(1, height - BESIDE)
         self._columns = widths([label(point, self._varying) for point in sweep.points], screen.width)
         console = Console(
-            file=cast(IO[str], _Writer(screen)), force_terminal=True, width=screen.width, height=height, highlight=False,
+            file=cast(IO[str], _Writer(screen)),
+            force_terminal=True,
+            width=screen.width,
+            height=height,
+            highlight=False,
             no_color=not colour,
-        )  # fmt: skip
+        )
         self._live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
             vertical_overflow="crop",

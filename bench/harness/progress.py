@@ -139,7 +139,8 @@ class Progress:
         self._print(rows)
 
     def close(self, *, keep: bool = False) -> None:
-        """End what moves; with `keep` the lines of points stay, because nothing repeats them."""
+        """End what moves; with `keep` the lines of points stay, which here they always do."""
+        del keep
         self._screen.clear()
 
     def _count(self, rows: "pd.DataFrame") -> None:

@@ -84,7 +84,7 @@ IF_CPU = "if_cpu"
 """The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
 
 AVAILABLE, ACCELERATED = "available", ("float32", "bfloat16")
-"""The value of `device` in a sweep file that means the CPU and each kind of accelerator, and the dtypes on the latter."""
+"""The value of `device` that means the CPU and each kind of accelerator, and the dtypes on the latter."""
 
 SWITCHES = ("check_memory", "oversubscribe")
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)

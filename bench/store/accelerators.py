@@ -33,7 +33,7 @@ def gpus() -> list[str]:
 
 
 def available() -> list[str]:
-    """Return the device of each kind of accelerator that torch can use: `cuda`, and `cuda:1` if that is another kind."""
+    """Return a device of each kind of accelerator that torch can use: `cuda`, and `cuda:1` if that is another kind."""
     if not torch_cuda():
         return []
     first: dict[str, int] = {}

@@ -1,7 +1,5 @@
 """The history of runs: their order, their speed-ups, and the steps between them."""
 
-from pathlib import Path
-
 import pytest
 
 from bench.analyse.history import History, history, run_of

@@ -30,7 +30,9 @@ def test_one_run_is_no_history(tmp_path: Path, refused: Told) -> None:
     assert "does not exist" in refused("history", tmp_path / "none", run)
 
 
-def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path, refused: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_cannot_be_written_is_one_line(
+    tmp_path: Path, refused: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It names the file and the reason."""
     monkeypatch.setattr(shell, "vega_script", lambda: "")
     weekly(tmp_path / "runs", (0.5, 0.5))

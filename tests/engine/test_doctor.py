@@ -28,7 +28,17 @@ def test_everything_that_matters_is_looked_at() -> None:
     """Each has a state and words, and whatever isn't ready has advice."""
     every = findings(Path.cwd())
     names = {each.name for each in every}
-    assert {"versions", "cores", "memory pages", "compiler", "GPU", "noise now", "memory", "disk", "self-check"} <= names
+    assert {
+        "versions",
+        "cores",
+        "memory pages",
+        "compiler",
+        "GPU",
+        "noise now",
+        "memory",
+        "disk",
+        "self-check",
+    } <= names
     assert all(each.found for each in every)
     assert [each for each in every if each.state != READY and not each.advice] == []
 

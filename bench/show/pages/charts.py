@@ -150,9 +150,7 @@ def winners(axis: Axis) -> Spec:
         lineHeight=13,
         dy=alt.ExprRef("-6.5 * (length(datum.lines) - 1)"),
         limit=alt.ExprRef("bandwidth('x') - 4"),
-    ).encode(
-        x=x, y=y, text="lines:N", color=alt.Color("ink:N", scale=None, legend=None)
-    )
+    ).encode(x=x, y=y, text="lines:N", color=alt.Color("ink:N", scale=None, legend=None))
     return _spec(alt.layer(cells, texts).properties(height=alt.Step(MAP_PX)), description)
 
 
@@ -167,7 +165,12 @@ def compilation(names: Sequence[str]) -> Spec:
         .transform_flatten(["calls"])
         .transform_calculate(per_call="datum.latency_s + (datum.compile_cold_s || 0) / datum.calls")
     )
-    x = alt.X("calls:Q", title="calls", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", values=[10**power for power in range(7)]))
+    x = alt.X(
+        "calls:Q",
+        title="calls",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(format="~s", values=[10**power for power in range(7)]),
+    )
     y = alt.Y("per_call:Q", title="time per call, compilation included", scale=alt.Scale(type="log", nice=False),
         axis=alt.Axis(labelExpr=SECONDS_LABELS, values=ROUND_S))  # fmt: skip
     lines = base.mark_line(strokeWidth=THIN).encode(
@@ -190,7 +193,9 @@ def samples() -> Spec:
             x=x,
             y=y,
             color=alt.condition("datum.flagged", alt.value("var(--warning)"), alt.value("var(--series)")),
-            shape=alt.Shape("flagged:N", scale=alt.Scale(domain=[False, True], range=["circle", SHAPES["X"]]), legend=None),
+            shape=alt.Shape(
+                "flagged:N", scale=alt.Scale(domain=[False, True], range=["circle", SHAPES["X"]]), legend=None
+            ),
             size=alt.condition("datum.flagged", alt.value(90), alt.value(26)),
             tooltip=[
                 alt.Tooltip("process:N"),
@@ -289,7 +294,11 @@ def _chart(description: str) -> alt.Chart:
 def _spec(chart: alt.LayerChart | alt.Chart, description: str) -> Spec:
     shared = [alt.param(name=name, value=[]) for name in ("shown", "chosen", "xs", "ys")]
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    made: Spec = chart.add_params(*shared).properties(width="container", autosize=fit, description=description).to_dict(validate=False)
+    made: Spec = (
+        chart.add_params(*shared)
+        .properties(width="container", autosize=fit, description=description)
+        .to_dict(validate=False)
+    )
     return {key: value for key, value in made.items() if key not in ("$schema", "config", "usermeta")}
 
 
@@ -366,11 +375,7 @@ def _base(of: Quantity, description: str) -> alt.Chart:
 
 def _exponents(names: Sequence[str], what: str) -> Spec:
     description = f"Local exponents of {what} against {NAME}"
-    base = (
-        _chart(description)
-        .transform_filter(SHOWN)
-        .transform_filter(f"datum.what === '{what}'")
-    )
+    base = _chart(description).transform_filter(SHOWN).transform_filter(f"datum.what === '{what}'")
     y = alt.Y("slope:Q", title=f"exponent of {what}", axis=alt.Axis(tickCount=6))
     colour = _colour(names)
     segments = base.mark_rule(strokeWidth=THIN).encode(
@@ -384,9 +389,12 @@ def _exponents(names: Sequence[str], what: str) -> Spec:
     exact = what == "memory"  # which has no interval
     marks = base.mark_point(filled=True, size=SIZE * 0.8, opacity=1).encode(
         x=_x("middle"), y=y, color=colour, shape=_shape(names),
-        tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("from_to:N", title="between"), alt.Tooltip("text:N", title="exponent")],
+        tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("from_to:N", title="between"),
+            alt.Tooltip("text:N", title="exponent")],
     )  # fmt: skip
-    return _spec(alt.layer(segments, *([] if exact else [interval]), marks).properties(height=LINES_PX * 0.8), description)
+    return _spec(
+        alt.layer(segments, *([] if exact else [interval]), marks).properties(height=LINES_PX * 0.8), description
+    )
 
 
 def _x(column: str = "x") -> alt.X:

@@ -1,7 +1,6 @@
 """The page of a comparison as a file."""
 
 import json
-from pathlib import Path
 
 import pytest
 
