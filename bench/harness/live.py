@@ -15,7 +15,8 @@ from rich.text import Text
 from bench.harness.progress import Progress, Screen, shortened
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep
-from bench.show.terminal.summary import At, at_point, headings, label, point_line, widths
+from bench.show.answer import At
+from bench.show.terminal.summary import at_point, headings, label, point_line, widths
 from bench.store import units
 
 if TYPE_CHECKING:

@@ -100,14 +100,13 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
     `table` has the rows of the control, if the run has one.
     """
     warned = {each.flag.letter: each for each in warnings(table, target)}
-    doubts = [f"The run is {text}." if (text := unproven(table)) else ""]
+    doubts = ["The control shows differences where there are none."] if unproven(table) else []
     if busy := warned.get(disturbed(1).letter):
         rows_of = f"{busy.rows} of {counted([busy.of], 'row', 'rows')}"
         doubts.append(f"Other processes disturbed a quarter of the samples or more in {rows_of}.")
     if slow := warned.get(SLOW.letter):
         rows_of = f"{slow.rows} of {counted([slow.of], 'row', 'rows')}"
         doubts.append(f"In {rows_of} the machine ran at less than 75 % of its highest known speed.")
-    doubts = [doubt for doubt in doubts if doubt]
     if doubts:
         return False, f"The machine was not quiet. {' '.join(doubts)}"
     rows = [row for at in points_of(table) for row in measured(at.rows)]

@@ -291,7 +291,7 @@ def _chart(description: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=ROWS), description=description)
 
 
-def _spec(chart: alt.LayerChart | alt.Chart, description: str) -> Spec:
+def _spec(chart: alt.LayerChart | alt.FacetChart | alt.Chart, description: str) -> Spec:
     shared = [alt.param(name=name, value=[]) for name in ("shown", "chosen", "xs", "ys")]
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     made: Spec = (
@@ -357,7 +357,9 @@ def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
     return _spec(_layered(of, layers, "x", height), description)
 
 
-def _layered(of: Quantity, layers: list[alt.Chart], along: str, height: Any = LINES_PX) -> alt.LayerChart:
+def _layered(
+    of: Quantity, layers: list[alt.Chart], along: str, height: Any = LINES_PX
+) -> alt.LayerChart | alt.FacetChart:
     if of.rule is not None:
         rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="var(--ink)")
         at: dict[str, Any] = {along: alt.datum(of.rule)}
@@ -409,7 +411,7 @@ def _x(column: str = "x") -> alt.X:
 
 def _ticks(of: Quantity, orient: str = "") -> alt.Axis:
     """Return the axis of a quantity; the page gives the ticks, which are those of the matplotlib pictures."""
-    where = {"orient": orient} if orient else {}
+    where: dict[str, Any] = {"orient": orient} if orient else {}
     if of.name == "roofline":
         return alt.Axis(labelExpr=of.labels, tickCount=6, **where)
     return alt.Axis(labelExpr=of.labels, values=alt.ExprRef("ys"), **where)

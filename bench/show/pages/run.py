@@ -17,6 +17,7 @@ from bench.plan.case import Case, Point
 from bench.show import answer as say
 from bench.show import intervals
 from bench.show.answer import At
+from bench.show.control_text import unproven
 from bench.show.fastest_text import words
 from bench.show.figures import log_axis
 from bench.show.figures.winner_map import maps
@@ -76,6 +77,7 @@ def page(saved: SavedRun) -> str:
         saved.folder.resolve().name,
         names,
         data,
+        unproven=unproven(whole),
         answer=say.answer(every, baseline),
         failures=say.failures(every),
         has_failures=any(row["status"] != "ok" for at in every for row in at.rows),
@@ -101,7 +103,8 @@ def page(saved: SavedRun) -> str:
 
 def _that_fit(points: Sequence[At]) -> list[At]:
     """Return the first points whose cases fit into a page; one at least."""
-    kept, cases = [], 0
+    kept: list[At] = []
+    cases = 0
     for at in points:
         cases += len(at.rows)
         if kept and cases > MOST_CASES:
