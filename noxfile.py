@@ -1,5 +1,7 @@
 """The project's stages: `nox -l` lists them."""
 
+import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -17,9 +19,24 @@ RUNTIMES = [name for name in INCLUDED if name != "bench"]
 """The dependency groups of runtimes beside torch."""
 
 
+OF_TORCH = ("torch==", "torchvision==", "sympy==", "networkx==", "filelock==", "fsspec==", "setuptools==")
+"""The pins that another torch may not allow."""
+
+TORCH = "NOX_TORCH"
+"""The variable with what pip installs in place of the pinned torch: `torch==2.12.0`, or with an index of its own."""
+
+
 def _install(session: nox.Session, group: str) -> None:
-    """Install a dependency group of pyproject.toml at the pinned versions."""
-    session.install("-c", "constraints.txt", *nox.project.dependency_groups(PYPROJECT, group))
+    """Install a dependency group of pyproject.toml at the pinned versions, with the torch that TORCH names, if any."""
+    packages = nox.project.dependency_groups(PYPROJECT, group)
+    constraints = Path("constraints.txt")
+    if (asked := os.environ.get(TORCH)) and any(name.startswith("torch>=") for name in packages):
+        session.install(*shlex.split(asked))
+        pins = constraints.read_text(encoding="utf-8").splitlines()
+        constraints = Path(session.create_tmp()) / "constraints.txt"
+        # its own packages are not pinned: each torch needs others
+        constraints.write_text("\n".join(pin for pin in pins if not pin.startswith(OF_TORCH)), encoding="utf-8")
+    session.install("-c", str(constraints), *packages)
 
 
 @nox.session

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import bench.show.pages.run
 import bench.show.terminal.failures
 import bench.show.terminal.progress_line
 import bench.show.terminal.results  # noqa: F401 - the same
@@ -138,7 +139,8 @@ def test_a_tiny_sweep_from_end_to_end(tiny: Path, tmp_path: Path) -> None:
     assert re.search(r"exit status is 1: 3 of 3 points\n +broken:adapt error", done.stdout)
     assert {path.suffix for path in (run / "plots").iterdir()} == {".png", ".svg"}
     assert {"latency", "scaling"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
-    assert f"python -m bench scaling {run}" in done.stdout
+    assert f"The page: {run / 'report.html'}" in done.stdout
+    assert (run / "report.html").stat().st_size > 500_000
     assert "start-up" not in done.stdout
     rows = json.loads(report.read_text())["benchmarks"]
     medians = {row["name"]: row["stats"]["median"] for row in rows}
@@ -189,7 +191,7 @@ def test_a_layer_that_is_not_there_is_a_wrong_request(pytester: pytest.Pytester,
 
 
 def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) -> None:
-    """The first line says what comes, each point has a line of at most 100 characters, and the tables end it.
+    """The first line says what comes, each point has a line of less than 120 characters, and the answer ends it.
 
     With -v pytest's own words come back.
     """
@@ -199,7 +201,7 @@ def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) ->
     assert len(done.points) == 3
     begin, end = (done.lines.index(point) for point in (done.points[0], done.points[-1]))
     assert end - begin == 2
-    assert max(map(len, done.lines[: end + 1])) <= 100
+    assert max(map(len, done.lines[: end + 1])) < 120
     assert not any(word in done.text for word in ("rootdir", "plugins:", "test_sweep", "passed", "\r"))
     verbose = scripted("-v").text
     assert all(words in verbose for words in ("rootdir", "3 passed"))
@@ -218,15 +220,10 @@ def test_a_run_ends_with_the_word_that_its_control_gives_it(
     done = scripted("--sweep", str(sweep), "--run", str(run))
     assert done.status == 0
     assert done.lines[0].startswith("sweep off: 3 points × 2 implementations and control")
-    (title,) = (number for number, line in enumerate(done.lines) if " attention-bench " in line)
-    assert done.lines[title + 1].startswith(
-        (
-            "unproven: the control, a second eager, was measured 2.0",
-            "unproven: the control, a second eager, was measured 1.9",
-        )
-    )
+    after = " ".join(done.lines[done.lines.index(done.points[-1]) + 1 :])
+    assert re.match(r" *unproven: the control, a second eager, was measured (2\.0|1\.9)", after)
     assert SavedRun(run).whole["implementation"].tolist()[2::3] == [CONTROL] * 3
-    assert not any(CONTROL in line for line in [*done.points, *done.lines[title + 5 :]])
+    assert not any(CONTROL in line for line in done.points)
     without = scripted("--sweep", str(sweep), "--run", str(tmp_path / "without"), "--no-control")
     assert "unproven" not in without.text
     assert CONTROL not in load(tmp_path / "without")["implementation"].tolist()
@@ -248,7 +245,7 @@ def test_a_profile_that_is_broken_costs_no_table(scripted: Bench) -> None:
     done = scripted()
     assert done.status == 0
     assert len([line for line in done.lines if f"broken{SUFFIX}" in line]) == 1
-    assert any(line.startswith("Everything is in ") for line in done.lines)
+    assert any(line.startswith("The long table: ") for line in done.lines)
 
 
 def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) -> None:
@@ -257,7 +254,7 @@ def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) 
     assert done.status == 1
     assert done.text.count("exit status is 1: 3 of 3 points") == 1
     assert "FAILURES" not in done.text
-    assert all("| 1 error" in point or "| 1 incorrect" in point for point in done.points)
+    assert all("1 failed" in point for point in done.points)
     assert scripted("--impl", "eager,test:raises", "--fail-on", "none").status == 0
     assert scripted("--impl", "eager,test:raises", "--fail-on", "oom,timeout").status == 0
 

@@ -22,7 +22,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the speed-ups of each case in the latest runs, and write the page if that is asked for."""
     folders = [folder for path in arguments.runs for folder in _folders(path)]
     if len(folders) < 2:
-        raise WrongRequest(f"a history needs two runs or more, got {len(folders)}; expected run folders, or a folder of them")
+        raise WrongRequest(
+            f"a history needs two runs or more, got {len(folders)}; expected run folders, or a folder of them"
+        )
     found = history([run_of(folder.resolve().name, SavedRun(folder).table) for folder in folders])
     console().print(render(found))
     if arguments.report:

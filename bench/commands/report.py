@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write report.html into the folder of a run, and print its path."""
     saved: SavedRun = arguments.run
-    if saved.is_alone:
+    if saved.path.is_file() and saved.is_alone:
         raise WrongRequest(f"{saved} is a table alone; expected a run folder, which has the samples too")
     from bench.show.pages import run as page  # slow to import
 

@@ -1,4 +1,4 @@
-"""The progress of a sweep in a terminal: the point at work, a bar with the time left, and a short line for each point."""
+"""The progress of a sweep in a terminal: the point at work, a bar with the time left, a short line for each point."""
 
 import io
 import time
@@ -15,7 +15,8 @@ from rich.text import Text
 from bench.harness.progress import Progress, Screen, shortened
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep
-from bench.show.terminal.summary import At, at_point, headings, label, point_line, widths
+from bench.show.answer import At
+from bench.show.terminal.summary import at_point, headings, label, point_line, widths
 from bench.store import units
 
 if TYPE_CHECKING:
@@ -59,9 +60,13 @@ class LiveProgress(Progress):
         self._most = max(1, height - BESIDE)
         self._columns = widths([label(point, self._varying) for point in sweep.points], screen.width)
         console = Console(
-            file=cast(IO[str], _Writer(screen)), force_terminal=True, width=screen.width, height=height, highlight=False,
+            file=cast(IO[str], _Writer(screen)),
+            force_terminal=True,
+            width=screen.width,
+            height=height,
+            highlight=False,
             no_color=not colour,
-        )  # fmt: skip
+        )
         self._live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
             vertical_overflow="crop",

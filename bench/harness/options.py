@@ -18,7 +18,7 @@ from bench.plan.ranges import is_range
 from bench.plan.shard import Shard
 from bench.plan.shard import parse as parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Sweep, altered, load_sweep
-from bench.store import plan
+from bench.store import accelerators, plan
 from bench.store.machine import cpu_features, default_allocator, default_threads
 from bench.store.record import STATUSES
 from impls.name import is_model, parse, split
@@ -194,6 +194,7 @@ def _asked(option: argparse.Namespace) -> Sweep:
         threads=default_threads(),
         allocator=default_allocator(),
         cpu=cpu_features(),
+        accelerators=accelerators.available(),
         implementations=implementations,
         control=False if option.no_control else None,
         overrides=given,

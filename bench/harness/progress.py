@@ -140,13 +140,16 @@ class Progress:
         self._print(rows)
 
     def close(self, *, keep: bool = False) -> None:
-        """End what moves; with `keep` the lines of points stay, because nothing repeats them."""
+        """End what moves; with `keep` the lines of points stay, which here they always do."""
+        del keep
         self._screen.clear()
 
     def _count(self, rows: "pd.DataFrame") -> None:
         """Note that a point is done, and how long it took."""
         now_s = time.monotonic()
-        self._time_left.finished(Case.from_columns(rows.iloc[0].to_dict()).point, now_s - self._began_s)
+        self._time_left.finished(
+            Case.from_columns({str(name): value for name, value in rows.iloc[0].items()}).point, now_s - self._began_s
+        )
         self._began_s = now_s
         self._done += 1
 

@@ -83,7 +83,9 @@ def _fit(known: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return a and b of a + b · work that has the least relative errors, neither of them negative."""
     ones = [1 / took_s for _, took_s in known]
     works = [work / took_s for work, took_s in known]
-    aa, ab, bb = (sum(x * y for x, y in zip(*pair, strict=True)) for pair in ((ones, ones), (ones, works), (works, works)))
+    aa, ab, bb = (
+        sum(x * y for x, y in zip(*pair, strict=True)) for pair in ((ones, ones), (ones, works), (works, works))
+    )
     a, b = sum(ones), sum(works)
     determinant = aa * bb - ab * ab
     if determinant > 1e-9 * aa * bb:

@@ -94,6 +94,9 @@ EFFORT_KEYS = tuple(f.name for f in dataclasses.fields(Effort))
 IF_CPU = "if_cpu"
 """The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
 
+AVAILABLE, ACCELERATED = "available", ("float32", "bfloat16")
+"""The value of `device` that means the CPU and each kind of accelerator, and the dtypes on the latter."""
+
 SWITCHES = ("check_memory", "oversubscribe")
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
 
@@ -109,6 +112,7 @@ def load_sweep(
     threads: int = 1,
     allocator: str = RETAINED,
     cpu: Collection[str] = (),
+    accelerators: Sequence[str] = (),
     implementations: Sequence[str] = (),
     control: bool | None = None,
     overrides: Values | None = None,
@@ -119,7 +123,8 @@ def load_sweep(
     """Return the sweep of a shipped name or of a TOML file.
 
     `threads` and `allocator` are used if the file gives none, the second on a CPU only. `cpu` has the CPU's flags: a
-    grid with IF_CPU counts only if one of them is among its own. The other arguments replace the file's values.
+    grid with IF_CPU counts only if one of them is among its own. `accelerators` are the devices that AVAILABLE means
+    beside the CPU. The other arguments replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
@@ -138,7 +143,7 @@ def load_sweep(
         names, has_control, points, checked_effort, published = all_of(
             lambda: _implementations(tuple(implementations) or document.get("implementations"), baseline, path),
             lambda: _control(document.get("control", True) if control is None else control),
-            lambda: _points(_without_other_cpus(document, cpu), threads, allocator, given, product),
+            lambda: _points(_without_other_cpus(document, cpu), threads, allocator, given, product, accelerators),
             lambda: _effort({**{key: document[key] for key in EFFORT_KEYS if key in document}, **(effort or {})}),
             lambda: read_published(document.get("published", [])),
         )
@@ -184,7 +189,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _points(
-    document: dict[str, Any], threads: int, allocator: str, overrides: Values, product: bool
+    document: dict[str, Any],
+    threads: int,
+    allocator: str,
+    overrides: Values,
+    product: bool,
+    accelerators: Sequence[str] = (),
 ) -> tuple[Point, ...]:
     grids = document.get("grid", [])
     defaults = document.get("defaults", {})
@@ -202,8 +212,19 @@ def _points(
         replaced = MODEL_COLUMNS if "model" in overrides else ()
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in override_sets]
+    merged = [each for values in merged for each in _on_each_device(values, accelerators)]
     points = [point for values in merged for point in expand({**DEFAULTS, "threads": threads, **values}, allocator)]
     return tuple(dict.fromkeys(points))
+
+
+def _on_each_device(values: dict[str, Any], accelerators: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a grid once for the CPU, and once for each accelerator in its dtypes, if its device is AVAILABLE."""
+    if values.get("device") != AVAILABLE:
+        return [values]
+    return [
+        {**values, "device": "cpu"},
+        *({**values, "device": device, "dtype": list(ACCELERATED)} for device in accelerators),
+    ]
 
 
 def _without_other_cpus(document: dict[str, Any], cpu: Collection[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The answer of a run in sentences: what to use and how sure that is, what failed, and whether the machine was quiet."""
+"""The answer of a run in sentences: what to use, how sure that is, what failed, whether the machine was quiet."""
 
 import math
 from collections import Counter
@@ -70,7 +70,9 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
     """Return in one or two sentences who is the fastest, by how much, and how sure that is."""
     decided = [at for at in points if at.outcome.says != NOTHING]
     if not decided:
-        return [f"Nothing was measured: none of {counted([sum(len(at.rows) for at in points)], 'case', 'cases')} is ok."]
+        return [
+            f"Nothing was measured: none of {counted([sum(len(at.rows) for at in points)], 'case', 'cases')} is ok."
+        ]
     if len(decided) == 1:
         return [_at_one_point(decided[0], baseline)]
     return [*_best(decided, baseline), _sureness(decided)]
@@ -98,16 +100,13 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
     `table` has the rows of the control, if the run has one.
     """
     warned = {each.flag.letter: each for each in warnings(table, target)}
-    doubts = [f"The run is {text}." if (text := unproven(table)) else ""]
+    doubts = ["The control shows differences where there are none."] if unproven(table) else []
     if busy := warned.get(disturbed(1).letter):
-        doubts.append(
-            f"Other processes disturbed a quarter of the samples or more in {busy.rows} of {counted([busy.of], 'row', 'rows')}."
-        )
+        rows_of = f"{busy.rows} of {counted([busy.of], 'row', 'rows')}"
+        doubts.append(f"Other processes disturbed a quarter of the samples or more in {rows_of}.")
     if slow := warned.get(SLOW.letter):
-        doubts.append(
-            f"In {slow.rows} of {counted([slow.of], 'row', 'rows')} the machine ran at less than 75 % of its highest known speed."
-        )
-    doubts = [doubt for doubt in doubts if doubt]
+        rows_of = f"{slow.rows} of {counted([slow.of], 'row', 'rows')}"
+        doubts.append(f"In {rows_of} the machine ran at less than 75 % of its highest known speed.")
     if doubts:
         return False, f"The machine was not quiet. {' '.join(doubts)}"
     rows = [row for at in points_of(table) for row in measured(at.rows)]
@@ -116,7 +115,10 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
     share = max((row["flagged_share"] or 0.0 for row in rows), default=0.0)
     has_control = bool((table["implementation"] == "control").any())
     checked = ", and the control shows no false difference" if has_control else ""
-    return True, f"The machine was quiet: at most {units.percent(share)} of the samples of a row were disturbed{checked}."
+    return (
+        True,
+        f"The machine was quiet: at most {units.percent(share)} of the samples of a row were disturbed{checked}.",
+    )
 
 
 def warnings(table: pd.DataFrame, target: float = TARGET) -> list[Warned]:
@@ -161,7 +163,9 @@ def speedup_cell(row: Row | None, baseline: str | None) -> str:
 
 def speedup_of(row: Row) -> Interval:
     """Return the speed-up of a row with its interval, NaN where it isn't known."""
-    return Interval(*(math.nan if row[name] is None else float(row[name]) for name in ("speedup", "speedup_low", "speedup_high")))
+    return Interval(
+        *(math.nan if row[name] is None else float(row[name]) for name in ("speedup", "speedup_low", "speedup_high"))
+    )
 
 
 def baseline_in(table: pd.DataFrame) -> str | None:
@@ -183,7 +187,7 @@ def _at_one_point(at: At, baseline: str | None) -> str:
     if outcome.says == WINNER:
         return f"Use {outcome.names[0]}: it is shown to be the fastest ({words(outcome).partition(', ')[2]}){over}."
     if outcome.says == TIE:
-        return f"Use {any_of(outcome.names)}: they are shown to be {WITHIN} of each other, and all others are slower{over}."
+        return f"Use {any_of(outcome.names)}: they are {WITHIN} of each other, and all others are slower{over}."
     if outcome.says == NOT_DECIDED:
         return f"It is not decided who is the fastest: {words(outcome).partition(': ')[2]}{over}."
     return f"{words(outcome).capitalize()}{over}."
@@ -228,7 +232,12 @@ def _choice(points: Sequence[At]) -> tuple[str, list[At]]:
     def merit(name: str) -> tuple[int, int, float]:
         may = [at for at in points if name in at.outcome.names]
         wins = sum(at.outcome.says == WINNER for at in may)
-        logs = [math.log(row["speedup"]) for at in may for row in at.rows if row["implementation"] == name and row["speedup"]]
+        logs = [
+            math.log(row["speedup"])
+            for at in may
+            for row in at.rows
+            if row["implementation"] == name and row["speedup"]
+        ]
         return len(may), wins, sum(logs)
 
     best = max(names, key=merit)

@@ -425,3 +425,16 @@ def test_flags_of_a_cpu_are_a_list_of_texts(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(f"implementations = ['eager']\n{GRID}if_cpu = 'fast'\n", encoding="utf-8")
     assert "if_cpu = 'fast' must be a list of flags" in refusal_of(load_sweep, str(file))
+
+
+def test_available_devices_are_the_cpu_and_each_kind_of_accelerator() -> None:
+    """On an accelerator in float32 and bfloat16; without one nothing changes, and an option replaces it."""
+    alone = load_sweep("quick").points
+    assert {point.device for point in alone} == {"cpu"}
+    both = load_sweep("quick", accelerators=["cuda"]).points
+    assert tuple(point for point in both if point.device == "cpu") == alone
+    on_gpu = [point for point in both if point.device == "cuda"]
+    assert {point.dtype for point in on_gpu} == {"float32", "bfloat16"}
+    assert len(on_gpu) == 2 * len(alone)
+    asked = load_sweep("quick", accelerators=["cuda"], overrides={"device": ["cpu"]})
+    assert asked.points == alone

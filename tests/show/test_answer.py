@@ -75,7 +75,9 @@ def test_a_quiet_machine_and_a_busy_one_are_told_apart() -> None:
     """Half of the samples disturbed, or a slow machine, is not quiet; the sentence says why."""
     assert machine(table(eager=1.0, sdpa=1.0))[0]
     many = timed(1.0, 1.0, switches=(99, 99))
-    busy = summarise([record(case=Case(AT[0], n), samples=many, calls_per_timing=1) for n in ("eager", "sdpa")], "eager")
+    busy = summarise(
+        [record(case=Case(AT[0], n), samples=many, calls_per_timing=1) for n in ("eager", "sdpa")], "eager"
+    )
     is_quiet, words = machine(busy)
     assert not is_quiet
     assert "disturbed a quarter of the samples or more in 2 of 2 rows" in words
@@ -83,7 +85,10 @@ def test_a_quiet_machine_and_a_busy_one_are_told_apart() -> None:
 
 def test_warnings_say_how_many_rows_and_what_to_do() -> None:
     """The most frequent comes first; each is counted once."""
-    one = [record(case=Case(AT[0], name), samples=timed(1.0, 1.0), calls_per_timing=1, settled=True) for name in ("eager", "sdpa")]
+    one = [
+        record(case=Case(AT[0], name), samples=timed(1.0, 1.0), calls_per_timing=1, settled=True)
+        for name in ("eager", "sdpa")
+    ]
     found = [str(each) for each in warnings(summarise(one, "eager"))]
     assert found == ["2 of 2 rows: one process only, so no interval: measure with more --processes"]
 

@@ -150,9 +150,7 @@ def winners(axis: Axis) -> Spec:
         lineHeight=13,
         dy=alt.ExprRef("-6.5 * (length(datum.lines) - 1)"),
         limit=alt.ExprRef("bandwidth('x') - 4"),
-    ).encode(
-        x=x, y=y, text="lines:N", color=alt.Color("ink:N", scale=None, legend=None)
-    )
+    ).encode(x=x, y=y, text="lines:N", color=alt.Color("ink:N", scale=None, legend=None))
     return _spec(alt.layer(cells, texts).properties(height=alt.Step(MAP_PX)), description)
 
 
@@ -167,7 +165,12 @@ def compilation(names: Sequence[str]) -> Spec:
         .transform_flatten(["calls"])
         .transform_calculate(per_call="datum.latency_s + (datum.compile_cold_s || 0) / datum.calls")
     )
-    x = alt.X("calls:Q", title="calls", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", values=[10**power for power in range(7)]))
+    x = alt.X(
+        "calls:Q",
+        title="calls",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(format="~s", values=[10**power for power in range(7)]),
+    )
     y = alt.Y("per_call:Q", title="time per call, compilation included", scale=alt.Scale(type="log", nice=False),
         axis=alt.Axis(labelExpr=SECONDS_LABELS, values=ROUND_S))  # fmt: skip
     lines = base.mark_line(strokeWidth=THIN).encode(
@@ -190,7 +193,9 @@ def samples() -> Spec:
             x=x,
             y=y,
             color=alt.condition("datum.flagged", alt.value("var(--warning)"), alt.value("var(--series)")),
-            shape=alt.Shape("flagged:N", scale=alt.Scale(domain=[False, True], range=["circle", SHAPES["X"]]), legend=None),
+            shape=alt.Shape(
+                "flagged:N", scale=alt.Scale(domain=[False, True], range=["circle", SHAPES["X"]]), legend=None
+            ),
             size=alt.condition("datum.flagged", alt.value(90), alt.value(26)),
             tooltip=[
                 alt.Tooltip("process:N"),
@@ -222,7 +227,7 @@ def changes() -> Spec:
     """Return the chart of a comparison: the change of each row with its interval, worst first."""
     description = "The change of each row with its interval"
     base = _chart(description).transform_filter("indexof(kept, datum.id) >= 0")
-    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(labelLimit=300))
+    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"))
     x = alt.X("change:Q", title="NEW's speed-up by BASE's; left of 1 is slower", scale=alt.Scale(type="log", base=2),
         axis=alt.Axis(labelExpr=RATIO_LABELS, tickCount=7))  # fmt: skip
     colour = alt.Color("colour:N", scale=None, legend=None)
@@ -256,11 +261,7 @@ def history(names: Sequence[str]) -> Spec:
         tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("run_label:N", title="run"), alt.Tooltip("version:N"),
             alt.Tooltip("speedup_text:N", title="speed-up"), alt.Tooltip("step:N")],
     )  # fmt: skip
-    steps = (
-        base.transform_filter("datum.step")
-        .mark_text(dy=-16, fontWeight="bold", fontSize=13)
-        .encode(x=x, y=y, text="arrow:N", color=colour)
-    )
+    steps = base.mark_text(dy=-16, fontWeight="bold", fontSize=13).encode(x=x, y=y, text="arrow:N", color=colour)
     layered = alt.layer(lines, rules, marks, steps).add_params(alt.param(name="at", value=0))
     return _spec(layered.properties(height=LINES_PX), description)
 
@@ -290,10 +291,14 @@ def _chart(description: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=ROWS), description=description)
 
 
-def _spec(chart: alt.LayerChart | alt.Chart, description: str) -> Spec:
+def _spec(chart: alt.LayerChart | alt.FacetChart | alt.Chart, description: str) -> Spec:
     shared = [alt.param(name=name, value=[]) for name in ("shown", "chosen", "xs", "ys")]
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    made: Spec = chart.add_params(*shared).properties(width="container", autosize=fit, description=description).to_dict(validate=False)
+    made: Spec = (
+        chart.add_params(*shared)
+        .properties(width="container", autosize=fit, description=description)
+        .to_dict(validate=False)
+    )
     return {key: value for key, value in made.items() if key not in ("$schema", "config", "usermeta")}
 
 
@@ -327,7 +332,7 @@ def _against(of: Quantity, names: Sequence[str]) -> Spec:
 def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
     description = f"{of.title}, a row for each point"
     base = _base(of, description)
-    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(labelLimit=260, grid=True))
+    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(grid=True))
     x = alt.X(f"{of.column}:Q", title=of.title, scale=_scale(of), axis=_ticks(of, "top"))
     colour = _colour(names)
     crowded = points > CROWDED
@@ -352,7 +357,9 @@ def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
     return _spec(_layered(of, layers, "x", height), description)
 
 
-def _layered(of: Quantity, layers: list[alt.Chart], along: str, height: Any = LINES_PX) -> alt.LayerChart:
+def _layered(
+    of: Quantity, layers: list[alt.Chart], along: str, height: Any = LINES_PX
+) -> alt.LayerChart | alt.FacetChart:
     if of.rule is not None:
         rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="var(--ink)")
         at: dict[str, Any] = {along: alt.datum(of.rule)}
@@ -370,11 +377,7 @@ def _base(of: Quantity, description: str) -> alt.Chart:
 
 def _exponents(names: Sequence[str], what: str) -> Spec:
     description = f"Local exponents of {what} against {NAME}"
-    base = (
-        _chart(description)
-        .transform_filter(SHOWN)
-        .transform_filter(f"datum.what === '{what}'")
-    )
+    base = _chart(description).transform_filter(SHOWN).transform_filter(f"datum.what === '{what}'")
     y = alt.Y("slope:Q", title=f"exponent of {what}", axis=alt.Axis(tickCount=6))
     colour = _colour(names)
     segments = base.mark_rule(strokeWidth=THIN).encode(
@@ -388,9 +391,12 @@ def _exponents(names: Sequence[str], what: str) -> Spec:
     exact = what == "memory"  # which has no interval
     marks = base.mark_point(filled=True, size=SIZE * 0.8, opacity=1).encode(
         x=_x("middle"), y=y, color=colour, shape=_shape(names),
-        tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("from_to:N", title="between"), alt.Tooltip("text:N", title="exponent")],
+        tooltip=[alt.Tooltip("implementation:N"), alt.Tooltip("from_to:N", title="between"),
+            alt.Tooltip("text:N", title="exponent")],
     )  # fmt: skip
-    return _spec(alt.layer(segments, *([] if exact else [interval]), marks).properties(height=LINES_PX * 0.8), description)
+    return _spec(
+        alt.layer(segments, *([] if exact else [interval]), marks).properties(height=LINES_PX * 0.8), description
+    )
 
 
 def _x(column: str = "x") -> alt.X:
@@ -405,7 +411,7 @@ def _x(column: str = "x") -> alt.X:
 
 def _ticks(of: Quantity, orient: str = "") -> alt.Axis:
     """Return the axis of a quantity; the page gives the ticks, which are those of the matplotlib pictures."""
-    where = {"orient": orient} if orient else {}
+    where: dict[str, Any] = {"orient": orient} if orient else {}
     if of.name == "roofline":
         return alt.Axis(labelExpr=of.labels, tickCount=6, **where)
     return alt.Axis(labelExpr=of.labels, values=alt.ExprRef("ys"), **where)

@@ -87,9 +87,7 @@ def _number(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _data(
-    report: Report, rows: Sequence[Row], names: Sequence[str], base: SavedRun, new: SavedRun
-) -> dict[str, Any]:
+def _data(report: Report, rows: Sequence[Row], names: Sequence[str], base: SavedRun, new: SavedRun) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here."""
     labels = [report.point(row) or "the only point" for row in rows]
     points = list(dict.fromkeys(labels))

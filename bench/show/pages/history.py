@@ -62,7 +62,9 @@ def _cells(of: History, case: Case, number: int, point: str) -> list[Cell]:
     ]
 
 
-def _data(of: History, names: list[str], labels: list[str], at: list[int], listed: list[tuple[Case, int]]) -> dict[str, Any]:
+def _data(
+    of: History, names: list[str], labels: list[str], at: list[int], listed: list[tuple[Case, int]]
+) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here."""
     entries = [of.entries[case][number] for case, number in listed]
     columns = {

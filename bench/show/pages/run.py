@@ -17,6 +17,7 @@ from bench.plan.case import Case, Point
 from bench.show import answer as say
 from bench.show import intervals
 from bench.show.answer import At
+from bench.show.control_text import unproven
 from bench.show.fastest_text import words
 from bench.show.figures import log_axis
 from bench.show.figures.winner_map import maps
@@ -76,6 +77,7 @@ def page(saved: SavedRun) -> str:
         saved.folder.resolve().name,
         names,
         data,
+        unproven=unproven(whole),
         answer=say.answer(every, baseline),
         failures=say.failures(every),
         has_failures=any(row["status"] != "ok" for at in every for row in at.rows),
@@ -87,9 +89,7 @@ def page(saved: SavedRun) -> str:
         points=[_line(at, baseline) for at in shown],
         left_out=_left_out(len(shown), len(every), saved),
         columns=cells.COLUMNS,
-        table=[
-            (row, cells.cells(row, at.label, baseline)) for at in shown for row in _ordered(at)
-        ],
+        table=[(row, cells.cells(row, at.label, baseline)) for at in shown for row in _ordered(at)],
         baseline=baseline,
         facts=list(_facts(saved.environment, saved.table)),
         command=_command(saved.environment),
@@ -103,7 +103,8 @@ def page(saved: SavedRun) -> str:
 
 def _that_fit(points: Sequence[At]) -> list[At]:
     """Return the first points whose cases fit into a page; one at least."""
-    kept, cases = [], 0
+    kept: list[At] = []
+    cases = 0
     for at in points:
         cases += len(at.rows)
         if kept and cases > MOST_CASES:
@@ -182,7 +183,8 @@ def _data(saved: SavedRun, shown: Sequence[At], names: Sequence[str], baseline: 
         "rows": _columns([_row(number, at, row, machines, baseline) for number, at, row in rows]),
         "series": series,
         "ticks": [
-            {each.name: _ticks(each, group) for each in quantities} for group in [*(own for _, own in found_series), values]
+            {each.name: _ticks(each, group) for each in quantities}
+            for group in [*(own for _, own in found_series), values]
         ],
         "growth": growth,
         "maps": has_maps,
@@ -336,7 +338,11 @@ def _cell_lines(of: Outcome) -> list[str]:
     """Return the few words of a cell: the winner and by how much, or those that may be the fastest."""
     if of.says == WINNER and of.relative:
         return [of.names[0], units.ratio(of.relative.value)]
-    names = [*of.names] if len(of.names) <= MOST_NAMES else [*of.names[: MOST_NAMES - 1], f"{len(of.names) - MOST_NAMES + 1} others"]
+    names = (
+        [*of.names]
+        if len(of.names) <= MOST_NAMES
+        else [*of.names[: MOST_NAMES - 1], f"{len(of.names) - MOST_NAMES + 1} others"]
+    )
     return names or ["nothing"]
 
 

@@ -43,12 +43,30 @@ class Flag:
     advice: str = ""
 
 
-UNSETTLED = Flag("U", "not settled when warm-up ended: its first rounds may be slower than the rest", "measure again on a quiet machine")
-FAULTS = Flag("F", "page faults took about 1 % of the time or more: part of it belongs to the system", "--allocator retained-huge helps, if it isn't set")
+UNSETTLED = Flag(
+    "U",
+    "not settled when warm-up ended: its first rounds may be slower than the rest",
+    "measure again on a quiet machine",
+)
+FAULTS = Flag(
+    "F",
+    "page faults took about 1 % of the time or more: part of it belongs to the system",
+    "--allocator retained-huge helps, if it isn't set",
+)
 MEMORY = Flag("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
-NO_HUGE_PAGES = Flag("H", "asked for huge pages and got none: its time is that of ordinary ones", "free some memory, and measure again")
-SLOW = Flag("S", "the machine was at less than 75 % of its highest known speed; ratios may differ at full speed", "measure with --spread 1h, or at another time of day")
-LAUNCH_BOUND = Flag("L", "launch-bound: the host takes as long to submit a call as the device to do it", "a larger shape keeps the device busy")
+NO_HUGE_PAGES = Flag(
+    "H", "asked for huge pages and got none: its time is that of ordinary ones", "free some memory, and measure again"
+)
+SLOW = Flag(
+    "S",
+    "the machine was at less than 75 % of its highest known speed; ratios may differ at full speed",
+    "measure with --spread 1h, or at another time of day",
+)
+LAUNCH_BOUND = Flag(
+    "L",
+    "launch-bound: the host takes as long to submit a call as the device to do it",
+    "a larger shape keeps the device busy",
+)
 THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle", "cool it, or set a lower power limit")
 ONE_PROCESS = Flag("1", "one process only, so no interval: measure with more --processes")
 

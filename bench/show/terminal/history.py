@@ -51,7 +51,7 @@ def _head(of: History) -> Iterator[RenderableType]:
     for number in _recent(of):
         yield Text(f"  {number + 1}: {label(of, number)}, {of.runs[number].version}", QUIET)
     yield Text(
-        f"Speed-ups over {of.baseline} of the same run. ▲ faster, ▼ slower: shown by more than 1 % since the run before.",
+        f"Speed-ups over {of.baseline} of the same run. ▲ faster, ▼ slower: shown, by more than 1 %.",
         QUIET,
     )
 

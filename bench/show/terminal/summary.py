@@ -12,6 +12,7 @@ from bench.plan.case import Point
 from bench.show import answer as say
 from bench.show.answer import At
 from bench.show.command_text import python
+from bench.show.control_text import unproven
 from bench.show.fastest_text import outcome_of
 from bench.show.point_text import counted, differences
 from bench.show.rows import UNTRIED, by_point, reason
@@ -90,6 +91,7 @@ def summary(whole: pd.DataFrame, baseline: str | None, folder: Path, page: Path 
     """
     points = say.points_of(whole)
     wide = min(width, WIDEST)
+    yield from _wrapped(unproven(whole), wide, BAD)
     yield from _wrapped(" ".join(say.answer(points, baseline)), wide, "bold")
     yield Text()
     columns = widths([at.label for at in points], width)

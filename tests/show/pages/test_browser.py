@@ -50,8 +50,8 @@ def until(chromium: Browser, script: str) -> None:
 
 def rows(chromium: Browser) -> list[str]:
     """Return the implementations in the rows of the table that are shown, from top to bottom."""
-    script = "return [...document.querySelectorAll('#table tbody tr:not([hidden])')].map((row) => row.children[{}].textContent)"
-    return list(chromium.run(script.format(1)))
+    rows = "[...document.querySelectorAll('#table tbody tr:not([hidden])')]"
+    return list(chromium.run(f"return {rows}.map((row) => row.children[1].textContent)"))
 
 
 @pytest.mark.parametrize(("dark", "width"), [(False, 1400), (True, 400)], ids=["light", "dark phone"])

@@ -103,7 +103,7 @@ async function show(kind) {
     if (machines.length > 1) box.appendChild(make("h3", data.machines[machine]));
     const own = values.filter((row) => (row.machine ?? 0) === machine);
     const xs = [...new Set(own.flatMap((row) => (row.x === undefined ? [row.start, row.end] : [row.x])))].filter((x) => x !== undefined);
-    const signals = { shown: state.shown, chosen: state.chosen, xs, at: state.at,
+    const signals = { shown: state.shown, chosen: state.chosen, xs, at: state.at, kept: rows.map((row) => row.id),
       ys: data.ticks?.at(state.view)?.[kind] ?? [] };
     const view = await draw(box, spec, own, signals, openSamples);
     charts.get(kind).push(view);

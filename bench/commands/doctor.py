@@ -1,0 +1,47 @@
+"""Say in plain words whether this machine is ready to measure."""
+
+import argparse
+
+from rich.table import Table
+from rich.text import Text
+
+from bench.commands import BAD, FINE
+from bench.engine import doctor
+from bench.harness.options import ROOT
+from bench.show.point_text import counted
+from bench.show.terminal.console import console
+from bench.show.terminal.styles import BAD as BAD_STYLE
+from bench.show.terminal.styles import GOOD, WARNING
+
+STYLES = {doctor.READY: GOOD, doctor.MIND: WARNING, doctor.BAD: BAD_STYLE}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add no arguments."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print each finding with what to do about it; BAD if nothing can be measured here."""
+    del arguments
+    found = doctor.findings(ROOT / "results")
+    bad, mind = ([each for each in found if each.state == state] for state in (doctor.BAD, doctor.MIND))
+    console().print(Text(_verdict(len(bad), len(mind)), "bold"))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for each in found:
+        words = Text(each.found)
+        if each.advice:
+            words.append(f"\n→ {each.advice}", WARNING)
+        grid.add_row(Text(each.state, STYLES[each.state]), Text(each.name), words)
+    console().print(grid)
+    return BAD if bad else FINE
+
+
+def _verdict(bad: int, mind: int) -> str:
+    if bad:
+        return f"This machine is not ready: {counted([bad], 'thing', 'things')} must be mended first."
+    if mind:
+        return f"This machine can measure. {counted([mind], 'thing', 'things')} to mind:"
+    return "This machine is ready."

@@ -1,0 +1,144 @@
+"""Whether this machine is ready to measure: one finding for each thing that matters, with what to do about it."""
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.engine import preflight
+from bench.store import accelerators, machine, selfcheck, units
+
+LEAST_DISK_BYTES, LEAST_MEMORY_BYTES = 2 * 2**30, 2 * 2**30
+"""Below these a run may fail: the compiler's cache and a journal of a large sweep, and the layers with their scores."""
+
+LEAST_TORCH = (2, 11)
+
+COMPILERS = ("c++", "g++", "clang++")
+
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+"""The file with the rule by which Linux sets the clock of a core."""
+
+READY, MIND, BAD = "ready", "mind", "not ready"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of one thing: its state, in words what is there, and what to do; empty if nothing is to do."""
+
+    name: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def findings(folder: Path) -> list[Finding]:
+    """Return what matters for measuring on this machine; results would go into a folder."""
+    return [
+        _torch(), _cores(), *_variables(), _allocator(), _compiler(), _gpu(), *_noise(), _memory(), _disk(folder),
+        *_clock(), _selfcheck(),
+    ]  # fmt: skip
+
+
+def _torch() -> Finding:
+    version = accelerators.torch_version()
+    found = f"Python {platform.python_version()}, torch {version or 'is not installed'}"
+    if not version:
+        return Finding("versions", BAD, found, "install torch: docs/gpu.md says how")
+    parts = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
+    if parts < LEAST_TORCH:
+        return Finding("versions", BAD, found, f"install torch {'.'.join(map(str, LEAST_TORCH))} or newer")
+    return Finding("versions", READY, found)
+
+
+def _cores() -> Finding:
+    cores, logical, threads = machine.physical_cores(), machine.visible_cores(), machine.default_threads()
+    found = f"{machine.cpu_model()}, {cores} physical cores, {logical} logical; a run uses {threads} of them"
+    if cores == 1:
+        return Finding(
+            "cores", MIND, found, "other work takes the only core from what is measured: expect wide intervals"
+        )
+    return Finding("cores", READY, found)
+
+
+def _variables() -> Iterator[Finding]:
+    names = [name for name in (*machine.WAIT_POLICY_VARIABLES, "LD_PRELOAD") if os.environ.get(name)]
+    if names:
+        found = f"set in the environment: {', '.join(names)}"
+        yield Finding("threads", MIND, found, "unset them, unless you mean to measure with them")
+
+
+def _allocator() -> Finding:
+    if reason := machine.huge_pages_missing():
+        found = f"freed memory is retained in ordinary pages: {reason}"
+        return Finding("memory pages", MIND, found, "fine; processes differ a little more than with huge pages")
+    return Finding("memory pages", READY, "freed memory is retained, in huge pages")
+
+
+def _compiler() -> Finding:
+    named = os.environ.get("CXX")
+    found = next(filter(None, map(shutil.which, (named,) if named else COMPILERS)), None)
+    if found is None:
+        words = f"CXX is {named}, which is not there" if named else f"none of {', '.join(COMPILERS)}"
+        return Finding("compiler", MIND, words, "install g++: without it compiled implementations are unsupported")
+    return Finding("compiler", READY, Path(found).name)
+
+
+def _gpu() -> Finding:
+    names, cuda = accelerators.gpus(), accelerators.torch_cuda()
+    if not names:
+        return Finding("GPU", READY, "none is seen: runs use the CPU")
+    found = ", ".join(dict.fromkeys(names))
+    if not cuda:
+        return Finding("GPU", MIND, f"{found}, but this torch has no CUDA", "install a torch with CUDA: docs/gpu.md")
+    return Finding("GPU", READY, f"{found}; torch is built for CUDA {cuda}")
+
+
+def _noise() -> Iterator[Finding]:
+    cores = machine.physical_cores()
+    state = preflight.watch()
+    warnings = preflight.warnings(state, machine.default_threads(), cores)
+    for warning in warnings:
+        found, _, advice = warning.partition(": ")
+        yield Finding("noise now", MIND, found, advice)
+    if not warnings:
+        yield Finding("noise now", READY, f"quiet: other processes use {state.others_cores:.1f} cores")
+
+
+def _memory() -> Finding:
+    free_bytes = machine.available_bytes()
+    found = f"{units.size(free_bytes)} free"
+    if free_bytes < LEAST_MEMORY_BYTES:
+        return Finding("memory", MIND, found, "close other programs: large points are skipped if they don't fit")
+    return Finding("memory", READY, found)
+
+
+def _disk(folder: Path) -> Finding:
+    at = next(path for path in (folder, *folder.resolve().parents) if path.exists())
+    if not os.access(at, os.W_OK):
+        return Finding("disk", BAD, f"{at.name or at} can't be written", "choose another folder with --run DIR")
+    free_bytes = shutil.disk_usage(at).free
+    found = f"{units.size(free_bytes)} free for results"
+    if free_bytes < LEAST_DISK_BYTES:
+        return Finding("disk", MIND, found, "free some: a full disk ends a run, which can be gone on with")
+    return Finding("disk", READY, found)
+
+
+def _clock() -> Iterator[Finding]:
+    try:
+        governor = GOVERNOR.read_text(encoding="utf-8").strip()
+    except OSError:
+        return
+    if governor == "performance":
+        yield Finding("clock", READY, "held high by the governor performance")
+    else:
+        yield Finding("clock", MIND, f"changes with the load: the governor is {governor}",
+            "cpupower frequency-set -g performance, or take more --processes")  # fmt: skip
+
+
+def _selfcheck() -> Finding:
+    if selfcheck.PATH.exists():
+        return Finding("self-check", READY, "was done: comparisons quote its result")
+    return Finding("self-check", MIND, "was not done",
+        "python -m bench selfcheck measures which changes this machine can show, in five minutes")  # fmt: skip

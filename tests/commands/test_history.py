@@ -1,0 +1,39 @@
+"""The command that prints a history."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.show.pages import shell
+from tests.show.pages.runs_in_time import weekly
+
+Told = Callable[..., str]
+
+
+def test_a_folder_of_runs_is_a_history(tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each case is a row, each run a column; a step is marked, and the page holds the same."""
+    monkeypatch.setattr(shell, "vega_script", lambda: "")
+    weekly(tmp_path / "runs", (0.5, 0.4))
+    page = tmp_path / "history.html"
+    text = told("history", tmp_path / "runs", "--report", page)
+    assert "2 became faster, 0 slower" in text
+    assert text.count("▲") == 3, "two rows and the line that explains it"
+    assert "torch 2.11.0" in text
+    assert "From one run to the next 2 speed-ups became larger and 0 smaller" in page.read_text()
+
+
+def test_one_run_is_no_history(tmp_path: Path, refused: Told) -> None:
+    """The line says what could have come."""
+    (run,) = weekly(tmp_path / "runs", (0.5,))
+    assert "a history needs two runs or more, got 1" in refused("history", run)
+    assert "does not exist" in refused("history", tmp_path / "none", run)
+
+
+def test_a_page_that_cannot_be_written_is_one_line(
+    tmp_path: Path, refused: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the file and the reason."""
+    monkeypatch.setattr(shell, "vega_script", lambda: "")
+    weekly(tmp_path / "runs", (0.5, 0.5))
+    assert "cannot write" in refused("history", tmp_path / "runs", "--report", tmp_path / "missing" / "page.html")

@@ -1,0 +1,45 @@
+"""The command that writes the page of a run."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.plan.case import Case
+from bench.show.pages import shell
+from bench.show.pages.run import PAGE
+from tests.examples import point
+from tests.show.pages import saved
+
+Told = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out Vega's JavaScript, which takes seconds to put together."""
+    monkeypatch.setattr(shell, "vega_script", lambda: "")
+
+
+def test_the_page_lies_in_the_folder_of_the_run(tmp_path: Path, told: Told) -> None:
+    """Its path is what is printed."""
+    run = saved.of(tmp_path / "run", [Case(point(), name) for name in ("eager", "sdpa")])
+    assert told("report", run).strip() == str(run / PAGE)
+    assert "Use " in (run / PAGE).read_text()
+
+
+def test_what_is_no_run_is_refused_with_one_line(tmp_path: Path, refused: Told) -> None:
+    """A missing folder, a table alone, and a run without rows."""
+    assert "does not exist" in refused("report", tmp_path / "none")
+    run = saved.of(tmp_path / "run", [Case(point(), "eager")])
+    alone = (run / "results.csv").rename(tmp_path / "alone.csv")
+    assert "expected a run folder" in refused("report", alone)
+    (run / "results.csv").write_text(alone.read_text().splitlines()[0] + "\n")
+    assert "holds no rows" in refused("report", run)
+
+
+def test_an_older_table_is_refused_with_the_way_out(tmp_path: Path, refused: Told) -> None:
+    """The line names the command that writes it anew."""
+    run = saved.of(tmp_path / "run", [Case(point(), "eager")])
+    path = run / "results.csv"
+    path.write_text(path.read_text().replace(",speedup,", ",another,", 1))
+    assert "python -m bench summarise" in refused("report", run)

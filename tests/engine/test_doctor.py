@@ -1,0 +1,80 @@
+"""Whether a machine is ready, and what to do if it isn't."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.engine import doctor, preflight
+from bench.engine.doctor import BAD, MIND, READY, Finding, findings
+from bench.engine.preflight import Preflight
+from bench.store import accelerators, machine
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the machine for a quiet one of four cores, without variables that matter."""
+    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(machine, "physical_cores", lambda: 4)
+    for name in (*machine.WAIT_POLICY_VARIABLES, "LD_PRELOAD", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def found(name: str) -> Finding:
+    """Return the finding of a name."""
+    return next(each for each in findings(Path.cwd()) if each.name == name)
+
+
+def test_everything_that_matters_is_looked_at() -> None:
+    """Each has a state and words, and whatever isn't ready has advice."""
+    every = findings(Path.cwd())
+    names = {each.name for each in every}
+    assert {
+        "versions",
+        "cores",
+        "memory pages",
+        "compiler",
+        "GPU",
+        "noise now",
+        "memory",
+        "disk",
+        "self-check",
+    } <= names
+    assert all(each.found for each in every)
+    assert [each for each in every if each.state != READY and not each.advice] == []
+
+
+def test_a_missing_or_old_torch_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be measured then."""
+    for version, state in (("", BAD), ("2.4.0", BAD), ("2.13.0+cpu", READY)):
+        monkeypatch.setattr(accelerators, "torch_version", lambda version=version: version)
+        assert found("versions").state == state
+
+
+def test_a_busy_machine_and_a_single_core_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the words of the warnings before a run."""
+    monkeypatch.setattr(preflight, "watch", lambda: Preflight(3.0, 0, 0.0))
+    assert found("noise now").state == MIND
+    monkeypatch.setattr(machine, "physical_cores", lambda: 1)
+    assert found("cores").state == MIND
+
+
+def test_a_missing_compiler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled implementations are what is lost."""
+    monkeypatch.setattr(doctor.shutil, "which", lambda _: None)  # type: ignore[attr-defined]
+    assert found("compiler").state == MIND
+    assert "compiled implementations" in found("compiler").advice
+
+
+def test_a_gpu_that_torch_cannot_use_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the way to a torch that can."""
+    monkeypatch.setattr(accelerators, "gpus", lambda: ["A GPU", "A GPU"])
+    monkeypatch.setattr(accelerators, "torch_cuda", lambda: "")
+    assert (found("GPU").state, found("GPU").found) == (MIND, "A GPU, but this torch has no CUDA")
+    monkeypatch.setattr(accelerators, "torch_cuda", lambda: "13.0")
+    assert found("GPU").state == READY
+
+
+def test_variables_that_change_how_threads_wait_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run keeps them in its environment; here the user learns of them before."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert "OMP_WAIT_POLICY" in found("threads").found

@@ -1,0 +1,43 @@
+"""The page of a comparison as a file."""
+
+import json
+
+import pytest
+
+from bench.cli import main
+from bench.show.pages import shell
+from tests.show.pages.runs_in_time import weekly
+from tests.show.pages.test_run import data_of, unpacked
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the page of a comparison in which sdpa became slower at both points."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shell, "vega_script", lambda: "")
+        folder = tmp_path_factory.mktemp("compared")
+        base, new = weekly(folder / "runs", (0.4, 0.5))
+        assert main(["compare", str(base), str(new), "--report", str(folder / "page.html"), "--force"]) == 1
+        return (folder / "page.html").read_text()
+
+
+def test_the_verdicts_come_first(text: str) -> None:
+    """In the words of the terminal."""
+    assert text.index("2 rows are slower") < text.index("What changed")
+
+
+def test_rows_have_their_change_and_both_runs_samples(text: str) -> None:
+    """Worst first; the baseline is in the table, and not in the chart."""
+    data = data_of(text)
+    assert data["rows"]["verdict"] == ["slower", "slower", "baseline", "baseline"]
+    assert data["rows"]["change"][:2] == pytest.approx([0.8, 0.8], rel=0.01)
+    assert data["rows"]["change"][2:] == [None, None]
+    packs = json.loads(unpacked(data["samples"]))
+    assert [len(pack["0"]) for pack in packs] == [6, 6]
+    assert [side["latency_s"] for side in data["rows"]["sides"][0]] == pytest.approx([0.4, 0.5], rel=0.01)
+
+
+def test_notes_and_explanations_are_there(text: str) -> None:
+    """Also those that say what a verdict means."""
+    assert "slower, faster: by more than 1%" in text
+    assert "BASE is commit" in text

@@ -1,0 +1,58 @@
+"""The end of a run in the terminal."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bench.show.answer import points_of
+from bench.show.terminal.console import on_one_line
+from bench.show.terminal.summary import MOST_LINES, log_line, point_line, summary, widths
+from tests.examples import point
+from tests.show.example_results import quick, timed
+
+
+def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
+    """Return the lines at the end of a run."""
+    page = Path("results/run/report.html")
+    return [on_one_line(text) for text in summary(table, "eager", page.parent, page, width)]
+
+
+def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
+    """The answer, a line for each of its points, what failed, whether the machine was quiet, and the page."""
+    found = lines(quick())
+    assert len(found) <= 30
+    assert max(map(len, found)) <= 80
+    assert found[0].startswith("Use ")
+    labels = [at.label for at in points_of(quick())]
+    assert [next(line for line in found if line.startswith(label)) for label in labels]
+    text = " ".join(found)
+    assert "2 of 84 cases have no time" in text
+    assert "The machine was quiet" in text
+    assert "The page: results/run/report.html" in found
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_line_of_a_point_fits(width: int) -> None:
+    """Its speed-up with the interval is whole in any width; of many names the others are counted."""
+    found = points_of(quick())
+    columns = widths([at.label for at in found], width)
+    for at in found:
+        line = point_line(at, "eager", columns).plain
+        assert len(line) <= width
+        assert line.endswith("]") or line.rstrip().endswith("baseline")
+
+
+def test_many_points_are_counted() -> None:
+    """The table has them all."""
+    table = timed([point(num_tokens=5 + n) for n in range(MOST_LINES + 3)], {"eager": 2.0, "sdpa": 1.0}, 2)
+    assert "… and 3 more points" in lines(table)
+
+
+def test_a_line_of_a_log_is_short_and_says_what_a_reader_needs() -> None:
+    """Position, point, who is the fastest, by how much, and the time left."""
+    for number, at in enumerate(points_of(quick()), start=1):
+        line = log_line(at, number, 12, "4m10s", "eager", 118)
+        assert line.startswith(f"[{number:>2}/12] {at.label}: ")
+        assert line.endswith("(~4m10s left)")
+        assert len(line) <= 118
