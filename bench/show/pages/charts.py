@@ -14,8 +14,9 @@ import altair as alt
 from altair.utils.schemapi import debug_mode
 
 from bench.analyse.scaling.series import AXES, Axis
-from bench.show.palette import Style, style
+from bench.show.palette import style
 from bench.store.metrics import COLUMNS as METRICS
+from impls.catalogue import Style
 
 Spec = dict[str, Any]
 """A specification of Vega-Lite."""

@@ -22,7 +22,7 @@ from bench.show.fastest_text import words
 from bench.show.figures import log_axis
 from bench.show.figures.winner_map import maps
 from bench.show.pages import cells, charts, shell
-from bench.show.pages.samples import by_case, samples
+from bench.show.pages.samples import STEPS, by_case, samples
 from bench.show.point_text import parts, shared, varying
 from bench.show.report.page import PAGE as PROFILES
 from bench.show.rows import Row, is_measured, measured, plain
@@ -186,12 +186,12 @@ def _data(saved: SavedRun, shown: Sequence[At], names: Sequence[str], baseline: 
             {each.name: _ticks(each, group) for each in quantities}
             for group in [*(own for _, own in found_series), values]
         ],
-        "growth": growth,
+        "growth": _columns(growth),
         "maps": has_maps,
         "charts": drawn,
         "samples": shell.packed(shell.as_data(found)),
         "every": every,
-        "steps": 10_000,
+        "steps": STEPS,
         "first": _first_view(series),
         "swatches": [charts.swatch(name) for name in names],
     }
@@ -300,7 +300,7 @@ def _segment(number: int, symbol: str, implementation: str, what: str, of: Expon
         "what": what,
         "start": of.start,
         "end": of.end,
-        "middle": math.sqrt(of.start * of.end),
+        "middle": _short(math.sqrt(of.start * of.end)),
         "slope": _short(of.slope.value),
         "low": _short(of.slope.low) if has_interval else None,
         "high": _short(of.slope.high) if has_interval else None,

@@ -7,8 +7,8 @@ from bench.analyse.summary import flagged
 from bench.plan.case import Case
 from bench.store.record import Record
 
-STEPS = 10_000
-"""A sample is written as its ratio to the case's latency, in steps of a ten-thousandth."""
+STEPS = 1_000
+"""A sample is written as its ratio to the case's latency, in steps of a thousandth, which no picture shows."""
 
 MOST_SAMPLES = 250_000
 """The most samples in a page. Of more, each process keeps the same share, evenly spread."""

@@ -59,7 +59,8 @@ def render(template: str, title: str, names: Sequence[str], data: Mapping[str, A
 def vega_script() -> str:
     """Return the JavaScript of Vega, Vega-Lite and Vega-Embed; it takes some seconds to put together, once."""
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return str(vl_convert.javascript_bundle(vl_version=version))
+    # its stub doesn't know that the snippet has a default, which is what we want
+    return str(vl_convert.javascript_bundle(vl_version=version))  # type: ignore[call-arg]
 
 
 def write(path: Path, text: str) -> Path:

@@ -79,13 +79,13 @@ def test_series_have_their_points_and_exponents(quick: SavedRun) -> None:
     assert {one["axis"] for one in data["series"]} == {"tokens", "heads", "channels"}
     first = data["series"][data["first"]]
     assert (first["axis"], first["xs"]) == ("tokens", [50, 197, 577, 1024])
-    assert {each["what"] for each in data["growth"]} == {"latency", "memory"}
+    assert {*data["growth"]["what"]} == {"latency", "memory"}
     assert len(data["maps"]) == 2
     assert len(data["ticks"]) == len(data["series"]) + 1
 
 
 def test_samples_are_those_of_the_journal(quick: SavedRun) -> None:
-    """Process by process, as ratios to the latency of the case, to a ten-thousandth."""
+    """Process by process, as ratios to the latency of the case, to a thousandth."""
     data = data_of(page(quick))
     samples = json.loads(unpacked(data["samples"]))
     rows = data["rows"]
@@ -95,7 +95,7 @@ def test_samples_are_those_of_the_journal(quick: SavedRun) -> None:
     assert [process for process, *_ in samples[str(number)]] == [0, 1, 2]
     for (_, _, ratios, disturbed), each in zip(samples[str(number)], own, strict=True):
         values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
-        assert values == pytest.approx(each.samples.values_s, rel=2e-4)
+        assert values == pytest.approx(each.samples.values_s, rel=2e-3)
         assert disturbed == []
 
 

@@ -20,12 +20,13 @@ async function unpack(text) {
 
 // The rows come as columns.
 
-const columns = Object.entries(data.rows);
-const rows = (columns[0]?.[1] ?? []).map((_, id) => {
-  const row = { id };
-  columns.forEach(([name, values]) => (row[name] = values[id]));
-  return row;
-});
+function asRows(values) {
+  const columns = Object.entries(values ?? {});
+  return (columns[0]?.[1] ?? []).map((_, at) => Object.fromEntries(columns.map(([name, column]) => [name, column[at]])));
+}
+
+const rows = asRows(data.rows).map((row, id) => ({ id, ...row }));
+const growth = asRows(data.growth);
 
 // What is shown: the implementations of the legend, a view (a series, or every point), and some of its points.
 
@@ -74,7 +75,7 @@ function forget(kind) {
 const key = () => series()?.axis ?? "points";
 const SOURCES = {
   default: () => viewed(),
-  growth: () => (series() ? data.growth.filter((each) => each.series === state.view) : []),
+  growth: () => (series() ? growth.filter((each) => each.series === state.view) : []),
   compile: () => viewed(),
   changes: () => rows.filter((row) => row.change !== null),
 };
