@@ -154,6 +154,10 @@ def _switch(inner: nn.Module, *, is_fused: bool) -> None:
     if callable(choose):
         with contextlib.suppress(ValueError):  # the model has one attention only
             choose("sdpa" if is_fused else "eager")
+        return
+    for module in inner.modules():  # a layer of transformers reads the choice from the model's configuration
+        if hasattr(getattr(module, "config", None), "_attn_implementation"):
+            module.config._attn_implementation = "sdpa" if is_fused else "eager"  # type: ignore[union-attr]
 
 
 def cores_of(model: Model) -> list[Core]:
