@@ -1,4 +1,4 @@
-"""A line of the journal: a record as JSON, with its samples packed and a checksum at its end.
+"""A line of the journal: a record as JSON, with its samples at the end, and then a checksum.
 
 The parts of a line that many lines share come first: the case, then the head. A reader decodes each of them once, and
 knows by the checksum that the rest is as it was written. So it reads only the samples that are needed.
@@ -12,7 +12,6 @@ from typing import Any
 
 from bench.plan.case import CASE_COLUMNS, COLUMNS, Case, Point
 from bench.plan.columns import REQUIRED
-from bench.store import packed
 from bench.store.record import Record, check_schema
 
 HEAD = ("process", "replicate_size", "own_cause", "status", "env_id", "device_name", "torch_version", "commit")
@@ -54,11 +53,11 @@ class Head:
 
 def encode(record: Record) -> bytes:
     """Return the line of a record without its end; raises ValueError for a number that JSON can't hold."""
-    return sealed(record.columns(), packed.pack(vars(record.samples)))
+    return sealed(record.columns(), record.samples.to_json())
 
 
 def sealed(values: dict[str, Any], samples: Mapping[str, Any]) -> bytes:
-    """Return the line of a record's columns and its packed samples."""
+    """Return the line of a record's columns and its samples."""
     values = dict(values)
     first = {name: values.pop(name) for name in ("schema_version", *CASE_COLUMNS, *HEAD, "started_at")}
     rest = {name: value for name, value in values.items() if value not in (None, (), "")}

@@ -3,7 +3,7 @@
 import dataclasses
 import sys
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import UnionType
@@ -11,7 +11,6 @@ from typing import Any, Self
 
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest, suggestion
-from bench.store import packed
 from bench.store.metrics import REPORTED
 
 SCHEMA_VERSION = 9
@@ -70,21 +69,27 @@ class Samples:
 
         A clock of nanoseconds tells seven digits of 10 ms; the speed probe scatters in its third digit.
         """
-        timings_s = tuple(packed.rounded(timings) for timings in self.timings_s)
-        around: dict[str, Any] = {name: packed.rounded(getattr(self, name), bits=16) for name in MAY_LACK}
+        timings_s = tuple(tuple(_digits(each, 7) for each in timings) for timings in self.timings_s)
+        around: dict[str, Any] = {name: tuple(_digits(each, 5) for each in getattr(self, name)) for name in MAY_LACK}
         return dataclasses.replace(self, timings_s=timings_s, **around)
+
+    def to_json(self) -> dict[str, Sequence[Any]]:
+        """Return the columns of a journal's line, without those that are empty and may be."""
+        columns = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        return {name: values for name, values in columns.items() if values or name not in MAY_LACK}
 
     @classmethod
     def from_json(cls, columns: dict[str, Any]) -> Self:
-        """Return the samples of a journal's line: packed ones, or lists."""
-        if packed.is_packed(columns):
-            samples = object.__new__(cls)  # they were checked before they were packed
-            vars(samples).update(packed.unpack(columns))
-            return samples
+        """Return the samples of a journal's line."""
         names = ("rounds", "timings_s", "switches", "faults")
         values = {name: _tuple(name, columns[name]) for name in names}
         values["timings_s"] = tuple(_tuple("timings_s", timings) for timings in values["timings_s"])
         return cls(**values, **{name: _tuple(name, columns.get(name, [])) for name in MAY_LACK})
+
+
+def _digits(value: float, digits: int) -> float:
+    """Return a number with so many significant digits."""
+    return float(f"{value:.{digits}g}")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from bench.analyse import summary
 from bench.engine.run_folder import RunFolder
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
-from bench.store import environment, journal, line, packed, plan, table
+from bench.store import environment, journal, line, plan, table
 from bench.store.journal import JOURNAL
 from bench.store.record import Origin, Record, Samples
 from bench.store.saved_run import SavedRun
@@ -127,7 +127,7 @@ def make(folder: Path, cases: int, seed: int) -> None:
     plan.save(planned, folder)
     environment.save(examples.environment(), folder)
     made = templates(seed)
-    packed_samples = [[packed.pack(vars(record.samples)) for record in records] for records in made]
+    samples = [[record.samples.to_json() for record in records] for records in made]
     columns = [[record.columns() for record in records] for records in made]
     rows = [summary.rows(records, "eager") for records in made]
     tabulation = Tabulation()
@@ -135,7 +135,7 @@ def make(folder: Path, cases: int, seed: int) -> None:
     with (folder / JOURNAL).open("wb") as file:
         for point in planned.points:
             drawn = draw.randrange(TEMPLATES)
-            pairs = zip(columns[drawn], packed_samples[drawn], strict=True)
+            pairs = zip(columns[drawn], samples[drawn], strict=True)
             file.writelines(line.sealed({**values, **vars(point)}, each) + b"\n" for values, each in pairs)
             tabulation.put(point, [{**row, **vars(point)} for row in rows[drawn]])
     tabulation.save(folder, journal.scan(folder))
