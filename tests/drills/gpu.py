@@ -26,7 +26,7 @@ PARTS: dict[str, int] = {
     "events": 30,
     "spin": 20,
     "memory": 40,
-    "twins": 60,
+    "twins": 100,
     "quick": 150,
     "profile": 60,
     "launch": 30,
