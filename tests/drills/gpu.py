@@ -30,7 +30,7 @@ PARTS: dict[str, int] = {
     "quick": 150,
     "profile": 60,
     "launch": 30,
-    "recompile": 60,
+    "recompile": 90,
     "vit": 90,
     "papers": 90,
 }
