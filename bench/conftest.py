@@ -159,6 +159,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from bench.show.terminal.closing import closing
     from bench.show.terminal.console import PLAIN_WIDTH, on_one_line, rendered
     from bench.show.terminal.failures import failures
+    from bench.show.terminal.precision import in_words
     from bench.show.terminal.results import results
     from bench.show.terminal.summary import summary
     from bench.store.saved_run import SavedRun
@@ -178,16 +179,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"No pictures of profiles: {error}")
     page = _page(saved, terminalreporter)
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+    of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
     if not is_long:
         for text in summary(table, run.sweep.baseline, run.folder, page, width, run.sweep.effort.target):
             terminalreporter.write_line(on_one_line(text, colour=bool(terminalreporter.isatty)))
+        for line in in_words(table, of_dtypes):
+            _screen(config).say(line)
         _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
         return
     for part in (results(table, run.sweep.baseline, run.sweep.effort.target), failures(table)):
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
     _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
-    several = table["dtype"].nunique() > 1
-    for line in closing(table, run.folder, pictures, changes(saved.records) if several else ()):
+    for line in closing(table, run.folder, pictures, of_dtypes):
         terminalreporter.write_line(line)
 
 
