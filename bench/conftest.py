@@ -159,7 +159,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from bench.show.terminal.closing import closing
     from bench.show.terminal.console import PLAIN_WIDTH, on_one_line, rendered
     from bench.show.terminal.failures import failures
-    from bench.show.terminal.precision import in_words
     from bench.show.terminal.results import results
     from bench.show.terminal.summary import summary
     from bench.store.saved_run import SavedRun
@@ -181,10 +180,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
     if not is_long:
-        for text in summary(table, run.sweep.baseline, run.folder, page, width, run.sweep.effort.target):
+        for text in summary(table, run.sweep.baseline, run.folder, page, width, run.sweep.effort.target, of_dtypes):
             terminalreporter.write_line(on_one_line(text, colour=bool(terminalreporter.isatty)))
-        for line in in_words(table, of_dtypes):
-            _screen(config).say(line)
         _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
         return
     for part in (results(table, run.sweep.baseline, run.sweep.effort.target), failures(table)):

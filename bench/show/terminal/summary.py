@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 from rich.text import Text
 
+from bench.analyse.precision import Change
 from bench.plan.case import Point
 from bench.show import answer as say
 from bench.show.answer import At
@@ -17,6 +18,7 @@ from bench.show.fastest_text import outcome_of
 from bench.show.point_text import counted, differences
 from bench.show.rows import UNTRIED, by_point, reason
 from bench.show.terminal.flags import TARGET
+from bench.show.terminal.precision import in_words
 from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_outcome
 
 MOST_LINES = 40
@@ -83,11 +85,19 @@ def log_line(at: At, position: int, total: int, left: str, baseline: str | None,
     return _cut(head + _cut(say.fastest_cell(at.outcome, room), room) + tail, width)
 
 
-def summary(whole: pd.DataFrame, baseline: str | None, folder: Path, page: Path | None, width: int,
-    target: float = TARGET) -> Iterator[Text]:  # fmt: skip
+def summary(
+    whole: pd.DataFrame,
+    baseline: str | None,
+    folder: Path,
+    page: Path | None,
+    width: int,
+    target: float = TARGET,
+    changes: Sequence[Change] = (),
+) -> Iterator[Text]:
     """Yield the lines at the end of a run: the answer, a line for each point, warnings, and where the page is.
 
-    `whole` is the table with the rows of the control. `page` is None if there is none.
+    `whole` is the table with the rows of the control. `page` is None if there is none. `changes` are those of
+    precision.
     """
     points = say.points_of(whole)
     wide = min(width, WIDEST)
@@ -101,6 +111,8 @@ def summary(whole: pd.DataFrame, baseline: str | None, folder: Path, page: Path 
     if len(points) > MOST_LINES:
         yield Text(f"… and {len(points) - MOST_LINES} more points")
     yield Text()
+    for sentence in in_words(whole, changes):
+        yield from _wrapped(sentence, wide, "")
     if any(at.failed for at in points):
         yield from _wrapped(say.failures(points), wide, WARNING)
         yield from _reasons(points, wide)

@@ -5,9 +5,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from bench.analyse.precision import changes
+from bench.analyse.summary import summarise
 from bench.show.answer import points_of
 from bench.show.terminal.console import on_one_line
 from bench.show.terminal.summary import MOST_LINES, log_line, point_line, summary, widths
+from tests.analyse.test_precision import measured
 from tests.examples import point
 from tests.show.example_results import quick, timed
 
@@ -30,6 +33,15 @@ def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
     assert "2 of 84 cases have no time" in text
     assert "The machine was quiet" in text
     assert "The page: results/run/report.html" in found
+
+
+def test_a_change_of_precision_is_told() -> None:
+    """A run in two precisions ends with what the second one brings and costs; it took half the time here."""
+    records = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
+    table = summarise(records, "eager")
+    page = Path("results/run/report.html")
+    text = " ".join(str(each) for each in summary(table, "eager", page.parent, page, 80, changes=changes(records)))
+    assert "bfloat16 instead of float32: eager is 2.00x" in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
