@@ -7,7 +7,7 @@ from typing import Any
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.summary import summarise
-from bench.plan.case import CONTROL, Case
+from bench.plan.case import Case
 from bench.store.record import Record
 from tests import runs
 from tests.points import point
@@ -82,12 +82,11 @@ def looks(core_share: float = 0.2, layer_share: float = 0.4, **changes: Any) -> 
 
 
 def run_of(times_s: Mapping[str, float], processes: int = 8, scatter: float = 0.004) -> list[Record]:
-    """Return records of settings that take these times, and of a control."""
-    every = {**times_s, CONTROL: times_s["as_is"]}
+    """Return records of settings that take these times."""
     return [
         runs.measured(Case(POINT, name), process, time_s, scatter=scatter)
         for process in range(processes)
-        for name, time_s in every.items()
+        for name, time_s in times_s.items()
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.summary import log_ratios
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import Point
 from bench.stats.estimates import Estimates, Interval, combined, intervals
 from bench.stats.limits import LEVEL
 from bench.stats.power import detectable_gain
@@ -155,7 +155,7 @@ def advised(
 ) -> Advice:
     """Return the whole answer.
 
-    `table` and `records` are those of the model's run, with its control. `layers` has by path and setting the log
+    `table` and `records` are those of the model's run. `layers` has by path and setting the log
     ratios of a layer to the layer as it is, one per process. `settings` are all that were asked for, in their order.
     """
     rows: dict[str, dict[Any, Any]] = {str(row["implementation"]): row for row in table.to_dict("records")}
@@ -177,8 +177,7 @@ def advised(
         replace(each, predicted=predicted(looks, before.kinds, layers, each.name)) for each in alternatives
     )
     best = max((each for each in alternatives if each.is_faster), key=_gain, default=None)
-    beside = [*logs.values(), log_ratios(by_name.get(CONTROL, []), base)]
-    sds = [float(np.std(own, ddof=1)) for own in beside if len(own) > 1]
+    sds = [float(np.std(own, ddof=1)) for own in logs.values() if len(own) > 1]
     sd, tests = float(np.median(sds)) if sds else math.nan, max(1, len(logs))
     hopeful = max((each for each in alternatives if each.speedup.value > 1), key=_gain, default=None)
     needed = processes_for(_gain(hopeful) - 1, sd, tests) if hopeful and sds and not best else 0

@@ -247,8 +247,7 @@ def _compared(
     asked = list(dict.fromkeys([*found, *compiled, *extra]))
     measured = list(dict.fromkeys([*usual, *extra]))
     is_quiet = arguments.format != FORMATS[0]
-    sweep = Sweep("advise", (point,), (AS_IS, *measured), AS_IS, _effort(arguments, BUDGET_S), control=True)
-    sweep = dataclasses.replace(sweep, effort=_effort(arguments, arguments.budget_s))
+    sweep = Sweep("advise", (point,), (AS_IS, *measured), AS_IS, _effort(arguments, arguments.budget_s))
     with _Progress(is_quiet) as progress, Run(sweep, folder) as run:
         run.heard = progress.heard
         if not is_quiet:

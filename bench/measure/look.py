@@ -23,7 +23,7 @@ from bench.plan.case import Point
 from impls.models import settings, watch
 from impls.models.model import Model
 
-CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 6.0
+CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
 
 WARM_CALLS = 2
