@@ -10,9 +10,13 @@ from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import StoppingRule
+from bench.store import machine
 from tests.points import point
 
 SHORT = StoppingRule(target=0.5, budget_s=0.05, processes=3)
+
+NO_HUGE_PAGES = machine.huge_pages_missing()
+without_huge_pages = pytest.mark.skipif(bool(NO_HUGE_PAGES), reason=f"no huge pages: {NO_HUGE_PAGES}")
 
 Measured = Callable[..., dict[str, Member]]
 """`measured(*implementations, at=point, **columns)` returns the members of a replicate; the first is the baseline."""
@@ -20,8 +24,8 @@ Measured = Callable[..., dict[str, Member]]
 
 @pytest.fixture(scope="session")
 def pool() -> Iterator[Pool]:
-    """Return a pool whose server has imported torch and compiled once."""
-    opened = Pool(1, ("compiled_sdpa",))
+    """Return a pool whose server has imported torch, and has not used the compiler."""
+    opened = Pool(1, ())
     yield opened
     opened.close()
 

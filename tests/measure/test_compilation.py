@@ -11,7 +11,8 @@ import torch
 
 from bench.engine.pool import Pool
 from bench.measure import compilation
-from tests.measure.conftest import Measured
+from bench.plan.case import HUGE
+from tests.measure.conftest import Measured, without_huge_pages
 from tests.measure.stub import case
 from tests.points import point
 
@@ -83,3 +84,11 @@ def test_without_a_compiler_the_case_is_unsupported_with_that_reason(tmp_path: P
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("unsupported ")
     assert "No working C++ compiler" in done.stdout
+
+
+@without_huge_pages
+def test_a_small_case_gets_huge_pages_from_a_server_that_has_compiled(measured: Measured) -> None:
+    """What the compiler freed in the server would be small pages in the processes that it forks."""
+    at = {"batch": 8, "num_tokens": 197, "channels": 96, "num_heads": 6}
+    members = measured("eager", "sdpa", **at, allocator=HUGE)
+    assert min(member.metrics["huge_bytes"] for member in members.values()) >= 8 << 20

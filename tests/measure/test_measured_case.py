@@ -26,16 +26,12 @@ from bench.plan.case import HUGE
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.sampling.samples import Sample
-from bench.store import machine
 from impls.attend import sdpa
 from tests import meddlers, mutants
 from tests.children import in_child
-from tests.measure.conftest import Measured
+from tests.measure.conftest import Measured, without_huge_pages
 from tests.measure.stub import SHIFTS, case
 from tests.points import OF_LAYER, of_layer, point
-
-NO_HUGE_PAGES = machine.huge_pages_missing()
-without_huge_pages = pytest.mark.skipif(bool(NO_HUGE_PAGES), reason=f"no huge pages: {NO_HUGE_PAGES}")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -379,13 +375,6 @@ class TestInProcesses:
         assert (huge.status, huge.detail, other.status) == ("ok", "", "ok")
         assert huge.metrics["huge_bytes"] >= 8 << 20
         assert "huge_bytes" not in other.metrics
-
-    @without_huge_pages
-    def test_a_small_case_gets_huge_pages_from_a_server_that_has_compiled(self, measured: Measured) -> None:
-        """What the compiler freed in the server would be small pages in the processes that it forks."""
-        at = {"batch": 8, "num_tokens": 197, "channels": 96, "num_heads": 6}
-        members = measured("eager", "sdpa", **at, allocator=HUGE)
-        assert min(member.metrics["huge_bytes"] for member in members.values()) >= 8 << 20
 
 
 @pytest.mark.slow
