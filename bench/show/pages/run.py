@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from bench.analyse.fastest import Outcome
+from bench.analyse.precision import changes
 from bench.analyse.ranking import TIE, WINNER
 from bench.analyse.scaling.growth import Exponent, scalings
 from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, SERIES, TOKENS, Axis, groups, places, point_of
@@ -24,6 +25,7 @@ from bench.show.figures.winner_map import maps
 from bench.show.pages import cells, charts, shell
 from bench.show.pages.samples import STEPS, by_case, samples
 from bench.show.point_text import parts, shared, varying
+from bench.show.precision_text import in_words
 from bench.show.report.page import PAGE as PROFILES
 from bench.show.rows import Row, is_measured, measured, plain
 from bench.show.terminal.flags import TARGET, legend
@@ -79,6 +81,7 @@ def page(saved: SavedRun) -> str:
         data,
         unproven=unproven(whole),
         answer=say.answer(every, baseline),
+        precisions=_precisions(saved),
         failures=say.failures(every),
         has_failures=any(row["status"] != "ok" for at in every for row in at.rows),
         quiet=quiet,
@@ -99,6 +102,11 @@ def page(saved: SavedRun) -> str:
         swatches=[charts.swatch(name) for name in names],
         processes=saved.effort.processes if saved.effort else None,
     )
+
+
+def _precisions(saved: SavedRun) -> list[str]:
+    """Return what each other precision brings, none if the run has one dtype."""
+    return in_words(saved.whole, changes(saved.records)) if saved.whole["dtype"].nunique() > 1 else []
 
 
 def _that_fit(points: Sequence[At]) -> list[At]:

@@ -10,8 +10,8 @@ from bench.analyse.precision import Change
 from bench.analyse.scaling.growth import has_series
 from bench.show.command_text import python
 from bench.show.point_text import counted
+from bench.show.precision_text import in_words
 from bench.show.rows import is_measured, plain
-from bench.show.terminal.precision import in_words
 
 
 def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()) -> list[str]:

@@ -1,6 +1,6 @@
 """The table of a change of precision: what it brings and what it costs in error."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.precision import WIDEST, Change
-from bench.plan.case import Case, Point
+from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.show import intervals
 from bench.show.point_text import parts
@@ -53,35 +53,6 @@ def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> RenderableType
             intervals.ratio(Interval(speedup.value, speedup.low, speedup.high)),
         )
     return Group(grid, *(Text(line, QUIET) for line in LEGEND))
-
-
-def in_words(table: pd.DataFrame, changes: Iterable[Change]) -> list[str]:
-    """Return a line for each other dtype: what it brings at each shape to the implementation that is fastest in it."""
-    rows = {Case.from_columns(row): row for row in plain(table)}
-    fastest: dict[str, dict[Point, tuple[Change, Row, Row]]] = {}
-    for change in changes:
-        wide = rows[Case(change.point, change.implementation)]
-        narrow = rows[Case(replace(change.point, dtype=change.dtype), change.implementation)]
-        of_dtype = fastest.setdefault(change.dtype, {})
-        if change.point not in of_dtype or narrow["latency_s"] < of_dtype[change.point][2]["latency_s"]:
-            of_dtype[change.point] = (change, wide, narrow)
-    return [_sentence(dtype, [*of_dtype.values()]) for dtype, of_dtype in fastest.items()]
-
-
-def _sentence(dtype: str, found: Sequence[tuple[Change, Row, Row]]) -> str:
-    """Return what a dtype brings, at one shape with the interval, else from the least to the most."""
-    least, most = (choose(found, key=lambda each: each[0].speedup.value)[0] for choose in (min, max))
-    wide = max(row["error"] or 0.0 for _, row, _ in found)
-    narrow = max(row["error"] or 0.0 for _, _, row in found)
-    cost = f"with an error of {narrow:.1e} instead of {wide:.1e}"
-    name = least.implementation
-    if len(found) == 1:
-        speedup = intervals.ratio(Interval(least.speedup.value, least.speedup.low, least.speedup.high))
-        return f"{dtype} instead of {WIDEST}: {name} is {speedup} as fast, {cost}."
-    return (
-        f"{dtype} instead of {WIDEST}, for what is fastest in it at each of {len(found)} shapes: "
-        f"{least.speedup.value:.2f}x ({name}) to {most.speedup.value:.2f}x ({most.implementation}) as fast, {cost}."
-    )
 
 
 def _time_and_error(row: Row) -> tuple[str, str]:

@@ -16,9 +16,9 @@ from bench.show.command_text import python
 from bench.show.control_text import unproven
 from bench.show.fastest_text import outcome_of
 from bench.show.point_text import counted, differences
+from bench.show.precision_text import in_words
 from bench.show.rows import UNTRIED, by_point, reason
 from bench.show.terminal.flags import TARGET
-from bench.show.terminal.precision import in_words
 from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_outcome
 
 MOST_LINES = 40

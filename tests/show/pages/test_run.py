@@ -16,6 +16,8 @@ from bench.show.pages import shell
 from bench.show.pages.run import PAGE, page, write
 from bench.store import journal
 from bench.store.saved_run import SavedRun
+from tests import runs
+from tests.analyse.test_precision import measured
 from tests.examples import point, record
 from tests.refusals import refusal
 from tests.show.pages import saved
@@ -53,6 +55,14 @@ def test_the_answer_comes_first(quick: SavedRun) -> None:
     assert text.index("at all 12 points nothing is shown to be faster") < text.index("Point by point")
     assert "2 of 84 cases have no time" in text
     assert "The machine was quiet" in text
+
+
+def test_a_change_of_precision_is_told(quick: SavedRun, tmp_path: Path) -> None:
+    """It stands with the answer; a run in one dtype has no such line."""
+    both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
+    text = page(SavedRun(runs.saved(tmp_path / "both", both)))
+    assert text.index("bfloat16 instead of float32: eager is 2.00x") < text.index("Point by point")
+    assert "instead of float32" not in page(quick)
 
 
 def test_it_needs_nothing_from_elsewhere(quick: SavedRun) -> None:
