@@ -1,8 +1,10 @@
 """Implementations as a user might bring them: good ones, wrong ones, and ones that misbehave."""
 
 import copy
+import ctypes
 import gc
 import os
+import signal
 import time
 
 import torch
@@ -75,6 +77,26 @@ def sleeps(layer: nn.Module) -> Implementation:
     def call(x: Tensor) -> Tensor:
         while True:
             time.sleep(60)
+
+    return call
+
+
+def segfaults(layer: nn.Module) -> Implementation:
+    """Return a callable that reads memory that isn't there."""
+
+    def call(x: Tensor) -> Tensor:
+        ctypes.string_at(0)
+        return x
+
+    return call
+
+
+def stops(layer: nn.Module) -> Implementation:
+    """Return a callable that stops its process, as Ctrl-Z does."""
+
+    def call(x: Tensor) -> Tensor:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return x
 
     return call
 
