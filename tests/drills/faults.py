@@ -52,7 +52,9 @@ def main(points: int = POINTS) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         begin = time.monotonic()
-        with Run(Sweep("faults", shapes, (*HONEST, *names.values()), effort=effort), Path(folder), frontier=False) as run:
+        with Run(
+            Sweep("faults", shapes, (*HONEST, *names.values()), effort=effort), Path(folder), frontier=False
+        ) as run:
             run.heard = heard
             for at in shapes:
                 run.measure(at)

@@ -2,7 +2,8 @@
 
 A sweep of 60 short cases is begun again and again, and the whole tree of its processes is killed after a random time,
 until it ends by itself or was killed so often. Prints how many journals could not be read, how many processes of a case
-were measured twice, whether the set of cases is that of an undisturbed run, and which processes and files are left.
+were measured twice, whether the set of cases is that of an undisturbed run, and what is left.
+Then the parent alone is killed a few times.
 It kills only what it has started.
 """
 
@@ -37,6 +38,9 @@ num_tokens = [5, 7, 9, 11]
 channels = 12
 num_heads = 2
 """
+
+ORPHANS, ORPHANED_S, WORKING = 5, 5.0, 3
+"""The parent alone is killed so often, after WORKING records, and its processes are counted so many seconds later."""
 
 ROOT = Path(__file__).parents[2]
 Key = tuple[str, str, int, str]
@@ -85,8 +89,7 @@ def main(kills: int = KILLS, seed: int = 0) -> None:
         whole = folder / "undisturbed"
         begun(sweep, whole, scratch).wait()
         expected = keys(journal.read(whole))
-        done = unreadable = twice = rounds = left = 0
-        same = 0
+        done = unreadable = twice = rounds = same = 0
         while done < kills:
             rounds += 1
             run = folder / f"run-{rounds}"
@@ -112,8 +115,13 @@ def main(kills: int = KILLS, seed: int = 0) -> None:
             twice += sum(count - 1 for count in found.values())
             same += found == expected
         time.sleep(1)
-        ours = [each for each in psutil.process_iter(["environ"]) if _is_ours(each, scratch)]
-        left = len([*scratch.rglob("*")])
+        ours = alive(scratch)
+        left = len([*scratch.iterdir()])
+        orphans = [orphaned(sweep, folder / f"orphans-{number}", scratch) for number in range(ORPHANS)]
+    print(
+        f"the parent alone was killed {ORPHANS} times, with {', '.join(str(before) for before, _ in orphans)} processes; "
+        f"{ORPHANED_S:g} s later {', '.join(str(after) for _, after in orphans)} of them lived"
+    )
     print(
         f"{done} kills in {rounds} runs: {unreadable} journals could not be read, {twice} processes of cases were "
         f"measured twice, {same} of {rounds} runs have the cases and statuses of an undisturbed one "
@@ -121,8 +129,28 @@ def main(kills: int = KILLS, seed: int = 0) -> None:
     )
 
 
-def _is_ours(process: psutil.Process, scratch: Path) -> bool:
-    return (process.info["environ"] or {}).get("TMPDIR") == str(scratch)
+def alive(scratch: Path) -> list[psutil.Process]:
+    """Return the living processes of runs that were begun with this temporary folder."""
+    return [
+        each
+        for each in psutil.process_iter(["environ", "status"])
+        if (each.info["environ"] or {}).get("TMPDIR") == str(scratch) and each.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+
+
+def orphaned(sweep: Path, run: Path, scratch: Path) -> tuple[int, int]:
+    """Return how many processes a run had when its parent alone was killed, and how many lived ORPHANED_S later."""
+    process = begun(sweep, run, scratch)
+    while not (run / JOURNAL).exists() or len(journal.read(run)) < WORKING:
+        time.sleep(0.05)
+    before = len(alive(scratch))
+    process.kill()
+    process.wait()
+    time.sleep(ORPHANED_S)
+    after = alive(scratch)
+    for each in after:
+        each.kill()
+    return before, len(after)
 
 
 if __name__ == "__main__":
