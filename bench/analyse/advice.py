@@ -26,7 +26,10 @@ LITTLE = 1.1
 
 MEASURED_SHARE, MOST_LAYERS = 0.9, 3
 """The layers that are measured by themselves: the largest, until they have this share of the time of all, but no more
-kinds than MOST_LAYERS. The others are taken to gain as these do."""
+kinds than MOST_LAYERS."""
+
+REST_FREEDOM = 1e6
+"""The degrees of freedom of what is taken for layers that were not measured."""
 
 WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 """The operators that compute a whole layer: the fast paths of torch's own modules."""
@@ -198,23 +201,27 @@ def predicted(
 ) -> Interval:
     """Return the gain that follows from the layers' shares and their own gains, with an interval from both.
 
-    A model takes 1 - Σ s (1 - 1/k) of its time if layers with the share s become k times as fast.
+    A model takes 1 - Σ s (1 - 1/k) of its time if layers with the share s become k times as fast. Layers that were not
+    measured are taken to gain half as much as the others do together; the interval has both no gain and all of it.
     """
     chosen = [kind for kind in measured_kinds(found) if layers.get(kind.path, {}).get(name)]
     if not chosen or len(chosen) < len(measured_kinds(found)):
         return UNKNOWN
-    whole, part = (sum(kind.share for kind in each) for each in (found, chosen))
-    shares = [_scaled(_shares_of(looks, _paths(looks, kind)), whole / part) for kind in chosen]
+    shares = [_shares_of(looks, _paths(looks, kind)) for kind in chosen]
     gains = means([[*layers[kind.path][name]] for kind in chosen])
     times = np.exp(-gains.value)
+    held = np.array([float(share.value) for share in shares])
+    rest = max(0.0, sum(kind.share for kind in found) - held.sum())
+    lost = 1 - float((held * times).sum() / held.sum())
+    values = np.append(times, 1 - lost / 2)
     parts = Estimates(
-        np.array([*(share.value for share in shares), *times]),
-        np.array([*(share.error for share in shares), *(times * gains.error)]),
-        np.array([*(share.freedom for share in shares), *gains.freedom]),
+        np.array([*held, rest, *values]),
+        np.array([*(share.error for share in shares), 0.0, *(times * gains.error), abs(lost) / 4]),
+        np.array([*(share.freedom for share in shares), REST_FREEDOM, *gains.freedom, REST_FREEDOM]),
     )
-    weights = np.array([*(times - 1), *(float(share.value) for share in shares)])
+    weights = np.array([*(values - 1), *held, rest])
     around = combined(weights[None, :], parts)
-    value = 1 + float(sum(float(share.value) * (time - 1) for share, time in zip(shares, times, strict=True)))
+    value = 1 + float((np.append(held, rest) * (values - 1)).sum())
     time = _interval(Estimates(np.array(value), around.error[0], around.freedom[0]))
     return Interval(1 / time.value, 1 / time.high, 1 / time.low if time.low > 0 else math.inf)
 
@@ -306,10 +313,6 @@ def _over_processes(shares: Sequence[Sequence[float]]) -> Estimates:
     values = [float(np.median(own)) for own in shares] if len(shares) > 1 else [*shares[0]]
     one = means([values])
     return Estimates(one.value[0], one.error[0], one.freedom[0])
-
-
-def _scaled(of: Estimates, factor: float) -> Estimates:
-    return Estimates(of.value * factor, of.error * factor, of.freedom)
 
 
 def _interval(of: Estimates) -> Interval:

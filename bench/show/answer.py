@@ -20,6 +20,8 @@ from bench.stats.estimates import Interval
 from bench.store import units
 from bench.store.table import baseline_of, without_control
 
+MEASURED = ("measured case", "measured cases")
+
 MOST_POINTS = 3
 """At most this number of points is named in a sentence; more are counted."""
 
@@ -56,7 +58,7 @@ class Warned:
     def __str__(self) -> str:
         """Return the warning in words, with what to do: `3 of 84 rows: …; measure again on a quiet machine`."""
         advice = f"; {self.flag.advice}" if self.flag.advice else ""
-        return f"{self.rows} of {counted([self.of], 'row', 'rows')}: {self.flag.meaning}{advice}"
+        return f"{self.rows} of {counted([self.of], *MEASURED)}: {self.flag.meaning}{advice}"
 
 
 def points_of(table: pd.DataFrame) -> list[At]:
@@ -91,7 +93,9 @@ def failures(points: Sequence[At]) -> str:
         f"{sum(names.values())} {status} ({', '.join(_at_points(*of) for of in names.items())})"
         for status, names in sorted(kinds.items(), key=lambda kind: kind[0] in UNTRIED)
     ]
-    return f"{len(lost)} of {counted([len(rows)], 'case', 'cases')} have no time: {'; '.join(parts)}."
+    names = len({row["implementation"] for row in rows})
+    of = f" ({len(points)} points × {names} implementations)" if len(rows) == len(points) * names > names > 1 else ""
+    return f"{len(lost)} of {counted([len(rows)], 'case', 'cases')}{of} have no time: {'; '.join(parts)}."
 
 
 def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
@@ -101,14 +105,15 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
     """
     warned = {each.flag.letter: each for each in warnings(table, target)}
     doubts = ["The control shows differences where there are none."] if unproven(table) else []
+    state = "slow"
     if busy := warned.get(disturbed(1).letter):
-        rows_of = f"{busy.rows} of {counted([busy.of], 'row', 'rows')}"
+        state, rows_of = "not quiet", f"{busy.rows} of {counted([busy.of], *MEASURED)}"
         doubts.append(f"Other processes disturbed a quarter of the samples or more in {rows_of}.")
     if slow := warned.get(SLOW.letter):
-        rows_of = f"{slow.rows} of {counted([slow.of], 'row', 'rows')}"
-        doubts.append(f"In {rows_of} the machine ran at less than 75 % of its highest known speed.")
+        rows_of = f"{slow.rows} of {counted([slow.of], *MEASURED)}"
+        doubts.append(f"In {rows_of} it ran at less than 75 % of the highest speed that was ever measured on it.")
     if doubts:
-        return False, f"The machine was not quiet. {' '.join(doubts)}"
+        return False, f"The machine was {'not quiet' if unproven(table) else state}. {' '.join(doubts)}"
     rows = [row for at in points_of(table) for row in measured(at.rows)]
     if not rows:
         return True, ""
@@ -117,7 +122,7 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
     checked = ", and the control shows no false difference" if has_control else ""
     return (
         True,
-        f"The machine was quiet: at most {units.percent(share)} of the samples of a row were disturbed{checked}.",
+        f"The machine was quiet: at most {units.percent(share)} of the samples of a case were disturbed{checked}.",
     )
 
 
@@ -189,7 +194,7 @@ def _at_one_point(at: At, baseline: str | None) -> str:
     if outcome.says == TIE:
         return f"Use {any_of(outcome.names)}: they are {WITHIN} of each other, and all others are slower{over}."
     if outcome.says == NOT_DECIDED:
-        return f"It is not decided who is the fastest: {words(outcome).partition(': ')[2]}{over}."
+        return f"It is not decided which is the fastest: {words(outcome).partition(': ')[2]}{over}."
     return f"{words(outcome).capitalize()}{over}."
 
 
@@ -207,19 +212,18 @@ def _best(points: Sequence[At], baseline: str | None) -> Iterator[str]:
     ratios = [row["speedup"] for at in at_best for row in at.rows if row["implementation"] == name and row["speedup"]]
     by = ""
     if baseline and name != baseline and ratios:
-        low, high = units.ratio(min(ratios)), units.ratio(max(ratios))
-        most = _most(name, at_best, baseline)
-        by = f"; there it is {low if low == high else f'{low} to {high}'} as fast as {baseline}{most}"
+        by = f" There it is {_range(name, at_best, baseline)}."
     where = f"all {len(points)} points" if not others else f"{len(at_best)} of {len(points)} points"
     verb = "Stay with" if name == baseline else "Use"
-    yield f"{verb} {name}: at {where} nothing is shown to be faster{by}.{_elsewhere(others)}"
+    yield f"{verb} {name}: at {where} no other is shown to be faster.{by}{_elsewhere(others)}"
 
 
-def _most(name: str, points: Sequence[At], baseline: str) -> str:
-    """Return where an implementation has its largest speed-up, and how sure that one is."""
+def _range(name: str, points: Sequence[At], baseline: str) -> str:
+    """Return where an implementation has its smallest and its largest speed-up, and how sure these are."""
     found = [(at, row) for at in points for row in at.rows if row["implementation"] == name and row["speedup"]]
-    at, row = max(found, key=lambda pair: float(pair[1]["speedup"]))
-    return f", most at {at.label}: {speedup_cell(row, baseline)}"
+    ends = [choose(found, key=lambda pair: float(pair[1]["speedup"])) for choose in (min, max)]
+    low, high = (f"{speedup_cell(row, baseline)} ({at.label})" for at, row in ends)
+    return f"{low} as fast as {baseline}" if low == high else f"from {low} to {high} as fast as {baseline}"
 
 
 def _choice(points: Sequence[At]) -> tuple[str, list[At]]:
@@ -272,7 +276,7 @@ def _sureness(points: Sequence[At]) -> str:
 SURENESS: Mapping[str, str] = {
     WINNER: "a winner is shown",
     TIE: f"a tie is shown ({WITHIN})",
-    NOT_DECIDED: "it is not decided who is the fastest, and more processes would tell",
+    NOT_DECIDED: "it is not decided which is the fastest; more processes may tell",
     WITHOUT_INTERVALS: "one process measured, so nothing is shown",
     ALONE: "only one implementation was measured",
 }

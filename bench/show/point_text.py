@@ -37,6 +37,15 @@ def width(point: Point) -> str:
     return f"{point.channels}" if point.token_len == point.channels else f"{point.token_len}→{point.channels}"
 
 
+def symbols(points: Collection[Point]) -> str:
+    """Return what the letters in the names of these points mean."""
+    text = "B: items in a call, N: tokens, C: channels, H: heads"
+    changing = next((point for point in points if point.token_len != point.channels), None)
+    if changing is None:
+        return text
+    return f"{text}; C={width(changing)}: tokens of {changing.token_len} values become {changing.channels} channels"
+
+
 def counted(numbers: Collection[int], one: str, many: str) -> str:
     """Return the range of some counts: `1 process`, `3 processes`, `2 to 3 processes`, empty without any."""
     if not numbers:

@@ -71,6 +71,18 @@ def test_a_gain_is_predicted_from_share_and_layer() -> None:
     assert not advice.predicted(looks(), found, gains, "other").is_known
 
 
+def test_layers_that_were_not_measured_widen_the_prediction() -> None:
+    """They may gain nothing, or as much as the others: four kinds with 10 % each, of which three are halved."""
+    cores = [core(f"blocks.{number}.attn", shapes=[[2, 3, 7 + number, 4]] * 3) for number in range(4)]
+    seen_there = [seen(cores, 0.2, 0.4, number=number) for number in range(3)]
+    halved = {"sdpa": [math.log(2) + step for step in (-0.001, 0.0, 0.001)]}
+    gains = {each["layer"]: halved for each in cores}
+    gain = advice.predicted(seen_there, advice.kinds(seen_there), gains, "sdpa")
+    assert gain.value == pytest.approx(1 / (1 - 0.15 - 0.025), rel=0.02)
+    assert gain.low < 1 / (1 - 0.15) * 1.01
+    assert gain.high > 1 / (1 - 0.20) * 0.99
+
+
 def answer(**times_s: float) -> Advice:
     """Return the answer for settings that take these times; the model as it is takes a second."""
     return advised({"as_is": 1.0, **times_s})

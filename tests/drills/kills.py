@@ -118,10 +118,8 @@ def main(kills: int = KILLS, seed: int = 0) -> None:
         ours = alive(scratch)
         left = len([*scratch.iterdir()])
         orphans = [orphaned(sweep, folder / f"orphans-{number}", scratch) for number in range(ORPHANS)]
-    print(
-        f"the parent alone was killed {ORPHANS} times, with {', '.join(str(before) for before, _ in orphans)} processes; "
-        f"{ORPHANED_S:g} s later {', '.join(str(after) for _, after in orphans)} of them lived"
-    )
+    had, lived = (", ".join(map(str, each)) for each in zip(*orphans, strict=True))
+    print(f"the parent alone was killed {ORPHANS} times, with {had} processes; {ORPHANED_S:g} s later {lived} lived")
     print(
         f"{done} kills in {rounds} runs: {unreadable} journals could not be read, {twice} processes of cases were "
         f"measured twice, {same} of {rounds} runs have the cases and statuses of an undisturbed one "

@@ -214,7 +214,7 @@ def test_a_log_has_one_short_line_for_each_point(clock: Clock) -> None:
     """It says the point, who is the fastest, by how much, what failed, and the time left."""
     lines = lines_of(LogProgress, clock).splitlines()
     first, second = [line for line in lines if line.startswith("[")]
-    assert re.match(r"\[1/2\] N=5: sdpa, 2\.00x \[.*\]; 1 failed \(~1m\d\ds left\)$", first)
+    assert re.match(r"\[1/2\] N=5: sdpa, 2\.00x \[.*\]; 1 not timed \(~1m\d\ds left\)$", first)
     assert "left" not in second
     assert max(map(len, lines)) <= LOG_LINE
 

@@ -27,15 +27,15 @@ def said(found: pd.DataFrame) -> str:
 def test_what_is_never_beaten_is_advised_with_its_speedups() -> None:
     """The sentence names it, the number of points, the range of its speed-ups, and where the largest is."""
     text = said(table(eager=2.0, sdpa=1.0, manual=2.1))
-    assert text.startswith("Use sdpa: at all 3 points nothing is shown to be faster; there it is ")
-    assert "as fast as eager, most at N=" in text
+    assert text.startswith("Use sdpa: at all 3 points no other is shown to be faster. There it is from ")
+    assert "(N=577) as fast as eager" in text
     assert "At all 3 points a winner is shown." in text
 
 
 def test_the_baseline_can_be_the_answer() -> None:
     """Then nothing is said of a speed-up over itself."""
     text = said(table(eager=1.0, sdpa=2.0))
-    assert text.startswith("Stay with eager: at all 3 points nothing is shown to be faster. ")
+    assert text.startswith("Stay with eager: at all 3 points no other is shown to be faster. ")
 
 
 def test_points_at_which_another_one_is_faster_are_named() -> None:
@@ -45,7 +45,7 @@ def test_points_at_which_another_one_is_faster_are_named() -> None:
         example_results.timed(AT[2:], {"eager": 1.0, "sdpa": 2.0}),
     ])  # fmt: skip
     text = said(found)
-    assert text.startswith("Use sdpa: at 2 of 3 points nothing is shown to be faster")
+    assert text.startswith("Use sdpa: at 2 of 3 points no other is shown to be faster")
     assert "Faster elsewhere: eager at N=577." in text
 
 
@@ -67,7 +67,9 @@ def test_a_run_in_which_nothing_was_measured_says_so() -> None:
 
 def test_failures_are_counted_by_status_with_who_failed() -> None:
     """All is well is said too."""
-    assert failures(points_of(quick())).startswith("2 of 84 cases have no time: 2 unsupported (mha at 2 points)")
+    assert failures(points_of(quick())).startswith(
+        "2 of 84 cases (12 points × 7 implementations) have no time: 2 unsupported (mha at 2 points)"
+    )
     assert failures(points_of(table(eager=1.0, sdpa=1.0))) == "All 6 cases were measured."
 
 
@@ -80,7 +82,7 @@ def test_a_quiet_machine_and_a_busy_one_are_told_apart() -> None:
     )
     is_quiet, words = machine(busy)
     assert not is_quiet
-    assert "disturbed a quarter of the samples or more in 2 of 2 rows" in words
+    assert "disturbed a quarter of the samples or more in 2 of 2 measured cases" in words
 
 
 def test_warnings_say_how_many_rows_and_what_to_do() -> None:
@@ -90,7 +92,7 @@ def test_warnings_say_how_many_rows_and_what_to_do() -> None:
         for name in ("eager", "sdpa")
     ]
     found = [str(each) for each in warnings(summarise(one, "eager"))]
-    assert found == ["2 of 2 rows: one process only, so no interval: measure with more --processes"]
+    assert found == ["2 of 2 measured cases: one process only, so no interval: measure with more --processes"]
 
 
 @pytest.mark.parametrize("name", ["eager", "sdpa"])

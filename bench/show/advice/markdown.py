@@ -21,7 +21,7 @@ def _lines(advice: Advice) -> Iterator[str]:
         return
     yield from (
         "",
-        "| setting | measured | predicted | latency | peak memory | error |",
+        "| setting | measured | predicted | latency | peak memory | output error |",
         "|---|---|---|---:|---:|---:|",
     )
     as_is = advice.as_is
@@ -33,7 +33,10 @@ def _lines(advice: Advice) -> Iterator[str]:
             gains = f"{words.gain(each.speedup)} | {words.gain(each.predicted)}"
             cells = f"{units.seconds(each.latency_s)} | {units.size(each.peak_bytes)} | {error}"
             yield f"| `{each.name}` | {gains} | {cells} |"
-    yield from ("", *(f"- {line}" for line in (*words.not_measured(advice), *words.differences(advice))))
+    yield from (
+        "",
+        *(f"- {line}" for line in (*words.not_measured(advice), *words.differences(advice), *words.agreements(advice))),
+    )
     recommendation = words.recommendation(advice)
     yield from ("", f"**{recommendation[0].upper()}{recommendation[1:]}.**")
     if advice.recommendation and (lines := words.paste(advice.library, advice.recommendation)):

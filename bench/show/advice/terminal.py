@@ -30,7 +30,7 @@ def stopped(advice: Advice) -> RenderableType:
 
 def answer(advice: Advice) -> RenderableType:
     """Return the table of settings, the recommendation and its lines to paste."""
-    cells = table("setting", ["measured", "predicted"], ["latency", "peak memory", "first compile", "error"])
+    cells = table("setting", ["measured", "predicted"], ["latency", "peak memory", "first compile", "output error"])
     as_is = advice.as_is
     cells.add_row(
         Text(AS_IS), "baseline", "", units.seconds(as_is.get("latency_s")), units.size(as_is.get("peak_bytes")), "", ""
@@ -50,6 +50,7 @@ def answer(advice: Advice) -> RenderableType:
     return Group(
         cells,
         *(Text(line, WARNING) for line in (*words.not_measured(advice), *words.differences(advice))),
+        *(Text(line, QUIET) for line in words.agreements(advice)),
         Text(),
         Text(words.recommendation(advice), "bold"),
         *(Text(f"    {line}") for line in lines),

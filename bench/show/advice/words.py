@@ -25,7 +25,7 @@ def about(advice: Advice) -> str:
 
 def bound(advice: Advice) -> str:
     """Return the first line: the share of the time in attention, and the most that this leaves to gain."""
-    most = f"no setting of attention can gain more than {units.ratio(advice.bound)}"
+    most = f"no setting of attention alone can gain more than {units.ratio(advice.bound)}"
     if any(kind.is_whole for kind in advice.kinds):
         return f"attention layers, each one operator, take {share(advice.share)} of the time: {most}"
     return f"attention takes {share(advice.share)} of the time: {most}"
@@ -42,7 +42,7 @@ def found(advice: Advice) -> list[str]:
     """Return a line for each kind of layer, and one for the share of all of them."""
     lines = [kind(each) for each in advice.kinds]
     cores, layers = share(advice.core_share), share(advice.layer_share)
-    lines.append(f"cores take {cores} of the time, whole layers with their projections {layers}")
+    lines.append(f"attention cores take {cores} of the time, whole layers with their projections {layers}")
     return lines
 
 
@@ -72,7 +72,11 @@ def recommendation(advice: Advice) -> str:
     """Return what to use, or that nothing is shown to be faster."""
     best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
     if best is None:
-        return f"no setting is shown to be faster; {resolution(advice)}" if advice.processes else "nothing was measured"
+        return (
+            f"keep the model as it is: no setting is shown to be faster; {resolution(advice)}"
+            if advice.processes
+            else "nothing was measured"
+        )
     others = [each.name for each in advice.alternatives if each.is_faster and each.name != best.name]
     also = f"; {', '.join(others)} {'is' if len(others) == 1 else 'are'} shown to be faster too" if others else ""
     return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{also}"
@@ -83,7 +87,7 @@ def resolution(advice: Advice) -> str:
     processes = f"{advice.processes} process{'' if advice.processes == 1 else 'es'}"
     if units.is_missing(advice.detectable) or advice.detectable >= 1:
         return f"{processes} can't show any likely gain here: give more --processes"
-    shown = f"this machine can show gains from {units.percent(advice.detectable)} with {processes}"
+    shown = f"with its scatter this run could have shown gains from {units.percent(advice.detectable)} ({processes})"
     if advice.promising is None:
         return shown
     return f"{shown}; the gain of {advice.promising} is not decidable with fewer than {advice.processes_needed}"
@@ -97,6 +101,16 @@ def differences(advice: Advice) -> list[str]:
         for each in advice.alternatives
         if disagrees(each)
     ]
+
+
+def agreements(advice: Advice) -> list[str]:
+    """Return a line that names the settings whose predicted and measured gains agree, none if there are none."""
+    names = [
+        each.name
+        for each in advice.alternatives
+        if each.speedup.is_known and each.predicted.is_known and not disagrees(each)
+    ]
+    return [f"predicted and measured gains agree within both intervals: {', '.join(names)}"] if names else []
 
 
 def not_measured(advice: Advice) -> list[str]:
@@ -176,7 +190,8 @@ def legend(alternatives: Sequence[Alternative]) -> list[str]:
     """Return what the columns mean."""
     lines = [
         "measured: how many times as fast as the model as it is, paired round by round, with its 95 % interval over "
-        f"processes; a setting is called faster if a wrong one has a chance of {LEVEL:.0%} over all settings"
+        f"processes; the probability that any setting is falsely called faster is at most {LEVEL:.0%}",
+        "output error: the largest deviation from float64, relative to the largest value",
     ]
     if any(each.predicted.is_known for each in alternatives):
         lines.append("predicted: from the share of the attention layers and from their own gains, measured alone")

@@ -36,15 +36,15 @@ COLUMNS = (
     Column("point", "point"),
     Column("implementation", "implementation"),
     Column("status", "status"),
+    Column("letters", "flags"),
     Column("speedup", "speed-up", is_number=True),
     Column("latency", "latency", is_number=True),
     Column("memory", "peak memory", is_number=True),
     Column("predicted", "predicted", is_number=True),
     Column("roofline", "of roofline", is_number=True),
     Column("compile", "first compile", is_number=True),
-    Column("paid", "pays after", is_number=True),
+    Column("paid", "compiling pays after", is_number=True),
     Column("flagged", "disturbed", is_number=True),
-    Column("letters", "letters"),
     Column("ran", "kernels that ran"),
 )
 """The columns from left to right."""
@@ -91,7 +91,8 @@ def _predicted_cell(row: Row, _: str | None) -> Cell:
 def _paid_cell(row: Row, _: str | None) -> Cell:
     calls = row["paid"]
     if calls is None:
-        return Cell("")
+        is_compiled = row["status"] == "ok" and row["compile_cold_s"] is not None
+        return Cell("not decided") if is_compiled else Cell("")
     return Cell("never", 1e300) if calls == float("inf") else Cell(f"{calls:,.0f} calls", float(calls))
 
 
@@ -132,6 +133,7 @@ def _status(row: Row, _: str | None) -> Cell:
 
 MAKERS: tuple[Callable[[Row, str | None], Cell], ...] = (
     _status,
+    lambda row, _: Cell(row["letters"]),
     _speedup,
     _with_text("latency_s", latency_text),
     _with_text("memory_bytes", memory_text),
@@ -140,7 +142,6 @@ MAKERS: tuple[Callable[[Row, str | None], Cell], ...] = (
     _number("compile_cold_s", units.seconds),
     _paid_cell,
     _number("flagged_share", units.percent),
-    lambda row, _: Cell(row["letters"]),
     _ran,
 )
 """What makes each cell after the first two, in the order of COLUMNS."""

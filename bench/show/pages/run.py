@@ -24,7 +24,7 @@ from bench.show.figures import log_axis
 from bench.show.figures.winner_map import maps
 from bench.show.pages import cells, charts, shell
 from bench.show.pages.samples import STEPS, by_case, samples
-from bench.show.point_text import parts, shared, varying
+from bench.show.point_text import parts, shared, symbols, varying
 from bench.show.precision_text import in_words
 from bench.show.report.page import PAGE as PROFILES
 from bench.show.rows import Row, is_measured, measured, plain
@@ -89,6 +89,7 @@ def page(saved: SavedRun) -> str:
         warnings=[str(each) for each in say.warnings(whole, target)],
         letters=legend([flag for row in rows if is_measured(row) for flag in flags_of(row, target)]),
         shared=shared([at.point for at in shown]),
+        symbols=symbols([at.point for at in shown]),
         points=[_line(at, baseline) for at in shown],
         left_out=_left_out(len(shown), len(every), saved),
         columns=cells.COLUMNS,

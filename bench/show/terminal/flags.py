@@ -45,7 +45,7 @@ class Flag:
 
 UNSETTLED = Flag(
     "U",
-    "not settled when warm-up ended: its first rounds may be slower than the rest",
+    "not settled when warm-up ended: the first rounds may be slower than the rest",
     "measure again on a quiet machine",
 )
 FAULTS = Flag(

@@ -15,9 +15,9 @@ from bench.show.answer import At
 from bench.show.command_text import python
 from bench.show.control_text import unproven
 from bench.show.fastest_text import outcome_of
-from bench.show.point_text import counted, differences
+from bench.show.point_text import counted, differences, symbols
 from bench.show.precision_text import in_words
-from bench.show.rows import UNTRIED, by_point, reason
+from bench.show.rows import by_point, reason
 from bench.show.terminal.flags import TARGET
 from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_outcome
 
@@ -33,6 +33,9 @@ WIDEST = 100
 LEAST_LABEL, MOST_LABEL, RATIO = 12, 34, 19
 """The narrowest and widest column of points, and the width of a speed-up with its interval, in characters."""
 
+FASTEST = "fastest; with ? each may be, the first leads"
+"""The heading of the column of the fastest."""
+
 OF_SPEED = ("D", "S")
 """The letters that the sentence about the machine tells."""
 
@@ -46,7 +49,7 @@ def widths(labels: Collection[str], width: int) -> tuple[int, int]:
 def point_line(at: At, baseline: str | None, columns: tuple[int, int]) -> Text:
     """Return one short line of a point: who is the fastest, its speed-up with its interval, and how many failed."""
     label, fastest = columns
-    failed = f" ({at.failed} failed)" if at.failed else ""
+    failed = f" ({at.failed} not timed)" if at.failed else ""
     room = fastest - len(failed)
     cell = _cut(say.fastest_cell(at.outcome, room), room) + failed
     return Text.assemble(
@@ -59,8 +62,8 @@ def point_line(at: At, baseline: str | None, columns: tuple[int, int]) -> Text:
 def headings(baseline: str | None, columns: tuple[int, int]) -> Text:
     """Return the line above the lines of points."""
     label, fastest = columns
-    over = _cut(f"x {baseline}" if baseline else "speed-up", RATIO)
-    return Text(f"{'point':<{label}}  {'fastest':<{fastest}}  {over}", QUIET)
+    over = _cut(f"its speed-up/{baseline}" if baseline else "its speed-up", RATIO)
+    return Text(f"{'point':<{label}}  {_cut(FASTEST, fastest):<{fastest}}  {over}", QUIET)
 
 
 def at_point(rows: pd.DataFrame, varying: Collection[str]) -> At:
@@ -79,7 +82,7 @@ def log_line(at: At, position: int, total: int, left: str, baseline: str | None,
     ratio = say.speedup_cell(at.first, baseline)
     first = at.first["implementation"] if at.first else ""
     of = f", {'' if at.outcome.names[1:] == () else f'{first} '}{ratio}" if ratio and ratio != "baseline" else ""
-    tail = f"{of}{f'; {at.failed} failed' if at.failed else ''}{f' (~{left} left)' if left else ''}"
+    tail = f"{of}{f'; {at.failed} not timed' if at.failed else ''}{f' (~{left} left)' if left else ''}"
     head = f"[{position:>{len(str(total))}}/{total}] {at.label}: "
     room = max(12, width - len(head) - len(tail))
     return _cut(head + _cut(say.fastest_cell(at.outcome, room), room) + tail, width)
@@ -108,6 +111,7 @@ def summary(
     yield headings(baseline, columns)
     for at in points[:MOST_LINES]:
         yield point_line(at, baseline, columns)
+    yield from _wrapped(symbols([at.point for at in points]), wide, QUIET)
     if len(points) > MOST_LINES:
         yield Text(f"… and {len(points) - MOST_LINES} more points")
     yield Text()
@@ -129,7 +133,7 @@ def _reasons(points: Sequence[At], width: int) -> Iterator[Text]:
     kinds: dict[str, int] = {}
     for at in points:
         for row in at.rows:
-            if row["status"] != "ok" and row["status"] not in UNTRIED:
+            if row["status"] not in ("ok", "skipped"):
                 words = f"{row['implementation']} {row['status']}: {reason(row) or 'no detail'}"
                 kinds[words] = kinds.get(words, 0) + 1
     for words, count in list(kinds.items())[:MOST_REASONS]:

@@ -11,7 +11,7 @@ def test_the_first_line_is_the_bound() -> None:
     """The share with its interval, and what it leaves to gain."""
     line = words.bound(analyse.seen(POINT, looks(core_share=0.2)))
     assert line.startswith("attention takes 20")
-    assert line.endswith("no setting of attention can gain more than 1.25x")
+    assert line.endswith("no setting of attention alone can gain more than 1.25x")
 
 
 def test_a_kind_of_layer_is_one_line() -> None:
@@ -33,8 +33,8 @@ def test_a_recommendation_has_its_gain() -> None:
 def test_without_one_the_resolution_is_said() -> None:
     """A reader sees how small a gain could have been found."""
     line = words.recommendation(advised({"as_is": 1.0, "eager": 1.1}))
-    assert line.startswith("no setting is shown to be faster; this machine can show gains from")
-    assert line.endswith("with 8 processes")
+    assert line.startswith("keep the model as it is: no setting is shown to be faster; with its scatter this run could")
+    assert line.endswith("(8 processes)")
 
 
 def test_what_was_not_measured_is_said() -> None:

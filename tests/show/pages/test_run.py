@@ -52,8 +52,8 @@ def unpacked(text: str) -> str:
 def test_the_answer_comes_first(quick: SavedRun) -> None:
     """Before any chart stands what to use; then what failed, and whether the machine was quiet."""
     text = page(quick)
-    assert text.index("at all 12 points nothing is shown to be faster") < text.index("Point by point")
-    assert "2 of 84 cases have no time" in text
+    assert text.index("at all 12 points no other is shown to be faster") < text.index("Point by point")
+    assert "2 of 84 cases (12 points × 7 implementations) have no time" in text
     assert "The machine was quiet" in text
 
 
@@ -132,7 +132,7 @@ def test_a_large_run_says_what_is_left_out_and_how_to_get_it(quick: SavedRun, mo
     text = page(quick)
     assert "shows the first 4 of 12 points" in text
     assert "python -m bench show run prints them" in text
-    assert "at all 12 points nothing is shown to be faster" in text
+    assert "at all 12 points no other is shown to be faster" in text
     assert "too large for this page" in text
     assert len(data_of(text)["rows"]["point"]) == 28
 

@@ -30,7 +30,7 @@ def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
     labels = [at.label for at in points_of(quick())]
     assert [next(line for line in found if line.startswith(label)) for label in labels]
     text = " ".join(found)
-    assert "2 of 84 cases have no time" in text
+    assert "2 of 84 cases (12 points × 7 implementations) have no time" in text
     assert "The machine was quiet" in text
     assert "The page: results/run/report.html" in found
 
