@@ -24,7 +24,7 @@ from bench.show.figures import log_axis
 from bench.show.figures.winner_map import maps
 from bench.show.pages import cells, charts, shell
 from bench.show.pages.samples import STEPS, by_case, samples
-from bench.show.point_text import parts, shared, symbols, varying
+from bench.show.point_text import counted, parts, shared, symbols, varying
 from bench.show.precision_text import in_words
 from bench.show.report.page import PAGE as PROFILES
 from bench.show.rows import Row, is_measured, measured, plain
@@ -101,13 +101,18 @@ def page(saved: SavedRun) -> str:
         profiles=PROFILES if (saved.folder / PROFILES).exists() else "",
         csv=_csv(saved),
         swatches=[charts.swatch(name) for name in names],
-        processes=saved.effort.processes if saved.effort else None,
+        processes=counted(_numbers_of_processes(saved), "process", "processes"),
     )
 
 
 def _precisions(saved: SavedRun) -> list[str]:
     """Return what each other precision brings, none if the run has one dtype."""
     return in_words(saved.whole, changes(saved.records)) if saved.whole["dtype"].nunique() > 1 else []
+
+
+def _numbers_of_processes(saved: SavedRun) -> list[int]:
+    """Return the number of processes of each case that was measured."""
+    return [int(number) for number in saved.table["processes"].dropna() if number > 0]
 
 
 def _that_fit(points: Sequence[At]) -> list[At]:
