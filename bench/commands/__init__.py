@@ -7,8 +7,8 @@ The first line of a module's docstring is the help of its command. `add_argument
 from bench.show.terminal.console import console
 
 NAMES = (
-    "list", "show", "report", "compare", "history", "plot", "scaling", "profile", "summarise", "merge", "duel",
-    "doctor", "selfcheck", "advise",
+    "list", "show", "report", "compare", "history", "plot", "scaling", "profile", "summarise", "merge", "cluster",
+    "duel", "doctor", "selfcheck", "advise",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

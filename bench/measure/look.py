@@ -44,6 +44,9 @@ NO_WORK = {"add", "add_", "dropout", "feature_dropout", "alpha_dropout", "mT", "
 """Operators that make a view, or return their input outside training; under a dispatch mode they are not called. Nor
 are gradients added in place there."""
 
+ALIASES = {"_native_batch_norm_legit": "native_batch_norm"}
+"""Operators that have another name under a dispatch mode."""
+
 BACKWARD = "autograd::engine::evaluate_function"
 
 Span = tuple[float, float]
@@ -104,7 +107,7 @@ def _check_repeats(work: workload.Workload, model: nn.Module) -> None:
 def _kernels(call: Callable[[], object], device: str) -> list[str]:
     with profile(activities=_activities(device)) as profiler:
         call()
-    return sorted({*dispatch.kernels(profiler, device)} - NO_WORK)
+    return sorted({ALIASES.get(name, name) for name in dispatch.kernels(profiler, device)} - NO_WORK)
 
 
 def _activities(device: str) -> list[ProfilerActivity]:

@@ -159,7 +159,10 @@ def bridge(attend: Attend) -> Callable[..., Tensor]:
             if value_given is None:
                 continue
             if keyword not in declared:
-                raise Unsupported(f"the model's attention has {what}, and this attend declares no keyword {keyword}")
+                raise Unsupported(
+                    f"the model's attention has {what}, and this attend declares no keyword {keyword}, "
+                    f"as in attend(q, k, v, scale, *, {keyword}=None)"
+                )
             options[keyword] = value_given
         if query.dim() != FOUR:
             raise Unsupported(f"an attend takes queries [B, H, N, D], and the model has {list(query.shape)}")

@@ -35,7 +35,15 @@ def _lines(advice: Advice) -> Iterator[str]:
             yield f"| `{each.name}` | {gains} | {cells} |"
     yield from (
         "",
-        *(f"- {line}" for line in (*words.not_measured(advice), *words.differences(advice), *words.agreements(advice))),
+        *(
+            f"- {line}"
+            for line in (
+                *words.not_measured(advice),
+                *words.differences(advice),
+                *words.agreements(advice),
+                *words.unpredicted(advice),
+            )
+        ),
     )
     recommendation = words.recommendation(advice)
     yield from ("", f"**{recommendation[0].upper()}{recommendation[1:]}.**")

@@ -50,7 +50,7 @@ def answer(advice: Advice) -> RenderableType:
     return Group(
         cells,
         *(Text(line, WARNING) for line in (*words.not_measured(advice), *words.differences(advice))),
-        *(Text(line, QUIET) for line in words.agreements(advice)),
+        *(Text(line, QUIET) for line in (*words.agreements(advice), *words.unpredicted(advice))),
         Text(),
         Text(words.recommendation(advice), "bold"),
         *(Text(f"    {line}") for line in lines),

@@ -11,6 +11,9 @@ from bench.store import units
 from impls.catalogue import KNOWN
 from impls.name import parse
 
+COMPILED = "compiled"
+"""The beginning of the names of compiled settings, which have no prediction."""
+
 STATUS_OF_SAME = "same"
 """The status of a setting that runs what the model runs anyway, and so is not measured."""
 
@@ -111,6 +114,18 @@ def agreements(advice: Advice) -> list[str]:
         if each.speedup.is_known and each.predicted.is_known and not disagrees(each)
     ]
     return [f"predicted and measured gains agree within both intervals: {', '.join(names)}"] if names else []
+
+
+def unpredicted(advice: Advice) -> list[str]:
+    """Return a line that names the settings that have no prediction although they were measured."""
+    has_layers = any(each.predicted.is_known for each in advice.alternatives)
+    names = [
+        each.name
+        for each in advice.alternatives
+        if has_layers and each.speedup.is_known and not each.predicted.is_known and not each.name.startswith(COMPILED)
+    ]
+    reason = "the layer alone can't be measured with this setting; its row in layers says why"
+    return [f"no prediction for {', '.join(names)}: {reason}"] if names else []
 
 
 def not_measured(advice: Advice) -> list[str]:
