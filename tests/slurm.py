@@ -61,11 +61,11 @@ def running(folder: Path) -> Iterator[None]:
     conf.write_text(CONF.format(folder=folder, user="root", cpus=os.cpu_count()))
     before = os.environ.get("SLURM_CONF")
     os.environ["SLURM_CONF"] = str(conf)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    daemons = []
+    daemons: list[subprocess.Popen[bytes]] = []
     try:
-        daemons.append(subprocess.Popen(["slurmctld", "-D", "-c", "-f", str(conf)], **quiet))
-        daemons.append(subprocess.Popen(["slurmd", "-D", "-N", "localhost", "-f", str(conf)], **quiet))
+        for command in (["slurmctld", "-D", "-c"], ["slurmd", "-D", "-N", "localhost"]):
+            words = [*command, "-f", str(conf)]
+            daemons.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         _wait_until_idle()
         yield
     finally:

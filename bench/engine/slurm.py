@@ -33,7 +33,7 @@ TEMPLATE = """\
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --signal=B:INT@{signal_s}
-#SBATCH --output={logs}
+#SBATCH --output="{logs}"
 {partition}# Add here: account, constraint, container.
 
 # Add here: modules, an environment to activate.
