@@ -111,8 +111,9 @@ def _precisions(saved: SavedRun) -> list[str]:
 
 
 def _numbers_of_processes(saved: SavedRun) -> list[int]:
-    """Return the number of processes of each case that was measured."""
-    return [int(number) for number in saved.table["processes"].dropna() if number > 0]
+    """Return the number of processes of each case that has a time."""
+    measured = saved.table[saved.table["status"] == "ok"]
+    return [int(number) for number in measured["processes"].dropna()]
 
 
 def _that_fit(points: Sequence[At]) -> list[At]:
