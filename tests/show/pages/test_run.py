@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import altair
 import pytest
 
 from bench.plan.case import Case
@@ -178,9 +179,13 @@ def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch
 
 
 def test_charts_are_valid_and_name_what_they_show(quick: SavedRun) -> None:
-    """Each has a description for those who don't see it, and its data by name."""
+    """Each follows Vega-Lite's schema, has a description for those who don't see it, and its data by name."""
     charts = data_of(page(quick))["charts"]
+    assert charts
     for kind, specs in charts.items():
         for spec in specs.values():
             assert spec["description"], kind
             assert spec["data"] == {"name": "rows"}, kind
+        first, *_, last = specs.values() if len(specs) > 1 else [*specs.values()] * 2  # others have another axis alone
+        for spec in (first, last):
+            altair.Chart.from_dict(spec, validate=True)
