@@ -101,6 +101,11 @@ class Heads(nn.Module):
         return y
 
 
+def normalised() -> nn.Module:
+    """Return attention after a batch norm, which has another name under a dispatch mode."""
+    return nn.Sequential(nn.BatchNorm1d(5), Attention(16, 2))
+
+
 def plain() -> nn.Module:
     """Return a model without attention."""
     return nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16))

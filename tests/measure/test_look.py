@@ -28,7 +28,14 @@ def looked(name: str, settings: tuple[str, ...] = (), **columns: Any) -> dict[st
 
 
 @pytest.mark.parametrize(
-    "name", ["Net[input=5x16]", "Net[kind=written,input=5x16]", "Heads[input=5x16]", "Encoder[input=5x16]"]
+    "name",
+    [
+        "Net[input=5x16]",
+        "Net[kind=written,input=5x16]",
+        "Heads[input=5x16]",
+        "Encoder[input=5x16]",
+        "normalised[input=5x16]",
+    ],
 )
 def test_a_look_sees_what_a_plain_call_runs(name: str) -> None:
     """The same kernels, and a part of the time in cores, which are in layers."""
