@@ -30,8 +30,9 @@ MOST_WARNINGS, MOST_REASONS = 2, 3
 WIDEST = 100
 """Sentences are wrapped at this width, however wide the terminal is."""
 
-LEAST_LABEL, MOST_LABEL, RATIO = 12, 34, 19
-"""The narrowest and widest column of points, and the width of a speed-up with its interval, in characters."""
+LEAST_LABEL, MOST_LABEL, RATIO, LEAST_FASTEST = 12, 34, 19, 12
+"""The narrowest and widest column of points, the width of a speed-up with its interval, and the narrowest column of the
+fastest, in characters."""
 
 FASTEST = "fastest; with ? each may be, the first leads"
 """The heading of the column of the fastest."""
@@ -83,8 +84,9 @@ def log_line(at: At, position: int, total: int, left: str, baseline: str | None,
     first = at.first["implementation"] if at.first else ""
     of = f", {'' if at.outcome.names[1:] == () else f'{first} '}{ratio}" if ratio and ratio != "baseline" else ""
     tail = f"{of}{f'; {at.failed} not timed' if at.failed else ''}{f' (~{left} left)' if left else ''}"
-    head = f"[{position:>{len(str(total))}}/{total}] {at.label}: "
-    room = max(12, width - len(head) - len(tail))
+    place = f"[{position:>{len(str(total))}}/{total}] "
+    head = f"{place}{_cut(at.label, max(LEAST_LABEL, width - len(place) - len(tail) - LEAST_FASTEST - 2))}: "
+    room = max(LEAST_FASTEST, width - len(head) - len(tail))
     return _cut(head + _cut(say.fastest_cell(at.outcome, room), room) + tail, width)
 
 
