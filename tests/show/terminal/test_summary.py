@@ -74,9 +74,7 @@ def test_a_line_of_a_log_is_short_and_says_what_a_reader_needs() -> None:
 def test_a_long_name_of_a_point_does_not_push_the_time_left_out_of_a_line() -> None:
     """The name is cut."""
     (at,) = points_of(timed([point()], {"eager": 2.0, "sdpa": 1.0}, 2))
-    long = dataclasses.replace(
-        at, label="patch N=196 C=768→384 H=6 with qkv bias images 224×224 patches 16×16 and more"
-    )
+    label = "patch N=196 C=768→384 H=6 with qkv bias images 224×224 patches 16×16 and more"
     line = log_line(dataclasses.replace(at, label=label), 7, 9, "4m10s", "eager", 118)
     assert line.startswith("[7/9] patch N=196 C=768→384")
     assert line.endswith("(~4m10s left)")
