@@ -110,6 +110,8 @@ def main(kills: int = KILLS, seed: int = 0) -> None:
                 twice += sum(count - 1 for count in found.values())
                 if done % 10 == 0:
                     print(f"{done} kills, {len(found)} of {len(expected)} cases in run {rounds}", flush=True)
+                if len(found) == len(expected):
+                    break  # a further kill would find nothing at work
             begun(sweep, run, scratch).wait()  # what the last kill left out
             found = keys(journal.read(run))
             twice += sum(count - 1 for count in found.values())
