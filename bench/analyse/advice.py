@@ -158,8 +158,8 @@ def advised(
 ) -> Advice:
     """Return the whole answer.
 
-    `table` and `records` are those of the model's run. `layers` has by path and setting the log
-    ratios of a layer to the layer as it is, one per process. `settings` are all that were asked for, in their order.
+    `table` and `records` are those of the model's run. `layers` has by path and setting the log ratios of a layer to
+    the layer as it is, one per process. `settings` are all that were asked for, in their order.
     """
     rows: dict[str, dict[Any, Any]] = {str(row["implementation"]): row for row in table.to_dict("records")}
     by_name: dict[str, list[Record]] = {}

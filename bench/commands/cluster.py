@@ -100,7 +100,7 @@ def _line(part: Part) -> str:
 
 
 def _in_words(missing: Sequence[Part], sweep: Sweep) -> str:
-    """Return how much a job does: its points and tasks, and the node hours that their rounds take at most."""
+    """Return how much a job does: its points and tasks, and about how many node hours their rounds take."""
     points = sum(part.planned - part.measured for part in missing)
     hours = points * sweep.effort.budget_s / 3600
     return (

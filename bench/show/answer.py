@@ -21,6 +21,7 @@ from bench.store import units
 from bench.store.table import baseline_of, without_control
 
 MEASURED = ("measured case", "measured cases")
+"""What warnings count, one and several."""
 
 MOST_POINTS = 3
 """At most this number of points is named in a sentence; more are counted."""
@@ -56,7 +57,7 @@ class Warned:
     of: int
 
     def __str__(self) -> str:
-        """Return the warning in words, with what to do: `3 of 84 rows: …; measure again on a quiet machine`."""
+        """Return the warning in words, with what to do: `3 of 84 measured cases: …; measure again`."""
         advice = f"; {self.flag.advice}" if self.flag.advice else ""
         return f"{self.rows} of {counted([self.of], *MEASURED)}: {self.flag.meaning}{advice}"
 
@@ -104,8 +105,9 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
     `table` has the rows of the control, if the run has one.
     """
     warned = {each.flag.letter: each for each in warnings(table, target)}
-    doubts = ["The control shows differences where there are none."] if unproven(table) else []
-    state = "slow"
+    is_unproven = bool(unproven(table))
+    doubts = ["The control shows differences where there are none."] if is_unproven else []
+    state = "not quiet" if is_unproven else "slow"
     if busy := warned.get(disturbed(1).letter):
         state, rows_of = "not quiet", f"{busy.rows} of {counted([busy.of], *MEASURED)}"
         doubts.append(f"Other processes disturbed a quarter of the samples or more in {rows_of}.")
@@ -113,7 +115,7 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
         rows_of = f"{slow.rows} of {counted([slow.of], *MEASURED)}"
         doubts.append(f"In {rows_of} it ran at less than 75 % of the highest speed that was ever measured on it.")
     if doubts:
-        return False, f"The machine was {'not quiet' if unproven(table) else state}. {' '.join(doubts)}"
+        return False, f"The machine was {state}. {' '.join(doubts)}"
     rows = [row for at in points_of(table) for row in measured(at.rows)]
     if not rows:
         return True, ""
