@@ -74,7 +74,7 @@ def test_failures_are_counted_by_status_with_who_failed() -> None:
 
 
 def test_a_quiet_machine_and_a_busy_one_are_told_apart() -> None:
-    """Half of the samples disturbed, or a slow machine, is not quiet; the sentence says why."""
+    """With half of the samples disturbed it is not quiet; the sentence says why."""
     assert machine(table(eager=1.0, sdpa=1.0))[0]
     many = timed(1.0, 1.0, switches=(99, 99))
     busy = summarise(
@@ -83,6 +83,14 @@ def test_a_quiet_machine_and_a_busy_one_are_told_apart() -> None:
     is_quiet, words = machine(busy)
     assert not is_quiet
     assert "disturbed a quarter of the samples or more in 2 of 2 measured cases" in words
+
+
+def test_a_slow_machine_is_not_called_disturbed() -> None:
+    """It ran at half of its speed, and nothing else used its cores."""
+    is_quiet, words = machine(table(eager=1.0, sdpa=1.0).assign(compute_speed=0.5))
+    assert not is_quiet
+    assert words.startswith("The machine was slow. In 6 of 6 measured cases it ran at less than 75 %")
+    assert "disturbed" not in words
 
 
 def test_warnings_say_how_many_rows_and_what_to_do() -> None:
