@@ -4,6 +4,8 @@ import argparse
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,6 +189,22 @@ def test_a_python_example_works(name: str, tmp_path: Path, monkeypatch: pytest.M
             torch.testing.assert_close(names["MyRuntime"](layer)(x), layer(x))
     else:
         assert len(names["table"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", examples("yaml"))
+def test_an_example_keeps_the_schema_of_its_system(name: str, tmp_path: Path) -> None:
+    """GitHub's schema of workflows and that of Kubernetes know every key; a misspelled one is refused."""
+    example = examples("yaml")[name]
+    if "\njobs:" in example:
+        known, command = "steps:", ["check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+    else:
+        known, command = "containers:", ["kubernetes_validate", "--strict"]
+    path = tmp_path / "example.yaml"
+    for text, status in ((example, 0), (example.replace(known, f"{known[:-1]}z:"), 1)):
+        path.write_text(text, encoding="utf-8")
+        ended = subprocess.run([sys.executable, "-m", *command, str(path)], capture_output=True, check=False, text=True)
+        assert ended.returncode == status, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

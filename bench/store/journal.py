@@ -29,6 +29,9 @@ MOST_NAMED = 3
 TAIL_BYTES = 256
 """The last bytes of a line with a checksum, which are unlike those of any other line: among them is the checksum."""
 
+BUFFER_BYTES = 1 << 20
+"""The bytes that a scan reads at once; lines are as long as the usual buffer."""
+
 INCOMPLETE = "of a replicate that lacks other lines, so it doesn't count"
 REPEATED = "of a case and process that already stand above, so it doesn't count"
 
@@ -195,7 +198,7 @@ def scan(run: Path, before: int | None = None) -> Contents:
     path = run / JOURNAL
     contents = Contents(path)
     try:
-        with path.open("rb") as file, _uncollected():
+        with path.open("rb", buffering=BUFFER_BYTES) as file, _uncollected():
             _count(file, contents, before)
     except (FileNotFoundError, NotADirectoryError):
         return contents

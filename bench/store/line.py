@@ -20,6 +20,9 @@ HEAD = ("process", "replicate_size", "own_cause", "status", "env_id", "device_na
 AFTER_CASE, AFTER_HEAD = b',"process":', b',"started_at":'
 """The beginnings of the head and of the rest; neither can stand within a text, in which quotes have a backslash."""
 
+IMPLEMENTATION = b',"implementation":"'
+"""The beginning of the one key in which the cases of a point differ."""
+
 SEAL = b',"crc32":"'
 """The beginning of the last key, whose value is the CRC-32 of everything before it, in eight digits."""
 
@@ -95,6 +98,7 @@ class Heads:
     def __init__(self) -> None:
         self._cases: dict[bytes, Case] = {}
         self._heads: dict[bytes, Head] = {}
+        self._decoded: dict[bytes, Point] = {}
         self._known: dict[Case, Case] = {}
         self._points: dict[Point, Point] = {}
 
@@ -108,28 +112,43 @@ class Heads:
         if end < 0:
             record = decode(line)
             return self._same(record.case), Head.of(record)
-        text = line[:middle]
-        case = self._cases.get(text)
+        text, rest = line[:middle], line[middle:end]
+        case, head = self._cases.get(text), self._heads.get(rest)
         if case is None:
-            case = self._cases[text] = self._same(_case(json.loads(text + b"}")))
-        text = line[middle + 1 : end]
-        head = self._heads.get(text)
+            case = self._cases[text] = self._case(text)
         if head is None:
-            head = self._heads[text] = _head(json.loads(b"{" + text + b"}"))
+            head = self._heads[rest] = _head(json.loads(b"{" + rest[1:] + b"}"))
         return case, head
 
+    def _case(self, text: bytes) -> Case:
+        """Return the case of a sealed line, whose values were checked when it was written."""
+        before, _, rest = text.partition(IMPLEMENTATION)
+        name, _, after = rest.partition(b'"')
+        if b"\\" in name:  # the quote may be part of the name
+            values = json.loads(text + b"}")
+            implementation = values.pop("implementation")
+            return self._same(Case(_point(values), implementation))
+        columns = before + after + b"}"
+        point = self._decoded.get(columns)
+        if point is None:
+            point = self._decoded[columns] = self._same_point(_point(json.loads(columns)))
+        return self._same(Case(point, name.decode()))
+
     def _same(self, case: Case) -> Case:
-        if case not in self._known:
-            point = self._points.setdefault(case.point, case.point)
-            self._known[case] = Case(point, case.implementation)
-        return self._known[case]
+        known = self._known.get(case)
+        if known is None:
+            known = Case(self._same_point(case.point), case.implementation)
+            self._known[known] = known
+        return known
+
+    def _same_point(self, point: Point) -> Point:
+        return self._points.setdefault(point, point)
 
 
-def _case(values: dict[str, Any]) -> Case:
-    """Return the case of a sealed line, whose values were checked when it was written."""
+def _point(values: dict[str, Any]) -> Point:
+    """Return the point of a sealed line, whose values were checked when it was written."""
     check_schema(values.pop("schema_version"))
-    implementation = values.pop("implementation")
-    return Case(Point(**{**LACKING, **values}), implementation)
+    return Point(**{**LACKING, **values})
 
 
 def _head(values: Mapping[str, Any]) -> Head:
