@@ -1,5 +1,6 @@
 """The outcome of a case in one process, also if it ends with an exception."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from bench.measure.process_state import LeftChanged
 
 NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 """What messages say if memory ran out, of the CPU's allocator, of the CUDA driver, and of cuBLAS and cuDNN."""
+
+OF_COMPILER = re.compile(r"(?:: |^)(?:fatal )?error: (.+)")
+"""The line in which a C++ compiler says what it can't do; Inductor's message quotes it after the command."""
 
 
 @dataclass
@@ -81,4 +85,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, impls.Unsupported | impls.Unresolved | Incorrect | LeftChanged):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    reason = next((found[1] for line in lines[1:] if (found := OF_COMPILER.search(line))), "")
+    return f"{first}: {reason}" if reason else first

@@ -18,8 +18,7 @@ from torch.nn.attention import SDPBackend
 
 import impls
 from bench.engine.worker import ALLOCATOR_VARIABLES
-from bench.measure import clock, energy, failure, gpu_state, measured_case
-from bench.measure.failure import Outcome
+from bench.measure import clock, energy, gpu_state, measured_case
 from bench.measure.gpu_state import GpuState
 from bench.measure.measured_case import KEPT_BEFORE, LATE_S, load
 from bench.plan.case import HUGE
@@ -280,41 +279,6 @@ def test_random_numbers_of_others_stay(tmp_path: Path) -> None:
         made.prepare()
         made.sample()
     assert random.getstate() == before
-
-
-def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the device answers no more, nothing else is measured in this process; where it answers, a row ends."""
-    calls = []
-
-    def synchronize(device: str) -> None:
-        calls.append(device)
-        if len(calls) > 1:
-            raise RuntimeError("CUDA error: an illegal memory access was encountered")
-
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
-    outcome = Outcome()
-    with failure.caught(outcome, "cuda"):
-        raise ValueError("a shape")
-    assert (outcome.status, outcome.detail) == ("error", "ValueError: a shape")
-    with pytest.raises(SystemExit, match="RuntimeError: the kernel's own words"), failure.caught(outcome, "cuda"):
-        raise RuntimeError("the kernel's own words")
-
-
-@pytest.mark.parametrize(
-    ("error", "is_memory"),
-    [
-        (MemoryError(), True),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to"), True),
-        (torch.OutOfMemoryError("CUDA out of memory"), True),
-        (RuntimeError("CUDA error: out of memory"), True),
-        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
-        (RuntimeError("shapes differ"), False),
-    ],
-)
-def test_running_out_of_memory_is_told_from_other_errors(error: Exception, is_memory: bool) -> None:
-    """Python's, the CPU allocator's and CUDA's words for it are known."""
-    assert failure.is_out_of_memory(error) is is_memory
 
 
 @pytest.mark.slow
