@@ -29,7 +29,7 @@ from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.profile import SUFFIX
 from bench.store.saved_run import SavedRun, load
-from tests.store.disk import enlarge, full_after, small
+from tests.store.disk import full_after
 
 pytestmark = pytest.mark.slow
 
@@ -337,27 +337,6 @@ def test_a_full_disk_ends_the_run_in_words(tmp_path: Path) -> None:
     assert "can't be written" in " ".join(text.split())
     assert f"--run '{run}'" in text
     assert "Traceback" not in text
-
-
-def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    """What was measured before it was full is whole, the table too, and the command in the message ends the run."""
-    disk, sweep = tmp_path / "disk", tmp_path / "steady.toml"
-    disk.mkdir()
-    sweep.write_text(STEADY)
-    run = disk / "run"
-    with small(disk, 40):
-        status, text = ended(begun("--sweep", str(sweep), "--run", str(run)))
-        before = journal.read(run)
-        assert status == 3, text
-        assert "No space left on device" in " ".join(text.split())
-        assert 0 < len(before) < 9 * 2
-        assert not journal.scan(run).aside
-        assert len(load(run)) > 0
-        enlarge(disk, 10_000)
-        assert ended(begun("--run", str(run)))[0] == 0
-        after = journal.read(run)
-        assert after[: len(before)] == before
-        assert len({(record.case, record.process) for record in after}) == len(after) == 9 * 2
 
 
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:

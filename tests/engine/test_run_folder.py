@@ -21,7 +21,7 @@ from bench.store.table import RESULTS, load
 from bench.store.tabulation import STATE
 from tests import examples
 from tests.points import point
-from tests.store.disk import full_after
+from tests.store.disk import enlarge, full_after, small
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
 FOUND = {"settled": True}
@@ -160,6 +160,34 @@ def test_a_full_disk_loses_the_visit_in_flight_alone(tmp_path: Path) -> None:
     run_folder.close()
     assert (tmp_path / journal.JOURNAL).stat().st_size == size
     assert opened(tmp_path).next_process(point()) == 1
+
+
+def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    """Until a real disk is full every visit is kept whole, none is torn; the next run_folder goes on with the rest."""
+    with small(tmp_path, 64):
+        run_folder = opened(tmp_path / "run")
+
+        def fill() -> None:
+            for _ in range(1_000):
+                kept(run_folder, "eager", "sdpa")
+
+        with pytest.raises(CannotWrite, match=r"No space left on device.* is lost.* kept"):
+            fill()
+        run_folder.close()
+        contents = journal.scan(tmp_path / "run")
+        visits = len(contents.entries) // 2
+        assert visits > 0
+        assert {(entry.case, entry.process) for entry in contents.entries} == {
+            (case, number) for case in SWEEP.cases() for number in range(visits)
+        }
+        assert contents.aside == []
+        enlarge(tmp_path, 1_000)
+        again = opened(tmp_path / "run")
+        assert again.next_process(point()) == visits
+        kept(again, "eager", "sdpa")
+        again.tabulate(point())
+        again.close()
+        assert load(tmp_path / "run")["processes"].tolist() == [visits + 1] * 2
 
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:
