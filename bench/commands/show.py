@@ -20,6 +20,7 @@ from bench.show.terminal.references import references
 from bench.show.terminal.results import results
 from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
+from bench.store.table import RESULTS
 from bench.store.where import RULE, where
 
 MOST_POINTS = 100
@@ -70,6 +71,12 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]
         console().print(references(saved.table, published))
         return
+    if saved.is_behind:
+        say(
+            f"warning: {saved} has records that {RESULTS} lacks, for the run is at work or was killed; "
+            f"this adds them: python -m bench summarise {saved}",
+            stderr=True,
+        )
     target = saved.effort.target if saved.effort else TARGET
     chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole
     count = point_count(chosen)

@@ -71,8 +71,7 @@ class RunFolder:
             self._entries.setdefault(entry.case.point, []).append(entry)
         self._tabulation.restore(self.folder, self._journal, state)
         for point in self._entries:
-            if point not in self._tabulation:
-                self._tabulation.put(point, self._rows(point))
+            self._tabulate(point)
 
     def _make(self) -> None:
         self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
@@ -108,6 +107,9 @@ class RunFolder:
         """Write what is not yet in results.csv, and unlock the folder; one that was made here and is empty goes."""
         if self._is_open and self._lock and not self._tabulation.is_written:
             with suppress(CannotWrite):  # the journal has everything
+                self._forget_unwritten()
+                for point in self._entries:
+                    self._tabulate(point)
                 self.save()
         if self._file:
             self._file.close()
@@ -270,6 +272,7 @@ class RunFolder:
             raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
         self._opened()
         self._add(point, entries)
+        self._tabulation.set_stale(point)
 
     def _add(self, point: Point, entries: Iterable[Entry]) -> None:
         self._entries.setdefault(point, []).extend(entries)
@@ -277,10 +280,24 @@ class RunFolder:
 
     def tabulate(self, point: Point) -> None:
         """Update the point's rows, and results.csv if it is due; raises CannotWrite if it can't be written."""
-        if point not in self._tabulation or self._fresh.intersection(self._entries.get(point, ())):
-            self._tabulation.put(point, self._rows(point))
+        self._tabulate(point)
         if self._tabulation.is_due:
             self.save()
+
+    def _tabulate(self, point: Point) -> None:
+        """Update the rows of a point if there are newer records."""
+        if point not in self._tabulation:
+            self._tabulation.put(point, self._rows(point))
+
+    def _forget_unwritten(self) -> None:
+        """Forget the records that the disk didn't take: the table has what the journal has."""
+        for entry in self._unwritten:
+            point = entry.case.point
+            self._entries[point].remove(entry)
+            self._tabulation.set_stale(point)
+            if not self._entries[point]:
+                self._tabulation.put(point, [])
+        self._unwritten.clear()
 
     def save(self) -> None:
         """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""

@@ -48,7 +48,7 @@ def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
         groups.setdefault(dataclasses.replace(point, dtype=""), []).append(point)
     if shard.count > len(groups):
         raise WrongRequest(
-            f"--shard {shard}: the sweep has {len(groups)} points that can be measured apart, so at most "
+            f"the sweep has {len(groups)} points that can be measured apart, so at most "
             f"{len(groups)} shards, got {shard.count}"
         )
     order = sorted(groups, key=lambda point: (_hash(point), point.threads, point.allocator))

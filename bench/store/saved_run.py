@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.plan.sweep import Effort
-from bench.store import environment, journal, plan, profile, table
+from bench.store import environment, journal, plan, profile, table, tabulation
 from bench.store.environment import Environment
 from bench.store.profile import Profile
 from bench.store.record import Record
@@ -91,6 +91,14 @@ class SavedRun:
     def loaded(self, entries: Iterable[journal.Entry]) -> Iterator[Record]:
         """Yield the records of some lines of the journal."""
         return self._journal.loaded(entries)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the journal holds more than results.csv was made from: the run is at work, or was killed."""
+        made_from, path = tabulation.state_of(self.folder), self.folder / journal.JOURNAL
+        return (
+            not self.is_alone and bool(made_from) and path.exists() and path.stat().st_size > made_from["journal_bytes"]
+        )
 
     @property
     def notices(self) -> list[str]:

@@ -48,6 +48,11 @@ class Tabulation:
         self._stale.discard(point)
         self._is_written = False
 
+    def set_stale(self, point: Point) -> None:
+        """Say that the journal has newer records of a point."""
+        self._stale.add(point)
+        self._is_written = False
+
     @property
     def is_due(self) -> bool:
         """Whether there is something to write, and writing it takes a small share of the time since the last one."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.cli import main
 from bench.engine.run_folder import RunFolder
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
@@ -17,6 +18,7 @@ from bench.store.environment import load as load_environment
 from bench.store.line import decode, encode
 from bench.store.lock import LOCK
 from bench.store.plan import PLAN
+from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS, load
 from bench.store.tabulation import STATE
 from tests import examples
@@ -135,6 +137,22 @@ def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
 
 
+def test_a_table_behind_its_journal_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that was killed may have records that its table lacks: `show` says so, until the table is written anew."""
+    run_folder = opened(tmp_path)
+    kept(run_folder, "eager")
+    run_folder.tabulate(point())
+    assert not SavedRun(tmp_path).is_behind
+    kept(run_folder, "eager", "sdpa")
+    assert SavedRun(tmp_path).is_behind
+    assert main(["show", str(tmp_path)]) == 0
+    assert "bench summarise" in " ".join(capsys.readouterr().err.split())
+    run_folder.close()
+    assert not SavedRun(tmp_path).is_behind
+    assert main(["show", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
     """A folder that vanishes, or whose lock somebody removed, ends the run with one line; nothing is made anew."""
     run_folder = opened(tmp_path / "run")
@@ -159,6 +177,7 @@ def test_a_full_disk_loses_the_visit_in_flight_alone(tmp_path: Path) -> None:
     assert run_folder.rows(point())["processes"].tolist() == [2, 2]
     run_folder.close()
     assert (tmp_path / journal.JOURNAL).stat().st_size == size
+    assert load(tmp_path)["processes"].tolist() == [1, 1]
     assert opened(tmp_path).next_process(point()) == 1
 
 
