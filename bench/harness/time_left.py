@@ -9,12 +9,14 @@ from bench.plan.layers import flops
 KNOWN_S = 0.2
 """A point that takes less was measured earlier, and says nothing of the others."""
 
-GROWTH = 0.85
-"""The power of a point's floating-point operations with which its time grows beyond a fixed part. Large points use up
-their budget, so it is below 1; of four published runs, replayed, it suits most."""
+DOUBLING_FLOPS = {"cpu": 3e9, "cuda": 3e12}
+"""The floating-point operations of a call at which a point takes twice as long as the smallest one, expected before
+points are known. Of seven runs on a CPU, replayed, 2e9 to 4e9 suit best; no GPU has been timed."""
 
-FIXED_SHARE = 0.5
-"""The share of a point's time that is taken not to grow with its work, until two points are known."""
+EXPECTED = 0.3
+"""The weight of this expectation beside a point that is done, until points of SIZES different works are."""
+
+SIZES = 4
 
 
 class TimeLeft:
@@ -27,7 +29,8 @@ class TimeLeft:
         self._processes = processes
         self._work: dict[Point, float] = {}
         for point in points:
-            self._work[_together(point)] = self._work.get(_together(point), 0.0) + float(flops(point) or 0) ** GROWTH
+            work = float(flops(point) or 0) / DOUBLING_FLOPS[point.device.partition(":")[0]]
+            self._work[_together(point)] = self._work.get(_together(point), 0.0) + work
         self._open = set(self._work)
         self._known: list[tuple[float, float]] = []
 
@@ -55,7 +58,8 @@ class TimeLeft:
                 return None
             rest_s = max(0.0, whole_s - in_point_s)
             if not self._known:  # only the first point has said anything
-                return rest_s + sum(_scaled(whole_s, self._work[group], work) for work in others)
+                fixed_s, per_work_s = _fit([(self._work[group], whole_s)])
+                return rest_s + sum(fixed_s + per_work_s * work for work in others)
         expected = [self._expected_s(work) for work in others]
         if any(each is None for each in expected):
             return None
@@ -64,9 +68,6 @@ class TimeLeft:
     def _expected_s(self, work: float) -> float | None:
         if not self._known:
             return None
-        if len(self._known) == 1 or len({known for known, _ in self._known}) == 1:
-            known, took_s = self._known[-1]
-            return _scaled(took_s, known, work)
         fixed_s, per_work_s = _fit(self._known)
         return fixed_s + per_work_s * work
 
@@ -75,23 +76,22 @@ def _together(point: Point) -> Point:
     return dataclasses.replace(point, dtype="float32")
 
 
-def _scaled(took_s: float, known: float, work: float) -> float:
-    return took_s * (FIXED_SHARE + (1 - FIXED_SHARE) * work / known) if known else took_s
-
-
 def _fit(known: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return a and b of a + b · work that has the least relative errors, neither of them negative."""
+    """Return a and b of a + b · work that has the least relative errors, neither of them negative.
+
+    Until SIZES works are known, a is expected to equal b, which is what DOUBLING_FLOPS says.
+    """
     ones = [1 / took_s for _, took_s in known]
     works = [work / took_s for work, took_s in known]
+    a, b = sum(ones), sum(works)
+    if len({work for work, _ in known}) < SIZES:
+        weight = EXPECTED * len(known) / sum(took_s for _, took_s in known)
+        ones, works = [*ones, weight], [*works, -weight]
     aa, ab, bb = (
         sum(x * y for x, y in zip(*pair, strict=True)) for pair in ((ones, ones), (ones, works), (works, works))
     )
-    a, b = sum(ones), sum(works)
     determinant = aa * bb - ab * ab
-    if determinant > 1e-9 * aa * bb:
-        fixed_s, per_work_s = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
-        if fixed_s >= 0 and per_work_s >= 0:
-            return fixed_s, per_work_s
-        if fixed_s < 0:
-            return 0.0, b / bb
-    return a / aa, 0.0
+    fixed_s, per_work_s = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
+    if fixed_s < 0:
+        return 0.0, b / bb
+    return (fixed_s, per_work_s) if per_work_s >= 0 else (a / aa, 0.0)
