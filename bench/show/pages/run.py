@@ -76,7 +76,7 @@ def page(saved: SavedRun) -> str:
         data = _data(saved, shown, names, baseline)
     return shell.render(
         "run.html",
-        saved.folder.resolve().name,
+        _title(saved),
         names,
         data,
         unproven=unproven(whole),
@@ -95,7 +95,7 @@ def page(saved: SavedRun) -> str:
         columns=cells.COLUMNS,
         table=[(row, cells.cells(row, at.label, baseline)) for at in shown for row in _ordered(at)],
         baseline=baseline,
-        facts=list(_facts(saved.environment, saved.table)),
+        facts=list(_facts(saved.folder.resolve().name, saved.environment, saved.table)),
         command=_command(saved.environment),
         documents={name: shell.document(f"{name}.md", saved.folder) for name in ("method", "terms", "comparing")},
         profiles=PROFILES if (saved.folder / PROFILES).exists() else "",
@@ -103,6 +103,14 @@ def page(saved: SavedRun) -> str:
         swatches=[charts.swatch(name) for name in names],
         processes=counted(_numbers_of_processes(saved), "process", "processes"),
     )
+
+
+def _title(saved: SavedRun) -> str:
+    """Return the sweep and where it ran; the name of the folder if the sweep isn't known."""
+    folder = saved.folder.resolve().name
+    name = saved.environment.context.get("sweep") if saved.environment else None
+    devices = list(dict.fromkeys(str(each) for each in saved.table["device_name"].dropna()))
+    return f"Sweep {name} on {' and '.join(devices)}" if name and devices else folder
 
 
 def _precisions(saved: SavedRun) -> list[str]:
@@ -382,9 +390,10 @@ def _samples(saved: SavedRun, rows: Sequence[tuple[int, At, Row]]) -> tuple[dict
     })  # fmt: skip
 
 
-def _facts(environment: Environment | None, table: pd.DataFrame) -> Iterator[Fact]:
+def _facts(folder: str, environment: Environment | None, table: pd.DataFrame) -> Iterator[Fact]:
     """Yield what is known of the machine and the software."""
     rows = plain(table)
+    yield Fact("run", folder)
     for name, column in (("device", "device_name"), ("torch", "torch_version"), ("commit", "commit")):
         yield Fact(name, ", ".join(dict.fromkeys(str(row[column]) for row in rows if row[column])))
     started = sorted(str(row["started_at"]) for row in rows if row["started_at"])

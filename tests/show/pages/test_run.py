@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import json
 import re
+import shutil
 import zlib
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from bench.plan.case import Case
 from bench.show.pages import run as module
 from bench.show.pages import shell
 from bench.show.pages.run import PAGE, page, write
-from bench.store import journal
+from bench.store import environment, journal
 from bench.store.saved_run import SavedRun
 from tests import runs
 from tests.analyse.test_precision import measured
@@ -48,6 +49,18 @@ def data_of(text: str) -> dict[str, Any]:
 def unpacked(text: str) -> str:
     """Return a packed text."""
     return zlib.decompress(base64.b64decode(text)).decode()
+
+
+def test_the_title_names_the_sweep_and_the_device(quick: SavedRun, tmp_path: Path) -> None:
+    """A folder's name, which may be a date, stands among the facts; it is the title if no sweep is known."""
+    copy = shutil.copytree(quick.folder, tmp_path / "monday")
+    assert "<h1>monday</h1>" in page(SavedRun(copy))
+    here = quick.environment
+    assert here
+    (copy / environment.ENVIRONMENT).unlink()
+    environment.save(dataclasses.replace(here, context={**here.context, "sweep": "quick"}), copy)
+    device = quick.table["device_name"].iloc[0]
+    assert f"<h1>Sweep quick on {device}</h1>" in page(SavedRun(copy))
 
 
 def test_the_answer_comes_first(quick: SavedRun) -> None:
