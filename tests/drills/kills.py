@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -78,9 +79,19 @@ def keys(records: list[Record]) -> Counter[Key]:
     return Counter((each.case.point.name, each.case.implementation, each.process, each.status) for each in records)
 
 
+@dataclass
+class Found:
+    """What the kills left: a number of each."""
+
+    kills: int = 0
+    runs: int = 0
+    unreadable: int = 0
+    twice: int = 0
+    same: int = 0
+
+
 def main(kills: int = KILLS, seed: int = 0) -> None:
     """Print a line for every tenth kill, and the outcome."""
-    rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         sweep, scratch = folder / "short.toml", folder / "tmp"
@@ -88,45 +99,49 @@ def main(kills: int = KILLS, seed: int = 0) -> None:
         sweep.write_text(SWEEP)
         whole = folder / "undisturbed"
         begun(sweep, whole, scratch).wait()
-        expected = keys(journal.read(whole))
-        done = unreadable = twice = rounds = same = 0
-        while done < kills:
-            rounds += 1
-            run = folder / f"run-{rounds}"
-            while done < kills:
-                process = begun(sweep, run, scratch)
-                try:
-                    process.wait(rng.uniform(LEAST_S, MOST_S))
-                    break
-                except subprocess.TimeoutExpired:
-                    kill(process)
-                done += 1
-                try:
-                    found = keys(journal.read(run)) if (run / JOURNAL).exists() else Counter()
-                except Exception as error:
-                    unreadable += 1
-                    print(f"kill {done}: {type(error).__name__}: {error}")
-                    continue
-                twice += sum(count - 1 for count in found.values())
-                if done % 10 == 0:
-                    print(f"{done} kills, {len(found)} of {len(expected)} cases in run {rounds}", flush=True)
-                if len(found) == len(expected):
-                    break  # a further kill would find nothing at work
-            begun(sweep, run, scratch).wait()  # what the last kill left out
-            found = keys(journal.read(run))
-            twice += sum(count - 1 for count in found.values())
-            same += found == expected
+        expected, found, rng = keys(journal.read(whole)), Found(), random.Random(seed)
+        while found.kills < kills:
+            measure(sweep, folder / f"run-{found.runs}", scratch, expected, found, kills, rng)
         time.sleep(1)
-        ours = alive(scratch)
-        left = len([*scratch.iterdir()])
+        ours, left = alive(scratch), len([*scratch.iterdir()])
         orphans = [orphaned(sweep, folder / f"orphans-{number}", scratch) for number in range(ORPHANS)]
     had, lived = (", ".join(map(str, each)) for each in zip(*orphans, strict=True))
     print(f"the parent alone was killed {ORPHANS} times, with {had} processes; {ORPHANED_S:g} s later {lived} lived")
     print(
-        f"{done} kills in {rounds} runs: {unreadable} journals could not be read, {twice} processes of cases were "
-        f"measured twice, {same} of {rounds} runs have the cases and statuses of an undisturbed one "
-        f"({len(expected)}); {len(ours)} processes and {left} temporary files are left"
+        f"{found.kills} kills in {found.runs} runs: {found.unreadable} journals could not be read, {found.twice} "
+        f"processes of cases were measured twice, {found.same} of {found.runs} runs have the cases and statuses of an "
+        f"undisturbed one ({len(expected)}); {len(ours)} processes and {left} temporary files are left"
     )
+
+
+def measure(
+    sweep: Path, run: Path, scratch: Path, expected: Counter[Key], found: Found, kills: int, rng: random.Random
+) -> None:
+    """Begin a run again and again, and kill it, until all of its cases are measured; then let it end."""
+    while found.kills < kills:
+        process = begun(sweep, run, scratch)
+        try:
+            process.wait(rng.uniform(LEAST_S, MOST_S))
+            break
+        except subprocess.TimeoutExpired:
+            kill(process)
+        found.kills += 1
+        try:
+            measured = keys(journal.read(run)) if (run / JOURNAL).exists() else Counter()
+        except Exception as error:
+            found.unreadable += 1
+            print(f"kill {found.kills}: {type(error).__name__}: {error}")
+            continue
+        found.twice += measured.total() - len(measured)
+        if found.kills % 10 == 0:
+            print(f"{found.kills} kills, {len(measured)} of {len(expected)} cases in {run.name}", flush=True)
+        if len(measured) == len(expected):
+            break  # a further kill would find nothing at work
+    begun(sweep, run, scratch).wait()  # what the last kill left out
+    measured = keys(journal.read(run))
+    found.runs += 1
+    found.twice += measured.total() - len(measured)
+    found.same += measured == expected
 
 
 def alive(scratch: Path) -> list[psutil.Process]:

@@ -162,6 +162,7 @@ def compilation(names: Sequence[str]) -> Spec:
         _chart(description)
         .transform_filter("datum.point === at")
         .transform_filter(SHOWN)
+        .transform_filter("isValid(datum.latency_s)")
         .transform_calculate(calls="[1,3,10,30,100,300,1e3,3e3,1e4,3e4,1e5,3e5,1e6]")
         .transform_flatten(["calls"])
         .transform_calculate(per_call="datum.latency_s + (datum.compile_cold_s || 0) / datum.calls")

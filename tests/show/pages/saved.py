@@ -1,5 +1,6 @@
 """Runs on disk for tests of the pages: the sweep `quick` as somebody might have measured it."""
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +15,18 @@ from tests.show import example_results
 
 @functools.cache
 def records(processes: int = 3) -> tuple[Record, ...]:
-    """Return the records of `quick`; mha can't do the article's points."""
+    """Return the records of `quick`; mha can't do the article's points, and what is compiled is so in process 0."""
     cases = list(load_sweep("quick").cases())
-    return tuple(example_results.record(case, n, _fate(case)) for case in cases for n in range(processes))
+    return tuple(_compiled(example_results.record(case, n, _fate(case))) for case in cases for n in range(processes))
+
+
+def _compiled(record: Record) -> Record:
+    if not record.case.implementation.startswith("compiled_"):
+        return record
+    found = (
+        {"compile_s": 0.9, "compile_cached": True} if record.process else {"compile_s": 5.8, "compile_cached": False}
+    )
+    return dataclasses.replace(record, metrics={**record.metrics, **found})
 
 
 def quick(folder: Path) -> Path:

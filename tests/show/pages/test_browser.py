@@ -59,11 +59,23 @@ def test_everything_is_drawn_and_nothing_complains(chromium: Browser, page: Path
     """Each chart has marks and a table beside it, nothing reaches beyond the window, and the console is silent."""
     opened(chromium, page, dark=dark, width=width)
     kinds = chromium.run("return [...document.querySelectorAll('.figure:not([hidden])')].map((f) => f.id.slice(7))")
-    assert {*kinds} == {"speedup", "latency", "memory", "winners", "growth-latency", "growth-memory"}
+    assert {*kinds} == {"speedup", "latency", "memory", "winners", "compile", "growth-latency", "growth-memory"}
     for kind in kinds:
         assert chromium.run(f"return document.querySelectorAll('#figure-{kind} svg path').length") > 5
         assert chromium.run(f"return document.querySelectorAll('[data-table=\"{kind}\"] tbody tr').length") > 3
     assert chromium.run("return document.documentElement.scrollWidth <= innerWidth")
+    assert chromium.complaints() == []
+
+
+def test_the_cost_of_compiling_is_drawn_at_every_point(chromium: Browser, page: Path) -> None:
+    """At points where an implementation has no time too: no logarithm is taken of nothing."""
+    opened(chromium, page)
+    views = Select(chromium.one("#view"))
+    views.select_by_visible_text("every point")
+    until(chromium, "return document.querySelectorAll('#at option').length === 12")
+    for option in [each.get_attribute("value") for each in Select(chromium.one("#at")).options]:
+        Select(chromium.one("#at")).select_by_value(str(option))
+        until(chromium, "return document.querySelectorAll('#figure-compile svg path').length > 5")
     assert chromium.complaints() == []
 
 
