@@ -38,16 +38,17 @@ SHAPES = {
     "<": "triangle-left",
     ">": "triangle-right",
     "D": "diamond",
-    "d": "M0,-0.6L0.35,0L0,0.6L-0.35,0Z",
+    "d": "M0,-1.2L0.7,0L0,1.2L-0.7,0Z",
     "P": "cross",
-    "X": "M-0.5,-0.3L-0.3,-0.5L0,-0.2L0.3,-0.5L0.5,-0.3L0.2,0L0.5,0.3L0.3,0.5L0,0.2L-0.3,0.5L-0.5,0.3L-0.2,0Z",
-    "*": "M0,-0.6L0.14,-0.19L0.57,-0.19L0.22,0.07L0.35,0.49L0,0.23L-0.35,0.49L-0.22,0.07L-0.57,-0.19L-0.14,-0.19Z",
-    "h": "M0,-0.55L0.48,-0.28L0.48,0.28L0,0.55L-0.48,0.28L-0.48,-0.28Z",
-    "H": "M-0.55,0L-0.28,-0.48L0.28,-0.48L0.55,0L0.28,0.48L-0.28,0.48Z",
-    "8": "M-0.22,-0.52L0.22,-0.52L0.52,-0.22L0.52,0.22L0.22,0.52L-0.22,0.52L-0.52,0.22L-0.52,-0.22Z",
-    "p": "M0,-0.55L0.52,-0.17L0.32,0.45L-0.32,0.45L-0.52,-0.17Z",
+    "X": "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z",
+    "*": "M0,-1.2L0.28,-0.38L1.14,-0.38L0.44,0.14L0.7,0.98L0,0.46L-0.7,0.98L-0.44,0.14L-1.14,-0.38L-0.28,-0.38Z",
+    "h": "M0,-1.1L0.96,-0.56L0.96,0.56L0,1.1L-0.96,0.56L-0.96,-0.56Z",
+    "H": "M-1.1,0L-0.56,-0.96L0.56,-0.96L1.1,0L0.56,0.96L-0.56,0.96Z",
+    "8": "M-0.44,-1.04L0.44,-1.04L1.04,-0.44L1.04,0.44L0.44,1.04L-0.44,1.04L-1.04,0.44L-1.04,-0.44Z",
+    "p": "M0,-1.1L1.04,-0.34L0.64,0.9L-0.64,0.9L-1.04,-0.34Z",
 }
-"""Vega's shape for each marker of matplotlib that the catalogue uses."""
+"""Vega's shape for each marker of matplotlib that the catalogue uses. A path that reaches from -1 to 1 is as wide as a
+square of the same size."""
 
 SIZE, BAND, THIN = 70, 0.13, 1.6
 """The area of a mark in square pixels, the opacity of a band, the width of a line."""
@@ -55,6 +56,9 @@ SIZE, BAND, THIN = 70, 0.13, 1.6
 LINES_PX, MAP_PX, ROW_PX, CROWDED = 300, 46, 11, 24
 """The height of a chart of lines and of a row of a map; of an implementation at a point, of which this number of points
 has room for all; beyond it they share a line."""
+
+LABEL_LINE_PX, LABEL_LINES = 12, 5
+"""The height of a line of a row's label, and how many lines of it the row has room for."""
 
 RATIO_LABELS = "format(datum.value, '.3~f') + 'x'"
 SECONDS_LABELS = (
@@ -229,7 +233,7 @@ def changes() -> Spec:
     """Return the chart of a comparison: the change of each row with its interval, worst first."""
     description = "The change of each row with its interval"
     base = _chart(description).transform_filter("indexof(kept, datum.id) >= 0")
-    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"))
+    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(labelLimit=190, **_wrapped(24)))
     x = alt.X("change:Q", title="NEW's speed-up by BASE's; left of 1 is slower", scale=alt.Scale(type="log", base=2),
         axis=alt.Axis(labelExpr=RATIO_LABELS, tickCount=7))  # fmt: skip
     colour = alt.Color("colour:N", scale=None, legend=None)
@@ -243,7 +247,7 @@ def changes() -> Spec:
         tooltip=[alt.Tooltip("label:N", title="row"), alt.Tooltip("verdict:N"), alt.Tooltip("text:N", title="change")],
     )
     rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="var(--ink)").encode(x=alt.datum(1))
-    chart = alt.layer(rule, interval, value, data=alt.NamedData(name=ROWS)).properties(height=alt.Step(20))
+    chart = alt.layer(rule, interval, value, data=alt.NamedData(name=ROWS)).properties(height=alt.Step(28))
     return _spec(chart.add_params(alt.param(name="kept", value=[])), description)
 
 
@@ -334,10 +338,11 @@ def _against(of: Quantity, names: Sequence[str]) -> Spec:
 def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
     description = f"{of.title}, a row for each point"
     base = _base(of, description)
-    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(grid=True))
+    crowded = points > CROWDED
+    wrapped = {} if crowded else _wrapped(16)
+    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(grid=True, **wrapped))
     x = alt.X(f"{of.column}:Q", title=of.title, scale=_scale(of), axis=_ticks(of, "top"))
     colour = _colour(names)
-    crowded = points > CROWDED
     apart = {} if crowded else {"yOffset": alt.YOffset("implementation:N", sort=list(names))}
     layers: list[alt.Chart] = []
     if of.low:
@@ -355,8 +360,19 @@ def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
         y=y, x=x, color=colour, shape=_shape(names), tooltip=_tooltip(), **apart
     )
     layers.append(marks.add_params(alt.selection_interval(name="brush", encodings=["y"])) if of.selects else marks)
-    height = alt.Step(22) if crowded else alt.Step(ROW_PX, **{"for": "offset"})
+    row_px = max(ROW_PX, LABEL_LINES * LABEL_LINE_PX / len(names))
+    height = alt.Step(22) if crowded else alt.Step(row_px, **{"for": "offset"})
     return _spec(_layered(of, layers, "x", height), description)
+
+
+def _wrapped(characters: int) -> dict[str, Any]:
+    """Return the properties of an axis whose labels have their words in lines of at most so many characters."""
+    lines = rf"replace(datum.value, regexp('(.{{1,{characters}}})( +|$)', 'g'), '$1|')"
+    return {
+        "labelExpr": rf"split(replace({lines}, regexp('[|]$'), ''), '|')",
+        "labelLineHeight": LABEL_LINE_PX,
+        "labelOffset": -LABEL_LINE_PX / 2,
+    }
 
 
 def _layered(

@@ -49,7 +49,7 @@ def page(report: Report, base: SavedRun, new: SavedRun) -> str:
     left = len(report.rows) - len(rows)
     return shell.render(
         "comparison.html",
-        f"{_name(base)} and {_name(new)}",
+        " and ".join(_names(base, new)),
         names,
         _data(report, rows, names, base, new),
         stamp=report.stamp,
@@ -65,8 +65,12 @@ def page(report: Report, base: SavedRun, new: SavedRun) -> str:
     )
 
 
-def _name(saved: SavedRun) -> str:
-    return saved.path.resolve().name
+def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
+    """Return the names of two runs, with their folders if they are the same."""
+    paths = base.path.resolve(), new.path.resolve()
+    if paths[0].name != paths[1].name:
+        return paths[0].name, paths[1].name
+    return f"{paths[0].parent.name}/{paths[0].name}", f"{paths[1].parent.name}/{paths[1].name}"
 
 
 def _cells(report: Report, row: Row) -> list[Cell]:

@@ -165,7 +165,10 @@ class Line:
 
 def _line(at: At, baseline: str | None) -> Line:
     first = at.first
-    failed = [row for row in at.rows if row["status"] != "ok"]
+    failed: dict[str, list[str]] = {}
+    for row in at.rows:
+        if row["status"] != "ok":
+            failed.setdefault(str(row["status"]), []).append(str(row["implementation"]))
     return Line(
         at.label,
         words(at.outcome),
@@ -173,7 +176,7 @@ def _line(at: At, baseline: str | None) -> Line:
         say.speedup_cell(first, baseline),
         cells.latency_text(first) if first else "",
         cells.memory_text(first) if first else "",
-        ", ".join(f"{row['implementation']} {row['status']}" for row in failed),
+        "; ".join(f"{status}: {', '.join(names)}" for status, names in failed.items()),
     )
 
 

@@ -56,7 +56,7 @@ function heightOf({ step, ...of }, values, field) {
 async function draw(place, spec, values, signals = {}, onClick = null, lines = "label") {
   const node = place.appendChild(make("div", "", { class: "chart" }));
   const narrow = place.clientWidth < 640;
-  const config = { ...STYLE, axisY: { labelLimit: narrow ? 118 : 300 } };
+  const config = { ...STYLE, axisY: { labelLimit: narrow ? 126 : 300 } };
   const params = (spec.params ?? []).map((each) => (each.name in signals ? { ...each, value: signals[each.name] } : each));
   const height = spec.height.step ? heightOf(spec.height, values, lines) : spec.height;
   const whole = { ...spec, params, height, datasets: { rows: values } };
@@ -358,7 +358,7 @@ every("svg[data-key]").forEach((icon) => {
   line.setAttribute("stroke-dasharray", dash.map((each) => 1.6 * each).join(" "));
   const mark = document.createElementNS(space, "path");
   mark.setAttribute("d", NAMED[shape] ?? shape);
-  if (!NAMED[shape]) mark.setAttribute("transform", "scale(9)");
+  if (!NAMED[shape]) mark.setAttribute("transform", "scale(4.5)");
   mark.setAttribute("fill", `var(--i${number})`);
   icon.append(line, mark);
 });
