@@ -56,6 +56,11 @@ def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
     return tuple(point for point in points if point in mine)
 
 
+def on_any_machine(point: Point) -> Point:
+    """Return a point without what follows from the machine: what two machines have measured in common."""
+    return Point(**{**vars(point), **dict.fromkeys(OF_THE_MACHINE)})
+
+
 def _hash(point: Point) -> str:
     """Return a hash that is the same on every machine."""
     facts = {name: value for name, value in vars(point).items() if name not in OF_THE_MACHINE}

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
 
@@ -44,6 +45,11 @@ def symbols(points: Collection[Point]) -> str:
     if changing is None:
         return text
     return f"{text}; C={width(changing)}: tokens of {changing.token_len} values become {changing.channels} channels"
+
+
+def order(point: Point) -> tuple[tuple[bool, Any], ...]:
+    """Return what sorts points by their columns, one after the other; an empty one comes last."""
+    return tuple((value is None, 0 if value is None else value) for value in vars(point).values())
 
 
 def counted(numbers: Collection[int], one: str, many: str) -> str:

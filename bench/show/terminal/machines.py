@@ -7,10 +7,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.ranking import TIE, WINNER
+from bench.analyse.fastest import outcome
 from bench.plan.case import Point
-from bench.plan.shard import OF_THE_MACHINE
-from bench.show.point_text import differences, varying
+from bench.plan.shard import on_any_machine
+from bench.show.answer import fastest_cell
+from bench.show.point_text import differences, order, varying
 from bench.show.rows import Row, by_point, measured
 from bench.store import units
 
@@ -19,7 +20,7 @@ MOST_POINTS = 100
 
 
 def winners(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
-    """Return the fastest at each point, a column for each machine, with its speed-up over the baseline.
+    """Return the fastest at each point, a column for each machine, with the speed-up of the first over the baseline.
 
     Columns that follow from the machine don't distinguish points.
     """
@@ -27,14 +28,14 @@ def winners(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
     points = list(dict.fromkeys(point for each in cells.values() for point in each))
     different = varying(points)
     names = {point: differences(point, different) or "the only point" for point in points}
-    ordered = sorted(points, key=lambda point: _agree([each.get(point, ("", ""))[0] for each in cells.values()]))
+    ordered = sorted(
+        points, key=lambda point: (_agree([each.get(point, ("", ""))[0] for each in cells.values()]), order(point))
+    )
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
     for title in ("who wins where", *tables):
         grid.add_column(title, overflow="fold")
     for point in ordered[:MOST_POINTS]:
-        grid.add_row(
-            names[point], *(Text(" ".join(each.get(point, ("", "not measured"))).strip()) for each in cells.values())
-        )
+        grid.add_row(names[point], *(Text(each.get(point, ("", "not measured"))[1]) for each in cells.values()))
     if len(points) > MOST_POINTS:
         grid.add_row(f"… and {len(points) - MOST_POINTS:,} more points")
     return grid
@@ -45,22 +46,14 @@ def _agree(fastest: list[str]) -> bool:
 
 
 def _cells(table: pd.DataFrame) -> dict[Point, tuple[str, str]]:
-    """Return for each point who is the fastest, and what is known of it."""
-    return {_shared(point): _cell(measured(rows)) for point, rows in by_point(table).items()}
-
-
-def _shared(point: Point) -> Point:
-    facts = dict.fromkeys(OF_THE_MACHINE)
-    return Point(**{**vars(point), **facts})
+    """Return for each point what machines may agree on, and the cell."""
+    return {on_any_machine(point): _cell(measured(rows)) for point, rows in by_point(table).items()}
 
 
 def _cell(rows: list[Row]) -> tuple[str, str]:
-    if not rows:
+    found = outcome(rows)
+    if not found.names:
         return "", "nothing measured"
-    first = min(rows, key=lambda row: int(row["rank"]))
+    first = next(row for row in rows if row["implementation"] == found.names[0])
     speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
-    if first["standing"] == WINNER:
-        return str(first["implementation"]), speedup.strip()
-    names = [row["implementation"] for row in rows if row["standing"] == first["standing"]]
-    word = "tie" if first["standing"] == TIE else "not decided"
-    return " or ".join(sorted(map(str, names))), f"({word}{',' + speedup if speedup else ''})"
+    return found.says + ",".join(sorted(found.names)), f"{fastest_cell(found)}{speedup}"

@@ -6,21 +6,21 @@ import json
 import re
 import shutil
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import altair
 import pytest
 
-from bench.plan.case import Case
 from bench.show.pages import run as module
 from bench.show.pages import shell
 from bench.show.pages.run import PAGE, page, write
-from bench.store import environment, journal
+from bench.store import environment, journal, machines
 from bench.store.saved_run import SavedRun
 from tests import runs
 from tests.analyse.test_precision import measured
-from tests.examples import point, record
+from tests.examples import case, record
 from tests.refusals import refusal
 from tests.show.pages import saved
 
@@ -166,19 +166,26 @@ def test_a_hostile_detail_is_text(tmp_path: Path) -> None:
     assert "alert(&#39;x&#39;)" in text
 
 
-def test_points_of_several_machines_have_a_chart_each(tmp_path: Path) -> None:
-    """A merged run names its machines, and each row has one."""
-    other = dataclasses.replace(record().origin, env_id="another", device_name="Another CPU")
-    rows = [record(case=Case(point(num_tokens=n), "eager"), origin=o) for n, o in ((50, record().origin), (197, other))]
-    from bench.analyse.summary import summarise
-    from bench.store import table
-
-    (tmp_path / "run").mkdir()
-    table.save(summarise(rows, "eager"), tmp_path / "run")
-    data = data_of(page(SavedRun(tmp_path / "run")))
-    assert data["machines"] == ["A CPU", "Another CPU"]
-    assert data["rows"]["machine"] == [0, 1]
-    assert data["first"] == -1
+def test_a_merged_run_has_a_chart_for_each_machine(tmp_path: Path) -> None:
+    """Its rows say of which machine they are, and so does every sentence; nothing is averaged over machines."""
+    cases = [case(name, num_tokens=n) for n in (50, 197, 577) for name in ("eager", "sdpa")]
+    machines.save(tmp_path, {"here": "0123456789ab", "there": "another"})
+    for name, shown in (("here", cases[:4]), ("there", cases)):
+        saved.of(tmp_path / name, shown)
+    text = page(SavedRun(tmp_path))
+    data = data_of(text)
+    assert data["machines"] == ["here", "there"]
+    assert Counter(data["rows"]["machine"]) == {0: 4, 1: 6}
+    assert data["points"] == ["N=50 (here)", "N=50 (there)", "N=197 (here)", "N=197 (there)", "N=577 (there)"]
+    (series,) = data["series"]
+    assert series["at"] == {"0": 50, "1": 50, "2": 197, "3": 197, "4": 577}
+    assert {*data["growth"]["machine"]} == {0, 1}
+    assert "here: Use sdpa" in text
+    assert "there: Use sdpa" in text
+    assert "<h3>there</h3>" in text
+    packed = re.search(r'data-packed="([^"]+)"', text)
+    assert packed
+    assert len(unpacked(packed[1]).splitlines()) == 1 + 10
 
 
 def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:

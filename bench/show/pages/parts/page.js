@@ -97,12 +97,13 @@ async function show(kind) {
   place.replaceChildren();
   const { spec, values } = wanted(kind);
   if (!values.length) return;
-  const machines = [...new Set(values.map((row) => row.machine ?? 0))];
+  // a chart of one point is of one machine
+  const machines = kind === "compile" ? [0] : [...new Set(values.map((row) => row.machine ?? 0))];
   place.classList.toggle("several", machines.length > 1);
   for (const machine of machines) {
     const box = place.appendChild(make("div"));
     if (machines.length > 1) box.appendChild(make("h3", data.machines[machine]));
-    const own = values.filter((row) => (row.machine ?? 0) === machine);
+    const own = machines.length > 1 ? values.filter((row) => (row.machine ?? 0) === machine) : values;
     const xs = [...new Set(own.flatMap((row) => (row.x === undefined ? [row.start, row.end] : [row.x])))].filter((x) => x !== undefined);
     const signals = { shown: state.shown, chosen: state.chosen, xs, at: state.at, kept: rows.map((row) => row.id),
       ys: data.ticks?.at(state.view)?.[kind] ?? [] };

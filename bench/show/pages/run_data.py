@@ -1,0 +1,261 @@
+"""What the script of a run's page reads: rows, series of them, ticks, growth, maps of winners, charts, and samples."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.analyse.fastest import Outcome
+from bench.analyse.ranking import TIE, WINNER
+from bench.analyse.scaling.growth import Exponent, scalings
+from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, SERIES, TOKENS, Axis, groups, places, point_of
+from bench.plan.case import Case
+from bench.plan.shard import OF_THE_MACHINE
+from bench.show import answer as say
+from bench.show import intervals
+from bench.show.answer import At
+from bench.show.fastest_text import words
+from bench.show.figures import log_axis
+from bench.show.figures.winner_map import maps
+from bench.show.pages import cells, charts, shell
+from bench.show.pages.samples import STEPS, by_case, samples
+from bench.show.point_text import parts, varying
+from bench.show.rows import Row, is_measured, measured
+from bench.store import units
+from bench.store.saved_run import SavedRun
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A point of the page: the number of its machine, what the run says of it, and its name with that of the machine.
+
+    A run of one machine names none.
+    """
+
+    machine: int
+    at: At
+    label: str
+
+
+def ordered(at: At) -> list[Row]:
+    """Return the rows of a point, the fastest first, and those without a time after them."""
+    return sorted(at.rows, key=lambda row: (not is_measured(row), row["rank"] if row["rank"] is not None else math.inf))
+
+
+def data(
+    machines: Mapping[str, SavedRun], shown: Sequence[Shown], names: Sequence[str], baseline: str | None
+) -> dict[str, Any]:
+    """Return what the page's script reads; rows of the table are in the same order as here."""
+    rows = [(number, each, row) for number, each in enumerate(shown) for row in ordered(each.at)]
+    values = [row for _, _, row in rows]
+    places_of = {id(row): (each.machine, number) for number, each, row in rows}
+    quantities = [
+        each for each in charts.quantities(baseline) if any(row[each.column] for row in values if is_measured(row))
+    ]
+    ignored = frozenset(OF_THE_MACHINE) if len(machines) > 1 else frozenset()
+    found_series = [each for axis in AXES for each in _series(values, axis, places_of, ignored)]
+    series = [one for one, _ in found_series]
+    drawn = {each.name: charts.of_quantity(each, names, len(shown)) for each in quantities}
+    growth = [each for number, (one, group) in enumerate(found_series)
+        for each in _exponents(number, one, group, places_of)]  # fmt: skip
+    if growth:
+        drawn |= {f"growth-{what}": charts.exponents(names, what) for what in ("latency", "memory")}
+    if any(row["compile_cold_s"] for row in values):
+        drawn["compile"] = {"any": charts.compilation(names)}
+    if has_maps := list(_maps(machines, shown, names)):
+        drawn["winners"] = {axis.name: charts.winners(axis) for axis in (HEADS, CHANNELS)}
+    drawn["samples"] = {"any": charts.samples()}
+    found, every = _samples(machines, rows)
+    return {
+        "kind": "run",
+        "names": list(names),
+        "points": [each.label for each in shown],
+        "machines": list(machines),
+        "rows": _columns([_row(number, each, row, baseline) for number, each, row in rows]),
+        "series": series,
+        "ticks": [
+            {each.name: _ticks(each, group) for each in quantities}
+            for group in [*(own for _, own in found_series), values]
+        ],
+        "growth": _columns(growth),
+        "maps": has_maps,
+        "charts": drawn,
+        "samples": shell.packed(shell.as_data(found)),
+        "every": every,
+        "steps": STEPS,
+        "first": _first_view(series),
+        "swatches": [charts.swatch(name) for name in names],
+    }
+
+
+def _ticks(of: charts.Quantity, rows: Sequence[Row]) -> list[float]:
+    """Return the ticks of a quantity's axis, where the matplotlib pictures have them."""
+    columns = [name for name in (of.column, of.low, of.high, of.second) if name]
+    values = [float(row[name]) for row in rows if is_measured(row) for name in columns if row[name]]
+    if not values or of.name not in TICKS:
+        return []
+    low, high = log_axis.padded(min(values), max(values))
+    if of.name == "speedup":
+        low, high = min(low, 1 / log_axis.LEAST_SPAN), max(high, log_axis.LEAST_SPAN)
+    return TICKS[of.name](low, high)
+
+
+TICKS: Mapping[str, Callable[[float, float], list[float]]] = {
+    "speedup": log_axis.ratios,
+    "latency": log_axis.decimal,
+    "memory": log_axis.binary,
+}
+"""Where the ticks of each quantity stand."""
+
+
+def _row(number: int, shown: Shown, row: Row, baseline: str | None) -> dict[str, Any]:
+    name, is_ok = str(row["implementation"]), is_measured(row)
+    numbers = ("speedup", "speedup_low", "speedup_high", "latency_s", "latency_low_s", "latency_high_s", "memory_bytes",
+        "predicted_bytes", "roofline_share", "compile_cold_s")  # fmt: skip
+    return {
+        "point": number,
+        "label": shown.at.label,
+        "implementation": name,
+        "machine": shown.machine,
+        "is_baseline": name == baseline,
+        "status": row["status"],
+        **{column: _short(row[column]) if is_ok else None for column in numbers},
+        "speedup_text": say.speedup_cell(row, baseline) if is_ok else "",
+        "latency_text": cells.latency_text(row) if is_ok else "",
+        "memory_text": cells.memory_text(row) if is_ok else "",
+    }
+
+
+def _short(value: float | None) -> float | None:
+    """Return a number with six digits, which is more than a picture shows."""
+    return None if value is None else float(f"{float(value):.6g}")
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return rows as columns, which repeat no name."""
+    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+
+
+def _series(
+    rows: Sequence[Row], axis: Axis, places_of: Mapping[int, tuple[int, int]], ignored: frozenset[str]
+) -> Iterator[tuple[dict[str, Any], list[Row]]]:
+    """Yield each series along an axis: its words and the place of each of its points, and its rows, of all machines."""
+    for group in groups(rows, axis, ignored):
+        if not measured(group):
+            continue
+        at = {places_of[id(row)][1]: row[axis.column] for row in group}
+        fixed = _fixed_words(group, rows, axis, ignored)
+        label = f"{axis.name} {', '.join(map(str, places(group, axis)))}{f' at {fixed}' if fixed else ''}"
+        xs = list(places(group, axis))
+        yield {"axis": axis.name, "symbol": axis.symbol, "label": label, "at": at, "xs": xs}, group
+
+
+def _fixed_words(group: Sequence[Row], rows: Sequence[Row], axis: Axis, ignored: frozenset[str]) -> str:
+    """Return what a series holds fixed, of that in which the points of the run differ."""
+    different = varying(dict.fromkeys(map(point_of, rows))) - ignored
+    moving = varying(dict.fromkeys(map(point_of, group)))
+    return " ".join(parts(point_of(group[0]), different - moving - {axis.column}))
+
+
+def _first_view(series: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of the series that a page shows first: the longest, along tokens if it has one.
+
+    It is -1, a row for each point, if no series has three places.
+    """
+    long = [number for number, one in enumerate(series) if len(one["xs"]) >= SERIES]
+    return min(long, key=lambda n: (series[n]["axis"] != TOKENS.name, -len(series[n]["xs"])), default=-1)
+
+
+def _exponents(
+    number: int, one: Mapping[str, Any], group: Sequence[Row], places_of: Mapping[int, tuple[int, int]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the local exponents of latency and memory along a series, which has a number, on each machine."""
+    for machine in sorted({places_of[id(row)][0] for row in group}):
+        own = [row for row in group if is_measured(row) and places_of[id(row)][0] == machine]
+        for each in scalings(own):
+            if each.axis.name != one["axis"]:
+                continue
+            for growth in each.growths:
+                for what, found in (("latency", growth.latency), ("memory", growth.memory)):
+                    place = {
+                        "series": number,
+                        "machine": machine,
+                        "implementation": growth.implementation,
+                        "what": what,
+                    }
+                    yield from ({**place, **_segment(one["symbol"], of)} for of in found)
+
+
+def _segment(symbol: str, of: Exponent) -> dict[str, Any]:
+    has_interval = of.slope.is_known and of.slope.low < of.slope.high
+    return {
+        "start": of.start,
+        "end": of.end,
+        "middle": _short(math.sqrt(of.start * of.end)),
+        "slope": _short(of.slope.value),
+        "low": _short(of.slope.low) if has_interval else None,
+        "high": _short(of.slope.high) if has_interval else None,
+        "text": intervals.number(of.slope),
+        "from_to": f"{symbol}={of.start} and {of.end}",
+    }
+
+
+def _maps(machines: Mapping[str, SavedRun], shown: Sequence[Shown], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield each map of winners whose points are in the page: its axis, its words, and its cells."""
+    for machine, (name, saved) in enumerate(machines.items()):
+        number_of = {each.at.point: number for number, each in enumerate(shown) if each.machine == machine}
+        for each in maps(saved.table):
+            points = {(row[TOKENS.column], row[each.axis.column]): number_of.get(point_of(row)) for row in each.rows}
+            if None in points.values():
+                continue
+            words_of = parts(each.point, without=each.varying)
+            yield {
+                "axis": each.axis.name,
+                "label": " · ".join([*([name] if len(machines) > 1 else []), *words_of]),
+                "cells": [
+                    {
+                        "x": x,
+                        "y": y,
+                        "point": points[x, y],
+                        "label": f"N={x} {each.axis.symbol}={y}",
+                        "words": words(of),
+                        "lines": _cell_lines(of),
+                        "names": ",".join(of.names),
+                        **_paint(of, names),
+                    }
+                    for (x, y), of in each.cells.items()
+                ],
+            }
+
+
+def _cell_lines(of: Outcome) -> list[str]:
+    """Return the few words of a cell: the winner and by how much, or those that may be the fastest."""
+    if of.says == WINNER and of.relative:
+        return [of.names[0], units.ratio(of.relative.value)]
+    names = (
+        [*of.names]
+        if len(of.names) <= MOST_NAMES
+        else [*of.names[: MOST_NAMES - 1], f"{len(of.names) - MOST_NAMES + 1} others"]
+    )
+    return names or ["nothing"]
+
+
+MOST_NAMES = 3
+"""The most names in a cell of a map."""
+
+
+def _paint(of: Outcome, names: Sequence[str]) -> dict[str, str]:
+    """Return the colour of a cell and that of its text."""
+    if of.says == WINNER:
+        number = names.index(of.names[0])
+        return {"fill": charts.variable(number), "ink": f"var(--on{number})"}
+    return {"fill": "var(--tie)" if of.says == TIE else "var(--open)", "ink": "var(--ink)"}
+
+
+def _samples(machines: Mapping[str, SavedRun], rows: Sequence[tuple[int, Shown, Row]]) -> tuple[dict[int, Any], int]:
+    records = [by_case(saved.records) for saved in machines.values()]
+    return samples({
+        number: (float(row["latency_s"]), records[shown.machine].get(Case.from_columns(row), []))
+        for number, (_, shown, row) in enumerate(rows)
+        if is_measured(row)
+    })  # fmt: skip
