@@ -13,6 +13,10 @@ from bench.engine import pool, preflight
 from bench.engine.preflight import Preflight
 from bench.store import ceilings
 
+os.environ["OMP_NUM_THREADS"] = "1"
+"""Torch reads it when it is imported. Tests run on all cores beside each other, and threads that wait for a core cost
+half of the suite's time."""
+
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
 
@@ -25,10 +29,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take out what nox and pytest-xdist tell their processes: what tests start behaves as in a shell."""
+    """Take out what nox, pytest-xdist and this file tell their processes: what tests start behaves as in a shell."""
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
 
 @pytest.fixture(autouse=True)
