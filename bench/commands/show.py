@@ -1,6 +1,7 @@
 """Print the table of a run."""
 
 import argparse
+import shlex
 import sys
 
 import pandas as pd
@@ -11,6 +12,7 @@ from bench.analyse.precision import changes
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
+from bench.show.command_text import python
 from bench.show.terminal.console import console
 from bench.show.terminal.failures import failures
 from bench.show.terminal.flags import TARGET
@@ -18,6 +20,7 @@ from bench.show.terminal.machines import winners
 from bench.show.terminal.precision import precisions
 from bench.show.terminal.references import references
 from bench.show.terminal.results import results
+from bench.store.lock import LOCK
 from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
@@ -64,6 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
     """Print the results of one machine."""
+    if saved.is_behind:
+        say(f"warning: {_behind(saved)}", stderr=True)
     if arguments.across:
         console().print(precisions(saved.table, changes(saved.records)))
         return
@@ -71,12 +76,6 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]
         console().print(references(saved.table, published))
         return
-    if saved.is_behind:
-        say(
-            f"warning: {saved} has records that {RESULTS} lacks, for the run is at work or was killed; "
-            f"this adds them: python -m bench summarise {saved}",
-            stderr=True,
-        )
     target = saved.effort.target if saved.effort else TARGET
     chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole
     count = point_count(chosen)
@@ -86,6 +85,14 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
     console().print(failures(shown))
     if top < count:
         _tell_the_rest(chosen, top, count)
+
+
+def _behind(saved: SavedRun) -> str:
+    """Return what to do about a table that lacks the newest records."""
+    if (saved.folder / LOCK).exists():
+        return f"the run is at work, so {RESULTS} may lack its newest records"
+    again = f"{python()} -m bench summarise {shlex.quote(str(saved.folder))}"
+    return f"the run was killed, so {RESULTS} may lack its last records: {again}"
 
 
 def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:

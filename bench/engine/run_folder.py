@@ -105,12 +105,14 @@ class RunFolder:
 
     def close(self) -> None:
         """Write what is not yet in results.csv, and unlock the folder; one that was made here and is empty goes."""
-        if self._is_open and self._lock and not self._tabulation.is_written:
-            with suppress(CannotWrite):  # the journal has everything
-                self._forget_unwritten()
-                for point in self._entries:
-                    self._tabulate(point)
-                self.save()
+        try:
+            if self._is_open and self._lock and not self._tabulation.is_written:
+                with suppress(WrongRequest):  # the journal has everything
+                    self.save()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
         if self._file:
             self._file.close()
             self._file = None
@@ -172,9 +174,13 @@ class RunFolder:
         """Return the valid records of a point, in the order in which they were measured."""
         return [self._loaded(entry) for entry in self.known(point)]
 
-    def known(self, point: Point) -> list[Entry]:
-        """Return the cases and heads of the valid records of a point, which need no reading."""
-        return latest(self._entries.get(point, []))
+    def known(self, point: Point, *, is_kept: bool = False) -> list[Entry]:
+        """Return the cases and heads of the valid records of a point, which need no reading.
+
+        With `is_kept` those that the journal has: all but what the disk didn't take.
+        """
+        entries = self._entries.get(point, [])
+        return latest([entry for entry in entries if entry not in self._unwritten] if is_kept else entries)
 
     def _loaded(self, entry: Entry) -> Record:
         return self._unwritten[entry] if entry in self._unwritten else journal.load(self._opened(), entry)
@@ -253,7 +259,7 @@ class RunFolder:
     def keep(self, point: Point, records: list[Record]) -> None:
         """Add the records of one visit, in the order of the sweep; they are in the journal when this returns.
 
-        Raises CannotWrite if they can't be written; then they are only in this process's tables.
+        Raises CannotWrite if they can't be written; then `rows` alone has them.
         """
         records = [
             dataclasses.replace(record, replicate_size=len(records), samples=record.samples.rounded())
@@ -285,22 +291,14 @@ class RunFolder:
             self.save()
 
     def _tabulate(self, point: Point) -> None:
-        """Update the rows of a point if there are newer records."""
-        if point not in self._tabulation:
-            self._tabulation.put(point, self._rows(point))
-
-    def _forget_unwritten(self) -> None:
-        """Forget the records that the disk didn't take: the table has what the journal has."""
-        for entry in self._unwritten:
-            point = entry.case.point
-            self._entries[point].remove(entry)
-            self._tabulation.set_stale(point)
-            if not self._entries[point]:
-                self._tabulation.put(point, [])
-        self._unwritten.clear()
+        """Update the rows of a point if the journal has newer records."""
+        if point not in self._tabulation and (kept := self.known(point, is_kept=True)):
+            self._tabulation.put(point, self._rows(kept))
 
     def save(self) -> None:
         """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""
+        for point in self._entries:
+            self._tabulate(point)
         try:
             self._tabulation.save(self.folder, self._journal)
         except OSError as error:
@@ -309,8 +307,8 @@ class RunFolder:
                 f"all that was measured is kept in {journal.JOURNAL}"
             ) from None
 
-    def _rows(self, point: Point) -> list[dict[str, Any]]:
-        return summary.rows(self._in_order(self.of(point)), self.sweep.baseline)
+    def _rows(self, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+        return summary.rows(self._in_order([self._loaded(entry) for entry in entries]), self.sweep.baseline)
 
     def _in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of the sweep's implementations; those of other implementations come last."""
@@ -323,7 +321,7 @@ class RunFolder:
 
     def rows(self, point: Point) -> pd.DataFrame:
         """Return the table of a measured point."""
-        return table.of_rows(self._rows(point))
+        return table.of_rows(self._rows(self.known(point)))
 
     @property
     def has_results(self) -> bool:

@@ -14,9 +14,10 @@ DOUBLING_FLOPS = {"cpu": 3e9, "cuda": 3e12}
 points are known. Of seven runs on a CPU, replayed, 2e9 to 4e9 suit best; no GPU has been timed."""
 
 EXPECTED = 0.3
-"""The weight of this expectation beside a point that is done, until points of SIZES different works are."""
+"""The weight of this expectation beside a point that is done."""
 
-SIZES = 4
+ENOUGH_WORKS = 4
+"""The points of so many different works without which the expectation counts."""
 
 
 class TimeLeft:
@@ -33,6 +34,7 @@ class TimeLeft:
             self._work[_together(point)] = self._work.get(_together(point), 0.0) + work
         self._open = set(self._work)
         self._known: list[tuple[float, float]] = []
+        self._first: dict[Point, int] = {}
 
     def finished(self, point: Point, took_s: float) -> None:
         """Note that a point is done, and how long it took."""
@@ -41,20 +43,22 @@ class TimeLeft:
             self._known.append((self._work[group], took_s))
         self._open.discard(group)
 
-    def left_s(self, current: Point | None = None, in_point_s: float = 0.0, processes_done: int = 0) -> float | None:
+    def left_s(self, current: Point | None = None, in_point_s: float = 0.0, process: int = 0) -> float | None:
         """Return the seconds that are left, None if nothing tells yet.
 
-        `current` has been measured for `in_point_s` seconds, and some of its processes are done.
+        `current` has been measured for `in_point_s` seconds, and now in this process, counted from 0. The first process
+        of a point that is told here is the first of this session: a run that goes on has measured those before it.
         """
         group = None if current is None else _together(current)
         others = [work for each, work in self._work.items() if each in self._open and each != group]
         rest_s = 0.0
         if group in self._open and group is not None:
             whole_s = self._expected_s(self._work[group])
-            if processes_done:
-                paced_s = in_point_s * self._processes / processes_done
+            first = self._first.setdefault(group, process)
+            if done := process - first:
+                paced_s = in_point_s * (self._processes - first) / done
                 whole_s = paced_s if whole_s is None else max(whole_s, in_point_s) if in_point_s < whole_s else paced_s
-            if whole_s is None:
+            if not whole_s:
                 return None
             rest_s = max(0.0, whole_s - in_point_s)
             if not self._known:  # only the first point has said anything
@@ -79,12 +83,12 @@ def _together(point: Point) -> Point:
 def _fit(known: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return a and b of a + b · work that has the least relative errors, neither of them negative.
 
-    Until SIZES works are known, a is expected to equal b, which is what DOUBLING_FLOPS says.
+    Until ENOUGH_WORKS are known, a is expected to equal b, which is what DOUBLING_FLOPS says.
     """
     ones = [1 / took_s for _, took_s in known]
     works = [work / took_s for work, took_s in known]
     a, b = sum(ones), sum(works)
-    if len({work for work, _ in known}) < SIZES:
+    if len({work for work, _ in known}) < ENOUGH_WORKS:
         weight = EXPECTED * len(known) / sum(took_s for _, took_s in known)
         ones, works = [*ones, weight], [*works, -weight]
     aa, ab, bb = (

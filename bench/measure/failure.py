@@ -16,8 +16,11 @@ from bench.measure.process_state import LeftChanged
 NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 """What messages say if memory ran out, of the CPU's allocator, of the CUDA driver, and of cuBLAS and cuDNN."""
 
-OF_COMPILER = re.compile(r"(?:: |^)(?:fatal )?error: (.+)")
-"""The line in which a C++ compiler says what it can't do; Inductor's message quotes it after the command."""
+COMPILING = "CppCompileError"
+"""What the first line of Inductor's message names if a C++ compiler refused its code."""
+
+OF_COMPILER = re.compile(r"(?:\b(?:fatal )?error: (?!ld returned)|\bld: )(.+)")
+"""The line in which a C++ compiler or its linker says what it can't do; Inductor quotes it after the command."""
 
 
 @dataclass
@@ -86,5 +89,7 @@ def _message(error: Exception) -> str:
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    if COMPILING not in first:
+        return first
     reason = next((found[1] for line in lines[1:] if (found := OF_COMPILER.search(line))), "")
     return f"{first}: {reason}" if reason else first

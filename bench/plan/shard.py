@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.plan.case import Point
@@ -56,9 +56,19 @@ def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
     return tuple(point for point in points if point in mine)
 
 
-def on_any_machine(point: Point) -> Point:
-    """Return a point without what follows from the machine: what two machines have measured in common."""
-    return Point(**{**vars(point), **dict.fromkeys(OF_THE_MACHINE)})
+def machine_columns(machines: Iterable[Iterable[Point]]) -> frozenset[str]:
+    """Return the columns that tell machines apart, not points: each machine has one value of them at its points."""
+    of_each = [[*points] for points in machines]
+    return frozenset(
+        name
+        for name in OF_THE_MACHINE
+        if all(len({getattr(point, name) for point in points}) <= 1 for points in of_each)
+    )
+
+
+def without(point: Point, columns: Iterable[str] = OF_THE_MACHINE) -> Point:
+    """Return a point without some columns: what machines have in common that differ in these."""
+    return Point(**{**vars(point), **dict.fromkeys(columns)})
 
 
 def _hash(point: Point) -> str:

@@ -64,7 +64,10 @@ class Tabulation:
         return self._is_written
 
     def save(self, run: Path, journal: Contents) -> None:
-        """Write results.csv and what it was made from; raises OSError if one can't be written."""
+        """Write results.csv and what it was made from, which is the whole journal: no point may be stale.
+
+        Raises OSError if one can't be written.
+        """
         begin = time.monotonic()
         parts = [table.csv_header(), *self._rows.values()]
         atomic.replace(run / table.RESULTS, parts)

@@ -138,19 +138,51 @@ def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
 
 
 def test_a_table_behind_its_journal_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run that was killed may have records that its table lacks: `show` says so, until the table is written anew."""
+    """`show` says that the run is at work, or was killed and how to write the table anew, until the table has all."""
     run_folder = opened(tmp_path)
     kept(run_folder, "eager")
     run_folder.tabulate(point())
     assert not SavedRun(tmp_path).is_behind
     kept(run_folder, "eager", "sdpa")
-    assert SavedRun(tmp_path).is_behind
+    assert SavedRun(tmp_path / RESULTS).is_behind
     assert main(["show", str(tmp_path)]) == 0
-    assert "bench summarise" in " ".join(capsys.readouterr().err.split())
+    assert "is at work" in capsys.readouterr().err
+    (tmp_path / LOCK).rename(tmp_path / "gone")
+    assert main(["show", str(tmp_path / RESULTS)]) == 0
+    assert f"bench summarise {tmp_path}" in capsys.readouterr().err.replace("\n", " ")
+    (tmp_path / "gone").rename(tmp_path / LOCK)
     run_folder.close()
     assert not SavedRun(tmp_path).is_behind
     assert main(["show", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_table_has_all_that_the_journal_had_when_it_was_written(tmp_path: Path) -> None:
+    """Two points are kept and then tabulated one after the other: the first may not write the second one's old rows."""
+    pair = tuple(point(dtype=dtype) for dtype in ("float32", "bfloat16"))
+    sweep = Sweep("pair", pair, ("eager", "sdpa"))
+    for expected in ([1, 1, 1, 1], [2, 2, 2, 2]):
+        run_folder = opened(tmp_path, sweep)
+        for at in pair:
+            cases = [case for case in sweep.cases() if case.point == at]
+            records = [run_folder.record(case, run_folder.next_process(at), "now", "ok", "", FOUND) for case in cases]
+            run_folder.keep(at, [dataclasses.replace(record, samples=SLOTS) for record in records])
+        run_folder.tabulate(pair[0])
+        assert load(tmp_path)["processes"].tolist() == expected
+        run_folder.close()
+
+
+def test_a_record_that_was_damaged_meanwhile_keeps_no_lock(tmp_path: Path) -> None:
+    """The table can't be made of it, but the folder is unlocked for the run that sets it aside."""
+    run_folder = opened(tmp_path)
+    kept(run_folder, "eager")
+    path = tmp_path / journal.JOURNAL
+    path.write_bytes(path.read_bytes().replace(b'"rounds":[0', b'"rounds":[9'))
+    run_folder.close()
+    assert not (tmp_path / LOCK).exists()
+    assert [path.name for path in tmp_path.glob("*.cut")] == []
+    opened(tmp_path).close()
+    assert [path.name for path in tmp_path.glob("*.cut")] == [journal.SET_ASIDE]
 
 
 def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:

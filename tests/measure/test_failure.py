@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -47,13 +48,27 @@ def test_running_out_of_memory_is_told_from_other_errors(error: Exception, is_me
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
-def test_a_compilers_reason_stands_in_the_detail() -> None:
-    """The message of Inductor begins with the command and buries the compiler's own words; the detail has them."""
-    words = subprocess.run(
-        ["g++", "-x", "c++", "-fsyntax-only", "-"], input=b"int x = ;", capture_output=True, check=False
-    )
+@pytest.mark.parametrize(
+    ("code", "option", "said"),
+    [
+        (b"int x = ;", "-fsyntax-only", "expected primary-expression"),
+        (b"int main() {}", "-lnosuchlibrary", "cannot find -lnosuchlibrary"),
+    ],
+)
+def test_a_compilers_reason_stands_in_the_detail(code: bytes, option: str, said: str, tmp_path: Path) -> None:
+    """Inductor quotes compiler and linker after the command; the detail has their words."""
+    command = ["g++", "-x", "c++", "-", "-o", str(tmp_path / "out"), option]
+    words = subprocess.run(command, input=code, capture_output=True, check=False).stderr.decode()
     outcome = Outcome()
     with failure.caught(outcome, "cpu"):
-        raise CppCompileError(["g++", "kernel.cpp"], words.stderr.decode())
+        raise CppCompileError(["g++", "kernel.cpp"], words)
     assert outcome.status == "error"
-    assert outcome.detail.startswith("CppCompileError: C++ compile error: expected ")
+    assert outcome.detail.startswith(f"CppCompileError: C++ compile error: {said}")
+
+
+def test_the_first_line_of_another_error_is_enough() -> None:
+    """Nothing is looked for in messages that no compiler wrote."""
+    outcome = Outcome()
+    with failure.caught(outcome, "cpu"):
+        raise RuntimeError("expected one tensor\nerror: two")
+    assert outcome.detail == "RuntimeError: expected one tensor"

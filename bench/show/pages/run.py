@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse.precision import changes
-from bench.plan.shard import on_any_machine
+from bench.plan.errors import WrongRequest
+from bench.plan.shard import machine_columns, without
 from bench.show import answer as say
 from bench.show.answer import At
 from bench.show.control_text import unproven
@@ -55,13 +56,13 @@ def write(saved: SavedRun) -> Path:
 
 def page(saved: SavedRun) -> str:
     """Return the page of a run, a merged one with each of its machines; raises WrongRequest if it has no rows."""
-    machines = runs_of(saved)
+    machines, without_rows = _machines(saved)
     first = next(iter(machines.values()))
     target = first.effort.target if first.effort else TARGET
     baseline = first.baseline
-    found = _points(machines)
+    found, ignored = _points(machines)
     every = [at for points in found.values() for at in points]
-    shown = _that_fit(found)
+    shown = _that_fit(found, ignored)
     rows = [row for each in shown for row in each.at.rows]
     names = list(dict.fromkeys(str(row["implementation"]) for row in rows))
     for each in shown:
@@ -69,7 +70,7 @@ def page(saved: SavedRun) -> str:
     quiet = {name: say.machine(run.whole, target) for name, run in machines.items()}
     doubts = {name: f"The run is {text}." for name, run in machines.items() if (text := unproven(run.whole))}
     with charts.unchecked():
-        data = run_data.data(machines, shown, names, baseline)
+        data = run_data.data(machines, shown, names, baseline, ignored)
     several = len(machines) > 1
     return shell.render(
         "run.html",
@@ -79,14 +80,18 @@ def page(saved: SavedRun) -> str:
         unproven=_of_each(doubts, several),
         answers=_of_each({name: " ".join(say.answer(points, baseline)) for name, points in found.items()}, several),
         precisions=[_of(name, sentence, several) for name, run in machines.items() for sentence in _precisions(run)],
-        failures=_of_each({name: say.failures(points) for name, points in found.items()}, several),
-        has_failures=any(row["status"] != "ok" for at in every for row in at.rows),
-        quiet=[(is_quiet, _of(name, text, several)) for name, (is_quiet, text) in quiet.items()],
+        verdicts=[
+            *(
+                (not any(at.failed for at in points), _of(name, say.failures(points), several))
+                for name, points in found.items()
+            ),
+            *((is_quiet, _of(name, text, several)) for name, (is_quiet, text) in quiet.items()),
+        ],
         letters=legend([flag for row in rows if is_measured(row) for flag in flags_of(row, target)]),
         shared=shared([each.at.point for each in shown]),
         symbols=symbols([each.at.point for each in shown]),
         points=[_line(each, baseline) for each in shown],
-        left_out=_left_out(len(shown), len(every), saved),
+        left_out=" ".join([*without_rows, *_left_out(len(shown), len(every), saved, several)]),
         columns=cells.COLUMNS,
         table=[(row, cells.cells(row, each.label, baseline)) for each in shown for row in ordered(each.at)],
         baseline=baseline,
@@ -103,6 +108,27 @@ def page(saved: SavedRun) -> str:
     )
 
 
+def _machines(saved: SavedRun) -> tuple[dict[str, SavedRun], list[str]]:
+    """Return the runs of the machines by the names that the page gives them, and a sentence for each without rows.
+
+    A machine has the name that its user gave it, or that of its device. Raises WrongRequest if none has rows.
+    """
+    found, refused = {}, []
+    for name, run in runs_of(saved).items():
+        try:
+            devices = run.table["device_name"].dropna().unique()
+        except WrongRequest as error:
+            refused.append(error)
+            continue
+        given = run.environment.context.get("machine_name") if run.environment else None
+        found[name] = str(given or " and ".join(map(str, devices))), run
+    if not found:
+        raise refused[0]
+    shown = [name for name, _ in found.values()]
+    named = {f"{name} ({folder})" if shown.count(name) > 1 else name: run for folder, (name, run) in found.items()}
+    return named, [f"A machine is left out: {error}." for error in refused]
+
+
 def _of(machine: str, text: str, several: bool) -> str:
     """Return a sentence, with the machine of which it is true if the page has several."""
     return f"{machine}: {text}" if several else text
@@ -113,27 +139,25 @@ def _of_each(texts: Mapping[str, str], several: bool) -> list[str]:
     return [_of(machine, text, several) for machine, text in texts.items()]
 
 
-def _points(machines: Mapping[str, SavedRun]) -> dict[str, list[At]]:
-    """Return the points of each machine; names of several machines' points tell all of these apart."""
+def _points(machines: Mapping[str, SavedRun]) -> tuple[dict[str, list[At]], frozenset[str]]:
+    """Return the points of each machine, and the columns that tell machines apart; no name of a point has these."""
     found = {name: say.points_of(run.whole) for name, run in machines.items()}
     if len(found) == 1:
-        return found
-    different = varying({on_any_machine(at.point) for points in found.values() for at in points})
-    return {
+        return found, frozenset()
+    ignored = machine_columns([at.point for at in points] for points in found.values())
+    different = varying({without(at.point, ignored) for points in found.values() for at in points})
+    named = {
         name: [replace(at, label=differences(at.point, different) or "the only point") for at in points]
         for name, points in found.items()
     }
+    return named, ignored
 
 
 def _title(folder: Path, machines: Mapping[str, SavedRun]) -> str:
     """Return the sweep and where it ran; the name of the folder if the sweep isn't known."""
     known = [run.environment for run in machines.values() if run.environment]
     name = next((each.context["sweep"] for each in known if "sweep" in each.context), None)
-    if len(machines) > 1:
-        devices = list(machines)
-    else:
-        devices = [str(each) for run in machines.values() for each in run.table["device_name"].dropna().unique()]
-    return f"Sweep {name} on {' and '.join(devices)}" if name and devices else folder.resolve().name
+    return f"Sweep {name} on {' and '.join(machines)}" if name else folder.resolve().name
 
 
 def _precisions(saved: SavedRun) -> list[str]:
@@ -147,7 +171,7 @@ def _processes(saved: SavedRun) -> list[int]:
     return [int(number) for number in measured["processes"].dropna()]
 
 
-def _that_fit(found: Mapping[str, Sequence[At]]) -> list[Shown]:
+def _that_fit(found: Mapping[str, Sequence[At]], ignored: frozenset[str]) -> list[Shown]:
     """Return the first points whose cases fit into a page, one at least; of several machines, point by point."""
     several = len(found) > 1
     every = [
@@ -156,7 +180,7 @@ def _that_fit(found: Mapping[str, Sequence[At]]) -> list[Shown]:
         for at in points
     ]
     if several:
-        every.sort(key=lambda each: (order(on_any_machine(each.at.point)), each.machine))
+        every.sort(key=lambda each: (order(without(each.at.point, ignored)), each.machine))
     kept: list[Shown] = []
     cases = 0
     for each in every:
@@ -167,13 +191,14 @@ def _that_fit(found: Mapping[str, Sequence[At]]) -> list[Shown]:
     return kept
 
 
-def _left_out(shown: int, points: int, saved: SavedRun) -> str:
+def _left_out(shown: int, points: int, saved: SavedRun, several: bool) -> list[str]:
     if shown == points:
-        return ""
-    return (
+        return []
+    where = f"the {RESULTS} of each machine's folder" if several else RESULTS
+    return [
         f"This page shows the first {shown:,} of {points:,} points. The sentences above count all of them. "
-        f"All rows are in {RESULTS}; python -m bench show {shlex.quote(saved.folder.name)} prints them."
-    )
+        f"All rows are in {where}; python -m bench show {shlex.quote(saved.folder.name)} prints them."
+    ]
 
 
 @dataclass(frozen=True)
@@ -249,7 +274,10 @@ def _command(environment: Environment | None) -> str:
 
 def _csv(machines: Mapping[str, SavedRun]) -> str:
     """Return the packed results of all machines; empty if they are too large for a page."""
-    texts = [(run.folder / RESULTS if run.is_folder else run.path).read_bytes().decode() for run in machines.values()]
-    whole = "".join([texts[0], *(text.partition(END)[2] for text in texts[1:])])
-    found = shell.packed(whole)
+    first, *others = machines.values()
+    if others:
+        text = pd.concat([run.whole for run in machines.values()]).to_csv(index=False, lineterminator=END)
+    else:
+        text = (first.folder / RESULTS if first.is_folder else first.path).read_bytes().decode()
+    found = shell.packed(text)
     return found if len(found) <= MOST_CSV_BYTES else ""

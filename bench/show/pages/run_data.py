@@ -1,6 +1,7 @@
 """What the script of a run's page reads: rows, series of them, ticks, growth, maps of winners, charts, and samples."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,6 @@ from bench.analyse.ranking import TIE, WINNER
 from bench.analyse.scaling.growth import Exponent, scalings
 from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, SERIES, TOKENS, Axis, groups, places, point_of
 from bench.plan.case import Case
-from bench.plan.shard import OF_THE_MACHINE
 from bench.show import answer as say
 from bench.show import intervals
 from bench.show.answer import At
@@ -43,19 +43,26 @@ def ordered(at: At) -> list[Row]:
 
 
 def data(
-    machines: Mapping[str, SavedRun], shown: Sequence[Shown], names: Sequence[str], baseline: str | None
+    machines: Mapping[str, SavedRun],
+    shown: Sequence[Shown],
+    names: Sequence[str],
+    baseline: str | None,
+    ignored: frozenset[str],
 ) -> dict[str, Any]:
-    """Return what the page's script reads; rows of the table are in the same order as here."""
+    """Return what the page's script reads; rows of the table are in the same order as here.
+
+    `ignored` are the columns that tell machines apart: points of one series may differ in them.
+    """
     rows = [(number, each, row) for number, each in enumerate(shown) for row in ordered(each.at)]
     values = [row for _, _, row in rows]
     places_of = {id(row): (each.machine, number) for number, each, row in rows}
     quantities = [
         each for each in charts.quantities(baseline) if any(row[each.column] for row in values if is_measured(row))
     ]
-    ignored = frozenset(OF_THE_MACHINE) if len(machines) > 1 else frozenset()
     found_series = [each for axis in AXES for each in _series(values, axis, places_of, ignored)]
     series = [one for one, _ in found_series]
-    drawn = {each.name: charts.of_quantity(each, names, len(shown)) for each in quantities}
+    most = max(Counter(each.machine for each in shown).values(), default=0)
+    drawn = {each.name: charts.of_quantity(each, names, most) for each in quantities}
     growth = [each for number, (one, group) in enumerate(found_series)
         for each in _exponents(number, one, group, places_of)]  # fmt: skip
     if growth:

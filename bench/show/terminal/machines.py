@@ -8,8 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.fastest import outcome
-from bench.plan.case import Point
-from bench.plan.shard import on_any_machine
+from bench.plan.shard import machine_columns, without
 from bench.show.answer import fastest_cell
 from bench.show.point_text import differences, order, varying
 from bench.show.rows import Row, by_point, measured
@@ -24,7 +23,12 @@ def winners(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
 
     Columns that follow from the machine don't distinguish points.
     """
-    cells = {name: _cells(table) for name, table in tables.items()}
+    rows = {name: by_point(table) for name, table in tables.items()}
+    ignored = machine_columns(rows.values())
+    cells = {
+        name: {without(point, ignored): _cell(measured(own)) for point, own in found.items()}
+        for name, found in rows.items()
+    }
     points = list(dict.fromkeys(point for each in cells.values() for point in each))
     different = varying(points)
     names = {point: differences(point, different) or "the only point" for point in points}
@@ -45,12 +49,8 @@ def _agree(fastest: list[str]) -> bool:
     return len({*fastest}) == 1
 
 
-def _cells(table: pd.DataFrame) -> dict[Point, tuple[str, str]]:
-    """Return for each point what machines may agree on, and the cell."""
-    return {on_any_machine(point): _cell(measured(rows)) for point, rows in by_point(table).items()}
-
-
 def _cell(rows: list[Row]) -> tuple[str, str]:
+    """Return what machines may agree on at a point, and its words."""
     found = outcome(rows)
     if not found.names:
         return "", "nothing measured"

@@ -7,18 +7,21 @@ import re
 import shutil
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import altair
 import pytest
 
+from bench.plan.case import Case
 from bench.show.pages import run as module
 from bench.show.pages import shell
 from bench.show.pages.run import PAGE, page, write
 from bench.store import environment, journal, machines
 from bench.store.saved_run import SavedRun
-from tests import runs
+from bench.store.table import RESULTS
+from tests import examples, runs
 from tests.analyse.test_precision import measured
 from tests.examples import case, record
 from tests.refusals import refusal
@@ -166,14 +169,23 @@ def test_a_hostile_detail_is_text(tmp_path: Path) -> None:
     assert "alert(&#39;x&#39;)" in text
 
 
+def merged(folder: Path, **cases: Sequence[Case]) -> SavedRun:
+    """Return a merged run of machines, with the cases that each of them measured."""
+    machines.save(folder, {name: f"{number:012d}" for number, name in enumerate(cases)})
+    for name, own in cases.items():
+        saved.of(folder / name, own)
+        (folder / name / environment.ENVIRONMENT).unlink(missing_ok=True)
+        here = dataclasses.replace(examples.environment(), context={"machine_name": name, "sweep": "mine"})
+        environment.save(here, folder / name)
+    return SavedRun(folder)
+
+
 def test_a_merged_run_has_a_chart_for_each_machine(tmp_path: Path) -> None:
     """Its rows say of which machine they are, and so does every sentence; nothing is averaged over machines."""
     cases = [case(name, num_tokens=n) for n in (50, 197, 577) for name in ("eager", "sdpa")]
-    machines.save(tmp_path, {"here": "0123456789ab", "there": "another"})
-    for name, shown in (("here", cases[:4]), ("there", cases)):
-        saved.of(tmp_path / name, shown)
-    text = page(SavedRun(tmp_path))
+    text = page(merged(tmp_path, here=cases[:4], there=cases))
     data = data_of(text)
+    assert "<h1>Sweep mine on here and there</h1>" in text
     assert data["machines"] == ["here", "there"]
     assert Counter(data["rows"]["machine"]) == {0: 4, 1: 6}
     assert data["points"] == ["N=50 (here)", "N=50 (there)", "N=197 (here)", "N=197 (there)", "N=577 (there)"]
@@ -182,10 +194,32 @@ def test_a_merged_run_has_a_chart_for_each_machine(tmp_path: Path) -> None:
     assert {*data["growth"]["machine"]} == {0, 1}
     assert "here: Use sdpa" in text
     assert "there: Use sdpa" in text
+    assert '<li class="good">here: All 4 cases were measured.</li>' in text
     assert "<h3>there</h3>" in text
     packed = re.search(r'data-packed="([^"]+)"', text)
     assert packed
     assert len(unpacked(packed[1]).splitlines()) == 1 + 10
+
+
+def test_threads_that_a_sweep_varies_are_not_taken_for_the_machines(tmp_path: Path) -> None:
+    """Two machines that measured both have two points at each number of tokens, and a series for each of threads."""
+    cases = [case("eager", num_tokens=n, threads=threads) for threads in (1, 4) for n in (50, 197, 577)]
+    data = data_of(page(merged(tmp_path, here=cases, there=cases)))
+    assert len(set(data["points"])) == len(data["points"]) == 12
+    assert [len(each["at"]) for each in data["series"]] == [6, 6]
+
+
+def test_a_machine_without_rows_is_left_out_in_words(tmp_path: Path) -> None:
+    """The other machines have their page; a merged run without any rows is refused."""
+    cases = [case(name) for name in ("eager", "sdpa")]
+    run = merged(tmp_path, here=cases, there=cases)
+    table = tmp_path / "there" / RESULTS
+    table.write_bytes(table.read_bytes().splitlines(keepends=True)[0])
+    text = page(run)
+    assert data_of(text)["machines"] == ["here"]
+    assert "holds no rows" in text
+    (tmp_path / "here" / RESULTS).write_bytes(table.read_bytes())
+    assert "holds no rows" in refusal(page, run)
 
 
 def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:

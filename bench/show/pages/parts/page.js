@@ -109,7 +109,7 @@ async function show(kind) {
       ys: data.ticks?.at(state.view)?.[kind] ?? [] };
     const view = await draw(box, spec, own, signals, openSamples);
     charts.get(kind).push(view);
-    if (kind === "speedup") listen(view);
+    if (kind === "speedup") listen(view, machine);
   }
   fillTable(kind);
 }
@@ -134,15 +134,14 @@ async function showMaps() {
 
 // Marking points on the speed-up chart: Vega's own selection says which.
 
-function listen(view) {
+function listen(view, machine) {
   view.addSignalListener("brush", (_, value) => {
     const range = value?.x;
     const labels = value?.label;
-    const points = range ? pointsInView().filter((point) => {
-      const x = series().at[point];
-      return x >= range[0] && x <= range[1];
-    }) : labels ? pointsInView().filter((point) => labels.includes(data.points[point])) : [];
-    choose(points);
+    const own = rows.filter((row) => inView(row) && (row.machine ?? 0) === machine);
+    const marked = range ? own.filter((row) => series().at[row.point] >= range[0] && series().at[row.point] <= range[1])
+      : labels ? own.filter((row) => labels.includes(row.label)) : [];
+    choose([...new Set(marked.map((row) => row.point))]);
   });
 }
 
@@ -249,7 +248,9 @@ function fillTable(kind) {
   if (kind.startsWith("growth")) {
     const what = kind.split("-")[1];
     const values = SOURCES.growth().filter((each) => each.what === what);
-    place.replaceChildren(table(["implementation", "between", "exponent"], values.map((each) => [each.implementation, each.from_to, each.text])));
+    const several = data.machines?.length > 1;
+    place.replaceChildren(table([...(several ? ["machine"] : []), "implementation", "between", "exponent"], values.map((each) => [
+      ...(several ? [data.machines[each.machine]] : []), each.implementation, each.from_to, each.text])));
     return;
   }
   const names = ["point", "implementation", ...(BESIDE[kind] ?? [])];
@@ -304,7 +305,7 @@ async function openSamples(datum) {
   forget("case");
   samples ??= JSON.parse(await unpack(data.samples));
   const line = lines[row.id];
-  document.getElementById("case-title").textContent = data.sides ? row.label : `${row.implementation} · ${row.label}`;
+  document.getElementById("case-title").textContent = data.sides ? row.label : `${row.implementation} · ${data.points?.[row.point] ?? row.label}`;
   const facts = headings.map((heading, n) => [heading.textContent.trim(), inFull(line.children[n])]).slice(2).filter(([, text]) => text);
   document.getElementById("case-facts").replaceChildren(...facts.map(([name, text]) => {
     const box = make("div");
@@ -413,7 +414,7 @@ if (viewChoice) {
   });
   document.getElementById("at")?.addEventListener("change", (event) => {
     state.at = Number(event.target.value);
-    charts.get("compile").forEach((view) => view.signal("at", state.at).runAsync());
+    charts.get("compile").forEach((view) => settled.push(view.signal("at", state.at).runAsync()));
   });
   document.getElementById("reset").addEventListener("click", () => {
     every(".legend input").forEach((box) => (box.checked = true));
