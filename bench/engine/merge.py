@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.engine.run_folder import RunFolder
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.plan.shard import OF_THE_MACHINE
+from bench.plan.shard import without
 from bench.plan.sweep import Sweep
 from bench.store import atomic, environment, journal, machines, plan
 from bench.store.environment import Environment
@@ -116,12 +116,8 @@ def _check(sources: Sequence[Source]) -> None:
 
 def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
     """Return what parts of one sweep share; points of another machine may differ in what follows from the machine."""
-    left_out = () if whole else OF_THE_MACHINE
-    points = {
-        tuple((name, value) for name, value in vars(point).items() if name not in left_out) for point in sweep.points
-    }
     return {
-        "points": points,
+        "points": {point if whole else without(point) for point in sweep.points},
         "implementations": {*sweep.implementations},
         "baseline": sweep.baseline,
         "effort": sweep.effort,

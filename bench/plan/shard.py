@@ -73,5 +73,5 @@ def without(point: Point, columns: Iterable[str] = OF_THE_MACHINE) -> Point:
 
 def _hash(point: Point) -> str:
     """Return a hash that is the same on every machine."""
-    facts = {name: value for name, value in vars(point).items() if name not in OF_THE_MACHINE}
+    facts = {name: value for name, value in vars(point).items() if name not in OF_THE_MACHINE}  # as earlier suites did
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -366,12 +366,20 @@ def _by_point(of: Quantity, names: Sequence[str], points: int) -> Spec:
 
 
 def _wrapped(characters: int) -> dict[str, Any]:
-    """Return the properties of an axis whose labels have their words in lines of at most so many characters."""
-    lines = rf"replace(datum.value, regexp('(.{{1,{characters}}})( +|$)', 'g'), '$1|')"
+    """Return the properties of an axis whose labels have their words in lines of at most so many characters.
+
+    The middle of the lines stands at the row.
+    """
+    joined = rf"replace(datum.value, regexp('(.{{1,{characters}}})( +|$)', 'g'), '$1|')"
+    lines = rf"split(replace({joined}, regexp('[|]$'), ''), '|')"
+    offsets = [
+        {"test": f"length({lines}) === {number}", "value": -LABEL_LINE_PX * (number - 1) / 2}
+        for number in range(2, LABEL_LINES + 1)
+    ]
     return {
-        "labelExpr": rf"split(replace({lines}, regexp('[|]$'), ''), '|')",
+        "labelExpr": lines,
         "labelLineHeight": LABEL_LINE_PX,
-        "labelOffset": -LABEL_LINE_PX / 2,
+        "labelOffset": {"condition": offsets, "value": 0},
     }
 
 

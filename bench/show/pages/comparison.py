@@ -66,11 +66,12 @@ def page(report: Report, base: SavedRun, new: SavedRun) -> str:
 
 
 def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
-    """Return the names of two runs, with their folders if they are the same."""
-    paths = base.path.resolve(), new.path.resolve()
-    if paths[0].name != paths[1].name:
-        return paths[0].name, paths[1].name
-    return f"{paths[0].parent.name}/{paths[0].name}", f"{paths[1].parent.name}/{paths[1].name}"
+    """Return the names of two runs, with as many of their folders as tell them apart."""
+    first, second = (saved.path.resolve().parts for saved in (base, new))
+    for count in range(1, max(len(first), len(second))):
+        if first[-count:] != second[-count:]:
+            break
+    return "/".join(first[-count:]), "/".join(second[-count:])
 
 
 def _cells(report: Report, row: Row) -> list[Cell]:
