@@ -44,7 +44,7 @@ def symbols(points: Collection[Point]) -> str:
     changing = next((point for point in points if point.token_len != point.channels), None)
     if changing is None:
         return text
-    return f"{text}; C={width(changing)}: tokens of {changing.token_len} values become {changing.channels} channels"
+    return f"{text}; C={width(changing)}: {changing.token_len} values in, {changing.channels} out"
 
 
 def order(point: Point) -> tuple[tuple[bool, Any], ...]:

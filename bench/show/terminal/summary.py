@@ -27,6 +27,9 @@ MOST_LINES = 40
 MOST_WARNINGS, MOST_REASONS = 2, 3
 """The most kinds of warnings and of failures that are told in words at the end."""
 
+FEW = 0.1
+"""A warning about a smaller share of the measured cases stands in the table and on the page alone."""
+
 WIDEST = 100
 """Sentences are wrapped at this width, however wide the terminal is."""
 
@@ -116,7 +119,6 @@ def summary(
     yield from _wrapped(symbols([at.point for at in points]), wide, QUIET)
     if len(points) > MOST_LINES:
         yield Text(f"… and {len(points) - MOST_LINES} more points")
-    yield Text()
     for sentence in in_words(whole, changes):
         yield from _wrapped(sentence, wide, "")
     if any(at.failed for at in points):
@@ -145,7 +147,9 @@ def _reasons(points: Sequence[At], width: int) -> Iterator[Text]:
 
 
 def _warnings(whole: pd.DataFrame, width: int, target: float) -> Iterator[Text]:
-    found = [each for each in say.warnings(whole, target) if each.flag.letter not in OF_SPEED]
+    found = [
+        each for each in say.warnings(whole, target) if each.flag.letter not in OF_SPEED and each.rows >= FEW * each.of
+    ]
     of_speed = [each.flag for each in say.warnings(whole, target) if each.flag.letter in OF_SPEED]
     if of_speed:
         advice = next((flag.advice for flag in of_speed if flag.advice), "quiet the machine, and measure again")

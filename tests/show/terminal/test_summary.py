@@ -8,12 +8,15 @@ import pytest
 
 from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
-from bench.show.answer import points_of
+from bench.show.answer import points_of, warnings
 from bench.show.terminal.console import on_one_line
-from bench.show.terminal.summary import MOST_LINES, log_line, point_line, summary, widths
+from bench.show.terminal.summary import FEW, MOST_LINES, log_line, point_line, summary, widths
+from bench.store.saved_run import SavedRun
 from tests.analyse.test_precision import measured
 from tests.examples import point
 from tests.show.example_results import quick, timed
+
+ROOT = Path(__file__).parents[3]
 
 
 def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
@@ -34,6 +37,18 @@ def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
     assert "2 of 84 cases (12 points × 7 implementations) have no time" in text
     assert "The machine was quiet" in text
     assert "The page: results/run/report.html" in found
+
+
+def test_a_real_run_ends_in_thirty_lines() -> None:
+    """The published one has rows with warnings; a warning about few cases stands on the page alone."""
+    table = SavedRun(ROOT / "results/published/quick-xeon-2core").whole
+    found = lines(table, 100)
+    assert len(found) <= 30
+    kinds = {each.flag.letter: each for each in warnings(table)}
+    told = " ".join(found)
+    assert kinds["W"].flag.meaning in told
+    assert kinds["U"].rows < FEW * kinds["U"].of
+    assert kinds["U"].flag.meaning not in told
 
 
 def test_a_change_of_precision_is_told() -> None:
