@@ -210,7 +210,7 @@ def _over(row: Row | None, baseline: str | None) -> str:
 def _best(points: Sequence[At], baseline: str | None) -> Iterator[str]:
     """Yield the sentence about the implementation that is beaten at the fewest points."""
     name, at_best = _choice(points)
-    others = [at for at in points if at not in at_best]
+    others = [at for at in points if name not in at.outcome.names]
     ratios = [row["speedup"] for at in at_best for row in at.rows if row["implementation"] == name and row["speedup"]]
     by = ""
     if baseline and name != baseline and ratios:

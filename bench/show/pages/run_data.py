@@ -260,9 +260,15 @@ def _paint(of: Outcome, names: Sequence[str]) -> dict[str, str]:
 
 
 def _samples(machines: Mapping[str, SavedRun], rows: Sequence[tuple[int, Shown, Row]]) -> tuple[dict[int, Any], int]:
-    records = [by_case(saved.records) for saved in machines.values()]
+    """Return the samples of the cases of the page; those of other cases are not read."""
+    cases = {number: (shown.machine, Case.from_columns(row)) for number, (_, shown, row) in enumerate(rows)
+        if is_measured(row)}  # fmt: skip
+    wanted = {*cases.values()}
+    records = [
+        by_case(saved.loaded(entry for entry in saved.entries if (machine, entry.case) in wanted))
+        for machine, saved in enumerate(machines.values())
+    ]
     return samples({
-        number: (float(row["latency_s"]), records[shown.machine].get(Case.from_columns(row), []))
-        for number, (_, shown, row) in enumerate(rows)
-        if is_measured(row)
+        number: (float(rows[number][2]["latency_s"]), records[machine].get(case, []))
+        for number, (machine, case) in cases.items()
     })  # fmt: skip
