@@ -20,7 +20,7 @@ from bench.show.terminal.machines import winners
 from bench.show.terminal.precision import precisions
 from bench.show.terminal.references import references
 from bench.show.terminal.results import results
-from bench.store.lock import LOCK
+from bench.store import lock
 from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
@@ -89,7 +89,7 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
 
 def _behind(saved: SavedRun) -> str:
     """Return what to do about a table that lacks the newest records."""
-    if (saved.folder / LOCK).exists():
+    if lock.is_held(saved.folder):
         return f"the run is at work, so {RESULTS} may lack its newest records"
     again = f"{python()} -m bench summarise {shlex.quote(str(saved.folder))}"
     return f"the run was killed, so {RESULTS} may lack its last records: {again}"

@@ -17,7 +17,7 @@ EXPECTED = 0.3
 """The weight of this expectation beside a point that is done."""
 
 ENOUGH_WORKS = 4
-"""The points of so many different works without which the expectation counts."""
+"""The expectation counts until points of so many different works are done."""
 
 
 class TimeLeft:
@@ -83,7 +83,7 @@ def _together(point: Point) -> Point:
 def _fit(known: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return a and b of a + b · work that has the least relative errors, neither of them negative.
 
-    Until ENOUGH_WORKS are known, a is expected to equal b, which is what DOUBLING_FLOPS says.
+    Until ENOUGH_WORKS are known, a and b are expected to be equal, as DOUBLING_FLOPS says.
     """
     ones = [1 / took_s for _, took_s in known]
     works = [work / took_s for work, took_s in known]
@@ -95,6 +95,8 @@ def _fit(known: Sequence[tuple[float, float]]) -> tuple[float, float]:
         sum(x * y for x, y in zip(*pair, strict=True)) for pair in ((ones, ones), (ones, works), (works, works))
     )
     determinant = aa * bb - ab * ab
+    if determinant <= 1e-9 * aa * bb:  # the works are almost alike
+        return a / aa, 0.0
     fixed_s, per_work_s = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
     if fixed_s < 0:
         return 0.0, b / bb

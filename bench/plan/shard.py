@@ -57,7 +57,7 @@ def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
 
 
 def machine_columns(machines: Iterable[Iterable[Point]]) -> frozenset[str]:
-    """Return the columns that tell machines apart, not points: each machine has one value of them at its points."""
+    """Return the columns that follow from the machine: all points of a machine have the same value of them."""
     of_each = [[*points] for points in machines]
     return frozenset(
         name
@@ -67,7 +67,7 @@ def machine_columns(machines: Iterable[Iterable[Point]]) -> frozenset[str]:
 
 
 def without(point: Point, columns: Iterable[str] = OF_THE_MACHINE) -> Point:
-    """Return a point without some columns: what machines have in common that differ in these."""
+    """Return a point in which some columns are empty; without more, those that may follow from the machine."""
     return Point(**{**vars(point), **dict.fromkeys(columns)})
 
 

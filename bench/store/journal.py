@@ -30,7 +30,7 @@ TAIL_BYTES = 256
 """The last bytes of a line with a checksum, which are unlike those of any other line: among them is the checksum."""
 
 BUFFER_BYTES = 1 << 20
-"""The bytes that a scan reads at once; lines are as long as the usual buffer."""
+"""The bytes that a scan reads at once; the usual buffer holds hardly more than one line."""
 
 INCOMPLETE = "of a replicate that lacks other lines, so it doesn't count"
 REPEATED = "of a case and process that already stand above, so it doesn't count"

@@ -226,3 +226,12 @@ def _link(path: str) -> str:
         return str(Path(path).readlink())
     except OSError:
         return ""
+
+
+def is_held(folder: Path) -> bool:
+    """Return whether a process writes into a folder, as far as is known here: one of another machine may have ended."""
+    try:
+        holder = Holder.read(folder / LOCK)
+    except WrongRequest:
+        return False
+    return holder is not None and not holder.is_gone(Holder.here())

@@ -147,10 +147,12 @@ def test_a_table_behind_its_journal_is_told(tmp_path: Path, capsys: pytest.Captu
     assert SavedRun(tmp_path / RESULTS).is_behind
     assert main(["show", str(tmp_path)]) == 0
     assert "is at work" in capsys.readouterr().err
-    (tmp_path / LOCK).rename(tmp_path / "gone")
+    before = (tmp_path / LOCK).read_text()
+    dead = {**json.loads(before), "started_s": json.loads(before)["started_s"] + 100}
+    (tmp_path / LOCK).write_text(json.dumps(dead))  # as after kill -9: the number belongs to another process now
     assert main(["show", str(tmp_path / RESULTS)]) == 0
     assert f"bench summarise {tmp_path}" in capsys.readouterr().err.replace("\n", " ")
-    (tmp_path / "gone").rename(tmp_path / LOCK)
+    (tmp_path / LOCK).write_text(before)
     run_folder.close()
     assert not SavedRun(tmp_path).is_behind
     assert main(["show", str(tmp_path)]) == 0

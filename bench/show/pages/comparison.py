@@ -68,9 +68,8 @@ def page(report: Report, base: SavedRun, new: SavedRun) -> str:
 def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
     """Return the names of two runs, with as many of their folders as tell them apart."""
     first, second = (saved.path.resolve().parts for saved in (base, new))
-    for count in range(1, max(len(first), len(second))):
-        if first[-count:] != second[-count:]:
-            break
+    longest = max(len(first), len(second))
+    count = next((count for count in range(1, longest + 1) if first[-count:] != second[-count:]), 1)
     return "/".join(first[-count:]), "/".join(second[-count:])
 
 
