@@ -21,7 +21,7 @@ BELOW: dict[str, set[str]] = {
     "bench.store": {"bench.plan"},
     "bench.stats": {"bench.plan"},
     "bench.sampling": {"bench.stats", "bench.store"},
-    "bench.analyse": {"bench.stats", "bench.store", "bench.plan"},
+    "bench.analyse": {"bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show": {"bench.analyse", "bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.measure": {"bench.sampling", "bench.store", "bench.plan", "impls", DECLARED},
     "bench.engine": {"bench.analyse", "bench.sampling", "bench.stats", "bench.store", "bench.plan"},

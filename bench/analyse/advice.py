@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.summary import log_ratios
+from bench.analyse.scaling.row_estimates import log_speedups
 from bench.plan.case import Point
-from bench.stats.estimates import Estimates, Interval, combined, intervals
-from bench.stats.limits import LEVEL
-from bench.stats.power import detectable_gain
-from bench.stats.sample_size import MOST_PROCESSES
-from bench.stats.significance import holm, means, p_beyond
+from bench.stats.estimates import UNKNOWN, Estimates, Interval, combined, intervals, joined, mean
+from bench.stats.limits import LEVEL, detectable
+from bench.stats.significance import holm, p_beyond
 from bench.store.look import Seen
 from bench.store.record import Record
 
@@ -33,8 +31,6 @@ REST_FREEDOM = 1e6
 
 WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 """The operators that compute a whole layer: the fast paths of torch's own modules."""
-
-UNKNOWN = Interval(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -93,9 +89,7 @@ class Advice:
     recommendation: str | None = None
     processes: int = 0
     detectable: float = math.nan
-    promising: str | None = None
-    processes_needed: int = 0
-    """Without a recommendation: the setting with the largest measured gain, and the processes that would show it."""
+    """The smallest gain that such a run shows in four of five cases."""
 
     @property
     def bound(self) -> float:
@@ -153,22 +147,23 @@ def advised(
     looks: Sequence[Seen],
     table: pd.DataFrame,
     records: Sequence[Record],
-    layers: Mapping[str, Mapping[str, Sequence[float]]],
+    layers: Mapping[str, pd.DataFrame],
     settings: Sequence[str],
 ) -> Advice:
     """Return the whole answer.
 
-    `table` and `records` are those of the model's run. `layers` has by path and setting the log ratios of a layer to
-    the layer as it is, one per process. `settings` are all that were asked for, in their order.
+    `table` and `records` are those of the model's run. `layers` has by path the table of a layer by itself. `settings`
+    are all that were asked for, in their order.
     """
     rows: dict[str, dict[Any, Any]] = {str(row["implementation"]): row for row in table.to_dict("records")}
     by_name: dict[str, list[Record]] = {}
     for record in records:
         by_name.setdefault(record.case.implementation, []).append(record)
     base = by_name.get(AS_IS, [])
-    logs = {name: log_ratios(by_name[name], base) for name in settings if name in by_name}
-    gains = dict(zip(logs, _ratios(means([*logs.values()])), strict=True))
-    adjusted = dict(zip(logs, holm(p_beyond(means([*logs.values()]), 0.0)).tolist(), strict=True))
+    gained = speedups(table, settings)
+    logs = joined(gained.values())
+    gains = dict(zip(gained, (each.exp() for each in intervals(logs)), strict=True))
+    adjusted = dict(zip(gained, holm(p_beyond(logs, 0.0)).tolist(), strict=True))
     found = looks[0]["settings"]
     alternatives = tuple(
         _alternative(
@@ -176,39 +171,43 @@ def advised(
         )
         for name in settings
     )
+    by_path = {path: speedups(rows_of, settings) for path, rows_of in layers.items()}
     alternatives = tuple(
-        replace(each, predicted=predicted(looks, before.kinds, layers, each.name)) for each in alternatives
+        replace(each, predicted=predicted(looks, before.kinds, by_path, each.name)) for each in alternatives
     )
-    best = max((each for each in alternatives if each.is_faster), key=_gain, default=None)
-    sds = [float(np.std(own, ddof=1)) for own in logs.values() if len(own) > 1]
-    sd, tests = float(np.median(sds)) if sds else math.nan, max(1, len(logs))
-    hopeful = max((each for each in alternatives if each.speedup.value > 1), key=_gain, default=None)
-    needed = processes_for(_gain(hopeful) - 1, sd, tests) if hopeful and sds and not best else 0
+    best = max((each for each in alternatives if each.is_faster), key=lambda each: each.speedup.value, default=None)
     return replace(
         before,
         alternatives=alternatives,
         as_is=rows.get(AS_IS, {}),
         recommendation=best.name if best else None,
         processes=len(base),
-        detectable=detectable_gain(sd, len(base), tests) if sds else math.nan,
-        promising=hopeful.name if hopeful and needed > len(base) else None,
-        processes_needed=needed,
+        detectable=detectable(logs, 0.0, LEVEL / max(1, len(gained))) if gained else math.nan,
     )
 
 
+def speedups(table: pd.DataFrame, names: Sequence[str]) -> dict[str, Estimates]:
+    """Return the log speed-ups of those of the implementations that have one."""
+    known = table[table["speedup"].notna()].set_index("implementation")
+    of = log_speedups(known.astype(object).where(known.notna(), None).to_dict("records"))  # type: ignore[arg-type]
+    ends = zip(of.value.tolist(), of.error.tolist(), of.freedom.tolist(), strict=True)
+    found = {str(name): Estimates(*map(np.asarray, each)) for name, each in zip(known.index, ends, strict=True)}
+    return {name: found[name] for name in names if name in found}
+
+
 def predicted(
-    looks: Sequence[Seen], found: Sequence[Kind], layers: Mapping[str, Mapping[str, Sequence[float]]], name: str
+    looks: Sequence[Seen], found: Sequence[Kind], layers: Mapping[str, Mapping[str, Estimates]], name: str
 ) -> Interval:
     """Return the gain that follows from the layers' shares and their own gains, with an interval from both.
 
     A model takes 1 - Σ s (1 - 1/k) of its time if layers with the share s become k times as fast. Layers that were not
     measured are taken to gain half as much as the others do together; the interval has both no gain and all of it.
     """
-    chosen = [kind for kind in measured_kinds(found) if layers.get(kind.path, {}).get(name)]
+    chosen = [kind for kind in measured_kinds(found) if name in layers.get(kind.path, {})]
     if not chosen or len(chosen) < len(measured_kinds(found)):
         return UNKNOWN
     shares = [_shares_of(looks, _paths(looks, kind)) for kind in chosen]
-    gains = means([[*layers[kind.path][name]] for kind in chosen])
+    gains = joined(layers[kind.path][name] for kind in chosen)
     times = np.exp(-gains.value)
     held = np.array([float(share.value) for share in shares])
     rest = max(0.0, sum(kind.share for kind in found) - held.sum())
@@ -224,18 +223,6 @@ def predicted(
     value = 1 + float((np.append(held, rest) * (values - 1)).sum())
     time = _interval(Estimates(np.array(value), around.error[0], around.freedom[0]))
     return Interval(1 / time.value, 1 / time.high, 1 / time.low if time.low > 0 else math.inf)
-
-
-def processes_for(gain: float, sd: float, tests: int) -> int:
-    """Return the fewest processes that show a gain like this, 0 if MOST_PROCESSES don't."""
-    for processes in range(3, MOST_PROCESSES + 1):
-        if detectable_gain(sd, processes, tests) <= gain:
-            return processes
-    return 0
-
-
-def _gain(alternative: Alternative) -> float:
-    return alternative.speedup.value
 
 
 def disagrees(alternative: Alternative) -> bool:
@@ -273,10 +260,6 @@ def _number(value: Any) -> float:
     return math.nan if pd.isna(value) else float(value)
 
 
-def _ratios(logs: Estimates) -> list[Interval]:
-    return [Interval(*(math.exp(end) for end in (of.value, of.low, of.high))) for of in intervals(logs)]
-
-
 def _objections(looks: Sequence[Seen]) -> list[str]:
     """Return how an observed call differs from a plain one, empty if it doesn't."""
     plain, observed = ({*looks[0][name]} for name in ("kernels", "observed_kernels"))
@@ -311,10 +294,8 @@ def _paths(looks: Sequence[Seen], kind: Kind) -> list[str]:
 def _over_processes(shares: Sequence[Sequence[float]]) -> Estimates:
     """Return the mean over processes of each process's median call; of one process it is that over its calls."""
     values = [float(np.median(own)) for own in shares] if len(shares) > 1 else [*shares[0]]
-    one = means([values])
-    return Estimates(one.value[0], one.error[0], one.freedom[0])
+    return mean(values)
 
 
 def _interval(of: Estimates) -> Interval:
-    one = Estimates(*(np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (of.value, of.error, of.freedom)))
-    return intervals(one)[0]
+    return intervals(joined([of]))[0]

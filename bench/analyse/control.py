@@ -7,59 +7,52 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import CONTROL, Point
-from bench.stats.estimates import Estimates, Interval
-from bench.stats.limits import LEVEL
-from bench.stats.replicates import Array
-from bench.stats.significance import SMALLEST_SCATTER, p_beyond, p_of_all
+from bench.stats.contrasts import normal_scores
+from bench.stats.estimates import UNKNOWN, Estimates, Interval
 from bench.store.table import baseline_of, cases
 
-
-@dataclass(frozen=True)
-class Deviation:
-    """A point at which the 95 % interval of the control's speed-up excludes 1."""
-
-    point: Point
-    speedup: Interval
+NOTABLE = 1.2
+"""If errors are widened by more than this, a person should know: of runs with right errors and 12 points, one in eight
+is."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """The control of a run: the points at which it deviates, the clearest first, of those that have an interval.
+    """The control of a run: at which of its points it differs most from the baseline, and by which speed-up.
 
-    `p` tests whether all of its ratios are 1. Of 12 points half of all runs have one that deviates by chance, so a run
-    is unproven only if chance makes such a `p` in one run of a hundred.
+    `excess` is the root mean square of its deviations over what the errors say, before the control widens them: about 1
+    if they are right; NaN if nothing tells. All intervals and bounds of the run are that many times as wide, if it is
+    above 1.
     """
 
     baseline: str
-    deviations: tuple[Deviation, ...]
-    points: int
-    p: float
+    points: int = 0
+    point: Point | None = None
+    speedup: Interval = UNKNOWN
+    excess: float = math.nan
 
     @property
-    def is_unproven(self) -> bool:
-        """Whether the run measures differences where there are none."""
-        return self.p < LEVEL
+    def is_notable(self) -> bool:
+        """Whether identical code differs by more than rounds and processes explain."""
+        return self.excess > NOTABLE
 
 
 def control(table: pd.DataFrame) -> Control:
-    """Return what the rows of the control in a table of results say; without such rows nothing deviates."""
-    rows = table[(table["implementation"] == CONTROL) & (table["status"] == "ok")]
-    ratios, lows, highs, sds, counts = (
+    """Return what the rows of the control in a table of results say."""
+    baseline = baseline_of(table) or "the baseline"
+    rows = table[(table["implementation"] == CONTROL) & (table["status"] == "ok") & table["speedup"].notna()]
+    if rows.empty:
+        return Control(baseline)
+    ratios, lows, highs, errors, freedoms = (
         rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        for name in ("speedup", "speedup_low", "speedup_high", "log_ratio_sd", "processes")
+        for name in ("speedup", "speedup_low", "speedup_high", "log_ratio_error", "log_ratio_freedom")
     )
-    p_values = _p_values(ratios, sds, counts)
-    order = [index for index in np.argsort(p_values).tolist() if lows[index] > 1 or highs[index] < 1]
-    points = [case.point for case in cases(rows)]
+    furthest = int(np.argmax(np.abs(np.log(ratios))))
+    scores = normal_scores(Estimates(np.log(ratios), errors, freedoms))
     return Control(
-        baseline=baseline_of(table) or "the baseline",
-        deviations=tuple(Deviation(points[at], Interval(ratios[at], lows[at], highs[at])) for at in order),
-        points=int(np.sum(~np.isnan(p_values))),
-        p=p_of_all(p_values),
+        baseline,
+        len(rows),
+        cases(rows)[furthest].point,
+        Interval(float(ratios[furthest]), float(lows[furthest]), float(highs[furthest])),
+        math.sqrt(np.mean(scores**2)) if scores.size else math.nan,
     )
-
-
-def _p_values(ratios: Array, sds: Array, counts: Array) -> Array:
-    """Return the p-value of "the ratio is 1" for each row, NaN without a scatter."""
-    errors = np.where(sds > SMALLEST_SCATTER, sds, math.nan) / np.sqrt(counts)
-    return p_beyond(Estimates(np.log(ratios), errors, counts - 1), 0.0)

@@ -3,10 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from bench.analyse.fastest import relative_time
 from bench.analyse.scaling.crossover import times_as_fast
 from bench.analyse.scaling.series import Row
-from bench.stats.estimates import Interval
 
 LAUNCH_SHARE = 0.9
 """A loop of calls waits for the host if submitting a call takes at least this share of the device's time."""
@@ -36,20 +34,11 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
     plain = (name.startswith(COMPILED) and measured.get(name.removeprefix(COMPILED))) or base
     if plain is None:
         return None
-    gain = _gain(row, plain)
+    gain = times_as_fast(row, plain)
     if not gain.is_known or gain.low <= 1 <= gain.high:
         return None
     gained_s = _paired_s(plain, base) - _paired_s(row, base)
     return math.ceil(row["compile_cold_s"] / gained_s) if gained_s > 0 else math.inf
-
-
-def _gain(row: Row, plain: Row) -> Interval:
-    """Return how many times as fast as the uncompiled row a row is, by paired ratios if one of both is the fastest."""
-    if row.get("rank") == 1:
-        return relative_time(plain) or times_as_fast(row, plain)
-    if plain.get("rank") == 1 and (behind := relative_time(row)):
-        return Interval(1 / behind.value, 1 / behind.high, 1 / behind.low)
-    return times_as_fast(row, plain)
 
 
 def _paired_s(row: Row, base: Row | None) -> float:

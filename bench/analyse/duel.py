@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.analyse.summary import log_ratios
+from bench.analyse.summary import values_of
 from bench.plan.case import Point
+from bench.stats.contrasts import contrasts, prior
+from bench.stats.estimates import Estimates, joined
 from bench.stats.limits import Limits
 from bench.stats.sequential import USUAL, Judgement, judge
 from bench.store.record import STATUSES, Record
@@ -38,13 +40,32 @@ class Row:
 
 def rows(sides: Mapping[Point, Sides], looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
     """Return the rows, judged together by the looks taken so far."""
-    details = {point: _detail(of) for point, of in sides.items()}
-    logs = [[] if details[point] else log_ratios(b, a) for point, (a, b) in sides.items()]
-    judgements = judge(logs, looks, limits)
+    details = [_detail(of) for of in sides.values()]
+    shared = [[] if detail else _shared(of) for detail, of in zip(details, sides.values(), strict=True)]
+    both = list(sides.values())
+
+    def estimates(asked: Sequence[int], look: int) -> Estimates:
+        of = [
+            values_of({
+                name: [record for record in side if record.process in shared[row][:look]]
+                for name, side in zip("AB", both[row], strict=True)
+            })
+            for row in asked
+        ]  # fmt: skip
+        lent = prior(of)
+        return joined(contrasts(each, lent).speedup("B", "A") for each in of)
+
+    judgements = judge([*map(len, shared)], estimates, looks, limits)
     return [
-        Row(point, judgement, details[point], (_latency_s(a), _latency_s(b)))
-        for (point, (a, b)), judgement in zip(sides.items(), judgements, strict=True)
+        Row(point, judgement, detail, (_latency_s(a), _latency_s(b)))
+        for (point, (a, b)), judgement, detail in zip(sides.items(), judgements, details, strict=True)
     ]
+
+
+def _shared(sides: Sides) -> list[int]:
+    """Return the numbers of the processes that measured both sides."""
+    a, b = ({record.process for record in side if record.samples.rounds} for side in sides)
+    return sorted(a & b)
 
 
 def _detail(sides: Sides) -> str:

@@ -1,12 +1,14 @@
 """The same case in several precisions: how much faster, paired round by round, and with how much error."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.analyse.summary import log_ratios
-from bench.plan.case import CONTROL, Point
-from bench.stats.replicates import Estimate, ratio
+from bench.analyse.summary import rounds_of
+from bench.plan.case import CONTROL, Case, Point
+from bench.stats.contrasts import contrasts, prior, values
+from bench.stats.estimates import Interval, intervals, joined
 from bench.store.record import Record, latest
 
 WIDEST = "float32"
@@ -20,29 +22,35 @@ class Change:
     point: Point
     implementation: str
     dtype: str
-    speedup: Estimate
+    speedup: Interval
 
 
 def changes(records: Iterable[Record]) -> list[Change]:
     """Return the change to each narrower precision, of each implementation that was measured in the same rounds.
 
-    `point` is that in WIDEST. Records of replicates that lack one of both precisions don't count.
+    `point` is that in WIDEST.
     """
-    cases: dict[tuple[Point, str], dict[str, list[Record]]] = {}
+    cases: dict[Point, dict[Case, list[Record]]] = {}
     for record in latest(records):
-        if record.case.implementation != CONTROL and record.status == "ok":
+        if record.case.implementation != CONTROL and record.status == "ok" and record.seed is not None:
             point = dataclasses.replace(record.case.point, dtype=WIDEST)
-            by_dtype = cases.setdefault((point, record.case.implementation), {})
-            by_dtype.setdefault(record.case.point.dtype, []).append(record)
-    return [
-        Change(point, name, dtype, ratio(logs))
-        for (point, name), by_dtype in cases.items()
-        for dtype, narrow in by_dtype.items()
-        if dtype != WIDEST and (logs := _logs(narrow, by_dtype.get(WIDEST, [])))
-    ]
+            cases.setdefault(point, {}).setdefault(record.case, []).append(record)
+    by_point = {
+        point: values({_name(case): rounds_of(own) for case, own in of.items()})
+        for point, of in cases.items()
+        if len({case.point.dtype for case in of}) > 1
+    }
+    lent = prior([*by_point.values()])
+    found = []
+    for point, of_point in by_point.items():
+        of = contrasts(of_point, lent)
+        for case in cases[point]:
+            wide = Case(point, case.implementation)
+            if case.point.dtype != WIDEST and wide in cases[point]:
+                (speedup,) = intervals(joined([of.speedup(_name(case), _name(wide))]))
+                found.append(Change(point, case.implementation, case.point.dtype, speedup.exp()))
+    return [change for change in found if not math.isnan(change.speedup.value)]
 
 
-def _logs(narrow: Sequence[Record], wide: Sequence[Record]) -> list[float]:
-    """Return the log ratio of each replicate that measured both: it has the same number and the same seed."""
-    together = {(record.process, record.seed) for record in wide if record.seed is not None}
-    return log_ratios([record for record in narrow if (record.process, record.seed) in together], wide)
+def _name(case: Case) -> str:
+    return f"{case.implementation} {case.point.dtype}"

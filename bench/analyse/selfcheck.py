@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from bench.analyse.summary import values_of
 from bench.plan.case import Point
-from bench.stats.limits import LEVEL
+from bench.stats.contrasts import Values, contrasts, normal_scores, prior
+from bench.stats.estimates import Estimates, Interval, intervals, joined
+from bench.stats.limits import LEVEL, MARGIN, detectable
 from bench.stats.occasions import Between, between
-from bench.stats.power import Redrawn, detectable, pooled_sd, redrawn
-from bench.stats.replicates import Estimate, ratio
+from bench.store.record import Record
 
 PROCESSES = (3, 5, 10, 20)
 """A quick look, a usual run, a claim, and twice that."""
@@ -19,66 +21,51 @@ PROCESSES = (3, 5, 10, 20)
 CLAIM = 10
 """The processes of a claim; the kept result of a self-check is that for runs with this number."""
 
-Row = Sequence[Sequence[float]]
-"""Log ratios of the processes of each occasion."""
+TABLE_ROWS = 50
+"""The rows of the table in which a change stands: a sweep of some ten points; Holm's correction starts from them."""
 
-SEED = 20_200_914
-"""Fixed, so that the same values give the same findings."""
+OCCASION = 2
+"""The processes of an occasion: those that are measured one after the other."""
+
+MOST_SCORE = 3.3
+"""A deviation of the copy by more standard errors has a chance of one in a thousand."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result with one number of threads: ratios of a copy to its original, and simulated comparisons.
+    """The result with one number of threads: the ratios of a copy to its original, and what can be detected.
 
-    `rounds_share` is the part of the variance between processes that comes from their rounds.
-    The keys of `detectable` and `redrawn` are the processes of each of the two compared runs.
+    `rounds_share` is the part of the variance between processes that comes from their rounds. The keys of `detectable`
+    are the processes of each of the two compared runs.
     """
 
     threads: int
     processes: int
-    ratios: Mapping[Point, Estimate]
-    sd: float
+    ratios: Mapping[Point, Interval]
     between: Between
     rounds_share: float
     detectable: Mapping[int, float]
-    redrawn: Mapping[int, Redrawn]
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether tables without a change have few alarms: the expected number and three standard deviations more."""
-        return all(
-            each.tables_with_alarm <= LEVEL * each.tables + 3 * math.sqrt(LEVEL * each.tables)
-            for each in self.redrawn.values()
-        )
+    is_sound: bool
+    """Whether the copy differs from its original by no more than chance explains."""
 
 
-def findings(
-    logs: Mapping[Point, Sequence[float]],
-    occasions: Mapping[Point, Sequence[Row]],
-    errors: Mapping[Point, Sequence[float]],
-) -> list[Finding]:
-    """Return a finding for each number of threads, given the log ratios of each point's processes.
+def findings(records: Mapping[Point, Mapping[str, Sequence[Record]]], original: str, copy: str) -> list[Finding]:
+    """Return a finding for each number of threads, given the records of each point by implementation.
 
-    `occasions` has rows of the same and of other ratios, grouped by the occasions of their measurement.
-    `errors` has the standard errors of the same ratios that come from rounds.
     Points that were measured in fewer than two processes are left out.
     """
-    known = {point: values for point, values in logs.items() if len(values) > 1}
+    points = {point: values_of({name: [each for each in own if each.status == "ok"] for name, own in of.items()})
+        for point, of in records.items()}  # fmt: skip
+    known = {point: of for point, of in points.items() if {original, copy} <= {*of.names} and of.freedom > 0}
     threads = sorted({point.threads for point in known})
     return [
-        _finding(
-            count,
-            {point: values for point, values in known.items() if point.threads == count},
-            between([row for point, rows in occasions.items() if point.threads == count for row in rows]),
-            [error for point, values in errors.items() if point.threads == count for error in values],
-        )
+        _finding(count, {point: of for point, of in known.items() if point.threads == count}, original, copy)
         for count in threads
     ]
 
 
 def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the part of a self-check that environment.json keeps."""
-    claims = [finding.redrawn[CLAIM] for finding in all_findings]
     return {
         "detectable": {str(finding.threads): round(finding.detectable[CLAIM], 4) for finding in all_findings},
         "between": {
@@ -86,22 +73,40 @@ def as_state(all_findings: Sequence[Finding]) -> dict[str, Any]:
             for finding in all_findings
             if not math.isnan(finding.between.sd)
         },
-        "false_alarms": sum(claim.false_alarms for claim in claims),
-        "rows": sum(claim.rows for claim in claims),
         "processes": CLAIM,
     }
 
 
-def _finding(threads: int, logs: Mapping[Point, Sequence[float]], apart: Between, errors: Sequence[float]) -> Finding:
-    values = [*logs.values()]
-    sd, between_sd = pooled_sd(values), 0.0 if math.isnan(apart.sd) else apart.sd
+def _finding(threads: int, points: Mapping[Point, Values], original: str, copy: str) -> Finding:
+    lent = prior([*points.values()])
+    logs = joined(contrasts(of, lent).speedup(copy, original) for of in points.values())
+    processes = min(of.logs.shape[1] for of in points.values())
+    rounds = float(np.mean([np.nanmean(of.variances) for of in points.values()]))
+    differs = between([row for of in points.values() for row in _by_occasion(of, original)])
     return Finding(
         threads=threads,
-        processes=min(map(len, values)),
-        ratios={point: ratio(own) for point, own in logs.items()},
-        sd=sd,
-        between=apart,
-        rounds_share=min(1.0, float(np.mean(np.square(errors))) / sd**2) if errors and sd else math.nan,
-        detectable={count: detectable(sd, count, between_sd=between_sd) for count in PROCESSES},
-        redrawn={count: redrawn(values, count, SEED) for count in PROCESSES},
+        processes=processes,
+        ratios=dict(zip(points, (each.exp() for each in intervals(logs)), strict=True)),
+        between=differs,
+        rounds_share=rounds / (rounds + lent.between),
+        detectable={count: _detectable(logs, processes / count, differs) for count in PROCESSES},
+        is_sound=bool(np.all(np.abs(normal_scores(logs)) < MOST_SCORE)),
     )
+
+
+def _detectable(of: Estimates, share: float, differs: Between) -> float:
+    """Return the smallest change that a comparison of two runs shows, each with so many times the error's variance."""
+    between_runs = 0.0 if math.isnan(differs.sd) else differs.sd**2
+    error = np.sqrt(2 * (of.error**2 * share + between_runs))
+    return detectable(Estimates(of.value, error, 2 * of.freedom), MARGIN, LEVEL / TABLE_ROWS)
+
+
+def _by_occasion(of: Values, original: str) -> list[list[list[float]]]:
+    """Return for each other implementation its log ratios to the original, in groups of an occasion."""
+    logs = of.logs[of.names.index(original)] - of.logs
+    whole = range(0, logs.shape[1] - OCCASION + 1, OCCASION)
+    return [
+        [row[first : first + OCCASION].tolist() for first in whole]
+        for name, row in zip(of.names, logs, strict=True)
+        if name != original and not np.isnan(row).any()
+    ]

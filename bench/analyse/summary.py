@@ -3,14 +3,18 @@
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.analyse.ranking import Place, ranked
+from bench.analyse.standing import NAMED, Place, cost, places
 from bench.plan.case import CONTROL, Case, Point
-from bench.stats.replicates import Estimate, latency, paired_log_ratio, ratio, round_differences, standard_error
+from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, prior, values
+from bench.stats.estimates import Estimates, half_widths
+from bench.stats.replicates import MEDIAN_EFFICIENCY, Array, ratio
 from bench.store.metrics import combine, derive
 from bench.store.record import STATUSES, Record, latest
 from bench.store.table import SCHEMA_VERSION, of_rows
@@ -29,6 +33,79 @@ FULL_SPEED = 0.92
 """At this share of the highest known speed, or more, a sample was taken at full speed."""
 
 
+LENT_ANEW = 1.05
+"""What a run lends to its points is estimated anew when their number has grown by this factor."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the records of a point say without the other points of the run: rows that lack the cells that need these.
+
+    `levels` has for each row the variance of the log medians of its processes, and its degrees of freedom.
+    `effort_s` are the seconds in which the point was measured.
+    """
+
+    rows: Mapping[Case, dict[str, Any]]
+    values: Values
+    levels: Array  # [rows, 2]
+    effort_s: float
+
+
+class Summary:
+    """The rows of the points of a run; what the whole run says of the scatter is lent to each point."""
+
+    def __init__(self, baseline: str) -> None:
+        self._baseline = baseline
+        self._points: dict[Point, _Known] = {}
+        self._lent = Prior(0.0, Common(1.0, 0.0, 0.0))
+        self._level = Common(1.0, 0.0, 0.0)
+        self._lent_to = 0
+
+    def __contains__(self, point: Point) -> bool:
+        return point in self._points
+
+    def __iter__(self) -> Iterator[Point]:
+        return iter(self._points)
+
+    def put(self, records: Iterable[Record]) -> None:
+        """Take the records of a point, in place of earlier ones."""
+        by_case: dict[Case, list[Record]] = {}
+        for record in latest(records):
+            by_case.setdefault(record.case, []).append(record)
+        point = next(iter(by_case)).point
+        base = by_case.get(Case(point, self._baseline), [])
+        made = {case: {**row(case, own, base), "baseline": self._baseline} for case, own in by_case.items()}
+        timed = {case.implementation: by_case[case] for case, cells in made.items() if cells["status"] == "ok"}
+        levels = np.array([_level(timed.get(case.implementation, [])) for case in made])
+        self._points[point] = _Known(made, values_of(timed), levels, _effort_s(by_case.values()))
+
+    def lend(self) -> None:
+        """Estimate anew what the run lends to its points."""
+        known = self._points.values()
+        self._lent = prior([each.values for each in known], (CONTROL, self._baseline))
+        self._level = common(*np.concatenate([each.levels for each in known]).T)
+        self._lent_to = len(known)
+
+    def rows(self, point: Point) -> list[dict[str, Any]]:
+        """Return the rows of a point, with errors by what the points so far say together."""
+        if len(self._points) > LENT_ANEW * self._lent_to:
+            self.lend()
+        known = self._points[point]
+        variances, freedoms = self._level.moderate(*known.levels.T)
+        made = {
+            case: {**cells, **(_latency_ends(cells, *level) if cells["status"] == "ok" else {})}
+            for (case, cells), *level in zip(known.rows.items(), variances, freedoms, strict=True)
+        }
+        if known.values.names:
+            of = contrasts(known.values, self._lent)
+            for case, cells in made.items():
+                if {case.implementation, self._baseline} <= {*of.names}:
+                    cells.update(_ratio(of.speedup(case.implementation, self._baseline), self._lent.factor))
+            for name, cells in _standings(of.without(CONTROL), made.values(), known.effort_s).items():
+                made[Case(point, name)].update(cells)
+        return [*made.values()]
+
+
 def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
     """Return the table of results of the records, a row per case in the order of their first record."""
     return of_rows(rows(records, baseline))
@@ -39,19 +116,18 @@ def rows(records: Iterable[Record], baseline: str) -> list[dict[str, Any]]:
 
     The control has no rank: it is no implementation.
     """
-    by_case: dict[Case, list[Record]] = {}
-    for record in latest(records):
-        by_case.setdefault(record.case, []).append(record)
-    found = {case: row(case, group, by_case.get(Case(case.point, baseline), [])) for case, group in by_case.items()}
-    places = _places(found, by_case)
-    return [
-        {**values, "baseline": baseline, **(_place(places[case]) if case in places else {})}
-        for case, values in found.items()
-    ]
+    by_point: dict[Point, list[Record]] = {}
+    for record in records:
+        by_point.setdefault(record.case.point, []).append(record)
+    summary = Summary(baseline)
+    for own in by_point.values():
+        summary.put(own)
+    summary.lend()
+    return [cells for point in by_point for cells in summary.rows(point)]
 
 
 def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
-    """Return the row of one case: statistics over its processes, and the ratio to the baseline's processes.
+    """Return the row of one case, without the cells that follow from other rows: statistics over its processes.
 
     If the case was measured with the baseline, only those processes count: all columns are over the same ones.
     """
@@ -59,51 +135,98 @@ def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> di
     if worst.status == "ok" and all(record.status == "ok" for record in baseline):
         paired = {record.process for record in baseline}
         records = [record for record in records if record.process in paired] or records
-    values = {
+    cells = {
         **case.columns(),
         "status": worst.status,
         "detail": _detail(worst, records),
-        **(_time(records) | _ratio(records, baseline) if worst.status == "ok" else {}),
+        **(_time(records) if worst.status == "ok" else {}),
         "processes": len(records),
         **combine([record.metrics for record in records], is_ok=worst.status == "ok"),
         **vars(records[0].origin),
         "schema_version": SCHEMA_VERSION,
     }
-    return {**values, **derive(case, values)}
+    return {**cells, **derive(case, cells)}
 
 
-def _places(rows: Mapping[Case, Mapping[str, Any]], records: Mapping[Case, Sequence[Record]]) -> dict[Case, Place]:
-    """Return the place of each case that is ok among those of its point, without the control."""
-    points: dict[Point, list[str]] = {}
-    for case, values in rows.items():
-        if values["status"] == "ok" and case.implementation != CONTROL:
-            points.setdefault(case.point, []).append(case.implementation)
+def values_of(records: Mapping[str, Sequence[Record]]) -> Values:
+    """Return the values of implementations that were measured in the same rounds, by their names."""
+    return values({name: rounds_of(own) for name, own in records.items()})
+
+
+def rounds_of(records: Iterable[Record]) -> dict[tuple[int, int], dict[int, float]]:
+    """Return the seconds of each round of each replicate that has any; a replicate has a number and a seed."""
     return {
-        Case(point, name): place
-        for point, names in points.items()
-        for name, place in _ranked(
-            {name: rows[Case(point, name)] for name in names}, {name: records[Case(point, name)] for name in names}
-        ).items()
+        (record.process, record.seed or 0): dict(zip(record.samples.rounds, record.samples.values_s, strict=True))
+        for record in records
+        if record.samples.rounds
     }
 
 
-def _ranked(rows: Mapping[str, Mapping[str, Any]], records: Mapping[str, Sequence[Record]]) -> dict[str, Place]:
-    pairs = {
-        (one, other): log_ratios(records[one], records[other])
-        for one, other in itertools.combinations_with_replacement(records, 2)
+def _ratio(log: Estimates, factor: float) -> dict[str, Any]:
+    """Return the cells of a speed-up; its error stands there without the factor by which the control widens it."""
+    value, half = float(log.value), float(half_widths(log))
+    return {
+        "speedup": math.exp(value),
+        "speedup_low": math.exp(value - half),
+        "speedup_high": math.exp(value + half),
+        "log_ratio_error": float(log.error) / factor,
+        "log_ratio_freedom": float(log.freedom),
     }
-    paired = all("speedup" in values for values in rows.values())
-    times = {name: 1 / values["speedup"] if paired else values["latency_s"] for name, values in rows.items()}
-    return ranked(list(rows), pairs, {name: math.log(time) for name, time in times.items()})
 
 
-def _place(place: Place) -> dict[str, Any]:
-    cells = {"rank": place.rank, "standing": place.standing, "further_processes": place.further_processes}
-    return cells | (_interval("relative", place.relative) if place.relative else {})
+def _latency_ends(cells: Mapping[str, Any], variance: float, freedom: float) -> dict[str, float]:
+    """Return the interval about a latency: as wide as that of the log medians' mean, and wider as a median scatters."""
+    count = cells["processes"]
+    if count < 2:
+        return {}
+    error = Estimates(*map(np.asarray, (0.0, math.sqrt(variance / count), freedom)))
+    half = float(half_widths(error)) * (MEDIAN_EFFICIENCY if count > 2 else 1.0)
+    latency_s = cells["latency_s"]
+    return {"latency_low_s": latency_s * math.exp(-half), "latency_high_s": latency_s * math.exp(half)}
 
 
-def _interval(name: str, of: Estimate) -> dict[str, float]:
-    return {name: of.value, f"{name}_low": of.low, f"{name}_high": of.high}
+def _level(records: Sequence[Record]) -> tuple[float, float]:
+    """Return the variance of the logarithms of the processes' medians, and its degrees of freedom."""
+    logs = [math.log(np.median(record.samples.values_s)) for record in records]
+    return (float(np.var(logs, ddof=1)), len(logs) - 1.0) if len(logs) > 1 else (math.nan, 0.0)
+
+
+def _effort_s(cases: Iterable[Sequence[Record]]) -> float:
+    """Return the seconds in which the replicates of a point were measured, as far as samples and beginnings tell.
+
+    A replicate takes the least time from a beginning to the next: a run may have been interrupted.
+    """
+    records = [record for own in cases for record in own]
+    began = sorted({datetime.fromisoformat(record.origin.started_at) for record in records})
+    apart_s = [(after - before).total_seconds() for before, after in itertools.pairwise(began)]
+    timed_s = sum(
+        sum(timings) * _calls_per_timing(record) for record in records for timings in record.samples.timings_s
+    )
+    return max(timed_s, len({record.process for record in records}) * min(apart_s, default=0.0))
+
+
+def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float) -> dict[str, dict[str, Any]]:
+    """Return the cells of each implementation that say how it stands to the others of its point.
+
+    Those that share no replicate with most others come last, without a slowdown.
+    """
+    known = {cells["implementation"]: cells for cells in rows}
+    groups = [[of.names[at] for at in np.flatnonzero(row)] for row in ~np.isnan(of.difference)]
+    joined = max(groups, key=len, default=[])
+    found = places(of.only(joined), {name: cost(known[name]) for name in joined})
+    cells = {name: _cells(place, effort_s) for name, place in found.items()}
+    alone = sorted((name for name in of.names if name not in found), key=lambda name: known[name]["latency_s"])
+    return cells | {name: {"rank": rank} for rank, name in enumerate(alone, start=len(found) + 1)}
+
+
+def _cells(place: Place, effort_s: float) -> dict[str, Any]:
+    cells: dict[str, Any] = {"rank": place.rank, "standing": place.standing}
+    if place.slowdown:
+        ends = (place.slowdown.value, place.slowdown.low, place.slowdown.high)
+        cells |= dict(zip(("slowdown", "slowdown_low", "slowdown_high"), ends, strict=True))
+    if place.standing == NAMED and place.further > 0:
+        cells["further_s"] = place.further * effort_s
+    return cells
 
 
 def _detail(worst: Record, records: Sequence[Record]) -> str | None:
@@ -115,16 +238,13 @@ def _detail(worst: Record, records: Sequence[Record]) -> str | None:
 
 def _time(records: Sequence[Record]) -> dict[str, Any]:
     values = [record.samples.values_s for record in records]
-    medians = latency([float(np.median(process)) for process in values])
     count = sum(len(process) for process in values)
     calls = sum(len(timings) * _calls_per_timing(record) for record in records for timings in record.samples.timings_s)
     product = _relative_speeds(records, "product_s", "products_per_s")
     copy = _relative_speeds(records, "copy_s", "copies_per_s")
     disturbed = sum(sum(flagged(record)) for record in records)
     return {
-        "latency_s": medians.value,
-        "latency_low_s": medians.low,
-        "latency_high_s": medians.high,
+        "latency_s": float(np.median([np.median(process) for process in values])),
         "latency_min_s": min(itertools.chain.from_iterable(values)),
         "rounds": count,
         "flagged_share": disturbed / count,
@@ -167,37 +287,3 @@ def flagged(record: Record) -> Iterator[bool]:
         seconds = sum(timings) * _calls_per_timing(record)
         interrupted = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
         yield (on_host and interrupted) or share > BUSY_SHARE
-
-
-def log_ratios(records: Sequence[Record], baseline: Sequence[Record]) -> list[float]:
-    """Return the log ratio to the baseline in each process that measured both, in the records' order.
-
-    There are none if a record of the baseline is not ok.
-    """
-    if any(record.status != "ok" for record in baseline):
-        return []
-    base = {record.process: record.samples for record in baseline}
-    logs = [
-        paired_log_ratio(record.samples.values_s, record.samples.rounds, samples.values_s, samples.rounds)
-        for record in records
-        if (samples := base.get(record.process)) is not None
-    ]
-    return [value for value in logs if not math.isnan(value)]
-
-
-def round_errors(records: Sequence[Record], baseline: Sequence[Record]) -> list[float]:
-    """Return the standard error that rounds give the log ratio of each process that measured both."""
-    base = {record.process: record.samples for record in baseline}
-    return [
-        standard_error(round_differences(own.values_s, own.rounds, other.values_s, other.rounds))
-        for record in records
-        if (own := record.samples).rounds and (other := base.get(record.process)) is not None
-    ]
-
-
-def _ratio(records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
-    logs = log_ratios(records, baseline)
-    if not logs:
-        return {}
-    speedup = ratio(logs)
-    return {**_interval("speedup", speedup), "log_ratio_sd": speedup.sd}

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from rich.live import Live
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import AS_IS, Advice
-from bench.analyse.summary import log_ratios
 from bench.commands import BAD, FINE, say
 from bench.engine import admission
 from bench.engine.look import NotSeen, look
@@ -269,8 +269,8 @@ def _is_compiled(name: str, found: Mapping[str, Mapping[str, str]]) -> bool:
 
 def _layers(
     arguments: argparse.Namespace, point: Point, before: Advice, settings: Sequence[str], folder: Path, is_quiet: bool
-) -> dict[str, dict[str, list[float]]]:
-    """Measure the layers that take most of the time by themselves; return their log ratios by path and setting."""
+) -> dict[str, pd.DataFrame]:
+    """Measure the layers that take most of the time by themselves; return the table of each by its path."""
     kinds = analyse.measured_kinds(before.kinds)
     if not kinds:
         return {}
@@ -278,14 +278,11 @@ def _layers(
     sweep = Sweep(
         "advise-layers", tuple(points.values()), (AS_IS, *settings), AS_IS, _effort(arguments, LAYER_BUDGET_S)
     )
-    logs: dict[str, dict[str, list[float]]] = {}
     with _Progress(is_quiet) as progress, Run(sweep, folder, servers=1) as run:  # another server starts for seconds
         run.heard = progress.heard
-        for path, at in points.items():
+        for at in points.values():
             run.measure(at)
-            base = run.records(at, AS_IS)
-            logs[path] = {name: log_ratios(run.records(at, name), base) for name in settings}
-    return logs
+        return {path: run.run_folder.rows(at) for path, at in points.items()}
 
 
 def _at(layer: str, path: str) -> str:

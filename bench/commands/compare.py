@@ -21,7 +21,7 @@ from bench.show.comparison.headline import headline
 from bench.show.comparison.markdown import markdown
 from bench.show.comparison.report import ONE_SIDED, STAMP, Report
 from bench.show.comparison.terminal import render
-from bench.show.control_text import unproven
+from bench.show.control_text import warning
 from bench.show.figures import catalogue, page
 from bench.show.point_text import counted
 from bench.show.terminal.console import console, rendered
@@ -68,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare runs of different conditions all the same; every line is stamped",
     )
+    parser.add_argument("--all", action="store_true", help="list every row, not only what changed")
     parser.add_argument("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
     parser.add_argument("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
     parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
@@ -154,8 +155,11 @@ def _report(arguments: argparse.Namespace) -> Report:
         )
     unlike_runs = tuple(filter(None, _unlike_runs(base, new)))
     about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison)))
-    off = tuple(f"{side} is {words}" for side, run in (("BASE", base), ("NEW", new)) if (words := unproven(run.whole)))
-    return Report(comparison, limits, arguments.baseline, tuple(unlike), off, unlike_runs, about)
+    sides = (("BASE", base), ("NEW", new))
+    doubts = tuple(f"in {side} {words}" for side, run in sides if (words := warning(run.whole)))
+    return Report(
+        comparison, limits, arguments.baseline, tuple(unlike), doubts, unlike_runs, about, shows_all=arguments.all
+    )
 
 
 def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> Results:

@@ -148,7 +148,7 @@ def _with(comparison: pd.DataFrame, rows_by_case: Mapping[Case, Row]) -> pd.Data
 def _columns(row: Row) -> dict[str, object]:
     judged = row.judgement
     base_s, new_s = row.latencies_s
-    unknown = dict.fromkeys(("p", "p_holm", "further_processes", "further_verdict"), pd.NA)
+    unknown = dict.fromkeys(("p", "p_holm"), pd.NA)
     return {
         "change": judged.ratio,
         "change_low": pd.NA if np.isnan(judged.low) else judged.low,

@@ -6,7 +6,7 @@ from bench.commands import BAD, FINE, profile_diff, say
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select, traces
-from bench.show.control_text import unproven
+from bench.show.control_text import warning
 from bench.show.figures import catalogue
 from bench.show.report import page
 from bench.show.terminal import profile as show
@@ -62,7 +62,7 @@ def _profile(arguments: argparse.Namespace) -> int:
     failures = _print_each(cases, saved, arguments.top)
     files = catalogue.draw(saved.plots, profiles=saved.profiles)
     if arguments.report and saved.profiles:
-        files.append(page.write(saved.profiles, saved.folder, unproven(saved.whole)))
+        files.append(page.write(saved.profiles, saved.folder, warning(saved.whole)))
     say(*map(str, files))
     return BAD if failures else FINE
 

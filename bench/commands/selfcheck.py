@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure a self-check, print and keep it; BAD if tables without a change have too many alarms."""
+    """Measure a self-check, print and keep it; BAD if the copy differs from eager by more than chance explains."""
     began = time.monotonic()
     sweep = engine.sweep(_threads(arguments.threads))
     with Run(sweep, options.run_folder(arguments, sweep.name), servers=1) as opened:
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(*(f"warning: {warning}" for warning in opened.warnings))
         for number in engine.measure(opened, arguments.limit_s - (time.monotonic() - began)):
             say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
-        checked = findings(engine.ratios(opened), engine.occasions(opened), engine.errors(opened))
+        checked = findings(engine.records(opened), "eager", engine.TWIN)
         sound = bool(checked) and all(finding.is_sound for finding in checked)
         _print(checked, opened)
     say(f"It took {units.duration(time.monotonic() - began)}.")

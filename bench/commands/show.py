@@ -16,7 +16,7 @@ from bench.show.command_text import python
 from bench.show.terminal.console import console
 from bench.show.terminal.failures import failures
 from bench.show.terminal.flags import TARGET
-from bench.show.terminal.machines import winners
+from bench.show.terminal.machines import choices
 from bench.show.terminal.precision import precisions
 from bench.show.terminal.references import references
 from bench.show.terminal.results import results
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         if len(runs) > 1:
             console().print()
     if len(runs) > 1:
-        console().print(winners({name: saved.table for name, saved in runs.items()}))
+        console().print(choices({name: saved.table for name, saved in runs.items()}))
     return FINE
 
 

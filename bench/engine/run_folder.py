@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -50,6 +51,7 @@ class RunFolder:
         self._unwritten: dict[Entry, Record] = {}
         self._fresh: set[Entry] = set()
         self._tabulation = Tabulation()
+        self._summary = summary.Summary(sweep.baseline)
         self._is_open = False
 
     def prepare(self) -> None:
@@ -70,8 +72,8 @@ class RunFolder:
         for entry in self._journal.entries:
             self._entries.setdefault(entry.case.point, []).append(entry)
         self._tabulation.restore(self.folder, self._journal, state)
-        for point in self._entries:
-            self._tabulate(point)
+        if any(point not in self._tabulation for point in self._entries):
+            self._tabulate_all()
 
     def _make(self) -> None:
         self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
@@ -286,29 +288,38 @@ class RunFolder:
 
     def tabulate(self, point: Point) -> None:
         """Update the point's rows, and results.csv if it is due; raises CannotWrite if it can't be written."""
-        self._tabulate(point)
+        if point not in self._tabulation and self._summarise(point):
+            self._tabulation.put(point, self._summary.rows(point))
         if self._tabulation.is_due:
             self.save()
 
-    def _tabulate(self, point: Point) -> None:
-        """Update the rows of a point if the journal has newer records."""
-        if point not in self._tabulation and (kept := self.known(point, is_kept=True)):
-            self._tabulation.put(point, self._rows(kept))
+    def _summarise(self, point: Point) -> bool:
+        """Take what the journal has of a point into the summary; return whether it has anything."""
+        kept = self.known(point, is_kept=True)
+        if kept:
+            self._summary.put(self._in_order([self._loaded(entry) for entry in kept]))
+        return bool(kept)
+
+    def _tabulate_all(self) -> None:
+        """Update the rows of all points: the errors of each follow from all points, so a new one changes all rows."""
+        for point in self._entries:
+            if point not in self._tabulation or point not in self._summary:
+                self._summarise(point)
+        self._summary.lend()
+        for point in self._summary:
+            self._tabulation.put(point, self._summary.rows(point))
 
     def save(self) -> None:
         """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""
-        for point in self._entries:
-            self._tabulate(point)
+        began_s = time.monotonic()
+        self._tabulate_all()
         try:
-            self._tabulation.save(self.folder, self._journal)
+            self._tabulation.save(self.folder, self._journal, began_s)
         except OSError as error:
             raise CannotWrite(
                 f"{self.folder / table.RESULTS} can't be written: {error.strerror}; "
                 f"all that was measured is kept in {journal.JOURNAL}"
             ) from None
-
-    def _rows(self, entries: Sequence[Entry]) -> list[dict[str, Any]]:
-        return summary.rows(self._in_order([self._loaded(entry) for entry in entries]), self.sweep.baseline)
 
     def _in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of the sweep's implementations; those of other implementations come last."""
@@ -317,11 +328,20 @@ class RunFolder:
 
     def results(self) -> pd.DataFrame:
         """Return the table of all results in the folder."""
+        if not self._tabulation.is_written:
+            self._tabulate_all()
         return self._tabulation.table()
 
     def rows(self, point: Point) -> pd.DataFrame:
-        """Return the table of a measured point."""
-        return table.of_rows(self._rows(self.known(point)))
+        """Return the table of a measured point, what the disk didn't take included.
+
+        Its errors are by the points that were measured so far.
+        """
+        if self._unwritten:
+            return table.of_rows(summary.rows(self._in_order(self.of(point)), self.sweep.baseline))
+        if point not in self._summary:
+            self._summarise(point)
+        return table.of_rows(self._summary.rows(point))
 
     @property
     def has_results(self) -> bool:

@@ -4,17 +4,14 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from bench.analyse.summary import log_ratios, round_errors
 from bench.engine.run import Run
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
 from bench.store import machine
+from bench.store.record import Record
 
 TWIN, UNLIKE = "impls.control:adapt", "sdpa"
 """A copy of eager, and a kernel that another speed of the machine may slow by another factor."""
-
-OCCASION = 2
-"""The processes of an occasion: those that are measured one after the other."""
 
 SWEEP = "article"
 """Two small points, which show the same disturbances as large ones in less time."""
@@ -63,25 +60,6 @@ def measure(run: Run, limit_s: float = LIMIT_S, clock: Callable[[], float] = tim
         yield number
 
 
-def ratios(run: Run) -> dict[Point, list[float]]:
-    """Return the logarithms of the copy's ratios by point, one per process."""
-    return {point: _logs(run, point, TWIN) for point in run.sweep.points}
-
-
-def errors(run: Run) -> dict[Point, list[float]]:
-    """Return the standard errors that rounds give the copy's ratios by point, one per process."""
-    return {point: round_errors(run.records(point, TWIN), run.records(point, "eager")) for point in run.sweep.points}
-
-
-def occasions(run: Run) -> dict[Point, list[list[list[float]]]]:
-    """Return the logarithms of the copy's and of the unlike kernel's ratios by point, grouped into occasions."""
-    return {point: [_grouped(_logs(run, point, name)) for name in (TWIN, UNLIKE)] for point in run.sweep.points}
-
-
-def _logs(run: Run, point: Point, name: str) -> list[float]:
-    return log_ratios(run.records(point, name), run.records(point, "eager"))
-
-
-def _grouped(logs: Sequence[float]) -> list[list[float]]:
-    """Return the values of whole occasions."""
-    return [list(logs[first : first + OCCASION]) for first in range(0, len(logs) - OCCASION + 1, OCCASION)]
+def records(run: Run) -> dict[Point, dict[str, list[Record]]]:
+    """Return the records of each point by implementation."""
+    return {point: {name: run.records(point, name) for name in ("eager", TWIN, UNLIKE)} for point in run.sweep.points}

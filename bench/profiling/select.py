@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import pandas as pd
 
-from bench.analyse.fastest import fastest_first
+from bench.analyse.standing import by_rank
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, unknown
 from bench.plan.layers import LAYERS
@@ -74,7 +74,7 @@ def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
 def _fastest_and_baselines(measured: pd.DataFrame, baseline: str, stepwise: Collection[Case]) -> list[Case]:
     selected: list[Case] = []
     for point, rows in by_point(measured).items():
-        names = [row["implementation"] for row in fastest_first(rows)]
+        names = [row["implementation"] for row in by_rank(rows)]
         selected += [Case(point, name) for name in names if name in (names[0], baseline)]
         selected += {Case(point, STEPWISE)} & {*stepwise}
     return list(dict.fromkeys(selected))

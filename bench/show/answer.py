@@ -1,21 +1,20 @@
-"""The answer of a run in sentences: what to use, how sure that is, what failed, whether the machine was quiet."""
+"""The answer of a run in sentences: what to use, what it can cost, what failed, whether the machine was quiet."""
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.fastest import ALONE, NOTHING, WITHOUT_INTERVALS, Outcome
-from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
+from bench.analyse.standing import FASTEST, NOTHING, SLOWER, Choice
 from bench.plan.case import Point
-from bench.show import intervals
-from bench.show.control_text import unproven
-from bench.show.fastest_text import WITHIN, any_of, outcome_of, words
+from bench.show import control_text, intervals
+from bench.show.choice_text import FEWEST_PROCESSES, choice_of, duration, more, words
 from bench.show.point_text import counted, differences, varying
 from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
 from bench.show.terminal.flags import SLOW, TARGET, Flag, disturbed, flags
+from bench.stats.best import GOOD
 from bench.stats.estimates import Interval
 from bench.store import units
 from bench.store.table import baseline_of, without_control
@@ -29,18 +28,21 @@ MOST_POINTS = 3
 
 @dataclass(frozen=True)
 class At:
-    """What a run says of one point: its rows, its name among the others, and its outcome."""
+    """What a run says of one point: its rows, its name among the others, and the implementation to use."""
 
     point: Point
     label: str
     rows: tuple[Row, ...]
-    outcome: Outcome
+    choice: Choice
+
+    def row(self, name: str) -> Row | None:
+        """Return the row of an implementation, None if it was not measured."""
+        return next((row for row in measured(self.rows) if row["implementation"] == name), None)
 
     @property
     def first(self) -> Row | None:
-        """The row of the fastest, or of the first of those that may be; None if nothing was measured."""
-        names = self.outcome.names[:1]
-        return next((row for row in measured(self.rows) if row["implementation"] in names), None)
+        """The row of the one to use, None if nothing was measured."""
+        return self.row(self.choice.name)
 
     @property
     def failed(self) -> int:
@@ -66,19 +68,38 @@ def points_of(table: pd.DataFrame) -> list[At]:
     """Return what a table of results says of each of its points, in their order."""
     found = by_point(without_control(table))
     different = varying(found)
-    return [At(point, _label(point, different), tuple(rows), outcome_of(rows)) for point, rows in found.items()]
+    return [At(point, _label(point, different), tuple(rows), choice_of(rows)) for point, rows in found.items()]
 
 
 def answer(points: Sequence[At], baseline: str | None) -> list[str]:
-    """Return in one or two sentences who is the fastest, by how much, and how sure that is."""
-    decided = [at for at in points if at.outcome.says != NOTHING]
-    if not decided:
+    """Return in a few sentences what to use, what that can cost, and how it compares with the baseline."""
+    known = [at for at in points if at.choice.standing != NOTHING]
+    if not known:
         return [
             f"Nothing was measured: none of {counted([sum(len(at.rows) for at in points)], 'case', 'cases')} is ok."
         ]
-    if len(decided) == 1:
-        return [_at_one_point(decided[0], baseline)]
-    return [*_best(decided, baseline), _sureness(decided)]
+    if len(known) == 1:
+        text = words(known[0].choice)
+        return [f"{text[0].upper()}{text[1:]}{_over(known[0].first, baseline)}."]
+    name = everywhere(known)
+    sentences = [_use(name, known), _gain(name, known, baseline), _sureness(known), _few_processes(known)]
+    return [sentence for sentence in sentences if sentence]
+
+
+def everywhere(points: Sequence[At]) -> str:
+    """Return the implementation to use if one is to be chosen for all points.
+
+    Of those that were measured at most points it is the one whose upper bounds are least on the whole; a bound that is
+    not known counts as the slowdown itself.
+    """
+    names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
+
+    def merit(name: str) -> tuple[int, float]:
+        rows = [row for at in points if (row := at.row(name))]
+        bounds = [row["slowdown_high"] or row["slowdown"] or 1.0 for row in rows]
+        return len(rows), -sum(map(math.log, bounds))
+
+    return max(names, key=merit)
 
 
 def failures(points: Sequence[At]) -> str:
@@ -105,9 +126,9 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
     `table` has the rows of the control, if the run has one.
     """
     warned = {each.flag.letter: each for each in warnings(table, target)}
-    is_unproven = bool(unproven(table))
-    doubts = ["The control shows differences where there are none."] if is_unproven else []
-    state = "not quiet" if is_unproven else "slow"
+    doubt = control_text.warning(table)
+    doubts = [f"{doubt[0].upper()}{doubt[1:]}."] if doubt else []
+    state = "not quiet" if doubt else "slow"
     if busy := warned.get(disturbed(1).letter):
         state, rows_of = "not quiet", f"{busy.rows} of {counted([busy.of], *MEASURED)}"
         doubts.append(f"Other processes disturbed a quarter of the samples or more in {rows_of}.")
@@ -120,8 +141,8 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
     if not rows:
         return True, ""
     share = max((row["flagged_share"] or 0.0 for row in rows), default=0.0)
-    has_control = bool((table["implementation"] == "control").any())
-    checked = ", and the control shows no false difference" if has_control else ""
+    noise = control_text.noise(table)
+    checked = f"; {noise}" if noise else ""
     return (
         True,
         f"The machine was quiet: at most {units.percent(share)} of the samples of a case were disturbed{checked}.",
@@ -135,28 +156,6 @@ def warnings(table: pd.DataFrame, target: float = TARGET) -> list[Warned]:
     number = Counter(flag.letter for flag in raised)
     shortest = {flag.letter: flag for flag in sorted(raised, key=lambda flag: -len(flag.meaning))}
     return [Warned(shortest[letter], count, len(rows)) for letter, count in number.most_common()]
-
-
-def fastest_cell(outcome: Outcome, width: float = math.inf) -> str:
-    """Return who is the fastest in very few words: `sdpa`, `tie: sdpa, mha` or `sdpa or mha?`.
-
-    If the words are wider than `width`, fewer are named and the others counted.
-    """
-    if outcome.says == WINNER:
-        return outcome.names[0]
-    if outcome.says in (TIE, NOT_DECIDED):
-        cells = [_possible(outcome, named) for named in (len(outcome.names), 2, 1)]
-        return next((cell for cell in cells if len(cell) <= width), cells[-1])
-    if outcome.says == WITHOUT_INTERVALS:
-        return f"{outcome.names[0]}? (one process)"
-    return f"{outcome.names[0]} ({ALONE})" if outcome.says == ALONE else outcome.says
-
-
-def _possible(outcome: Outcome, named: int) -> str:
-    """Return the names of those that tie, or of which each may be the fastest; of so many, the others are counted."""
-    rest = len(outcome.names) - named
-    names = [*outcome.names[:named], *([f"{rest} {'other' if rest == 1 else 'others'}"] if rest > 0 else [])]
-    return f"{TIE}: {', '.join(names)}" if outcome.says == TIE else f"{any_of(names)}?"
 
 
 def speedup_cell(row: Row | None, baseline: str | None) -> str:
@@ -188,18 +187,6 @@ def _label(point: Point, different: Collection[str]) -> str:
     return differences(point, different) or "the only point"
 
 
-def _at_one_point(at: At, baseline: str | None) -> str:
-    outcome, first = at.outcome, at.first
-    over = _over(first, baseline)
-    if outcome.says == WINNER:
-        return f"Use {outcome.names[0]}: it is shown to be the fastest ({words(outcome).partition(', ')[2]}){over}."
-    if outcome.says == TIE:
-        return f"Use {any_of(outcome.names)}: they are {WITHIN} of each other, and all others are slower{over}."
-    if outcome.says == NOT_DECIDED:
-        return f"It is not decided which is the fastest: {words(outcome).partition(': ')[2]}{over}."
-    return f"{words(outcome).capitalize()}{over}."
-
-
 def _over(row: Row | None, baseline: str | None) -> str:
     """Return a clause with the speed-up over the baseline, empty for the baseline itself."""
     if row is None or baseline is None or row["implementation"] == baseline or row["speedup"] is None:
@@ -207,58 +194,50 @@ def _over(row: Row | None, baseline: str | None) -> str:
     return f"; {row['implementation']} is {speedup_cell(row, baseline)} as fast as {baseline}"
 
 
-def _best(points: Sequence[At], baseline: str | None) -> Iterator[str]:
-    """Yield the sentence about the implementation that is beaten at the fewest points."""
-    name, at_best = _choice(points)
-    others = [at for at in points if name not in at.outcome.names]
-    ratios = [row["speedup"] for at in at_best for row in at.rows if row["implementation"] == name and row["speedup"]]
-    by = ""
-    if baseline and name != baseline and ratios:
-        by = f" There it is {_range(name, at_best, baseline)}."
-    where = f"all {len(points)} points" if not others else f"{len(at_best)} of {len(points)} points"
-    verb = "Stay with" if name == baseline else "Use"
-    yield f"{verb} {name}: at {where} no other is shown to be faster.{by}{_elsewhere(others)}"
+def _use(name: str, points: Sequence[At]) -> str:
+    """Return what the choice can cost at the points where nothing is shown to be faster, and where something is."""
+    rows = [(at, at.row(name)) for at in points]
+    beaten = [(at, row) for at, row in rows if row and row["standing"] == SLOWER and (row["slowdown_low"] or 1.0) > 1]
+    absent = [at for at, row in rows if row is None]
+    others = [row for at, row in rows if row and not any(at is each for each, _ in beaten)]
+    highs = [row["slowdown_high"] for row in others if row["standing"]]
+    where = f"all {len(points)} points" if len(others) == len(points) else f"{len(others)} of {len(points)} points"
+    cost = "its cost has no bound" if not highs or None in highs else f"it takes at most {_times(max(highs))} as long"
+    than = "" if not highs or None in highs else " as the fastest one"
+    return f"Use {name}: at {where} {cost}{than}{_except(beaten, absent)}."
 
 
-def _range(name: str, points: Sequence[At], baseline: str) -> str:
-    """Return where an implementation has its smallest and its largest speed-up, and how sure these are."""
-    found = [(at, row) for at in points for row in at.rows if row["implementation"] == name and row["speedup"]]
+def _except(beaten: Sequence[tuple[At, Row]], absent: Sequence[At]) -> str:
+    """Return where another implementation is shown to be faster, by how much, and where the choice has no time."""
+    worst = sorted(beaten, key=lambda pair: -float(pair[1]["slowdown_low"]))
+    parts = [
+        f"at {at.label} {at.choice.name if at.choice.standing == FASTEST else 'another'} is "
+        f"{_times(row['slowdown_low'], up=False)} to {_times(row['slowdown_high'])} as fast"
+        for at, row in worst[:MOST_POINTS]
+    ]
+    if rest := worst[MOST_POINTS:]:
+        least, most = min(row["slowdown_low"] for _, row in rest), max(row["slowdown_high"] for _, row in rest)
+        number = counted([len(rest)], "other point", "other points")
+        parts.append(f"at {number} others are {_times(least, up=False)} to {_times(most)} as fast")
+    if absent:
+        parts.append(f"it has no time at {_named([at.label for at in absent])}")
+    return f"; but {'; '.join(parts)}" if parts else ""
+
+
+def _times(ratio: float, *, up: bool = True) -> str:
+    """Return a bound as a ratio with two decimals, rounded away from what it bounds: `1.03x`."""
+    scaled = round(100 * float(ratio), 6)
+    return f"{(math.ceil(scaled) if up else math.floor(scaled)) / 100:.2f}x"
+
+
+def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
+    """Return where an implementation has its smallest and its largest speed-up; empty for the baseline."""
+    found = [(at, row) for at in points if (row := at.row(name)) and row["speedup"]]
+    if baseline is None or name == baseline or not found:
+        return ""
     ends = [choose(found, key=lambda pair: float(pair[1]["speedup"])) for choose in (min, max)]
     low, high = (f"{speedup_cell(row, baseline)} ({at.label})" for at, row in ends)
-    return f"{low} as fast as {baseline}" if low == high else f"from {low} to {high} as fast as {baseline}"
-
-
-def _choice(points: Sequence[At]) -> tuple[str, list[At]]:
-    """Return the implementation that may be the fastest at most points, and these points.
-
-    Among several it is the one with the most wins, then the one that is faster on the whole.
-    """
-    names = dict.fromkeys(name for at in points for name in at.outcome.names)
-
-    def merit(name: str) -> tuple[int, int, float]:
-        may = [at for at in points if name in at.outcome.names]
-        wins = sum(at.outcome.says == WINNER for at in may)
-        logs = [
-            math.log(row["speedup"])
-            for at in may
-            for row in at.rows
-            if row["implementation"] == name and row["speedup"]
-        ]
-        return len(may), wins, sum(logs)
-
-    best = max(names, key=merit)
-    return best, [at for at in points if best in at.outcome.names]
-
-
-def _elsewhere(points: Sequence[At]) -> str:
-    """Return who is the fastest at the points where the choice is beaten."""
-    if not points:
-        return ""
-    by_name: dict[str, list[str]] = {}
-    for at in points:
-        by_name.setdefault(any_of(at.outcome.names), []).append(at.label)
-    parts = [f"{name} at {_named(labels)}" for name, labels in by_name.items()]
-    return f" Faster elsewhere: {'; '.join(parts)}."
+    return f"It is {low if low == high else f'from {low} to {high}'} as fast as {baseline}."
 
 
 def _named(labels: Sequence[str]) -> str:
@@ -266,20 +245,30 @@ def _named(labels: Sequence[str]) -> str:
 
 
 def _sureness(points: Sequence[At]) -> str:
-    """Return how many points are decided."""
-    says = Counter(at.outcome.says for at in points)
-    found = [(kind, words) for kind, words in SURENESS.items() if says[kind]]
-    if len(found) == 1:
-        return f"At all {len(points)} points {found[0][1]}."
-    parts = [f"at {counted([says[kind]], 'point', 'points')} {words}" for kind, words in found]
-    return f"A{'; '.join(parts)[1:]}."
+    """Return at how many points the one to use is as good as the fastest, and what would bring the others there."""
+    good = [at for at in points if at.choice.standing == FASTEST or at.choice.high <= GOOD]
+    left = [at for at in points if not any(at is each for each in good)]
+    bounded = [at for at in left if not math.isnan(at.choice.high)]
+    if not bounded and left:
+        return ""
+    where = f"all {len(points)}" if not left else f"{len(good)} of {len(points)}"
+    sentence = f"Point by point, the one named is within {more(GOOD)} of the fastest at {where}"
+    needed = [at.choice.further_s for at in bounded]
+    if not left:
+        return f"{sentence}."
+    widest = max(bounded, key=lambda at: at.choice.high)
+    rest = f"{sentence}, and within {more(widest.choice.high)} at the others"
+    if None in needed:
+        return f"{rest}."
+    total = duration(sum(each or 0.0 for each in needed))
+    return f"{rest}; about {total} more would bring these below {more(GOOD)}."
 
 
-SURENESS: Mapping[str, str] = {
-    WINNER: "a winner is shown",
-    TIE: f"a tie is shown ({WITHIN})",
-    NOT_DECIDED: "it is not decided which is the fastest; more processes may tell",
-    WITHOUT_INTERVALS: "one process measured, so nothing is shown",
-    ALONE: "only one implementation was measured",
-}
-"""What is said of the points with each outcome."""
+def _few_processes(points: Sequence[At]) -> str:
+    """Return what to think of bounds from one process, which are none, and from two."""
+    numbers = {row["processes"] for at in points for row in measured(at.rows)}
+    if 1 in numbers:
+        return f"One process gives no bound: {FEWEST_PROCESSES} or more."
+    if 2 in numbers:
+        return "Two processes alone give no scatter: bounds lean on what all points have in common."
+    return ""

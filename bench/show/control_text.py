@@ -1,36 +1,32 @@
-"""The control of a run as text, if it makes the run's differences unproven."""
+"""The control of a run as text: by how much identical code differed."""
 
 import pandas as pd
 
 from bench.analyse.control import control
-from bench.plan.case import Point
-from bench.show import intervals
+from bench.show.choice_text import more
 from bench.show.point_text import differences, varying
 from bench.store.table import cases
 
-DECIMALS = 4
-"""Of the ratio, if its interval supports them: a deviation may be small."""
+
+def noise(table: pd.DataFrame) -> str:
+    """Return by how much a second baseline differed from the first, empty if the run has no control."""
+    of = control(table)
+    if of.point is None:
+        return ""
+    ratio = max(of.speedup.value, 1 / of.speedup.value)
+    words = differences(of.point, varying(case.point for case in cases(table)))
+    return f"a second {of.baseline} differed from the first by up to {more(ratio)}{f' ({words})' if words else ''}"
 
 
-def unproven(table: pd.DataFrame) -> str:
-    """Return that a run measures differences where there are none, and by how much; empty if its control is right.
+def warning(table: pd.DataFrame) -> str:
+    """Return that identical code differs by more than the errors say, empty if it doesn't.
 
     `table` is the whole table of results, with the rows of the control.
     """
     of = control(table)
-    if not of.is_unproven:
+    if not of.is_notable:
         return ""
-    clearest = of.deviations[0]
-    at = _place(clearest.point, [case.point for case in cases(table)])
-    number = len(of.deviations)
-    more = f" ({number} of {of.points} points are off)" if number > 1 else ""
-    ratio = intervals.ratio(clearest.speedup, DECIMALS, least=2)
     return (
-        f"unproven: the control, a second {of.baseline}, was measured {ratio} "
-        f"as fast as {of.baseline}{at}{more}: in this run, differences of this size are no result"
+        f"identical code differs here by more than rounds and processes explain: {noise(table)}; so all intervals and "
+        f"bounds are {of.excess:.1f} times as wide"
     )
-
-
-def _place(point: Point, points: list[Point]) -> str:
-    words = differences(point, varying(points))
-    return f" at {words}" if words else ""

@@ -1,7 +1,7 @@
 """Estimates from few processes, and weighted sums of them with intervals that keep their level."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,14 @@ class Interval:
         """Whether there is an interval."""
         return not (math.isnan(self.low) or math.isnan(self.high))
 
+    def exp(self) -> "Interval":
+        """Return the interval of a ratio, given that of its logarithm; an end may be infinite."""
+        with np.errstate(over="ignore"):
+            return Interval(*(float(np.exp(each)) for each in (self.value, self.low, self.high)))
+
+
+UNKNOWN = Interval(math.nan, math.nan, math.nan)
+
 
 @dataclass(frozen=True)
 class Estimates:
@@ -30,6 +38,26 @@ class Estimates:
     value: Array
     error: Array
     freedom: Array
+
+
+def joined(single: Iterable[Estimates]) -> Estimates:
+    """Return single estimates as one array of each part."""
+    parts = [(each.value, each.error, each.freedom) for each in single]
+    return Estimates(*(np.array([part[index] for part in parts], dtype=np.float64) for index in range(3)))
+
+
+def mean(values: Sequence[float]) -> Estimates:
+    """Return the mean of independent values with its standard error, which one value alone doesn't have."""
+    count = len(values)
+    error = float(np.std(values, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+    return Estimates(np.asarray(np.mean(values)), np.asarray(error), np.asarray(count - 1.0))
+
+
+def of_ratios(value: Array, low: Array, high: Array, freedom: Array) -> Estimates:
+    """Return the logarithms of ratios with 95 % intervals as estimates; the error is NaN without an interval."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # what has no value is NaN
+        error = (np.log(high) - np.log(low)) / 2 / t_quantile(freedom)
+        return Estimates(np.log(np.where(value > 0, value, np.nan)), error, np.asarray(freedom))
 
 
 def exact(values: Sequence[float]) -> Estimates:

@@ -54,28 +54,6 @@ def ratio(log_ratios: Sequence[float]) -> Estimate:
     return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), sd)
 
 
-def latency(medians_s: Sequence[float]) -> Estimate:
-    """Return the median of the processes' medians in seconds, with an interval about it.
-
-    The interval is the t interval of the mean of their logarithms, as much wider as a median scatters more than a mean;
-    of two values the median is the mean.
-    """
-    _, sd, half = _mean([math.log(median) for median in medians_s])
-    half *= MEDIAN_EFFICIENCY if len(medians_s) > 2 else 1.0
-    value = float(np.median(medians_s))
-    return Estimate(value, value * math.exp(-half), value * math.exp(half), sd)
-
-
-def paired_log_ratio(
-    values_s: Sequence[float], rounds: Sequence[int], base_s: Sequence[float], base_rounds: Sequence[int]
-) -> float:
-    """Return the midmean over shared rounds of log(baseline) - log(value): positive if the value is faster.
-
-    NaN if no round is shared.
-    """
-    return midmean(round_differences(values_s, rounds, base_s, base_rounds))
-
-
 def midmean(values: Sequence[float] | Array) -> float:
     """Return the mean of the middle half of values, NaN if there are none.
 

@@ -160,7 +160,9 @@ _TABLE = (
         axis=Axis("latency", "Latency", "time per call", ("tokens", "heads", "channels"),
             "latency_low_s", "latency_high_s", by_allocator=True),
         meaning="seconds per call: the median over processes of each process's median sample"),
-    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of the 95 % interval of `latency_s`"),
+    Metric("latency_low_s", unit=Unit.SECONDS,
+        meaning="the lower end of the 95 % interval of `latency_s`: the level of all times of a point moves with the "
+        "machine, so this interval is wider than that of `speedup`"),
     Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end of the 95 % interval of `latency_s`"),
     Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
     Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
@@ -218,23 +220,28 @@ _TABLE = (
         axis=Axis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
             ("tokens", "heads", "channels"), "speedup_low", "speedup_high", relative=True, by_allocator=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
-    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `speedup` over processes"),
-    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `speedup` over processes"),
-    Metric("log_ratio_sd", meaning="the standard deviation over processes of the log ratio to the baseline"),
+    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `speedup`"),
+    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `speedup`"),
+    Metric("log_ratio_error",
+        meaning="the standard error of the logarithm of `speedup`, by rounds, processes and the whole run; the "
+        "interval is wider if the control says so"),
+    Metric("log_ratio_freedom", meaning="its degrees of freedom"),
     # among the rows of the point
     Metric("rank", kind=int,
-        meaning="the place among the rows of the point that are ok, by ratios paired round by round; 1 is the fastest, "
-        "which is faster than each other row in the rounds that both were in"),
+        meaning="the place among the rows of the point that are ok: 1 is the one to use, then those that may be "
+        "faster, then those that are shown to be slower, each by `slowdown`"),
     Metric("standing", kind=str,
-        meaning="`winner`, `tie`, `slower` or `not decided`, by the rules below; empty if no other row is ok"),
-    Metric("further_processes", kind=int, unit=Unit.COUNT,
-        meaning="about how many more processes would decide the point, if means and scatter stay as they are; "
-        "empty if it is decided, if the scatter is unknown, or if 50 would not suffice"),
-    Metric("relative", unit=Unit.RATIO,
-        meaning="the time of this row relative to the fastest row of its point, paired round by round: 1 for "
-        "the fastest, above 1 for a slower one; empty if both were never in the same round"),
-    Metric("relative_low", unit=Unit.RATIO, meaning="the lower end of the 95 % interval of `relative`"),
-    Metric("relative_high", unit=Unit.RATIO, meaning="the upper end of the 95 % interval of `relative`"),
+        meaning="`fastest`, `named`, `open` or `slower`, by the rules below; empty if no other row is ok"),
+    Metric("slowdown", unit=Unit.RATIO,
+        meaning="the time of this row relative to the fastest row of its point, paired round by round: 1 for the "
+        "fastest; empty if both share no replicate"),
+    Metric("slowdown_low", unit=Unit.RATIO, meaning="the lower bound of `slowdown`"),
+    Metric("slowdown_high", unit=Unit.RATIO,
+        meaning="the upper bound of `slowdown`: the most that choosing this row costs; the bounds hold at once for all "
+        "rows of a point, with 95 %"),
+    Metric("further_s", unit=Unit.SECONDS,
+        meaning="of the row to use, about how many more seconds of measuring the point would bring `slowdown_high` to "
+        "1.02; empty if it is there, or if that is not to be expected"),
     # memory
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _peak(row),
         heading=Heading("peak memory", place=50, rank=2),

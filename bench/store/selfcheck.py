@@ -14,21 +14,16 @@ PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
 SELFCHECK = "selfcheck"
 
 Result = dict[str, Any]
-"""`detectable` (the smallest change, as a share, by the number of threads), `false_alarms`, `rows`, `processes`, and
-`between` (what runs differ by beyond their processes: standard deviation and degrees of freedom, by threads)."""
+"""`detectable` (the smallest change, as a share, by the number of threads), `processes`, and `between` (what runs differ
+by beyond their processes: standard deviation and degrees of freedom, by threads)."""
 
 
 @dataclass(frozen=True)
 class Detectable:
-    """The smallest change that a machine detects, as a share, by the number of threads, with `processes` on each side.
-
-    `false_alarms` of the unchanged `rows` were called changed; `rows` is 0 if that isn't known.
-    """
+    """The smallest change that a machine detects, as a share, by the number of threads, with `processes` a side."""
 
     share: dict[int, float]
     processes: int
-    false_alarms: int
-    rows: int
 
 
 def remember(env_id: str, result: Result) -> Path:
@@ -66,5 +61,4 @@ def between(environment: Environment | None) -> dict[int, tuple[float, float]]:
 def _read(result: Any) -> Detectable | None:
     shares = {int(threads): float(share) for threads, share in result["detectable"].items() if share is not None}
     known = {threads: share for threads, share in shares.items() if math.isfinite(share) and share > 0}
-    alarms, rows = (int(result.get(name) or 0) for name in ("false_alarms", "rows"))
-    return Detectable(known, int(result["processes"]), alarms, rows) if known else None
+    return Detectable(known, int(result["processes"])) if known else None

@@ -63,12 +63,11 @@ class Tabulation:
         """Whether the file holds all rows."""
         return self._is_written
 
-    def save(self, run: Path, journal: Contents) -> None:
+    def save(self, run: Path, journal: Contents, began_s: float) -> None:
         """Write results.csv and what it was made from, which is the whole journal: no point may be stale.
 
-        Raises OSError if one can't be written.
+        `began_s` is the monotonic time at which its rows began to be made. Raises OSError if one can't be written.
         """
-        begin = time.monotonic()
         parts = [table.csv_header(), *self._rows.values()]
         atomic.replace(run / table.RESULTS, parts)
         self._is_written = True
@@ -81,7 +80,7 @@ class Tabulation:
         }
         atomic.replace(run / STATE, json.dumps(state) + "\n")
         end = time.monotonic()
-        self._due_s = end + (end - begin) * (1 / SHARE - 1)
+        self._due_s = end + (end - began_s) * (1 / SHARE - 1)
 
     def table(self) -> pd.DataFrame:
         """Return all rows as a table."""

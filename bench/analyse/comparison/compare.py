@@ -8,22 +8,11 @@ import pandas as pd
 
 from bench.analyse.comparison.matching import COLUMNS, is_ok, match, numbers, present, shared_baseline
 from bench.analyse.comparison.verdicts import REGRESSIONS
-from bench.stats.estimates import Estimates, ratios
-from bench.stats.limits import (
-    EQUIVALENCE,
-    INCONCLUSIVE,
-    JUDGED,
-    LEVEL,
-    MARGIN,
-    Limits,
-    Verdicts,
-    first_that_holds,
-    judged,
-)
+from bench.stats.estimates import Estimates, combined, of_ratios, ratios
+from bench.stats.limits import EQUIVALENCE, JUDGED, LEVEL, MARGIN, Limits, Verdicts, first_that_holds, judged
 from bench.stats.occasions import Between
 from bench.stats.replicates import Array
-from bench.stats.sample_size import further_processes
-from bench.stats.significance import SMALLEST_SCATTER, Moments, difference, holm
+from bench.stats.significance import holm
 
 UNKNOWN = Between(0.0, math.inf)
 """What runs differ by if no self-check has measured it."""
@@ -41,11 +30,9 @@ def compare(
     """Return one row per case of either table: the change of its speed-up, the interval and the verdict.
 
     `change` is NEW's speed-up over BASE's, above 1 if NEW is faster relative to its own run's baseline;
-    `change_low` and `change_high` are its 95 % interval over processes.
+    `change_low` and `change_high` are its 95 % interval. Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
     `between` has for each side what runs there differ by beyond their processes, by the number of threads.
-    `further_processes` on each side would decide an inconclusive row, which would get the verdict `further_verdict`;
-    both are missing if no reasonable number would.
     Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are inconclusive,
     because their ratios are 1 without scatter.
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
@@ -54,15 +41,14 @@ def compare(
     limits = Limits(margin, equivalence, level)
     matched = match(base, new)
     settled = _by_status(matched, shared_baseline(base, new))
-    samples = _moments(matched, "base"), _moments(matched, "new")
-    apart = _apart(numbers(matched, "threads"), between)
-    changes = difference(*samples, apart)
+    sides = [_log_speedups(matched, side) for side in ("base", "new")]
+    changes = _difference(sides, _between_runs(numbers(matched, "threads"), between))
     p = limits.p_changed(changes)
     p_holm = holm(p)
     verdicts = np.where(settled == "", judged(changes, p_holm < level, limits), settled)
+    columns = zip(("change", "change_low", "change_high", "p", "p_holm"), (*ratios(changes), p, p_holm), strict=True)
     return matched[list(COLUMNS)].assign(
-        **_columns(changes, p, p_holm),
-        **_effort(samples, limits, verdicts, apart, undecided=int(np.sum(p_holm >= level))),
+        **{name: pd.array(values, dtype="Float64") for name, values in columns},
         verdict=pd.array(verdicts, dtype="string"),
     )
 
@@ -95,13 +81,14 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
     )
 
 
-def _moments(matched: pd.DataFrame, side: str) -> Moments:
-    """Return the log speed-ups of a side; rows that can't be judged lack mean or scatter."""
-    speedups, sd, count = (numbers(matched, f"{side}_{name}") for name in ("speedup", "log_ratio_sd", "processes"))
-    return Moments(np.log(np.where(speedups > 0, speedups, np.nan)), np.where(sd < SMALLEST_SCATTER, 0.0, sd), count)
+def _log_speedups(matched: pd.DataFrame, side: str) -> Estimates:
+    """Return the log speed-ups of a side; those that have no interval can't be judged."""
+    names = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
+    of = of_ratios(*(numbers(matched, f"{side}_{name}") for name in names))
+    return Estimates(of.value, np.where(of.error > 0, of.error, np.nan), of.freedom)
 
 
-def _apart(threads: Array, between: Sequence[Mapping[int, Between]]) -> Estimates:
+def _between_runs(threads: Array, between: Sequence[Mapping[int, Between]]) -> Estimates:
     """Return the error of each row that comes from different occasions; 0 where nothing is known of it."""
     known = [[side.get(int(count), UNKNOWN) for side in between] for count in threads]
     variance = np.array([sum(each.sd**2 for each in sides) for sides in known], dtype=np.float64)
@@ -109,17 +96,10 @@ def _apart(threads: Array, between: Sequence[Mapping[int, Between]]) -> Estimate
     return Estimates(np.zeros_like(variance), np.sqrt(variance), freedom)
 
 
-def _columns(changes: Estimates, p: Array, p_holm: Array) -> dict[str, pd.api.extensions.ExtensionArray]:
-    columns = zip(("change", "change_low", "change_high", "p", "p_holm"), (*ratios(changes), p, p_holm), strict=True)
-    return {name: pd.array(values, dtype="Float64") for name, values in columns}
-
-
-def _effort(
-    samples: tuple[Moments, Moments], limits: Limits, verdicts: Verdicts, apart: Estimates, undecided: int
-) -> dict[str, pd.api.extensions.ExtensionArray]:
-    further, would_be = further_processes(*samples, limits, undecided, apart)
-    known = (verdicts == INCONCLUSIVE) & (further > 0)
-    return {
-        "further_processes": pd.array(np.where(known, further, np.nan), dtype="Int64"),
-        "further_verdict": pd.Series(would_be, dtype="string").where(known).array,
-    }
+def _difference(sides: Sequence[Estimates], occasions: Estimates) -> Estimates:
+    """Return the second side minus the first, with the errors of both and of their occasions."""
+    parts = [
+        np.stack([getattr(each, name) for each in (*sides, occasions)], axis=-1)
+        for name in ("value", "error", "freedom")
+    ]
+    return combined(np.array([-1.0, 1.0, 1.0]), Estimates(*parts))

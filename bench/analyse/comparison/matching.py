@@ -15,7 +15,9 @@ from bench.store.table import baseline_of, cases
 
 SIDES = ("base", "new")
 
-SHOWN = ("status", "detail", "speedup", "processes", "latency_s", "log_ratio_sd")
+SHOWN = (
+    "status", "detail", "speedup", "speedup_low", "speedup_high", "log_ratio_freedom", "processes", "latency_s"
+)  # fmt: skip
 """Columns of both sides that a comparison keeps."""
 
 NAMED = 4

@@ -16,13 +16,6 @@ from bench.stats.replicates import CONFIDENCE, Array, t_quantile
 COEFFICIENTS = 3
 """The fewest places for a fit: many parabolas pass through fewer."""
 
-PRIOR = 4
-"""The mean variance of all places counts as this many degrees of freedom at each.
-
-Weights from the scatter of three processes alone are largest at the place that scatters least by chance: simulated with
-six places, intervals of 95 % then contained the truth in 82 to 94 %.
-"""
-
 PRECISION = 1e-6
 """Relative precision of the ends of an interval: far finer than the printed digits."""
 
@@ -73,7 +66,7 @@ def fit(rows: Sequence[Row]) -> Fit | None:
     tokens = np.array([row[TOKENS.column] for row in rows], dtype=np.float64)
     logs = log_latencies(rows)
     latencies = np.exp(logs.value)
-    weights = 1 / (latencies * _moderated(logs))
+    weights = 1 / (latencies * (logs.error if np.all(logs.error > 0) else 1.0))
     powers = np.vander(tokens, COEFFICIENTS, increasing=True)  # [places, coefficients]
     lengths = np.linalg.norm(powers * weights[:, None], axis=0)
     squares = _Squares(powers * weights[:, None] / lengths, latencies * weights)
@@ -86,13 +79,6 @@ def fit(rows: Sequence[Row]) -> Fit | None:
     )
     deviations = np.abs(latencies / (powers @ (best / lengths)) - 1)
     return Fit(fixed, per_token, per_pair, float(np.max(deviations)))
-
-
-def _moderated(logs: Estimates) -> Array:
-    """Return relative errors for weights: each place's own, moved towards the mean of all places."""
-    variance = logs.error**2
-    own = (PRIOR * np.mean(variance) + logs.freedom * variance) / (PRIOR + logs.freedom)
-    return np.sqrt(own) if np.all(own > 0) else np.ones_like(own)
 
 
 def _interval(squares: _Squares, best: Array, errors: Estimates, index: int) -> Interval:

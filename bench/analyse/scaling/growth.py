@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.analyse.fastest import Outcome, outcome
 from bench.analyse.scaling.crossover import Crossover, crossovers
 from bench.analyse.scaling.fit import Fit, fit
 from bench.analyse.scaling.row_estimates import log_latencies
 from bench.analyse.scaling.series import AXES, TOKENS, Axis, Row, by, groups
+from bench.analyse.standing import Choice, choice
 from bench.stats.estimates import Estimates, Interval, combined, exact, intervals
 
 
@@ -34,12 +34,12 @@ class Growth:
 
 @dataclass(frozen=True)
 class Scaling:
-    """A series of all implementations along one axis: rows, growth, the fastest at each place, and crossovers."""
+    """A series of all implementations along one axis: rows, growth, the one to use at each place, and crossovers."""
 
     axis: Axis
     rows: tuple[Row, ...]
     growths: tuple[Growth, ...]
-    outcomes: Mapping[int, Outcome]
+    choices: Mapping[int, Choice]
     crossovers: tuple[Crossover, ...]
 
 
@@ -73,11 +73,11 @@ def _series(rows: Iterable[Row]) -> list[tuple[Axis, list[Row]]]:
 
 
 def _scaling(group: Sequence[Row], axis: Axis) -> Scaling:
-    outcomes = {place: outcome(rows) for place, rows in sorted(by(group, axis.column).items())}
-    leaders = {place: known.names for place, known in outcomes.items()}
+    choices = {place: choice(rows) for place, rows in sorted(by(group, axis.column).items())}
+    leaders = {place: known.names for place, known in choices.items()}
     changes = crossovers(group, leaders) if axis is TOKENS else []
     growths = tuple(_growth(name, rows, axis) for name, rows in by(group, "implementation").items())
-    return Scaling(axis, tuple(group), growths, outcomes, tuple(changes))
+    return Scaling(axis, tuple(group), growths, choices, tuple(changes))
 
 
 def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:

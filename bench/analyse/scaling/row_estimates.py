@@ -6,32 +6,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.analyse.scaling.series import Row
-from bench.stats.estimates import Estimates
-from bench.stats.replicates import Array, t_quantile
+from bench.stats.contrasts import MOST_FREEDOM
+from bench.stats.estimates import Estimates, of_ratios
+from bench.stats.replicates import Array
 
 
 def log_latencies(rows: Sequence[Row]) -> Estimates:
-    """Return the logarithms of the rows' latencies."""
-    value, low, high = (_logarithms(rows, name) for name in ("latency_s", "latency_low_s", "latency_high_s"))
-    processes = _numbers(rows, "processes")
-    freedom = _freedom(processes)
-    error = (high - low) / 2 / t_quantile(freedom)
-    return Estimates(value, error, freedom)
+    """Return the logarithms of the rows' latencies.
+
+    A table doesn't say of how many degrees of freedom their intervals are; they are moderated, so of many.
+    """
+    value, low, high = (_numbers(rows, name) for name in ("latency_s", "latency_low_s", "latency_high_s"))
+    return of_ratios(value, low, high, np.where(np.isnan(low), np.nan, MOST_FREEDOM))
 
 
 def log_speedups(rows: Sequence[Row]) -> Estimates:
-    """Return the logarithms of the rows' speed-ups, each a mean over processes; the baseline's has no error."""
-    processes = _numbers(rows, "processes")
-    error = _numbers(rows, "log_ratio_sd") / np.sqrt(processes)
-    return Estimates(_logarithms(rows, "speedup"), error, _freedom(processes))
-
-
-def _freedom(processes: Array) -> Array:
-    return np.where(processes > 1, processes - 1, np.nan)
-
-
-def _logarithms(rows: Sequence[Row], column: str) -> Array:
-    return np.log(_numbers(rows, column))
+    """Return the logarithms of the rows' speed-ups; the baseline's has no error."""
+    return of_ratios(
+        *(_numbers(rows, name) for name in ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom"))
+    )
 
 
 def _numbers(rows: Sequence[Row], column: str) -> Array:

@@ -86,14 +86,11 @@ def recommendation(advice: Advice) -> str:
 
 
 def resolution(advice: Advice) -> str:
-    """Return which gains a run could have shown, and how many processes would show the largest one that it measured."""
+    """Return which gains a run could have shown."""
     processes = f"{advice.processes} process{'' if advice.processes == 1 else 'es'}"
     if units.is_missing(advice.detectable) or advice.detectable >= 1:
         return f"{processes} can't show any likely gain here: give more --processes"
-    shown = f"with its scatter this run could have shown gains from {units.percent(advice.detectable)} ({processes})"
-    if advice.promising is None:
-        return shown
-    return f"{shown}; the gain of {advice.promising} is not decidable with fewer than {advice.processes_needed}"
+    return f"with its scatter this run could have shown gains from {units.percent(advice.detectable)} ({processes})"
 
 
 def differences(advice: Advice) -> list[str]:

@@ -13,7 +13,7 @@ from bench.show.comparison.report import (
     counts,
     explanations,
     failure,
-    more_and_how,
+    implementations,
     side,
 )
 from bench.show.rows import Row
@@ -27,7 +27,7 @@ MOST_CHARACTERS = 60_000
 LONGEST = 400
 """Characters of the reason of a failure that are shown; the run's journal has all of it."""
 
-TITLES = ("verdict", "implementation", "point", "change", "base", "new", "more")
+TITLES = ("verdict", "implementation", "point", "change", "base", "new")
 RIGHT = ("change", "base", "new")
 
 RULE, FOLD, UNFOLD = "| ---", "<details><summary>", "</details>"
@@ -52,14 +52,14 @@ def markdown(report: Report) -> str:
     *opening, notes, legend = [[stamp(line) for line in block] for block in fixed]
     room = MOST_CHARACTERS - sum(len(line) + 1 for block in fixed for line in block)
     fitted_blocks = []
-    for block in (_table(matter, report), _failures(matter, report), _table(rest, report)):
+    for block in (_summary(report), _table(matter, report), _failures(matter, report), _table(rest, report)):
         fitting, room = _fitting([stamp(line) for line in block], room)
         if left_out := len(block) - len(fitting):
             fitting += ["", stamp(f"{left_out} more are left out, because a comment has no room for them")]
         fitted_blocks.append(fitting)
-    table, failures, folded = fitted_blocks
+    summary, table, failures, folded = fitted_blocks
     fold = [stamp(f"{FOLD}the other {len(rest)} rows: {counts(rest)}</summary>" if rest else f"{FOLD}legend</summary>")]
-    blocks = [*opening, notes, table, failures, fold, folded, legend, [UNFOLD]]
+    blocks = [*opening, summary, table, failures, notes, fold, folded, legend, [UNFOLD]]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -76,13 +76,22 @@ def _list(lines: Sequence[str]) -> Block:
 
 
 def _table(rows: Sequence[Row], report: Report) -> Block:
-    """Return a table of rows; the last column is left out if it is empty."""
+    """Return a table of rows."""
     if not rows:
         return []
-    cells = [_cells(row, report) for row in rows]
-    width = len(TITLES) if any(line[-1] for line in cells) else len(TITLES) - 1
     rules = ["---:" if title in RIGHT else "---" for title in TITLES]
-    return [f"| {' | '.join(line[:width])} |" for line in (TITLES, rules, *cells)]
+    return [f"| {' | '.join(line)} |" for line in (TITLES, rules, *(_cells(row, report) for row in rows))]
+
+
+def _summary(report: Report) -> Block:
+    """Return a table with a row for each implementation."""
+    lines = [
+        (_code(each.name), str(each.rows), each.median, each.excluded, each.verdicts)
+        for each in implementations(report)
+    ]
+    titles = ("implementation", "rows", "middle change", "no change above", "verdicts")
+    rules = ("---", "---:", "---:", "---:", "---")
+    return [f"| {' | '.join(line)} |" for line in (titles, rules, *lines)] if lines else []
 
 
 def _cells(row: Row, report: Report) -> list[str]:
@@ -93,7 +102,6 @@ def _cells(row: Row, report: Report) -> list[str]:
         change(row),
         side(row, "base"),
         side(row, "new"),
-        more_and_how(row),
     )
     return [word.replace("|", r"\|") for word in words]
 

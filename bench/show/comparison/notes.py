@@ -137,10 +137,7 @@ def detects(detectable: Detectable, threads: Collection[int]) -> str:
         units.percent(share) + (f" with {counted([count], 'thread', 'threads')}" if len(shares) > 1 else "")
         for count, share in shares.items()
     )
-    alarms = (
-        f", with {detectable.false_alarms} false alarms in {detectable.rows} unchanged rows" if detectable.rows else ""
-    )
-    return f"self-check: this machine detects changes of {changes} at {detectable.processes} processes{alarms}"
+    return f"self-check: this machine detects changes of {changes} at {detectable.processes} processes"
 
 
 def apart(between: Mapping[int, tuple[float, float]], threads: Collection[int]) -> str:

@@ -1,6 +1,9 @@
 """What all outputs of a comparison share: rows, worst first, their texts, and the stamp of a forced comparison."""
 
+import math
+import statistics
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,18 +14,20 @@ from bench.analyse.scaling.series import point_of
 from bench.plan.case import POINT_COLUMNS
 from bench.show.point_text import differences, parts
 from bench.show.rows import Row, plain, reason
-from bench.stats.limits import INCONCLUSIVE, Limits
-from bench.stats.sample_size import MOST_PROCESSES
+from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED, Limits
 from bench.store import units
 
 STAMP = "NOT COMPARABLE"
 """In every line of a forced comparison, so that no line can be quoted without it."""
 
-UNKNOWN, TOO_MANY = "?", f">{MOST_PROCESSES}"
-"""The number of further processes that would decide a row, if it is unknown or too large."""
-
 ONE_SIDED = ("missing", "new")
 """Verdicts of cases that are in one of the two runs alone."""
+
+EVENTS = (*CHANGED, "newly failing", "fixed")
+"""Verdicts of rows that a person should see."""
+
+NEARLY_ALL = 0.9
+"""The share of rows for which a bound of changes is told: a few rows are noisy everywhere."""
 
 RERUN = ", except in rows that a rerun measured alternately"
 
@@ -32,17 +37,18 @@ class Report:
     """A comparison with the notes about it.
 
     `rebased_to` is the implementation that replaced the baseline. `unlike` holds the conditions that differ if the
-    comparison was forced, `unproven` a line for each run that its control makes unproven, `unlike_runs` lines about
-    settings that differ, and `notes` lines about both runs.
+    comparison was forced, `doubts` a line for each run in which identical code differs too much, `unlike_runs` lines
+    about settings that differ, and `notes` lines about both runs. With `shows_all` every row is listed.
     """
 
     comparison: pd.DataFrame
     limits: Limits = field(default_factory=Limits)
     rebased_to: str = ""
     unlike: tuple[str, ...] = ()
-    unproven: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     unlike_runs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    shows_all: bool = False
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -61,6 +67,11 @@ class Report:
     def shared(self) -> str:
         """In words the values that the points of all rows share."""
         return " · ".join(parts(point_of(self.rows[0]), without=self.varying))
+
+    @cached_property
+    def judged(self) -> list[Row]:
+        """The rows that have a verdict of statistics and an interval."""
+        return [row for row in self.rows if row["verdict"] in JUDGED and row["change_low"] is not None]
 
     @cached_property
     def few_shared(self) -> bool:
@@ -84,7 +95,7 @@ class Report:
         return f"{STAMP}: {'; '.join(self.unlike)}" if self.unlike else ""
 
 
-def counts(rows: list[Row]) -> str:
+def counts(rows: Sequence[Row]) -> str:
     """Return how many rows have each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
     number = Counter(row["verdict"] for row in rows)
     return ", ".join(f"{number[verdict]} {verdict}" for verdict in VERDICTS if number[verdict])
@@ -105,18 +116,43 @@ def signed_percent(ratio: float) -> str:
     return f"{round(100 * (ratio - 1), 1) + 0:+.1f}%"  # + 0 makes -0.0 plain
 
 
-def more(row: Row) -> str:
-    """Return how many further processes would decide an inconclusive row: `+14`, `>50`, or `?` if nothing tells."""
-    if row["verdict"] != INCONCLUSIVE or row["change"] is None or row.get("rerun"):
-        return ""
-    if row["further_processes"] is not None:
-        return f"+{row['further_processes']}"
-    return UNKNOWN if row["change_low"] is None else TOO_MANY
+def largest(row: Row) -> float:
+    """Return the largest change of a judged row, in either direction, that its interval doesn't exclude, as a share."""
+    return max(float(row["change_high"]), 1 / float(row["change_low"])) - 1
 
 
-def more_and_how(row: Row) -> str:
-    """Return how many further processes would decide an inconclusive row, and how: `+14 → slower`."""
-    return f"{more(row)} → {row['further_verdict']}" if row["further_verdict"] else more(row)
+def excluded(rows: Sequence[Row]) -> tuple[float, int]:
+    """Return a bound that nearly all of these judged rows show no change above, in whole per cent, and their number."""
+    ends = sorted(map(largest, rows))
+    bound = math.ceil(100 * ends[math.ceil(NEARLY_ALL * len(ends)) - 1]) / 100
+    return bound, sum(end <= bound for end in ends)
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """What a comparison says of one implementation: its judged rows, their verdicts, and their changes."""
+
+    name: str
+    rows: int
+    verdicts: str
+    median: str
+    excluded: str
+
+
+def implementations(report: Report) -> list[Implementation]:
+    """Return what the judged rows of each implementation say together, in the order of the table."""
+    by_name: dict[str, list[Row]] = {}
+    for name in dict.fromkeys(report.comparison["implementation"]):
+        by_name[str(name)] = [row for row in report.judged if row["implementation"] == name]
+    found = []
+    for name, rows in by_name.items():
+        if rows:
+            bound, number = excluded(rows)
+            median = statistics.median(math.log(row["change"]) for row in rows)
+            few = "" if number == len(rows) else f" in {number}"
+            words = signed_percent(math.exp(median))
+            found.append(Implementation(name, len(rows), counts(rows), words, f"{bound:.0%}{few}"))
+    return found
 
 
 def side(row: Row, name: str) -> str:
@@ -142,13 +178,7 @@ def explanations(report: Report) -> list[str]:
         f"base, new: raw times, shown and never judged{RERUN if any(row.get('rerun') for row in rows) else ''}",
     ]
     if any(row["verdict"] == INCONCLUSIVE for row in rows):
-        lines.append("inconclusive: neither a change nor its absence is shown")
-    if any(map(more, rows)):
         lines.append(
-            "more: about how many further processes on each side decide it, if change and scatter stay as they are"
+            "inconclusive: neither a change nor its absence is shown; no change above: what 95 % intervals exclude"
         )
-    if any(more(row) == TOO_MANY for row in rows):
-        lines.append(f"{TOO_MANY}: more processes are not worth their time; a quieter machine or --rerun is")
-    if any(more(row) == UNKNOWN for row in rows):
-        lines.append(f"{UNKNOWN}: fewer than 2 processes on a side, or none that differ, say nothing of the scatter")
     return lines

@@ -1,4 +1,4 @@
-"""The map of winners over tokens and heads or channels: a cell for each point, in the colour of its winner."""
+"""The map of winners over tokens and heads or channels: a cell for each point, in the colour of what to use there."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,24 +9,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.analyse.fastest import NOTHING, Outcome
-from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
+from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, Choice
 from bench.plan.case import Point
-from bench.show.fastest_text import MOST_NAMES, WITHIN, ahead, further, outcome_of
+from bench.show.choice_text import certainty, choice_of, short
 from bench.show.figures import page
-from bench.show.palette import ink, mix, style
+from bench.show.palette import mix, on, style
 from bench.show.point_text import parts
 from bench.show.rows import devices, measured, origins, plain, process_count
 
 
 @dataclass(frozen=True)
 class WinnerMap:
-    """The outcome at each place on tokens and the other axis; `point` is one of the points."""
+    """What to use at each place on tokens and the other axis; `point` is one of the points."""
 
     axis: Axis
     point: Point
-    cells: dict[tuple[int, int], Outcome]
+    cells: dict[tuple[int, int], Choice]
     rows: tuple[Row, ...]
 
     @property
@@ -51,21 +50,15 @@ def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
                 rows_at: dict[tuple[int, int], list[Row]] = {}
                 for row in group:
                     rows_at.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
-                cells = {place: outcome_of(rows) for place, rows in rows_at.items()}
+                cells = {place: choice_of(rows) for place, rows in rows_at.items()}
                 yield WinnerMap(axis, point_of(group[0]), cells, tuple(group))
 
 
-TIED, HATCH, STRIPES = "#fdf6d8", "////", 0.08
-"""Ties have a colour that no implementation has, and stripes."""
+MOST_WHITE = 0.8
+"""The share of white in the colour of a choice that is not sure at all."""
 
-OPEN = "#f0f0f0"
-"""The colour of an undecided cell."""
-
-UNSURE = 0.65
-"""The share of white in the colour of the fastest if it has no intervals, or no rival."""
-
-PLAIN = {NOTHING: "#ffffff", TIE: TIED, NOT_DECIDED: OPEN}
-"""Cells that don't have the colour of an implementation."""
+EMPTY = "#f0f0f0"
+"""The colour of a cell in which nothing was measured."""
 
 LINE, PADDING, LEAST_WIDTH = 0.16, 0.12, 1.4
 """The height of a line of text, the room around it and the least width of a cell, in inches."""
@@ -80,7 +73,7 @@ def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
 def figure(of: WinnerMap) -> Figure:
     """Return the map as a figure."""
     xs, ys = places(of.rows, TOKENS), places(of.rows, of.axis)
-    texts, notes = [words(cell) for cell in of.cells.values()], list(_notes(of))
+    texts, notes = [short(cell) for cell in of.cells.values()], list(_notes(of))
     facts = [*parts(of.point, without=of.varying), *devices(of.rows)]
     around = max(*map(page.text_width, facts), *(page.text_width(note, page.SMALL_SIZE) for note in notes))
     breadth = max(
@@ -90,33 +83,13 @@ def figure(of: WinnerMap) -> Figure:
     )
     wide = max(LEAST_WIDTH, 2 * PADDING + breadth, (around + page.EDGE - page.LEFT) / len(xs))
     tall = 2 * PADDING + LINE * max(map(len, texts))
-    heading = f"Who wins over {TOKENS.name} and {of.axis.name}"
+    heading = f"What to use over {TOKENS.name} and {of.axis.name}"
     made = page.new_figure(heading, facts, notes, [tall * len(ys)], across=wide * len(xs), right=page.EDGE)
     axes = made.axes[0]
     _scale(axes, of, xs, ys)
     for (x, y), cell in of.cells.items():
         _draw_cell(axes, xs.index(x), ys.index(y), cell, LINE / tall)
     return made
-
-
-def words(cell: Outcome) -> list[str]:
-    """Return the text of a cell: the fastest and by how much, or those that may be the fastest."""
-    if cell.says == WINNER and cell.relative:
-        return [cell.names[0], ahead(cell.relative), f"as fast as {cell.runner_up}"]
-    if cell.says == TIE:
-        return [TIE, WITHIN, *_names(cell, "")]
-    if cell.says == NOT_DECIDED:
-        advice = [further(cell.further_processes)] if cell.further_processes else []
-        return [NOT_DECIDED, *_names(cell, "or "), *advice]
-    return [*cell.names, cell.says]
-
-
-def _names(cell: Outcome, last: str) -> list[str]:
-    """Return a line for each name; if there are many, the last line counts the rest."""
-    names = [*cell.names] if len(cell.names) <= MOST_NAMES + 1 else [*cell.names[:MOST_NAMES]]  # never "1 others"
-    rest = len(cell.names) - len(names)
-    names = [*names, f"{rest} others"] if rest else names
-    return [*names[:-1], f"{last}{names[-1]}"]
 
 
 def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) -> None:
@@ -133,13 +106,10 @@ def _scale(axes: Axes, of: WinnerMap, xs: tuple[int, ...], ys: tuple[int, ...]) 
     axes.set_ylabel(f"{of.axis.name} {of.axis.symbol}{follows}")
 
 
-def _draw_cell(axes: Axes, column: int, row: int, cell: Outcome, line: float) -> None:
-    (fill, text_colour), (first, *rest) = _colours(cell), words(cell)
-    patch_options: dict[str, Any] = {"facecolor": fill, "linewidth": 0, "gid": f"cell {column} {row}"}
-    if cell.says == TIE:
-        patch_options |= {"hatch": HATCH, "edgecolor": mix(TIED, "#000000", STRIPES)}
+def _draw_cell(axes: Axes, column: int, row: int, cell: Choice, line: float) -> None:
+    (fill, text_colour), (first, *rest) = _colours(cell), short(cell)
     corner = (column - 0.5, row - 0.5)
-    axes.add_patch(Rectangle(corner, 1, 1, **patch_options))
+    axes.add_patch(Rectangle(corner, 1, 1, facecolor=fill, linewidth=0, gid=f"cell {column} {row}"))
     axes.add_patch(Rectangle(corner, 1, 1, facecolor="none", edgecolor="white", linewidth=2))
     text_options: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": text_colour}
     top = row + line * len(rest) / 2
@@ -148,24 +118,24 @@ def _draw_cell(axes: Axes, column: int, row: int, cell: Outcome, line: float) ->
         axes.text(column, top - line * number, text, size=page.SMALL_SIZE, **text_options)
 
 
-def _colours(cell: Outcome) -> tuple[str, str]:
-    """Return the colour of a cell and that of its text."""
-    own = style(cell.names[0]).colour if cell.says not in PLAIN else PLAIN[cell.says]
-    fill = own if cell.says in (WINNER, *PLAIN) else mix(own, "#ffffff", UNSURE)
-    return fill, page.GREY if cell.says == NOTHING else "white" if ink(fill) == fill else page.INK
+def _colours(cell: Choice) -> tuple[str, str]:
+    """Return the colour of a cell, as strong as the choice is sure, and that of its text."""
+    if cell.standing == NOTHING:
+        return EMPTY, page.GREY
+    fill = mix(style(cell.name).colour, "#ffffff", MOST_WHITE * (1 - certainty(cell)))
+    return fill, on(fill)
 
 
 def _notes(of: WinnerMap) -> Iterator[str]:
     cells = of.cells.values()
-    kinds = {cell.says for cell in cells}
-    if WINNER in kinds:
-        yield f"[low, high]: 95 % interval over {process_count(row for row in of.rows if row['latency_s'] is not None)}"
-    if TIE in kinds:
-        yield f"hatched: shown to be {WITHIN} of each other"
-    if NOT_DECIDED in kinds:
-        yield "grey: not decided; more processes would show a winner or a tie"
-    if kinds - {WINNER, *PLAIN}:
-        yield "pale: the fastest without an interval, or the only one measured, so that no winner is shown"
+    kinds = {cell.standing for cell in cells}
+    number = process_count(row for row in of.rows if row["latency_s"] is not None)
+    if FASTEST in kinds:
+        yield "fastest: all others are shown to be slower, the next one by so much"
+    if NAMED in kinds:
+        yield f"within: no other is faster by more; bounds are of 95 % over {number}"
+    if kinds & {NAMED, ALONE}:
+        yield "the stronger the colour, the surer"
     if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
         yield "blank: not measured"
     yield from origins(of.rows)

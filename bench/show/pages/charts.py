@@ -138,7 +138,7 @@ def _for_axes(spec: Spec) -> dict[str, Spec]:
 
 def winners(axis: Axis) -> Spec:
     """Return the map of winners over tokens and another axis."""
-    description = f"Who is the fastest, over tokens and {axis.name}"
+    description = f"What to use, over tokens and {axis.name}"
     base = _chart(description).transform_filter(IN_RANGE)
     x = alt.X("x:O", title="tokens N", axis=alt.Axis(labelAngle=0, orient="bottom"))
     y = alt.Y("y:O", title=f"{axis.name} {axis.symbol}", sort="descending")
@@ -147,7 +147,7 @@ def winners(axis: Axis) -> Spec:
         y=y,
         color=alt.Color("fill:N", scale=None, legend=None),
         opacity=alt.condition(ANY_SHOWN, alt.value(1), alt.value(0.2)),
-        tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("words:N", title="outcome")],
+        tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("words:N", title="what to use")],
     )
     texts = base.mark_text(
         baseline="middle",

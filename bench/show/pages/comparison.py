@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.plan.case import Case
 from bench.show.comparison.headline import headline
-from bench.show.comparison.report import Report, change, counts, explanations, failure, more_and_how, side
+from bench.show.comparison.report import Report, change, counts, explanations, failure, implementations, side
 from bench.show.pages import charts, shell
 from bench.show.pages.cells import Cell, Column, latency_text
 from bench.show.pages.samples import STEPS, by_case, samples
@@ -20,7 +20,6 @@ COLUMNS = (
     Column("change", "change", is_number=True),
     Column("base", "time in BASE", is_number=True),
     Column("new", "time in NEW", is_number=True),
-    Column("more", "more processes"),
     Column("detail", "why it fails in NEW"),
 )
 """The columns of the table from left to right."""
@@ -58,6 +57,7 @@ def page(report: Report, base: SavedRun, new: SavedRun) -> str:
         shared=report.shared,
         notes=list(report.notes),
         explanations=explanations(report),
+        implementations=implementations(report),
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
         columns=COLUMNS,
         table=[_cells(report, row) for row in rows],
@@ -82,7 +82,6 @@ def _cells(report: Report, row: Row) -> list[Cell]:
         Cell(change(row), _number(row["change"])),
         Cell(side(row, "base"), _number(row["base_latency_s"])),
         Cell(side(row, "new"), _number(row["new_latency_s"])),
-        Cell(more_and_how(row)),
         Cell(failure(row) if fails else ""),
     ]
 

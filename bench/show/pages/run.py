@@ -12,8 +12,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.shard import machine_columns, without
 from bench.show import answer as say
 from bench.show.answer import At
-from bench.show.control_text import unproven
-from bench.show.fastest_text import words
+from bench.show.choice_text import words
 from bench.show.pages import cells, charts, run_data, shell
 from bench.show.pages.run_data import Shown, ordered
 from bench.show.point_text import counted, differences, order, shared, symbols, varying
@@ -68,7 +67,6 @@ def page(saved: SavedRun) -> str:
     for each in shown:
         cells.complete(each.at.rows, baseline, target)
     quiet = {name: say.machine(run.whole, target) for name, run in machines.items()}
-    doubts = {name: f"The run is {text}." for name, run in machines.items() if (text := unproven(run.whole))}
     with charts.unchecked():
         data = run_data.data(machines, shown, names, baseline, ignored)
     several = len(machines) > 1
@@ -77,7 +75,6 @@ def page(saved: SavedRun) -> str:
         _title(saved.folder, machines),
         names,
         data,
-        unproven=_of_each(doubts, several),
         answers=_of_each({name: " ".join(say.answer(points, baseline)) for name, points in found.items()}, several),
         precisions=[_of(name, sentence, several) for name, run in machines.items() for sentence in _precisions(run)],
         verdicts=[
@@ -203,7 +200,7 @@ def _left_out(shown: int, points: int, saved: SavedRun, several: bool) -> list[s
 
 @dataclass(frozen=True)
 class Line:
-    """A point in one line: its outcome in words, then of the first that is named speed-up, latency and memory."""
+    """A point in one line: what to use in words, then its speed-up, latency and memory."""
 
     label: str
     words: str
@@ -223,7 +220,7 @@ def _line(shown: Shown, baseline: str | None) -> Line:
             failed.setdefault(str(row["status"]), []).append(str(row["implementation"]))
     return Line(
         shown.label,
-        words(at.outcome),
+        words(at.choice),
         str(first["implementation"]) if first else "",
         say.speedup_cell(first, baseline),
         cells.latency_text(first) if first else "",

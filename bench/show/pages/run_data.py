@@ -6,22 +6,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.analyse.fastest import Outcome
-from bench.analyse.ranking import TIE, WINNER
 from bench.analyse.scaling.growth import Exponent, scalings
 from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, SERIES, TOKENS, Axis, groups, places, point_of
+from bench.analyse.standing import NOTHING, Choice
 from bench.plan.case import Case
 from bench.show import answer as say
 from bench.show import intervals
 from bench.show.answer import At
-from bench.show.fastest_text import words
+from bench.show.choice_text import certainty, short, words
 from bench.show.figures import log_axis
 from bench.show.figures.winner_map import maps
 from bench.show.pages import cells, charts, shell
 from bench.show.pages.samples import STEPS, by_case, samples
 from bench.show.point_text import parts, varying
 from bench.show.rows import Row, is_measured, measured
-from bench.store import units
 from bench.store.saved_run import SavedRun
 
 
@@ -38,7 +36,7 @@ class Shown:
 
 
 def ordered(at: At) -> list[Row]:
-    """Return the rows of a point, the fastest first, and those without a time after them."""
+    """Return the rows of a point, the one to use first, and those without a time after them."""
     return sorted(at.rows, key=lambda row: (not is_measured(row), row["rank"] if row["rank"] is not None else math.inf))
 
 
@@ -226,7 +224,7 @@ def _maps(machines: Mapping[str, SavedRun], shown: Sequence[Shown], names: Seque
                         "point": points[x, y],
                         "label": f"N={x} {each.axis.symbol}={y}",
                         "words": words(of),
-                        "lines": _cell_lines(of),
+                        "lines": short(of),
                         "names": ",".join(of.names),
                         **_paint(of, names),
                     }
@@ -235,28 +233,18 @@ def _maps(machines: Mapping[str, SavedRun], shown: Sequence[Shown], names: Seque
             }
 
 
-def _cell_lines(of: Outcome) -> list[str]:
-    """Return the few words of a cell: the winner and by how much, or those that may be the fastest."""
-    if of.says == WINNER and of.relative:
-        return [of.names[0], units.ratio(of.relative.value)]
-    names = (
-        [*of.names]
-        if len(of.names) <= MOST_NAMES
-        else [*of.names[: MOST_NAMES - 1], f"{len(of.names) - MOST_NAMES + 1} others"]
-    )
-    return names or ["nothing"]
+SURE = 0.6
+"""From this certainty on a cell has so much of the implementation's colour that its text is that on the colour."""
 
 
-MOST_NAMES = 3
-"""The most names in a cell of a map."""
-
-
-def _paint(of: Outcome, names: Sequence[str]) -> dict[str, str]:
-    """Return the colour of a cell and that of its text."""
-    if of.says == WINNER:
-        number = names.index(of.names[0])
-        return {"fill": charts.variable(number), "ink": f"var(--on{number})"}
-    return {"fill": "var(--tie)" if of.says == TIE else "var(--open)", "ink": "var(--ink)"}
+def _paint(of: Choice, names: Sequence[str]) -> dict[str, str]:
+    """Return the colour of a cell, as strong as the choice is sure, and that of its text."""
+    if of.standing == NOTHING:
+        return {"fill": "var(--open)", "ink": "var(--ink)"}
+    number, sure = names.index(of.name), certainty(of)
+    share = round(20 + 80 * sure)
+    ink = f"var(--on{number})" if sure >= SURE else "var(--ink)"
+    return {"fill": f"color-mix(in srgb, {charts.variable(number)} {share}%, var(--surface))", "ink": ink}
 
 
 def _samples(machines: Mapping[str, SavedRun], rows: Sequence[tuple[int, Shown, Row]]) -> tuple[dict[int, Any], int]:

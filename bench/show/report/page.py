@@ -47,16 +47,16 @@ class Group:
     cases: tuple[CaseView, ...]
 
 
-def write(profiles: Sequence[Profile], run: Path, unproven: str = "") -> Path:
+def write(profiles: Sequence[Profile], run: Path, warning: str = "") -> Path:
     """Write the page of a run's profiles into its folder, and return its file.
 
-    `unproven` says that the run's control makes it unproven; empty if it doesn't.
+    `warning` says that identical code differs too much in the run; empty if it doesn't.
     Raises WrongRequest if there are no profiles, or if the file can't be written.
     """
     if not profiles:
         raise WrongRequest(f"{run} has no profiles; python -m bench profile {run} makes them")
     path = run / PAGE
-    text = page(profiles, run.resolve().name, unproven)
+    text = page(profiles, run.resolve().name, warning)
     try:
         atomic.replace(path, text)
     except OSError as error:
@@ -64,8 +64,8 @@ def write(profiles: Sequence[Profile], run: Path, unproven: str = "") -> Path:
     return path
 
 
-def page(profiles: Sequence[Profile], title: str, unproven: str = "") -> str:
-    """Return the page of some profiles, under a title; it begins with `unproven`, if that isn't empty."""
+def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
+    """Return the page of some profiles, under a title; it begins with `warning`, if that isn't empty."""
     script = (PARTS / "page.js").read_text(encoding="utf-8")
     groups = _groups(profiles)
     operators = [operator for group in groups for case in group.cases for operator, _ in case.operators]
@@ -75,7 +75,7 @@ def page(profiles: Sequence[Profile], title: str, unproven: str = "") -> str:
         .get_template("page.html")
         .render(
             title=title,
-            unproven=unproven,
+            warning=warning,
             facts=_facts(profiles),
             groups=groups,
             colours=_colours(groups),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
+from bench.show.choice_text import by
 from bench.show.rows import Row
 from bench.show.terminal.flags import flags
 from bench.show.terminal.kernels import algorithm
@@ -14,9 +15,6 @@ from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric
 
 GAP = "  "
-
-PAIRED = "paired"
-"""The remark of a row that ranks before one with better numbers."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +39,14 @@ def columns(baseline: str | None, target: float) -> list[Column]:
     """Return all columns from left to right: those of metrics and the others."""
 
     def remarks(row: Row) -> str:
-        return f"{''.join(flag.letter for flag in flags(row, target))} {row['order']}".strip()
+        return "".join(flag.letter for flag in flags(row, target))
 
     placed = [
         (0, Column("", lambda row: str(row["implementation"]), is_text=True)),
         (10, Column("", remarks, is_text=True)),
         (25, Column("", _latency_interval, rank=1, is_text=True)),
         (35, Column("", _speedup_interval, is_text=True)),
+        (45, Column("slower by", slower_by)),
         (60, Column("predicted", _peak_of_prediction, rank=7)),
         (110, Column("pays after", lambda row: _calls(row["calls_until_paid"]), rank=9)),
         *((metric.heading.place, _of_metric(metric, baseline)) for metric in METRICS.values() if metric.heading),
@@ -88,6 +87,12 @@ def line(fitted: Sequence[Fitted], row: Row | None, gap: str = GAP) -> str:
     cells = ((each, each.column.cell(row) if row else each.column.heading) for each in fitted)
     aligned = (cell.ljust(each.width) if each.column.is_text else cell.rjust(each.width) for each, cell in cells)
     return gap.join(aligned).rstrip()
+
+
+def slower_by(row: Row) -> str:
+    """Return by how much a row is slower than the fastest of its point: `0 to 2.9%`, empty without a bound."""
+    low, high = row["slowdown_low"], row["slowdown_high"]
+    return "" if low is None or high is None else by(low, high).removeprefix("by ")
 
 
 def _latency_interval(row: Row) -> str:

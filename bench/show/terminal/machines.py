@@ -1,4 +1,4 @@
-"""Who wins where on which machine, as a table in the terminal."""
+"""What to use where on which machine, as a table in the terminal."""
 
 from collections.abc import Mapping
 
@@ -7,19 +7,22 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.fastest import outcome
+from bench.analyse.standing import choice
 from bench.plan.shard import machine_columns, without
-from bench.show.answer import fastest_cell
+from bench.show.choice_text import words
 from bench.show.point_text import differences, order, varying
 from bench.show.rows import Row, by_point, measured
 from bench.store import units
+
+MOST_WORDS = 40
+"""The longest words on a point."""
 
 MOST_POINTS = 100
 """The most points of the table; those at which machines disagree come first."""
 
 
-def winners(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
-    """Return the fastest at each point, a column for each machine, with the speed-up of the first over the baseline.
+def choices(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
+    """Return what to use at each point, a column for each machine, with its speed-up over the baseline.
 
     Columns that follow from the machine don't distinguish points.
     """
@@ -36,7 +39,7 @@ def winners(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
         points, key=lambda point: (_agree([each.get(point, ("", ""))[0] for each in cells.values()]), order(point))
     )
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
-    for title in ("who wins where", *tables):
+    for title in ("what to use where", *tables):
         grid.add_column(title, overflow="fold")
     for point in ordered[:MOST_POINTS]:
         grid.add_row(names[point], *(Text(each.get(point, ("", "not measured"))[1]) for each in cells.values()))
@@ -45,15 +48,15 @@ def winners(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
     return grid
 
 
-def _agree(fastest: list[str]) -> bool:
-    return len({*fastest}) == 1
+def _agree(names: list[str]) -> bool:
+    return len({*names}) == 1
 
 
 def _cell(rows: list[Row]) -> tuple[str, str]:
     """Return what machines may agree on at a point, and its words."""
-    found = outcome(rows)
-    if not found.names:
+    found = choice(rows)
+    if not found.name:
         return "", "nothing measured"
-    first = next(row for row in rows if row["implementation"] == found.names[0])
+    first = next(row for row in rows if row["implementation"] == found.name)
     speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
-    return found.says + ",".join(sorted(found.names)), f"{fastest_cell(found)}{speedup}"
+    return found.name, f"{words(found, MOST_WORDS)}{speedup}"

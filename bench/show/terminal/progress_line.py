@@ -5,12 +5,12 @@ from collections.abc import Collection
 import pandas as pd
 from rich.text import Text
 
-from bench.analyse.fastest import fastest_first
-from bench.show.fastest_text import outcome_of, short
+from bench.analyse.standing import by_rank
+from bench.show.choice_text import choice_of, words
 from bench.show.point_text import differences, parts
 from bench.show.rows import Row, by_point, measured, unmeasured
 from bench.show.terminal.console import on_one_line
-from bench.show.terminal.styles import QUIET, style_of_outcome, style_of_status
+from bench.show.terminal.styles import QUIET, style_of_choice, style_of_status
 from bench.store import units
 
 
@@ -24,7 +24,7 @@ def point_line(
     varying: Collection[str] | None = None,
     colour: bool = False,
 ) -> str:
-    """Return one line on a point: position, time left, winner, and each implementation's time and ratio.
+    """Return one line on a point: position, time left, what to use, and each implementation's time and ratio.
 
     `rows` is the table of this point alone. `varying` names the columns in which the sweep's points differ; if it is
     given, the line shows no others. It holds ANSI codes only if `colour` is set.
@@ -34,9 +34,9 @@ def point_line(
     left = f" {f'~{units.duration(remaining_s)} left':>12}" if remaining_s is not None else ""
     line = Text(f"[{position:>{len(str(total))}}/{total}]{left} ", QUIET)
     line.append(f"{text or point.layer}", "not dim")
-    ordered = (*fastest_first(measured(members)), *unmeasured(members))
-    outcome = outcome_of(members)
-    cells = [Text(short(outcome), style_of_outcome(outcome)), *(_outcome(row, baseline) for row in ordered)]
+    ordered = (*by_rank(measured(members)), *unmeasured(members))
+    chosen = choice_of(members)
+    cells = [Text(words(chosen), style_of_choice(chosen)), *(_outcome(row, baseline) for row in ordered)]
     return on_one_line(Text(" | ").join([line, *cells]), colour=colour)
 
 

@@ -10,20 +10,25 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.derived import calls_until_paid
-from bench.analyse.fastest import against_their_numbers, fastest_first
+from bench.analyse.standing import by_rank
 from bench.plan.case import Point
-from bench.show.control_text import unproven
-from bench.show.fastest_text import outcome_of, words
+from bench.show import control_text
+from bench.show.choice_text import choice_of, words
 from bench.show.point_text import differences, shared, varying
 from bench.show.rows import Row, by_point, devices, measured, process_count, reason, unmeasured, versions
-from bench.show.terminal.columns import GAP, PAIRED, Fitted, columns, fit, line
+from bench.show.terminal.columns import GAP, Fitted, columns, fit, line
 from bench.show.terminal.flags import TARGET, flags, legend
-from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_outcome, style_of_status
+from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_choice, style_of_status
 from bench.store.table import without_control
 
 INDENT = 2
 
-PAIRED_MEANING = "faster in the rounds that both were in, so it stands above a row with a better time or ratio"
+READING = (
+    "slower by: than the fastest of the point, with bounds of 95 % for all rows of the point at once; rows are in this "
+    "order, which is paired round by round. ±: the level of all times of a point moves with the machine, their ratios "
+    "hardly do"
+)
+"""How the columns are to be read."""
 
 UNKNOWN_BASELINE = (
     "The baseline of these speed-ups is not known: an older results.csv alone doesn't name it, its run folder does."
@@ -32,12 +37,12 @@ UNKNOWN_BASELINE = (
 
 @dataclass(frozen=True)
 class Results:
-    """A table of results that fits itself to the width of the console; it begins with `unproven` if there is any."""
+    """A table of results that fits itself to the width of the console; it begins with `warning` if there is any."""
 
     points: dict[Point, list[Row]]
     baseline: str | None
     target: float
-    unproven: str
+    warning: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the table, line by line."""
@@ -45,8 +50,8 @@ class Results:
         times = measured(everything)
         fitted = fit(columns(self.baseline, self.target), times, options.max_width - INDENT) if times else []
         different = varying(self.points)
-        if self.unproven:
-            yield Text(self.unproven, BAD)
+        if self.warning:
+            yield Text(self.warning, BAD)
         yield Text(shared(self.points), "bold")
         yield Text(" · ".join(filter(None, [*devices(everything), *versions(everything), _processes(times)])))
         for point, rows in self.points.items():
@@ -59,18 +64,16 @@ class Results:
 
 
 def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -> RenderableType:
-    """Return the results by point: the winner, the implementations fastest first, and the reasons of failures.
+    """Return the results by point: what to use, the implementations in their order, and the reasons of failures.
 
-    `table` is the whole table. Rows of the control are not shown; if they make the run unproven, it is the first line.
+    `table` is the whole table. Rows of the control are not shown; if they differ too much, it is the first line.
     `target` is the half-width of a speed-up's interval from which a row is marked as wide.
     """
     points = by_point(without_control(table))
     for rows in points.values():
-        odd = against_their_numbers(measured(rows))
         for row in rows:
             row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
-            row["order"] = PAIRED if row["implementation"] in odd else ""
-    return Results(points, baseline, target, unproven(table)) if len(table) else Text("no results")
+    return Results(points, baseline, target, control_text.warning(table)) if len(table) else Text("no results")
 
 
 def _processes(rows: Sequence[Row]) -> str:
@@ -80,12 +83,12 @@ def _processes(rows: Sequence[Row]) -> str:
 
 
 def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[RenderableType]:
-    outcome = outcome_of(rows)
-    yield Text.assemble((f"{name}  " if name else "", "bold"), (words(outcome), style_of_outcome(outcome)))
+    chosen = choice_of(rows)
+    yield Text.assemble((f"{name}  " if name else "", "bold"), (words(chosen), style_of_choice(chosen)))
     if measured(rows):
         yield Text(" " * INDENT + line(fitted, None), QUIET)
-    for row in fastest_first(measured(rows)):
-        style = style_of_outcome(outcome) if row["implementation"] in outcome.names else ""
+    for row in by_rank(measured(rows)):
+        style = style_of_choice(chosen) if row["implementation"] == chosen.name else ""
         yield Text(" " * INDENT + line(fitted, row), style)
     if unmeasured(rows):
         yield _reasons(unmeasured(rows), len(rows), fitted)
@@ -109,8 +112,9 @@ def _legend(rows: Sequence[Row], target: float) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, len(GAP)))
     for flag in legend([flag for row in rows for flag in flags(row, target)]):
         grid.add_row(flag.letter, flag.meaning, style=WARNING)
-    if any(row["order"] for row in rows):
-        grid.add_row(PAIRED, PAIRED_MEANING, style=QUIET)
+    if any(row["slowdown"] is not None for row in rows):
+        yield Text()
+        yield Text(READING, QUIET)
     if grid.row_count:
         yield Text()
         yield grid

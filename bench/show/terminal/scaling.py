@@ -10,14 +10,14 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.fastest import ALONE, Outcome
-from bench.analyse.ranking import NOT_DECIDED, TIE, WINNER
 from bench.analyse.scaling.crossover import Crossover
 from bench.analyse.scaling.fit import COEFFICIENTS
 from bench.analyse.scaling.growth import Exponent, Growth, Scaling, has_series, scalings
 from bench.analyse.scaling.series import TOKENS, moving, places, point_of
+from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
 from bench.show import intervals
+from bench.show.choice_text import any_of
 from bench.show.point_text import parts
 from bench.show.rows import Row, devices, is_measured, plain, process_count, versions
 from bench.show.terminal.console import definitions
@@ -156,26 +156,22 @@ def _exponent(exponents: Sequence[Exponent], last: str) -> str:
 def _winners(of: Scaling) -> Iterator[Text]:
     if not any(growth.fit for growth in of.growths):
         yield Text(f"no fit: it needs {COEFFICIENTS} places")
-    yield Text(f"fastest at N: {_fastest(of)}")
+    yield Text(f"to use at N: {_used(of)}")
     for each in of.crossovers:
         yield Text(f"crossover: {crossover(each)}")
     if not of.crossovers:
-        yield Text("no crossover: no winner follows another")
+        yield Text("no crossover: no implementation is overtaken by another")
 
 
-def _fastest(of: Scaling) -> str:
-    """Return who is fastest at which places, equal neighbours together: `50 tie of 2 · 197 to 1024 sdpa`."""
-    names = [(place, _named(outcome)) for place, outcome in of.outcomes.items()]
+def _used(of: Scaling) -> str:
+    """Return what to use at which places, equal neighbours together: `50 sdpa or mha · 197 to 1024 sdpa`."""
+    names = [(place, _named(choice)) for place, choice in of.choices.items()]
     runs = [(name, [place for place, _ in run]) for name, run in groupby(names, key=lambda each: each[1])]
     return " · ".join(f"{at[0]} {name}" if len(at) == 1 else f"{at[0]} to {at[-1]} {name}" for name, at in runs)
 
 
-def _named(outcome: Outcome) -> str:
-    if outcome.says == TIE:
-        return f"tie of {len(outcome.names)}"
-    if outcome.says == NOT_DECIDED:
-        return f"not decided between {len(outcome.names)}"
-    return outcome.names[0] if outcome.says in (WINNER, ALONE) else f"{outcome.names[0]} ({outcome.says})"
+def _named(choice: Choice) -> str:
+    return f"{choice.name} (fastest)" if choice.standing == FASTEST else any_of([choice.name, *choice.as_good])
 
 
 def _processes(rows: Sequence[Row]) -> str:

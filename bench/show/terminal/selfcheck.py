@@ -7,12 +7,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.selfcheck import CLAIM, Finding
+from bench.analyse.selfcheck import CLAIM, TABLE_ROWS, Finding
 from bench.show.point_text import counted, differences, parts, varying
 from bench.show.terminal.console import table
 from bench.show.terminal.styles import BAD, WARNING
-from bench.stats.limits import EQUIVALENCE, LEVEL
-from bench.stats.power import POWER, TABLE_ROWS
+from bench.stats.limits import POWER
 from bench.store import units
 
 COARSE = 0.05
@@ -34,34 +33,28 @@ def _ratios(findings: Sequence[Finding]) -> Table:
     points = [point for finding in findings for point in finding.ratios]
     columns = varying(points) | {"threads"}
     title = " · ".join(parts(points[0], without=columns))
-    ratios = table(title, numbers=["copy as fast as eager", "scatter", "processes"])
+    ratios = table(title, numbers=["copy as fast as eager", "processes"])
     for finding in findings:
         for point, ratio in finding.ratios.items():
             interval = f"{ratio.value:.4f}x [{ratio.low:.4f}, {ratio.high:.4f}]"
-            ratios.add_row(differences(point, columns), interval, units.percent(ratio.sd), str(finding.processes))
+            ratios.add_row(differences(point, columns), interval, str(finding.processes))
     return ratios
 
 
 def _detectable(findings: Sequence[Finding]) -> Table:
     counts = [f"{count} processes" for count in findings[0].detectable]
     title = f"smallest change found in {POWER:.0%} of comparisons"
-    changes = table(title, numbers=[*counts, f"false alarms ({CLAIM} processes)"])
+    changes = table(title, numbers=counts)
     for finding in findings:
-        claim = finding.redrawn[CLAIM]
-        cells = (units.percent(share) for share in finding.detectable.values())
-        changes.add_row(_threads(finding), *cells, f"{claim.false_alarms} of {claim.rows} rows")
+        changes.add_row(_threads(finding), *(units.percent(share) for share in finding.detectable.values()))
     return changes
 
 
 def _verdict(finding: Finding) -> Iterator[Text]:
-    share, claim = finding.detectable[CLAIM], finding.redrawn[CLAIM]
+    share = finding.detectable[CLAIM]
     least = f"a change of {units.percent(share)} or more"
     style = WARNING if share > COARSE else ""
     yield Text(f"{_threads(finding)}, {CLAIM} processes: {least} can be claimed, a smaller one mostly can't.", style)
-    equivalent = claim.equivalent / claim.rows
-    yield Text(
-        f"  An unchanged row is called equivalent (within {EQUIVALENCE:.0%}) in {equivalent:.0%} of comparisons."
-    )
     if finding.between.sd > 0:
         yield Text(
             f"  Minutes apart, ratios differ by {units.percent(finding.between.sd)} (standard deviation) beyond their "
@@ -76,12 +69,7 @@ def _verdict(finding: Finding) -> Iterator[Text]:
     if share > COARSE:
         yield Text("  That is coarse: use fewer threads or a quieter machine, or claim large changes alone.", style)
     if not finding.is_sound:
-        worst = max(finding.redrawn.values(), key=lambda redrawn: redrawn.tables_with_alarm / redrawn.tables)
-        yield Text(
-            f"  Tables without a change raised an alarm in {worst.tables_with_alarm / worst.tables:.1%} of cases with "
-            f"{worst.processes} processes, more than the {LEVEL:.0%} allowed: no claim holds here.",
-            BAD,
-        )
+        yield Text("  A copy differs from its original by more than chance explains: no claim holds here.", BAD)
 
 
 def _caveats(findings: Sequence[Finding]) -> Iterator[Text]:

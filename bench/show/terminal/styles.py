@@ -1,8 +1,8 @@
 """Styles of text in the terminal; every meaning is also said in words."""
 
-from bench.analyse.fastest import ALONE, NOTHING, Outcome
-from bench.analyse.ranking import TIE, WINNER
+from bench.analyse.standing import FASTEST, NOTHING, Choice
 from bench.show.rows import UNTRIED
+from bench.stats.best import GOOD as AS_GOOD
 
 GOOD = "bold green"
 BAD = "red"
@@ -15,8 +15,8 @@ def style_of_status(status: str) -> str:
     return QUIET if status in UNTRIED else BAD
 
 
-def style_of_outcome(outcome: Outcome) -> str:
-    """Return the style of an outcome: loud only if somebody is shown to be fastest, or nobody was measured."""
-    if outcome.says == NOTHING:
+def style_of_choice(choice: Choice) -> str:
+    """Return the style of a choice: loud if it costs next to nothing, or if nothing was measured."""
+    if choice.standing == NOTHING:
         return BAD
-    return GOOD if outcome.says in (WINNER, TIE, ALONE) else "bold"
+    return GOOD if choice.standing == FASTEST or choice.high <= AS_GOOD else "bold"

@@ -3,6 +3,7 @@
 import shlex
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -12,14 +13,13 @@ from bench.analyse.precision import Change
 from bench.plan.case import Point
 from bench.show import answer as say
 from bench.show.answer import At
+from bench.show.choice_text import choice_of, words
 from bench.show.command_text import python
-from bench.show.control_text import unproven
-from bench.show.fastest_text import outcome_of
 from bench.show.point_text import counted, differences, symbols
 from bench.show.precision_text import in_words
 from bench.show.rows import by_point, reason
 from bench.show.terminal.flags import TARGET
-from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_outcome
+from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_choice
 
 MOST_LINES = 40
 """The most points that are listed at the end; show lists all."""
@@ -33,47 +33,68 @@ FEW = 0.1
 WIDEST = 100
 """Sentences are wrapped at this width, however wide the terminal is."""
 
-LEAST_LABEL, MOST_LABEL, RATIO, LEAST_FASTEST = 12, 34, 19, 12
-"""The narrowest and widest column of points, the width of a speed-up with its interval, and the narrowest column of the
-fastest, in characters."""
+LEAST_LABEL, MOST_LABEL, RATIO, LEAST_WORDS = 12, 34, 19, 12
+"""The narrowest and widest column of points, the width of a speed-up with its interval, and the narrowest column of
+choices, in characters."""
 
-FASTEST = "fastest; with ? each may be, the first leads"
-"""The heading of the column of the fastest."""
+WIDEST_LINE = 120
+"""Lines of points take no more of a wide terminal."""
+
+NARROW, SHORT_RATIO = 100, 8
+"""In a narrower terminal speed-ups have no interval, so that the words have room."""
+
+USE = "what to use, and what it can cost"
+"""The heading of the column of choices."""
+
+BOUNDS = (
+    "Bounds are of 95 % for all implementations of a point at once, and hold for this run; from one day to another "
+    "unlike kernels move by 1 to 5 % (--spread 1h)."
+)
+"""What the bounds say."""
 
 OF_SPEED = ("D", "S")
 """The letters that the sentence about the machine tells."""
 
 
-def widths(labels: Collection[str], width: int) -> tuple[int, int]:
-    """Return the widths of the columns of points and of the fastest, so that a line fits into a width."""
+@dataclass(frozen=True)
+class Widths:
+    """The widths of the columns of points, of what to use, and of speed-ups."""
+
+    label: int
+    words: int
+    ratio: int
+
+
+def widths(labels: Collection[str], width: int) -> Widths:
+    """Return widths with which a line fits into a width."""
     label = min(MOST_LABEL, max(LEAST_LABEL, *map(len, labels))) if labels else LEAST_LABEL
-    return label, max(10, min(WIDEST, width) - label - RATIO - 4)
+    ratio = RATIO if width >= NARROW else SHORT_RATIO
+    return Widths(label, max(LEAST_WORDS, min(WIDEST_LINE, width) - label - ratio - 4), ratio)
 
 
-def point_line(at: At, baseline: str | None, columns: tuple[int, int]) -> Text:
-    """Return one short line of a point: who is the fastest, its speed-up with its interval, and how many failed."""
-    label, fastest = columns
+def point_line(at: At, baseline: str | None, columns: Widths) -> Text:
+    """Return one short line of a point: what to use and what it can cost, its speed-up, and how many failed."""
     failed = f" ({at.failed} not timed)" if at.failed else ""
-    room = fastest - len(failed)
-    cell = _cut(say.fastest_cell(at.outcome, room), room) + failed
+    room = columns.words - len(failed)
+    cell = _cut(words(at.choice, room), room) + failed
+    ratio = say.speedup_cell(at.first, baseline)
     return Text.assemble(
-        f"{_cut(at.label, label):<{label}}  ",
-        (f"{cell:<{fastest}}  ", style_of_outcome(at.outcome)),
-        say.speedup_cell(at.first, baseline),
+        f"{_cut(at.label, columns.label):<{columns.label}}  ",
+        (f"{cell:<{columns.words}}  ", style_of_choice(at.choice)),
+        ratio if columns.ratio == RATIO else ratio.partition(" ")[0],
     )
 
 
-def headings(baseline: str | None, columns: tuple[int, int]) -> Text:
+def headings(baseline: str | None, columns: Widths) -> Text:
     """Return the line above the lines of points."""
-    label, fastest = columns
-    over = _cut(f"its speed-up/{baseline}" if baseline else "its speed-up", RATIO)
-    return Text(f"{'point':<{label}}  {_cut(FASTEST, fastest):<{fastest}}  {over}", QUIET)
+    over = _cut(f"its speed-up/{baseline}" if baseline and columns.ratio == RATIO else "speed-up", columns.ratio)
+    return Text(f"{'point':<{columns.label}}  {_cut(USE, columns.words):<{columns.words}}  {over}", QUIET)
 
 
 def at_point(rows: pd.DataFrame, varying: Collection[str]) -> At:
     """Return what the rows of one point say; `varying` names the columns in which the points of the sweep differ."""
     ((point, members),) = by_point(rows).items()
-    return At(point, label(point, varying), tuple(members), outcome_of(members))
+    return At(point, label(point, varying), tuple(members), choice_of(members))
 
 
 def label(point: Point, varying: Collection[str]) -> str:
@@ -82,15 +103,14 @@ def label(point: Point, varying: Collection[str]) -> str:
 
 
 def log_line(at: At, position: int, total: int, left: str, baseline: str | None, width: int) -> str:
-    """Return one line of a log on a point: `[3/12] N=577: sdpa, 1.48x [1.40, 1.57] (~4m left)`."""
+    """Return one line of a log on a point: `[3/12] N=577: fastest: sdpa, by 2 to 6%, 1.48x [1.40, 1.57] (~4m left)`."""
     ratio = say.speedup_cell(at.first, baseline)
-    first = at.first["implementation"] if at.first else ""
-    of = f", {'' if at.outcome.names[1:] == () else f'{first} '}{ratio}" if ratio and ratio != "baseline" else ""
+    of = f", {ratio}" if ratio and ratio != "baseline" else ""
     tail = f"{of}{f'; {at.failed} not timed' if at.failed else ''}{f' (~{left} left)' if left else ''}"
     place = f"[{position:>{len(str(total))}}/{total}] "
-    head = f"{place}{_cut(at.label, max(LEAST_LABEL, width - len(place) - len(tail) - LEAST_FASTEST - 2))}: "
-    room = max(LEAST_FASTEST, width - len(head) - len(tail))
-    return _cut(head + _cut(say.fastest_cell(at.outcome, room), room) + tail, width)
+    head = f"{place}{_cut(at.label, max(LEAST_LABEL, width - len(place) - len(tail) - LEAST_WORDS - 2))}: "
+    room = max(LEAST_WORDS, width - len(head) - len(tail))
+    return _cut(head + _cut(words(at.choice, room), room) + tail, width)
 
 
 def summary(
@@ -109,7 +129,6 @@ def summary(
     """
     points = say.points_of(whole)
     wide = min(width, WIDEST)
-    yield from _wrapped(unproven(whole), wide, BAD)
     yield from _wrapped(" ".join(say.answer(points, baseline)), wide, "bold")
     yield Text()
     columns = widths([at.label for at in points], width)
@@ -117,6 +136,7 @@ def summary(
     for at in points[:MOST_LINES]:
         yield point_line(at, baseline, columns)
     yield from _wrapped(symbols([at.point for at in points]), wide, QUIET)
+    yield from _wrapped(BOUNDS, wide, QUIET)
     if len(points) > MOST_LINES:
         yield Text(f"… and {len(points) - MOST_LINES} more points")
     for sentence in in_words(whole, changes):

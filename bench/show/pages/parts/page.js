@@ -129,7 +129,7 @@ async function showMaps() {
   }
   const cells = data.maps.flatMap((map) => map.cells);
   one('[data-table="winners"]').replaceChildren(
-    table(["point", "outcome"], cells.map((cell) => [cell.label, cell.words])));
+    table(["point", "what to use"], cells.map((cell) => [cell.label, cell.words])));
 }
 
 // Marking points on the speed-up chart: Vega's own selection says which.

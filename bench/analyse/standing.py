@@ -1,0 +1,128 @@
+"""The implementation to use at a point, and how the others stand to it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from bench.analyse.scaling.series import Row
+from bench.stats.best import GOOD, bounds
+from bench.stats.contrasts import Contrasts
+from bench.stats.estimates import Interval
+from impls.catalogue import KNOWN
+from impls.name import parse
+
+FASTEST: Final = "fastest"
+NAMED: Final = "named"
+OPEN: Final = "open"
+SLOWER: Final = "slower"
+
+ALONE: Final = "only one measured"
+NOTHING: Final = "nothing was measured"
+
+STANDINGS = (FASTEST, NAMED, OPEN, SLOWER)
+"""The standings of rows, in the order of the rows of a point."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """An implementation among those of its point: `rank` 1 is the one to use.
+
+    `standing` is FASTEST if all others are shown to be slower, NAMED for the one to use otherwise, OPEN if it may be
+    faster than that one, SLOWER if it is shown to be slower; None without a rival. `slowdown` is its time relative to
+    the fastest, with bounds that hold at once for the rows of the point; None if that isn't known.
+    `further` is how many times as much as was measured would bring the upper bound of the named one to GOOD.
+    """
+
+    rank: int
+    standing: str | None = None
+    slowdown: Interval | None = None
+    further: float = math.nan
+
+
+def cost(row: Mapping[str, Any]) -> tuple[bool, float, float]:
+    """Return what orders implementations that are as fast as each other: the first costs its user least.
+
+    One that isn't compiled comes before one that is, then the one with less memory, then the order of the catalogue.
+    """
+    base = parse(str(row["implementation"])).base
+    order = [*KNOWN].index(base) if base in KNOWN else math.inf
+    memory_bytes = row.get("memory_bytes")
+    return row.get("compile_cold_s") is not None, math.inf if memory_bytes is None else memory_bytes, order
+
+
+def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
+    """Return the place of each implementation of a point, the one to use first.
+
+    Of several whose upper bound is GOOD or less the one that costs least is named, else the one with the least bound.
+    """
+    if len(of.names) < 2:
+        return {name: Place(1) for name in of.names}
+    known = bounds(of)
+    shown = [index for index, slower in enumerate(known.is_slower.T) if slower.sum() == len(of.names) - 1]
+    good = [index for index, high in enumerate(known.high.tolist()) if high <= GOOD]
+    least = known.value if np.isnan(known.high).all() else known.high
+    named = shown[0] if shown else min(good, key=lambda at: costs[of.names[at]]) if good else int(np.nanargmin(least))
+    standings = [SLOWER if slower else OPEN for slower in known.is_slower[:, named].tolist()]
+    standings[named] = FASTEST if shown else NAMED
+    order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), known.value[at]))
+    ends = np.stack([known.value, known.low, known.high], axis=-1).tolist()
+    return {
+        of.names[at]: Place(rank, standings[at], Interval(*ends[at]), float(known.further[at]))
+        for rank, at in enumerate(order, start=1)
+    }
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The implementation to use at a point, by the rows of a table.
+
+    `standing` is FASTEST or NAMED; ALONE or NOTHING if fewer than two implementations were measured. `high` is the
+    upper bound of its slowdown, NaN with one process. `ahead` is the slowdown of the nearest rival of a fastest one.
+    `may_be_faster` are the open rows by rank, `as_good` those of them that cost GOOD at most.
+    `further_s` are the seconds of measuring after which `high` would be GOOD, None if that isn't expected.
+    """
+
+    standing: str
+    name: str = ""
+    high: float = math.nan
+    ahead: Interval | None = None
+    may_be_faster: tuple[str, ...] = ()
+    as_good: tuple[str, ...] = ()
+    further_s: float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The implementations that may be the fastest, the one to use first."""
+        return (self.name, *self.may_be_faster) if self.name else ()
+
+
+def by_rank(rows: Sequence[Row]) -> list[Row]:
+    """Return the measured rows of one point by their rank."""
+    return sorted(rows, key=lambda row: int(row["rank"]))
+
+
+def choice(rows: Sequence[Row]) -> Choice:
+    """Return the implementation to use, given measured rows of one point, all of them or some."""
+    if not rows:
+        return Choice(NOTHING)
+    first, *others = by_rank(rows)
+    name = str(first["implementation"])
+    if first["standing"] not in (FASTEST, NAMED) or not others:
+        return Choice(ALONE, name)
+    is_open = [row for row in others if row["standing"] == OPEN]
+    ahead = None
+    if first["standing"] == FASTEST:
+        ends = [[float(row[column]) for row in others] for column in ("slowdown", "slowdown_low", "slowdown_high")]
+        ahead = Interval(*map(min, ends))
+    return Choice(
+        first["standing"],
+        name,
+        math.nan if first["slowdown_high"] is None else float(first["slowdown_high"]),
+        ahead,
+        tuple(str(row["implementation"]) for row in is_open),
+        tuple(str(row["implementation"]) for row in is_open if (row["slowdown_high"] or math.inf) <= GOOD),
+        first["further_s"],
+    )
