@@ -4,12 +4,15 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.store.record import Record
-from tests import runs
+from tests import examples, runs
+from tests.analyse import tables
 from tests.points import point
 
 POINT = point(layer="timm:vit_tiny_patch16_224", batch=2)
@@ -90,10 +93,15 @@ def run_of(times_s: Mapping[str, float], processes: int = 8, scatter: float = 0.
     ]
 
 
+def layer(gains: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+    """Return the table of a layer whose implementations have these log ratios, one for each process."""
+    return tables.table(*(tables.row(examples.case(name), logs) for name, logs in gains.items()))
+
+
 def advised(times_s: Mapping[str, float], gains: Mapping[str, Sequence[float]] | None = None) -> Advice:
     """Return the answer for settings that take these times; `gains` are the layers' log ratios."""
     records, seen_there = run_of(times_s), looks()
     before = analyse.seen(POINT, seen_there)
     asked = list(dict.fromkeys([*SETTINGS, *(name for name in times_s if name != "as_is")]))
-    layers = {"blocks.0.attn": gains or {}}
+    layers = {"blocks.0.attn": layer(gains or {})}
     return analyse.advised(before, seen_there, summarise(records, "as_is"), records, layers, asked)

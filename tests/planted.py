@@ -1,60 +1,64 @@
-"""Eager with extra real work planted in it, so that a change of known size can be looked for, and a copy of sdpa.
+"""sdpa under seven names, of which some do more real work: the order of their times is known before they are measured.
 
-How much work each shape gets stands in the environment variable PLANTED, as JSON: the number of small matrix products
-by implementation, shape of x and heads. `tests.drills.power` calibrates it.
+The further work are rows of a projection, so many that they are a share of the layer's floating-point operations.
 """
-
-import json
-import os
 
 import torch
 from torch import Tensor, nn
 
-from impls import Implementation, Unsupported, with_attend
+from impls import Implementation, with_attend
 from impls.attend.sdpa import attend
 
-PLANTED = "ATTENTION_BENCH_PLANTED"
-
-SIDE = 32
-"""The products are of matrices with this side: some microseconds each, so that they add up to any share."""
+SHARES = {"same": 0.0, "same_2": 0.0, "same_3": 0.0, "three": 0.03, "three_2": 0.03, "ten": 0.1, "ten_2": 0.1}
+"""The share of further work of each name."""
 
 
-sdpa = with_attend(attend)
-"""The layer with sdpa under another name: it is as fast as sdpa, whatever a measurement says."""
+def same(layer: nn.Module) -> Implementation:
+    """Return the layer with sdpa."""
+    return _with_work(layer, "same")
+
+
+def same_2(layer: nn.Module) -> Implementation:
+    """Return the same under another name."""
+    return _with_work(layer, "same_2")
+
+
+def same_3(layer: nn.Module) -> Implementation:
+    """Return the same under a third name."""
+    return _with_work(layer, "same_3")
 
 
 def three(layer: nn.Module) -> Implementation:
-    """Return the layer with the work that is planted as `three`."""
+    """Return sdpa with 3 % more work."""
     return _with_work(layer, "three")
 
 
-def five(layer: nn.Module) -> Implementation:
-    """Return the layer with the work that is planted as `five`."""
-    return _with_work(layer, "five")
+def three_2(layer: nn.Module) -> Implementation:
+    """Return the same under another name."""
+    return _with_work(layer, "three_2")
 
 
-def twin(layer: nn.Module) -> Implementation:
-    """Return the layer in the same wrapping, without any work."""
-    return _with_work(layer, "none")
+def ten(layer: nn.Module) -> Implementation:
+    """Return sdpa with 10 % more work."""
+    return _with_work(layer, "ten")
 
 
-def key(batch: int, num_tokens: int, token_len: int, num_heads: int) -> str:
-    """Return how a shape is written in PLANTED."""
-    return f"{batch}x{num_tokens}x{token_len}h{num_heads}"
+def ten_2(layer: nn.Module) -> Implementation:
+    """Return the same under another name."""
+    return _with_work(layer, "ten_2")
 
 
 def _with_work(layer: nn.Module, name: str) -> Implementation:
-    counts: dict[str, int] = json.loads(os.environ.get(PLANTED, "{}")).get(name, {})
-    if name != "none" and not counts:
-        raise Unsupported(f"{PLANTED} plants no {name}: the drill tests.drills.power collects it into planted.json")
-    heads = int(layer.num_heads)  # type: ignore[arg-type]  # a plain attribute of the layer
-    a, b, c = (torch.zeros(SIDE, SIDE) for _ in range(3))
+    computed = with_attend(attend)(layer)
+    first = next(layer.parameters())
+    weight = torch.randn(first.shape, dtype=first.dtype, device=first.device).T  # [C, 3C]
 
     def call(x: Tensor) -> Tensor:
-        batch, num_tokens, token_len = x.shape
-        for _ in range(counts.get(key(batch, num_tokens, token_len, heads), 0)):
-            torch.mm(a, b, out=c)
-        y: Tensor = layer(x)
-        return y
+        rows = x.flatten(0, 1)
+        channels, tokens = weight.shape[0], x.shape[1]
+        # projections take 4 C² products for each row, queries and keys, weights and values 2 N C
+        work = SHARES[name] * len(rows) * (4 * channels**2 + 2 * tokens * channels)
+        torch.mm(rows[: round(work / weight.numel())], weight)
+        return computed(x)
 
     return call

@@ -81,7 +81,9 @@ class Summary:
 
     def lend(self) -> None:
         """Estimate anew what the run lends to its points."""
-        known = self._points.values()
+        known = [*self._points.values()]
+        if not known:
+            return
         self._lent = prior([each.values for each in known], (CONTROL, self._baseline))
         self._level = common(*np.concatenate([each.levels for each in known]).T)
         self._lent_to = len(known)
@@ -197,12 +199,15 @@ def _effort_s(cases: Iterable[Sequence[Record]]) -> float:
     A replicate takes the least time from a beginning to the next: a run may have been interrupted.
     """
     records = [record for own in cases for record in own]
-    began = sorted({datetime.fromisoformat(record.origin.started_at) for record in records})
-    apart_s = [(after - before).total_seconds() for before, after in itertools.pairwise(began)]
+    try:
+        began = sorted({datetime.fromisoformat(record.origin.started_at) for record in records})
+    except ValueError:  # a journal that was written by hand
+        began = []
+    gaps_s = [(after - before).total_seconds() for before, after in itertools.pairwise(began)]
     timed_s = sum(
         sum(timings) * _calls_per_timing(record) for record in records for timings in record.samples.timings_s
     )
-    return max(timed_s, len({record.process for record in records}) * min(apart_s, default=0.0))
+    return max(timed_s, len({record.process for record in records}) * min(gaps_s, default=0.0))
 
 
 def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float) -> dict[str, dict[str, Any]]:

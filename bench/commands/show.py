@@ -81,7 +81,7 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
     count = point_count(chosen)
     top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
-    console().print(results(shown, saved.baseline, target))
+    console().print(results(shown, saved.baseline, target, saved.whole))
     console().print(failures(shown))
     if top < count:
         _tell_the_rest(chosen, top, count)

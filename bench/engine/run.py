@@ -213,8 +213,7 @@ class Run:
             while missing := {each: names for each in points if (names := self._missing(each, processes))}:
                 rounds_s += self._replicate(missing)
             self._time_budget.end(rounds_s, len(points))
-        for each in points:
-            self.run_folder.tabulate(each)
+        self.run_folder.tabulate()
         return self.run_folder.of(point)
 
     def _together(self, point: Point) -> list[Point]:

@@ -52,6 +52,7 @@ class RunFolder:
         self._fresh: set[Entry] = set()
         self._tabulation = Tabulation()
         self._summary = summary.Summary(sweep.baseline)
+        self._unread: dict[Point, None] = {}  # the points of which the summary lacks records, in the journal's order
         self._is_open = False
 
     def prepare(self) -> None:
@@ -71,9 +72,10 @@ class RunFolder:
             raise WrongRequest(f"the run folder {self.folder} can't be written: {error.strerror}") from None
         for entry in self._journal.entries:
             self._entries.setdefault(entry.case.point, []).append(entry)
+        self._unread = dict.fromkeys(self._entries)
         self._tabulation.restore(self.folder, self._journal, state)
         if any(point not in self._tabulation for point in self._entries):
-            self._tabulate_all()
+            self._tabulate()
 
     def _make(self) -> None:
         self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
@@ -280,31 +282,27 @@ class RunFolder:
             raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
         self._opened()
         self._add(point, entries)
+        self._unread[point] = None
         self._tabulation.set_stale(point)
 
     def _add(self, point: Point, entries: Iterable[Entry]) -> None:
         self._entries.setdefault(point, []).extend(entries)
         self._fresh.update(entries)
 
-    def tabulate(self, point: Point) -> None:
-        """Update the point's rows, and results.csv if it is due; raises CannotWrite if it can't be written."""
-        if point not in self._tabulation and self._summarise(point):
-            self._tabulation.put(point, self._summary.rows(point))
+    def tabulate(self) -> None:
+        """Write results.csv if it is due; raises CannotWrite if it can't be written."""
         if self._tabulation.is_due:
             self.save()
 
-    def _summarise(self, point: Point) -> bool:
-        """Take what the journal has of a point into the summary; return whether it has anything."""
-        kept = self.known(point, is_kept=True)
-        if kept:
-            self._summary.put(self._in_order([self._loaded(entry) for entry in kept]))
-        return bool(kept)
+    def _summarise(self) -> None:
+        """Take what is new in the journal into the summary, in the journal's order: sums depend on it."""
+        for point in [*self._unread]:
+            self._summary.put(self._in_order([self._loaded(entry) for entry in self.known(point, is_kept=True)]))
+            del self._unread[point]
 
-    def _tabulate_all(self) -> None:
+    def _tabulate(self) -> None:
         """Update the rows of all points: the errors of each follow from all points, so a new one changes all rows."""
-        for point in self._entries:
-            if point not in self._tabulation or point not in self._summary:
-                self._summarise(point)
+        self._summarise()
         self._summary.lend()
         for point in self._summary:
             self._tabulation.put(point, self._summary.rows(point))
@@ -312,7 +310,7 @@ class RunFolder:
     def save(self) -> None:
         """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""
         began_s = time.monotonic()
-        self._tabulate_all()
+        self._tabulate()
         try:
             self._tabulation.save(self.folder, self._journal, began_s)
         except OSError as error:
@@ -329,7 +327,7 @@ class RunFolder:
     def results(self) -> pd.DataFrame:
         """Return the table of all results in the folder."""
         if not self._tabulation.is_written:
-            self._tabulate_all()
+            self._tabulate()
         return self._tabulation.table()
 
     def rows(self, point: Point) -> pd.DataFrame:
@@ -339,8 +337,9 @@ class RunFolder:
         """
         if self._unwritten:
             return table.of_rows(summary.rows(self._in_order(self.of(point)), self.sweep.baseline))
-        if point not in self._summary:
-            self._summarise(point)
+        if point in self._unread and point in self._tabulation:
+            return self._tabulation.table(point)
+        self._summarise()
         return table.of_rows(self._summary.rows(point))
 
     @property

@@ -61,5 +61,12 @@ def measure(run: Run, limit_s: float = LIMIT_S, clock: Callable[[], float] = tim
 
 
 def records(run: Run) -> dict[Point, dict[str, list[Record]]]:
-    """Return the records of each point by implementation."""
-    return {point: {name: run.records(point, name) for name in ("eager", TWIN, UNLIKE)} for point in run.sweep.points}
+    """Return the records of each point by implementation, without those that could not be measured."""
+    return {
+        point: {
+            name: own
+            for name in run.sweep.implementations
+            if (own := [record for record in run.records(point, name) if record.status == "ok"])
+        }
+        for point in run.sweep.points
+    }

@@ -74,7 +74,7 @@ class Pair:
         while not any(run.run_folder.failed(point) for run in runs) and len(self._pairs(point)) < processes:
             self._replicate(point)
         for run in runs:
-            run.run_folder.tabulate(point)
+            run.run_folder.tabulate()
 
     def _pairs(self, point: Point) -> set[int]:
         """Return the replicates in which both sides were measured."""

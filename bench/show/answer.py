@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.standing import FASTEST, NOTHING, SLOWER, Choice
+from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice
 from bench.plan.case import Point
 from bench.show import control_text, intervals
-from bench.show.choice_text import FEWEST_PROCESSES, choice_of, duration, more, words
+from bench.show.choice_text import FEWEST_PROCESSES, MOST, choice_of, duration, listed, more, words
 from bench.show.point_text import counted, differences, varying
 from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
 from bench.show.terminal.flags import SLOW, TARGET, Flag, disturbed, flags
@@ -81,6 +81,9 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
     if len(known) == 1:
         text = words(known[0].choice)
         return [f"{text[0].upper()}{text[1:]}{_over(known[0].first, baseline)}."]
+    if all(at.choice.standing == ALONE for at in known):
+        names = [*dict.fromkeys(at.choice.name for at in known)]
+        return [f"Nothing can be compared: only one implementation was measured at each point ({listed(names)})."]
     name = everywhere(known)
     sentences = [_use(name, known), _gain(name, known, baseline), _sureness(known), _few_processes(known)]
     return [sentence for sentence in sentences if sentence]
@@ -90,16 +93,19 @@ def everywhere(points: Sequence[At]) -> str:
     """Return the implementation to use if one is to be chosen for all points.
 
     Of those that were measured at most points it is the one whose upper bounds are least on the whole; a bound that is
-    not known counts as the slowdown itself.
+    not known counts as the slowdown itself. Of several whose bounds are all GOOD or less it is the one that is named at
+    most points.
     """
     names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
 
-    def merit(name: str) -> tuple[int, float]:
+    def demerit(name: str) -> tuple[int, float, int, float]:
         rows = [row for at in points if (row := at.row(name))]
         bounds = [row["slowdown_high"] or row["slowdown"] or 1.0 for row in rows]
-        return len(rows), -sum(map(math.log, bounds))
+        whole = sum(map(math.log, bounds))
+        named = sum(at.choice.name == name for at in points)
+        return -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
 
-    return max(names, key=merit)
+    return min(names, key=demerit)
 
 
 def failures(points: Sequence[At]) -> str:
@@ -195,16 +201,32 @@ def _over(row: Row | None, baseline: str | None) -> str:
 
 
 def _use(name: str, points: Sequence[At]) -> str:
-    """Return what the choice can cost at the points where nothing is shown to be faster, and where something is."""
+    """Return what the choice can cost, and where another one is faster: by much, or by so little that it is counted."""
     rows = [(at, at.row(name)) for at in points]
-    beaten = [(at, row) for at, row in rows if row and row["standing"] == SLOWER and (row["slowdown_low"] or 1.0) > 1]
+    beaten = [(at, row) for at, row in rows if row and _is_exception(row)]
+    others = [(at, row) for at, row in rows if row and not _is_exception(row)]
     absent = [at for at, row in rows if row is None]
-    others = [row for at, row in rows if row and not any(at is each for each, _ in beaten)]
-    highs = [row["slowdown_high"] for row in others if row["standing"]]
+    if not others:
+        return f"Use {name}, though another one is faster at each point: {_except(beaten, absent)}."
+    # with a rival, what has no bound costs nobody knows what
+    highs = [row["slowdown_high"] for at, row in others if row["standing"] or at.choice.standing != ALONE]
     where = f"all {len(points)} points" if len(others) == len(points) else f"{len(others)} of {len(points)} points"
-    cost = "its cost has no bound" if not highs or None in highs else f"it takes at most {_times(max(highs))} as long"
-    than = "" if not highs or None in highs else " as the fastest one"
-    return f"Use {name}: at {where} {cost}{than}{_except(beaten, absent)}."
+    most = 1.0 if not highs else math.inf if None in highs else max(highs)
+    bound = f"it takes at most {_times(most)} as long as the fastest one" if most < MOST else "its cost has no bound"
+    near = sum(_is_beaten(row) or (row["speedup_high"] or 1.0) < 1 for _, row in others)
+    shown = f", though at {near} of them another one is faster" if near else ""
+    but = _except(beaten, absent)
+    return f"Use {name}: at {where} {bound}{shown}{f'; but {but}' if but else ''}."
+
+
+def _is_beaten(row: Row) -> bool:
+    """Return whether another implementation is shown to be faster."""
+    return bool((row["slowdown_low"] or 1.0) > 1)
+
+
+def _is_exception(row: Row) -> bool:
+    """Return whether a row is so much slower that the sentence on all points names its point."""
+    return row["standing"] == SLOWER and _is_beaten(row) and bool(row["slowdown_high"] > GOOD)
 
 
 def _except(beaten: Sequence[tuple[At, Row]], absent: Sequence[At]) -> str:
@@ -221,11 +243,13 @@ def _except(beaten: Sequence[tuple[At, Row]], absent: Sequence[At]) -> str:
         parts.append(f"at {number} others are {_times(least, up=False)} to {_times(most)} as fast")
     if absent:
         parts.append(f"it has no time at {_named([at.label for at in absent])}")
-    return f"; but {'; '.join(parts)}" if parts else ""
+    return "; ".join(parts)
 
 
 def _times(ratio: float, *, up: bool = True) -> str:
     """Return a bound as a ratio with two decimals, rounded away from what it bounds: `1.03x`."""
+    if ratio >= MOST:
+        return f"over {MOST:,.0f}x"
     scaled = round(100 * float(ratio), 6)
     return f"{(math.ceil(scaled) if up else math.floor(scaled)) / 100:.2f}x"
 
@@ -246,7 +270,7 @@ def _named(labels: Sequence[str]) -> str:
 
 def _sureness(points: Sequence[At]) -> str:
     """Return at how many points the one to use is as good as the fastest, and what would bring the others there."""
-    good = [at for at in points if at.choice.standing == FASTEST or at.choice.high <= GOOD]
+    good = [at for at in points if at.choice.standing in (FASTEST, ALONE) or at.choice.high <= GOOD]
     left = [at for at in points if not any(at is each for each in good)]
     bounded = [at for at in left if not math.isnan(at.choice.high)]
     if not bounded and left:
@@ -257,7 +281,8 @@ def _sureness(points: Sequence[At]) -> str:
     if not left:
         return f"{sentence}."
     widest = max(bounded, key=lambda at: at.choice.high)
-    rest = f"{sentence}, and within {more(widest.choice.high)} at the others"
+    others = "the others" if len(bounded) == len(left) else f"{len(bounded)} of the others"
+    rest = f"{sentence}, and within {more(widest.choice.high)} at {others}"
     if None in needed:
         return f"{rest}."
     total = duration(sum(each or 0.0 for each in needed))

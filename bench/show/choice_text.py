@@ -5,9 +5,11 @@ Bounds are rounded away from what they bound, so that no sentence says more than
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Final
 
-from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, Choice, choice
+from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, Choice, by_rank, choice
 from bench.show.rows import Row, measured
 from bench.stats.best import GOOD
 from bench.store import units
@@ -18,13 +20,33 @@ MOST_NAMES = 3
 MANY = 2.0
 """From this ratio on people read times rather than percent."""
 
+MOST = 1e6
+"""A larger number is not written out: the bounds of two processes that differ wildly have no end."""
+
+MOST_FURTHER_S = 24 * 3600.0
+"""To measure a point for longer than a day is no advice."""
+
 FEWEST_PROCESSES = "measure with --processes 2"
 """What gives a point a bound."""
 
+NOT_TOLD: Final = "these rows don't tell what to use"
+"""The standing of a choice if the row to use is left out, or if no two rows were measured in the same processes."""
+
 
 def choice_of(rows: Sequence[Row]) -> Choice:
-    """Return the implementation to use, by the rows of one point."""
-    return choice(measured(rows))
+    """Return the implementation to use, by the rows of one point, of which some may be left out."""
+    known = measured(rows)
+    compared = by_rank([row for row in known if row["standing"]])
+    if not compared:
+        return choice(known) if len(known) < 2 else Choice(NOT_TOLD)
+    first, found = compared[0], choice(compared)
+    if first["standing"] not in (FASTEST, NAMED):
+        return Choice(NOT_TOLD)
+    if found.standing == ALONE:  # its rivals are left out
+        high = first["slowdown_high"]
+        found = replace(found, standing=first["standing"], high=math.nan if high is None else high)
+    is_advice = found.further_s is not None and found.further_s <= MOST_FURTHER_S
+    return found if is_advice else replace(found, further_s=None)
 
 
 def words(of: Choice, width: float = math.inf) -> str:
@@ -38,8 +60,8 @@ def words(of: Choice, width: float = math.inf) -> str:
 
 def _sentences(of: Choice) -> Iterator[str]:
     """Yield sentences that say the same, the longest first."""
-    if of.standing == NOTHING:
-        yield NOTHING
+    if of.standing in (NOTHING, NOT_TOLD):
+        yield of.standing
     elif of.standing == ALONE:
         yield f"{ALONE}: {of.name}"
     elif of.standing == FASTEST and of.ahead:
@@ -67,8 +89,8 @@ def _sentences(of: Choice) -> Iterator[str]:
 
 def short(of: Choice) -> list[str]:
     """Return the lines of a cell of a map: the name, and how sure it is."""
-    if of.standing == NOTHING:
-        return [NOTHING]
+    if of.standing in (NOTHING, NOT_TOLD):
+        return [of.standing]
     if of.standing == ALONE:
         return [of.name, ALONE]
     if of.standing == FASTEST and of.ahead:
@@ -141,6 +163,8 @@ def _percent(ratio: float, towards: str) -> str:
 
 def _rounded(value: float, digits: int, towards: str) -> str:
     # a float as people read it: 1.1 % is not rounded up to 1.2 % because it is stored as 1.1000000000000001
+    if value >= MOST:
+        return f"over {MOST:,.0f}"
     step = Decimal(1).scaleb(-digits)
     text = str(Decimal(f"{value:.9g}").quantize(step, rounding=towards))
     return text.rstrip("0").rstrip(".") if "." in text else text

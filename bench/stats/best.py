@@ -1,12 +1,15 @@
 """Which implementation of a point to use, and what that can cost: multiple comparisons with the best (Hsu 1984).
 
-The slowdown of an implementation is its time relative to the fastest of the point. If b is the truly fastest one, all
-statements below follow from the differences between b and each other one: no upper bound is broken unless b seems
-slower than one of them by more than its error allows, and no lower bound unless b seems faster by more. With n rivals
-each difference has an n-th of the level (Bonferroni).
+The slowdown of an implementation is its time relative to the fastest of the point. If b is the truly fastest one, no
+upper bound is broken unless b seems slower than another one by more than the error of both allows. With n rivals each
+of these differences has an n-th of the level (Bonferroni). A row is shown to be slower than another at a smaller level,
+so the truly fastest one is called slower at less than 1 % of points.
 
-Together the bounds of a point hold with 95 %: upper ones with 96 %, lower ones with 99 %. So the truly fastest one is
-called slower at no more than 1 % of points.
+A lower bound is the larger of two. A row is slower than b, whichever of those that may be the fastest that is: by the
+least of its differences to them. And it is slower than the fastest by at least as much as it is slower than any other
+row; there each of all pairs has its part of the level.
+
+Together the bounds of a point hold with 95 %: upper ones with 96 %, lower ones with 99 %.
 """
 
 import math
@@ -21,8 +24,9 @@ from bench.stats.replicates import Array
 
 Truths = npt.NDArray[np.bool_]
 
-ABOVE, BELOW = 0.04, 0.01
-"""The chance that an upper bound of a point is broken, and that a lower one is."""
+ABOVE, SLOWER, ANY = 0.04, 0.0075, 0.0025
+"""The chance that an upper bound of a point is broken, and the two parts of the chance that a lower one is: that of the
+words *fastest* and *slower*, and that of all pairs."""
 
 GOOD = 1.02
 """An implementation that costs no more than this is as good as the fastest: others decide, such as its memory."""
@@ -47,14 +51,15 @@ def bounds(of: Contrasts) -> Bounds:
     """Return the bounds of the implementations of a point, of which there are two at least."""
     rivals = len(of.names) - 1
     others = ~np.eye(rivals + 1, dtype=bool)
-    above, below = (-special.stdtrit(of.freedom, level / rivals) * of.error for level in (ABOVE, BELOW))
+    levels = ABOVE / rivals, SLOWER / rivals, ANY / rivals / (rivals + 1)
+    above, below, below_any = (-special.stdtrit(of.freedom, level) * of.error for level in levels)
     lead = np.max(np.where(others, of.difference, -math.inf), axis=1)
     ends = np.where(others, of.difference + above, -math.inf)
     high = np.maximum(np.max(ends, axis=1), 0.0)
-    lows = of.difference - below
-    is_slower = others & (lows > 0)
+    is_slower = others & (of.difference > below)
     may_be_fastest = ~is_slower.any(axis=1)
-    low = np.min(np.where(others & may_be_fastest, lows, math.inf), axis=1)
+    least = np.min(np.where(others & may_be_fastest, of.difference - below, math.inf), axis=1)
+    low = np.maximum(least, np.max(np.where(others, of.difference - below_any, -math.inf), axis=1))
     low = np.where(np.isnan(high), np.nan, np.where(may_be_fastest, 0.0, np.maximum(low, 0.0)))
     nearest = np.argmax(np.nan_to_num(ends, nan=math.inf), axis=1)
     at = np.arange(rivals + 1), nearest

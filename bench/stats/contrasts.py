@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+import numpy.typing as npt
+from scipy import optimize, special, stats
 from scipy.sparse.csgraph import connected_components
 
 from bench.stats.estimates import Estimates, joined
@@ -31,6 +32,9 @@ MOST_POINTS = 300
 
 MOST_FREEDOM = 1e9
 """What an infinite number of degrees of freedom is taken for, because infinity times 0 is no number."""
+
+SMALLEST_TAIL = -700.0
+"""The logarithm of the smallest probability that is told from 0: that of 37 standard errors."""
 
 STEPS = 20
 """The most steps in which levels of rounds and middles of implementations are fitted to each other; most need two."""
@@ -52,8 +56,8 @@ class Values:
     def freedom(self) -> int:
         """The degrees of freedom of the interaction between implementations and replicates."""
         known = ~np.isnan(self.logs)
-        rows, columns = known.any(axis=1).sum(), known.any(axis=0).sum()
-        return max(0, int(known.sum() - rows - columns + 1))
+        known = known[known.any(axis=1)]
+        return int(known.sum() - len(known) - known.any(axis=0).sum()) + len({*_parts(known).tolist()})
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,8 @@ class Contrasts:
 
 def values(times_s: Mapping[str, Mapping[Any, Mapping[int, float]]]) -> Values:
     """Return the values of a point, given seconds by implementation, replicate and round; replicates have an order."""
-    names, replicates = tuple(times_s), sorted({number for of in times_s.values() for number in of})
+    names = tuple(name for name, of in times_s.items() if of)
+    replicates = sorted({number for of in times_s.values() for number in of})
     shape = len(names), len(replicates)
     logs, counts, units, freedoms = (np.full(shape, np.nan), *(np.zeros(shape) for _ in range(3)))
     for column, number in enumerate(replicates):
@@ -165,8 +170,9 @@ def normal_scores(of: Estimates) -> Array:
     What has no error is left out.
     """
     known = of.error > 0
-    shares = special.stdtr(of.freedom[known], of.value[known] / of.error[known])
-    return np.asarray(special.ndtri(np.clip(shares, 1e-12, 1 - 1e-12)))
+    deviations = of.value[known] / of.error[known]
+    tails = stats.t.logsf(np.abs(deviations), of.freedom[known])
+    return np.asarray(-np.sign(deviations) * special.ndtri_exp(np.maximum(tails, SMALLEST_TAIL)))
 
 
 def contrasts(of: Values, lent: Prior) -> Contrasts:
@@ -183,7 +189,7 @@ def contrasts(of: Values, lent: Prior) -> Contrasts:
     variance = np.maximum(spread[:, None] + spread[None, :] - 2 * covariance, 0.0)
     excess, freedom = lent.scatter.moderate(*_scatter(of, lent.between))
     error = lent.factor * np.sqrt(variance * excess)
-    _, parts = connected_components(known.astype(float) @ known.T.astype(float))
+    parts = _parts(known)
     joined = parts[:, None] == parts[None, :]
     is_known = joined & (freedom > 0) & (of.freedom > 0)
     difference = np.where(joined, effects[:, None] - effects[None, :], np.nan)
@@ -195,6 +201,11 @@ def common(variances: Array, freedoms: Array) -> Common:
     known = freedoms > 0
     location, freedom = _of_f(variances[known], freedoms[known])
     return Common(math.exp(location), freedom, float(freedoms[known].sum()))
+
+
+def _parts(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """Return the part of the design that each implementation is in: a chain of replicates joins those of a part."""
+    return np.asarray(connected_components(known.astype(float) @ known.T.astype(float))[1])
 
 
 def _matrix(rounds_by_row: Sequence[Mapping[int, float]]) -> Array:

@@ -54,16 +54,6 @@ def ratio(log_ratios: Sequence[float]) -> Estimate:
     return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), sd)
 
 
-def midmean(values: Sequence[float] | Array) -> float:
-    """Return the mean of the middle half of values, NaN if there are none.
-
-    It is what scipy's `trim_mean` returns for TRIMMED, in a tenth of its time.
-    """
-    count = len(values)
-    cut = int(TRIMMED * count)
-    return float(np.mean(np.sort(values)[cut : count - cut])) if count else math.nan
-
-
 def round_differences(
     values_s: Sequence[float], rounds: Sequence[int], base_s: Sequence[float], base_rounds: Sequence[int]
 ) -> list[float]:

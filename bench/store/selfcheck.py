@@ -14,8 +14,8 @@ PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
 SELFCHECK = "selfcheck"
 
 Result = dict[str, Any]
-"""`detectable` (the smallest change, as a share, by the number of threads), `processes`, and `between` (what runs differ
-by beyond their processes: standard deviation and degrees of freedom, by threads)."""
+"""`detectable` (the smallest change, as a share, by the number of threads), `processes`, and `between` (what runs
+differ by beyond their processes: standard deviation and degrees of freedom, by threads)."""
 
 
 @dataclass(frozen=True)

@@ -82,9 +82,9 @@ class Tabulation:
         end = time.monotonic()
         self._due_s = end + (end - began_s) * (1 / SHARE - 1)
 
-    def table(self) -> pd.DataFrame:
-        """Return all rows as a table."""
-        content = b"".join([table.csv_header(), *self._rows.values()])
+    def table(self, point: Point | None = None) -> pd.DataFrame:
+        """Return all rows as a table, or those of a point."""
+        content = b"".join([table.csv_header(), *(self._rows.values() if point is None else [self._rows[point]])])
         return table.read(Path(table.RESULTS), io.BytesIO(content))
 
     def restore(self, run: Path, journal: Contents, state: Mapping[str, Any]) -> None:

@@ -7,34 +7,55 @@ from typing import Any
 import numpy as np
 
 from bench.analyse.scaling.series import Row
-from bench.stats.replicates import Estimate, latency, ratio
+from bench.stats.contrasts import Common, common
+from bench.stats.estimates import Estimates, half_widths, ratios
+from bench.stats.replicates import MEDIAN_EFFICIENCY, Array
 from tests.examples import case
 
 DRAWS, HELD = 100, 90
 """Intervals of 95 % are drawn so often, and must hold the truth so often."""
 
+MEASURED = (
+    "latency_s", "latency_low_s", "latency_high_s",
+    "speedup", "speedup_low", "speedup_high", "log_ratio_error", "log_ratio_freedom",
+)  # fmt: skip
+
+Lent = tuple[Common, Common]
+
+ALONE = (Common(1.0, 0.0, math.inf),) * 2
+"""Nothing is lent: the processes of a row tell its scatter."""
+
 Law = Callable[[int], float]
 """From the place on an axis to seconds."""
 
 
-def row(name: str, latencies_s: Sequence[float], baseline_s: Sequence[float] = (), **columns: Any) -> Row:
-    """Return the row of an implementation from a latency for each process, and those of the baseline beside them."""
+def row(
+    name: str, latencies_s: Sequence[float], baseline_s: Sequence[float] = (), *, lent: Lent = ALONE, **columns: Any
+) -> Row:
+    """Return the row of an implementation from a latency for each process, and those of the baseline beside them.
+
+    `lent` are the variances that a run has in common, of latencies and of ratios.
+    """
     peak_bytes = columns.pop("peak_bytes", None)
-    point = case(name, **columns).columns()
-    times = latency(latencies_s)
-    logs = [math.log(base / own) for own, base in zip(latencies_s, baseline_s, strict=bool(baseline_s))]
-    speedup = ratio(logs) if logs else Estimate(*[math.nan] * 4)
-    measured = {
-        "latency_s": times.value,
-        "latency_low_s": times.low,
-        "latency_high_s": times.high,
-        "speedup": speedup.value,
-        "speedup_low": speedup.low,
-        "speedup_high": speedup.high,
-        "log_ratio_sd": speedup.sd,
-    }
-    known = {name: None if math.isnan(value) else value for name, value in measured.items()}
-    return {**point, "status": "ok", "processes": len(latencies_s), "memory_bytes": peak_bytes, **known}
+    logs, base = np.log(latencies_s), np.log(baseline_s)
+    level, of = _mean(logs, lent[0]), _mean(base - logs if base.size else logs * math.nan, lent[1])
+    half = half_widths(level) * (MEDIAN_EFFICIENCY if len(logs) > 2 else 1.0)
+    latency_s = float(np.median(latencies_s))
+    speedup = (*ratios(of), of.error, of.freedom)
+    measured = dict(zip(MEASURED, (latency_s, *(latency_s * np.exp([-half, half])), *speedup), strict=True))
+    known = {name: None if math.isnan(value) else float(value) for name, value in measured.items()}
+    cells = {"status": "ok", "processes": len(latencies_s), "memory_bytes": peak_bytes}
+    return {**case(name, **columns).columns(), **cells, **known}
+
+
+def _mean(logs: Array, lent: Common) -> Estimates:
+    """Return the mean over processes; what doesn't scatter at all is the baseline over itself."""
+    scatters = len(logs) > 1 and np.ptp(logs) > 0
+    variance, freedom = (lent if scatters else ALONE[0]).moderate(
+        np.asarray(np.var(logs, ddof=1) if len(logs) > 1 else math.nan), np.asarray(len(logs) - 1.0)
+    )
+    error = np.sqrt(variance / len(logs))
+    return Estimates(np.asarray(np.mean(logs)), error, np.where(freedom > 0, freedom, math.nan))
 
 
 def exact(name: str, law: Law, places: Sequence[int], column: str = "num_tokens", **columns: Any) -> list[Row]:
@@ -56,13 +77,19 @@ def drawn(
 
     `sd` is that of all places or one for each. All implementations share a process's `drift`.
     """
-    rows = []
+    made: list[tuple[str, int, Array, Array]] = []
     for place, scatter in zip(places, np.broadcast_to(sd, len(places)), strict=True):
         shared = rng.normal(0, drift, processes)
         times = {name: law(place) * np.exp(shared + rng.normal(0, scatter, processes)) for name, law in laws.items()}
-        base = next(iter(times.values())).tolist()
-        rows += [row(name, values.tolist(), base, **{column: place}) for name, values in times.items()]
-    return rows
+        base = next(iter(times.values()))
+        made += [(name, place, values, base) for name, values in times.items()]
+    lent = _common([np.log(own) for *_, own, _ in made]), _common([np.log(base / own) for *_, own, base in made])
+    return [row(name, own.tolist(), base.tolist(), lent=lent, **{column: place}) for name, place, own, base in made]
+
+
+def _common(logs: Sequence[Array]) -> Common:
+    variances = np.array([np.var(own, ddof=1) for own in logs])
+    return common(variances, (variances > 0) * np.array([len(own) - 1.0 for own in logs]))
 
 
 def draws(seed: int) -> Iterator[np.random.Generator]:

@@ -1,5 +1,6 @@
 """Tables of results whose ratios are drawn or chosen, for tests that compare them."""
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import Case
+from bench.stats.estimates import Estimates, mean, ratios
 from bench.store.table import COLUMNS, SCHEMA_VERSION, typed
 from tests.examples import case
 
@@ -15,19 +17,19 @@ Row = dict[str, Any]
 
 
 def row(of: Case, logs: Sequence[float] = (), **changes: Any) -> Row:
-    """Return the row of a case with one logarithm of its speed-up per process."""
+    """Return the row of a case with one logarithm of its speed-up per process, which tell the scatter alone."""
     known: Row = {"status": "ok", "latency_s": 0.02, "processes": len(logs), "env_id": "here", "baseline": "eager"}
     known["schema_version"] = SCHEMA_VERSION
     if len(logs):
         known["speedup"] = float(np.exp(np.mean(logs)))
     if len(logs) > 1:
-        known["log_ratio_sd"] = float(np.std(logs, ddof=1))
+        known |= {name: float(value) for name, value in _speedup(mean(logs)).items()}
     return {**dict.fromkeys(COLUMNS), **of.columns(), **known, **changes}
 
 
 def at(of: Case, speedup: float, **changes: Any) -> Row:
     """Return a row of three processes that agree about a speed-up within a tenth of a percent."""
-    return {**row(of, (-0.001, 0.0, 0.001), **changes), "speedup": speedup}
+    return {**row(of, [math.log(speedup) + step for step in (-0.001, 0.0, 0.001)], **changes), "speedup": speedup}
 
 
 def baseline(processes: int = 5, **point: Any) -> Row:
@@ -68,21 +70,28 @@ def drawn(
     rng: np.random.Generator,
     of: Iterable[Case],
     *,
-    mean: float = 0.3,
+    middle: float = 0.3,
     sd: float | Sequence[float] = 0.005,
     processes: int = 10,
 ) -> pd.DataFrame:
-    """Return a table of these cases, measured in processes that scatter about the logarithm `mean`.
+    """Return a table of these cases, measured in processes that scatter about the logarithm `middle`.
 
     `sd` is that of all rows, or one for each.
     """
     rows = _unmeasured(tuple(of))
-    logs = rng.normal(mean, np.reshape(sd, (-1, 1)), (len(rows), processes))
+    logs = rng.normal(middle, np.reshape(sd, (-1, 1)), (len(rows), processes))
+    error = logs.std(axis=1, ddof=1) / np.sqrt(processes)
+    found = _speedup(Estimates(logs.mean(axis=1), error, np.full(len(rows), processes - 1.0)))
     return rows.assign(
         processes=pd.array([processes] * len(rows), dtype="Int64"),
-        speedup=pd.array(np.exp(logs.mean(axis=1)), dtype="Float64"),
-        log_ratio_sd=pd.array(logs.std(axis=1, ddof=1), dtype="Float64"),
+        **{name: pd.array(values, dtype="Float64") for name, values in found.items()},
     )
+
+
+def _speedup(logs: Estimates) -> dict[str, Any]:
+    """Return the columns of a speed-up whose logarithm is estimated."""
+    columns = ("speedup", "speedup_low", "speedup_high", "log_ratio_error", "log_ratio_freedom")
+    return dict(zip(columns, (*ratios(logs), logs.error, logs.freedom), strict=True))
 
 
 @cache

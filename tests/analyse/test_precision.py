@@ -1,7 +1,6 @@
 """The change of precision: paired within the replicates that measured both."""
 
 import dataclasses
-import math
 
 import pytest
 
@@ -23,12 +22,12 @@ def measured(name: str, dtype: str, process: int, seed: int | None = 7, slowness
 
 
 def test_the_ratio_is_paired_round_by_round() -> None:
-    """What slows both precisions of a round plays no part: the ratio has no scatter."""
+    """What slows all precisions of a round fivefold plays no part: no more is left than processes differ by."""
     records = [measured("sdpa", dtype, process) for dtype in SPEEDS for process in range(3)]
     found = {change.dtype: change.speedup for change in changes(records)}
     assert {dtype: speedup.value for dtype, speedup in found.items()} == pytest.approx({"bfloat16": 2, "float16": 4})
     for speedup in found.values():
-        assert speedup.low == pytest.approx(speedup.high)
+        assert 0.99 * speedup.value < speedup.low < speedup.high < 1.01 * speedup.value
 
 
 def test_each_implementation_has_its_own_change() -> None:
@@ -50,4 +49,4 @@ def test_replicates_of_other_rounds_are_not_paired(seed: int | None) -> None:
     assert changes([*wide, *narrow]) == []
     (change,) = changes([measured("sdpa", "float32", 5), *wide, *narrow, measured("sdpa", "bfloat16", 5)])
     assert change.speedup.value == pytest.approx(2)
-    assert math.isnan(change.speedup.sd) or change.speedup.sd == 0
+    assert not change.speedup.is_known

@@ -1,81 +1,89 @@
 """What a self-check says of a machine."""
 
 import dataclasses
-import functools
 import math
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pytest
 
 from bench.analyse.selfcheck import CLAIM, PROCESSES, Finding, as_state, findings
-from bench.stats.power import TABLES, detectable
+from bench.plan.case import Case, Point
+from bench.stats.limits import MARGIN
+from bench.store.record import Record
+from tests.examples import record, timed
 from tests.points import point
 
-QUIET = [0.001, -0.001, 0.002, 0.0, -0.002]
-NOISY = [20 * value for value in QUIET]
-APART = [[[0.0, 0.001], [0.05, 0.051], [0.02, 0.021]]]
-"""A row of three occasions that differ by more than their processes."""
+ONE, TWO = point(num_heads=1), point(num_heads=1, threads=2)
+EVEN = [0.001, -0.001, 0.002, 0.0, -0.002, 0.0]
+"""Log ratios of processes that differ no more from one occasion to the next than within one."""
 
-LOGS = {
-    point(num_heads=1, threads=2): NOISY,
-    point(num_heads=1): QUIET,
-    point(num_heads=3): QUIET,
-    point(num_heads=4): [0.1],
-}
-
-ERRORS = {point(num_heads=1): [0.0005, 0.001], point(num_heads=1, threads=2): [0.1]}
+APART = [0.0, 0.001, 0.05, 0.051, 0.02, 0.021]
+"""Those of three occasions of two processes, which differ by 2 to 5 %."""
 
 
-@functools.cache
-def found() -> tuple[Finding, Finding]:
-    """Return the findings of one thread and of two."""
-    one, two = findings(LOGS, {point(num_heads=1, threads=2): APART}, ERRORS)
-    return one, two
+def measured(at: Point, logs: Sequence[float], rounds: float = 0.0) -> Mapping[str, list[Record]]:
+    """Return the records of sdpa and of its copy, whose log ratios in each process are these.
 
-
-def test_each_number_of_threads_is_a_finding_of_its_own() -> None:
-    """Points with as many threads are taken together; one process tells nothing, and no ratios are no finding."""
-    one, two = found()
-    assert (one.threads, two.threads) == (1, 2)
-    assert [at.num_heads for at in one.ratios] == [1, 3]
-    assert two.sd == pytest.approx(20 * one.sd)
-    assert one.processes == len(QUIET)
-    assert findings({point(): []}, {}, {}) == []
-
-
-def test_a_finding_says_what_would_be_detected() -> None:
-    """More scatter and fewer processes leave larger changes undetected."""
-    one, two = found()
-    assert one.detectable == {count: detectable(one.sd, count) for count in PROCESSES}
-    assert two.detectable == {count: detectable(two.sd, count, between_sd=two.between.sd) for count in PROCESSES}
-    assert two.detectable[CLAIM] > detectable(two.sd, CLAIM) > one.detectable[CLAIM]
-    assert one.redrawn[CLAIM].rows == 2 * TABLES
-
-
-def test_the_part_of_the_variance_that_comes_from_rounds_is_told() -> None:
-    """It is the mean square of their errors over the variance of processes, at most all of it."""
-    one, two = found()
-    assert one.sd**2 == pytest.approx(1e-5 / 4)  # the squares of QUIET add up to 1e-5, and its mean is 0
-    assert one.rounds_share == pytest.approx(6.25e-7 / 2.5e-6)
-    assert two.rounds_share == 1.0
-    (unknown,) = findings({point(): QUIET}, {}, {})
-    assert math.isnan(unknown.rounds_share)
-
-
-def test_what_is_remembered_is_short() -> None:
-    """The state holds the detectable change for a claim by threads, and the false alarms of as many processes."""
-    one, two = found()
-    assert as_state([one, two]) == {
-        "detectable": {"1": round(one.detectable[CLAIM], 4), "2": round(two.detectable[CLAIM], 4)},
-        "between": {"2": [round(two.between.sd, 5), round(two.between.freedom, 1)]},
-        "false_alarms": sum(finding.redrawn[CLAIM].false_alarms for finding in found()),
-        "rows": 3 * TABLES,
-        "processes": CLAIM,
+    Five rounds scatter by `rounds`.
+    """
+    rng = np.random.default_rng(1)
+    return {
+        name: [
+            record(case=Case(at, name), process=number, samples=timed(*np.exp(log + rng.normal(0, rounds, 5)).tolist()))
+            for number, log in enumerate(own)
+        ]
+        for name, own in {"sdpa": [0.0] * len(logs), "copy": [-log for log in logs]}.items()
     }
 
 
-def test_more_alarms_than_allowed_are_unsound() -> None:
-    """A machine whose unchanged tables raise alarms in 2 % of cases supports no claim."""
-    one, _ = found()
-    assert one.is_sound
-    alarmed = dataclasses.replace(one.redrawn[CLAIM], tables_with_alarm=TABLES // 50)
-    assert not dataclasses.replace(one, redrawn={**one.redrawn, CLAIM: alarmed}).is_sound
+def found(points: Mapping[Point, Sequence[float]], rounds: float = 0.0) -> list[Finding]:
+    """Return the findings of points at which the copy has these log ratios to sdpa."""
+    return findings({at: measured(at, logs, rounds) for at, logs in points.items()}, "sdpa", "copy")
+
+
+def test_each_number_of_threads_is_a_finding_of_its_own() -> None:
+    """Points with as many threads are taken together; one process tells nothing, and no points are no finding."""
+    other, alone = (dataclasses.replace(ONE, num_heads=heads) for heads in (3, 4))
+    one, two = found({TWO: APART, ONE: EVEN, other: [0.01, 0.03, 0.02, 0.02], alone: [0.1]})
+    assert (one.threads, one.processes, two.threads, two.processes) == (1, 4, 2, 6)
+    assert list(one.ratios) == [ONE, other]
+    assert one.ratios[other].value == pytest.approx(math.exp(0.02))
+    assert one.ratios[other].low < math.exp(0.02) < one.ratios[other].high
+    assert found({}) == found({alone: [0.1]}) == []
+
+
+def test_more_scatter_and_fewer_processes_leave_larger_changes_undetected() -> None:
+    """Ten times the scatter leaves several times the change; against what occasions differ by processes don't help."""
+    quiet, loud, apart = (found({ONE: logs})[0] for logs in (EVEN, [10 * log for log in EVEN], APART))
+    assert list(quiet.detectable) == list(PROCESSES)
+    for each in (quiet, loud, apart):
+        assert sorted(each.detectable.values(), reverse=True) == list(each.detectable.values())
+    assert loud.detectable[CLAIM] > 3 * quiet.detectable[CLAIM]
+    assert quiet.between.sd < 0.001
+    assert apart.between.sd == pytest.approx(0.0252, abs=0.001)  # the standard deviation of 0, 0.05 and 0.02
+    twice, once = ([each.detectable[count] - MARGIN for each in (apart, quiet)] for count in (2 * CLAIM, CLAIM))
+    assert twice[0] > 0.95 * once[0]
+    assert twice[1] == pytest.approx(once[1] * math.sqrt(0.5), rel=0.01)
+
+
+def test_the_part_of_the_variance_that_comes_from_rounds_is_told() -> None:
+    """None if rounds agree, and most of it if processes differ by no more than their rounds do."""
+    agree, scatter = (found({ONE: [0.0] * 6}, rounds)[0].rounds_share for rounds in (0.0, 0.05))
+    assert agree == 0
+    assert 0.9 < scatter < 1
+
+
+def test_a_copy_that_differs_is_unsound() -> None:
+    """A machine on which the same code differs by 5 % in every process supports no claim."""
+    assert [found({ONE: [off + log for log in EVEN]})[0].is_sound for off in (0.0, 0.05)] == [True, False]
+
+
+def test_what_is_remembered_is_short() -> None:
+    """By threads: the detectable change for a claim, and what occasions differ by if three processes or more tell."""
+    one, two = found({ONE: [0.0, 0.001], TWO: APART})
+    assert as_state([one, two]) == {
+        "detectable": {"1": round(one.detectable[CLAIM], 4), "2": round(two.detectable[CLAIM], 4)},
+        "between": {"2": [round(two.between.sd, 5), round(two.between.freedom, 1)]},
+        "processes": 10,
+    }

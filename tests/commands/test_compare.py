@@ -29,7 +29,7 @@ FORMS = ("terminal", "markdown", "csv", "json")
 
 IDENTITY = {"cpu": "A CPU", "cores": 2, "gpus": {}}
 STATE = {"load_1min": 0.4, "preflight": {"others_cores": 0.0, "spread": 0.03}}
-SELFCHECK = {"detectable": {"1": 0.012}, "false_alarms": 0, "rows": 54, "processes": 10}
+SELFCHECK = {"detectable": {"1": 0.012}, "processes": 10}
 
 
 def folder(path: Path, times: Mapping[str, float] = TIMES, failing: str = "", cores: int = 2, **state: Any) -> Path:
@@ -269,7 +269,7 @@ def test_a_file_holds_what_standard_output_would(
     command = ["compare", base, slower, "--format", form]
     printed = told(*command, status=1)
     (line,) = told(*command, "--to", tmp_path / "out", status=1).splitlines()
-    assert line.startswith(f"{tmp_path / 'out'}: 2 slower, 4 equivalent, 2 baseline: ")
+    assert line.startswith(f"{tmp_path / 'out'}: 2 rows are slower: sdpa N=5 -9")
     written = (tmp_path / "out").read_text(encoding="utf-8")
     assert [line.rstrip() for line in written.splitlines()] == [line.rstrip() for line in printed.splitlines()]
 
@@ -354,15 +354,32 @@ def test_a_list_of_few_shared_cases_holds_those_alone(base: Path, few: Path, tol
     """What one run has alone is counted and not listed, if it is most."""
     results = table.load(base)
     table.save(results[results["num_tokens"].eq(5) & results["implementation"].isin(["eager", "sdpa"])], few)
-    output = told("compare", base, few)
-    assert "not listed: 6 cases" in output
-    assert not any(line.startswith("missing ") for line in output.splitlines())
+    output = told("compare", base, few, "--all")
+    assert "not listed: 6 rows" in output
+    assert listed(output) == ["equivalent", "baseline"]
+
+
+def listed(output: str) -> list[str]:
+    """Return the verdicts of the rows that a comparison lists."""
+    rows = output[output.index("\nverdict ") :].splitlines()[2:] if "\nverdict " in output else []
+    return [line.split()[0] for line in rows if " N=" in line]
+
+
+def test_only_what_changed_is_listed_unless_all_rows_are_asked_for(
+    base: Path, slower: Path, told: Callable[..., str]
+) -> None:
+    """Verdicts of every row are counted in any case."""
+    short, long = told("compare", base, slower, status=1), told("compare", base, slower, "--all", status=1)
+    assert listed(short) == ["slower"] * 2
+    assert listed(long) == ["slower"] * 2 + ["equivalent"] * 4 + ["baseline"] * 2
+    assert short.splitlines()[-1] == long.splitlines()[-1] == "2 slower, 4 equivalent, 2 baseline"
+    assert listed(told("compare", base, base)) == []
 
 
 def test_runs_that_were_asked_for_differently_say_so_first(
     base: Path, tmp_path: Path, told: Callable[..., str]
 ) -> None:
-    """Sweep and effort stand above the counts; runs that were asked for alike begin with the counts."""
+    """Sweep and effort stand above what was found; the output on runs that were asked for alike begins with that."""
     for name, processes in (("quick", 3), ("full", 10)):
         shutil.copytree(base, tmp_path / name)
         (tmp_path / name / environment.ENVIRONMENT).unlink()
@@ -370,8 +387,8 @@ def test_runs_that_were_asked_for_differently_say_so_first(
         environment.save(Environment({**IDENTITY}, STATE, context), tmp_path / name)
     first, second, *_ = told("compare", tmp_path / "quick", tmp_path / "full").splitlines()
     assert all(words in first for words in ("quick against full", "3 against 10"))
-    assert second.startswith("6 equivalent, 2 baseline: ")
-    assert told("compare", tmp_path / "quick", tmp_path / "quick").startswith("6 equivalent, 2 baseline: ")
+    assert second.startswith("every judged row is equivalent")
+    assert told("compare", tmp_path / "quick", tmp_path / "quick").startswith(second)
 
 
 def test_a_picture_by_another_name_ends_with_2(base: Path, refused: Callable[..., str]) -> None:
@@ -394,7 +411,7 @@ def test_comparing_needs_no_torch(base: Path, slower: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("side", ["BASE", "NEW"])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_side_whose_control_is_off_is_said_to_be_unproven(
+def test_a_side_in_which_identical_code_differs_is_named_first(
     base: Path, tmp_path: Path, side: str, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In the first lines of every form; the other side is not."""
@@ -403,10 +420,10 @@ def test_a_side_whose_control_is_off_is_said_to_be_unproven(
     assert main(["compare", *map(str, sides), "--format", form]) == 0
     captured = capsys.readouterr()
     said = captured.err if form == "csv" else captured.out
-    assert said.count("unproven: the control, a second eager, was measured 0.9") == 1
-    assert f"{side} is unproven" in said
+    assert said.count("identical code differs") == 1
+    assert f"in {side} identical code differs" in said
     if form != "json":
-        assert "unproven" in said.splitlines()[0]
+        assert "identical code differs" in said.splitlines()[0]
 
 
 @pytest.mark.parametrize("options", [[], ["--baseline", "sdpa"]])
@@ -417,7 +434,7 @@ def test_a_control_that_is_right_is_no_row_of_a_comparison(
     new = folder(tmp_path / "new", {**TIMES, CONTROL: 1.0})
     for sides in ([base, new], [new, base], [new, new]):
         text = told("compare", *sides, *options, "--fail-on", "missing,new,inconclusive,slower")
-        assert "unproven" not in text
+        assert "identical code" not in text
         assert CONTROL not in text
 
 

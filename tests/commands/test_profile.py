@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
     return found
 
 
-def test_winner_baseline_and_stepwise_are_profiled(run: Path, asked: list[Case], told: Callable[..., str]) -> None:
+def test_first_baseline_and_stepwise_are_profiled(run: Path, asked: list[Case], told: Callable[..., str]) -> None:
     """Each prints where its trace is and its tables; where one fails the others go on, and the status is 1."""
     output = told("profile", run, status=1)
     assert [case.implementation for case in asked] == ["sdpa", "eager", "stepwise"] * 2

@@ -25,10 +25,9 @@ def check(folder: Path) -> int:
 
 
 def test_it_says_what_can_be_claimed_and_remembers_it(
-    remembered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    remembered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The result is printed, kept by the environment, and carried by the next run."""
-    monkeypatch.setattr(engine, "TWIN", "test:half")
     assert check(tmp_path / "run") == 0
     said = capsys.readouterr().out
     assert "1 thread, 10 processes: a change of" in said
@@ -36,10 +35,19 @@ def test_it_says_what_can_be_claimed_and_remembers_it(
     assert "It took " in said
     (env_id,) = set(load(tmp_path / "run")["env_id"])
     found = json.loads(remembered.read_text())[env_id]
-    assert set(found) == {"detectable", "between", "false_alarms", "rows", "processes"}
+    assert set(found) == {"detectable", "between", "processes"}
     assert set(found["detectable"]) == {"1"}
     check(tmp_path / "again")
     assert json.loads((tmp_path / "again" / "environment.json").read_text())["state"]["selfcheck"] == found
+
+
+def test_a_copy_that_differs_from_its_original_ends_with_1(
+    remembered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A machine on which identical code takes half the time supports no claim."""
+    monkeypatch.setattr(engine, "TWIN", "test:half")
+    assert check(tmp_path / "run") == 1
+    assert "no claim holds here" in capsys.readouterr().out
 
 
 def test_a_copy_that_cannot_be_measured_ends_with_1(

@@ -23,10 +23,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bench.analyse.summary import log_ratios, round_errors
+from bench.analyse.summary import values_of
 from bench.engine.run import run
-from bench.plan.case import HUGE, RETAINED, Case
+from bench.plan.case import HUGE, RETAINED, Case, Point
 from bench.plan.sweep import Effort, Sweep
+from bench.stats.replicates import Array
 from bench.store import journal, machine
 from bench.store.record import Record
 from tests.drills.company import FEW, MANY, SAMPLES_S, shape
@@ -41,9 +42,8 @@ MARKS = {"alone": "o", "beside": "s", "both": "^"}
 SAID = {"alone": "alone with eager", "beside": "beside nine others", "both": "from one to the other"}
 """How the picture marks and names each company."""
 
-Occasion = Sequence[tuple[float, float]]
-"""Of each process: its log speed-up, and the variance of that which comes from its rounds."""
-
+Occasion = Array
+"""The log speed-ups of its processes, and below them the variances of these that come from rounds."""
 
 Changed = tuple[str, float, float, float, int]
 """An allocator, a standard deviation with its interval, and the number of occasions."""
@@ -73,14 +73,15 @@ def occasions_in(folder: Path, company: str) -> dict[Case, list[Occasion]]:
     """Return the occasions of each case of FEW, as far as they are complete."""
     found: dict[Case, list[Occasion]] = defaultdict(list)
     for each in sorted(folder.glob(f"{company}-*")):
-        by_case: dict[Case, list[Record]] = defaultdict(list)
+        by_point: dict[Point, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
         for record in journal.read(each):
-            by_case[record.case].append(record)
-        for case, records in by_case.items():
-            if case.implementation in FEW[1:] and len(records) == REPLICATES:
-                base = by_case[Case(case.point, BASELINE)]
-                variances = [error**2 for error in round_errors(records, base)]
-                found[case].append(list(zip(log_ratios(records, base), variances, strict=True)))
+            by_point[record.case.point][record.case.implementation].append(record)
+        for point, by_name in by_point.items():
+            of = values_of({name: by_name[name] for name in (BASELINE, *FEW[1:])})
+            for name, logs, variances in zip(of.names[1:], of.logs[1:], of.variances[1:], strict=True):
+                occasion = np.stack([of.logs[0] - logs, of.variances[0] + variances])
+                if occasion.shape[1] == REPLICATES and not np.isnan(occasion).any():
+                    found[Case(point, name)].append(occasion)
     return found
 
 
@@ -89,8 +90,8 @@ def components(occasions: Sequence[Occasion]) -> dict[str, float]:
 
     A component that is smaller than its error can be negative; the mean over rows is not.
     """
-    values = np.array([[value for value, _ in occasion] for occasion in occasions])
-    rounds = float(np.mean([variance for occasion in occasions for _, variance in occasion]))
+    values, variances = np.stack(occasions, axis=1)
+    rounds = float(np.mean(variances))
     within = float(np.mean(np.var(values, axis=1, ddof=1)))
     between = float(np.var(values.mean(axis=1), ddof=1))
     count = values.shape[1]
@@ -131,7 +132,7 @@ def _company(
     for allocator in dict.fromkeys(case.point.allocator for case in alone):
         excess, count = [], 0
         for case in (case for case in alone if case.point.allocator == allocator and case in beside):
-            means = [np.array([np.mean([v for v, _ in each]) for each in side[case]]) for side in (alone, beside)]
+            means = [np.stack(side[case])[:, 0].mean(axis=1) for side in (alone, beside)]
             count = min(map(len, means))
             differences = means[1][:count] - means[0][:count]
             excess.append(float(np.mean(differences) ** 2 - np.var(differences, ddof=1) / count))

@@ -130,7 +130,7 @@ def make(folder: Path, cases: int, seed: int) -> None:
     samples = [[record.samples.to_json() for record in records] for records in made]
     columns = [[record.columns() for record in records] for records in made]
     rows = [summary.rows(records, "eager") for records in made]
-    tabulation = Tabulation()
+    tabulation, began_s = Tabulation(), time.monotonic()
     draw = random.Random(seed)
     with (folder / JOURNAL).open("wb") as file:
         for point in planned.points:
@@ -138,7 +138,7 @@ def make(folder: Path, cases: int, seed: int) -> None:
             pairs = zip(columns[drawn], samples[drawn], strict=True)
             file.writelines(line.sealed({**values, **vars(point)}, each) + b"\n" for values, each in pairs)
             tabulation.put(point, [{**row, **vars(point)} for row in rows[drawn]])
-    tabulation.save(folder, journal.scan(folder))
+    tabulation.save(folder, journal.scan(folder), began_s)
 
 
 def opened(folder: Path) -> RunFolder:
@@ -164,8 +164,7 @@ def step_summarise(folder: Path, _cases: int) -> None:
     """Tell the cost of making the rows of a point from the journal."""
     run_folder = opened(folder / RUNS[0])
     begin, some = time.process_time(), run_folder.sweep.points[:SUMMARISED]
-    for point in some:
-        run_folder.rows(point)
+    summary.rows([record for point in some for record in run_folder.of(point)], "eager")
     print(f"  {1e3 * (time.process_time() - begin) / len(some):.1f} processor ms a point")
     run_folder.close()
 
@@ -231,7 +230,7 @@ def step_append(folder: Path, cases: int) -> None:
                 begin = time.perf_counter()
                 run_folder.keep(point, records)
                 middle = time.perf_counter()
-                run_folder.tabulate(point)
+                run_folder.tabulate()
                 kept.append(middle - begin)
                 tabulated.append(time.perf_counter() - middle)
             records_s = len(IMPLEMENTATIONS) / float(np.median(kept))

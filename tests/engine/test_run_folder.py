@@ -10,6 +10,7 @@ import pytest
 
 from bench.cli import main
 from bench.engine.run_folder import RunFolder
+from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
 from bench.store import journal
@@ -23,11 +24,16 @@ from bench.store.table import RESULTS, load
 from bench.store.tabulation import STATE
 from tests import examples
 from tests.points import point
+from tests.runs import measured
 from tests.store.disk import enlarge, full_after, small
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
 FOUND = {"settled": True}
 SLOTS = examples.timed(1e-3)
+STARTED = "2026-01-31T12:00:00+00:00"
+
+THREE = tuple(point(num_tokens=tokens) for tokens in (5, 7, 9))
+SWEEP_OF_THREE = Sweep("three", THREE, ("eager", "sdpa"))
 
 
 def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> RunFolder:
@@ -43,20 +49,30 @@ def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> RunFo
     return run_folder
 
 
-def kept(run_folder: RunFolder, *implementations: str, status: str = "ok", own_cause: bool = True) -> None:
-    """Keep a record of each implementation in the point's next process."""
+def kept(
+    run_folder: RunFolder,
+    *implementations: str,
+    at: Point | None = None,
+    status: str = "ok",
+    own_cause: bool = True,
+    scatter: float = 1e-3,
+) -> None:
+    """Keep a record of each implementation in a point's next process; times scatter by so much."""
+    at = at or point()
     found = {**FOUND, "own_cause": own_cause}
-    number = run_folder.next_process(point())
-    cases = [case for case in SWEEP.cases() if case.implementation in implementations]
-    records = [run_folder.record(case, number, "now", status, "", found) for case in reversed(cases)]
-    run_folder.keep(point(), [dataclasses.replace(record, samples=SLOTS) for record in records])
+    number = run_folder.next_process(at)
+    records = []
+    for case in (Case(at, name) for name in reversed(implementations)):
+        record = run_folder.record(case, number, STARTED, status, "", found)
+        records.append(dataclasses.replace(record, samples=measured(case, number, 1e-3, scatter=scatter).samples))
+    run_folder.keep(at, records)
 
 
 def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> None:
     """Records of a visit are in the order of the sweep, and count those that were measured together."""
     run_folder = opened(tmp_path)
     kept(run_folder, "eager", "sdpa")
-    run_folder.tabulate(point())
+    run_folder.tabulate()
     records = journal.read(tmp_path)
     assert [(record.case.implementation, record.replicate_size) for record in records] == [("eager", 2), ("sdpa", 2)]
     assert load(tmp_path)["implementation"].tolist() == ["eager", "sdpa"]
@@ -99,7 +115,7 @@ def test_what_failed_without_a_cause_of_its_own_is_tried_again_in_the_next_sessi
     assert second.missing(point(), 1, retry_failed=True) == []
     assert [record.status for record in second.of(point())] == ["ok", "timeout"]
     assert second.next_process(point()) == 4
-    second.tabulate(point())
+    second.tabulate()
     assert load(tmp_path)["status"].tolist() == ["ok", "timeout"]
 
 
@@ -108,6 +124,60 @@ def test_a_folder_that_cannot_be_made_is_a_wrong_request(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     with pytest.raises(WrongRequest, match="can't be made"):
         opened(tmp_path / "file" / "run")
+
+
+# A table whose rows lend their scatter to each other
+
+
+def of_three(folder: Path, *measured: int) -> RunFolder:
+    """Return a run folder in which replicates of these of three points were measured, one after the other."""
+    run_folder = opened(folder, SWEEP_OF_THREE)
+    for number in measured:
+        kept(run_folder, "eager", "sdpa", at=THREE[number], scatter=0.01 * (1 + number))
+        run_folder.tabulate()
+    return run_folder
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("sessions", [([0, 0, 1, 1, 2], [2]), ([0, 0, 1], [2, 2, 1])])
+def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
+    tmp_path: Path, sessions: tuple[list[int], list[int]], is_killed: bool
+) -> None:
+    """However the first session ended, and whatever the second measured, `summarise` writes the same bytes."""
+    first = of_three(tmp_path, *sessions[0])
+    if is_killed:
+        (tmp_path / LOCK).unlink()
+    else:
+        first.close()
+    of_three(tmp_path, *sessions[1]).close()
+    before = (tmp_path / RESULTS).read_bytes()
+    assert main(["summarise", str(tmp_path)]) == 0
+    assert (tmp_path / RESULTS).read_bytes() == before
+
+
+def test_a_point_changes_the_errors_of_those_before_it(tmp_path: Path) -> None:
+    """Each row follows from the whole run: where another point scatters widely, all are less sure; times stay."""
+    run_folder = of_three(tmp_path, 0, 0, 0)
+    first = run_folder.results()
+    for _ in range(3):
+        kept(run_folder, "eager", "sdpa", at=THREE[2], scatter=0.5)
+    run_folder.close()
+    after = load(tmp_path)[:2]
+    assert after[["latency_s", "processes"]].equals(first[["latency_s", "processes"]])
+    assert after["log_ratio_error"][1] > first["log_ratio_error"][1]
+    assert run_folder.rows(THREE[0]).equals(after)
+
+
+def test_a_run_that_has_all_reads_no_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its table is taken over as it stands."""
+    of_three(tmp_path, 0, 0, 1, 2).close()
+    before = load(tmp_path)
+    monkeypatch.delattr(journal, "load")
+    run_folder = of_three(tmp_path)
+    assert run_folder.results().equals(before)
+    assert run_folder.rows(THREE[0]).equals(before[:2])
+    run_folder.close()
+    assert load(tmp_path).equals(before)
 
 
 # A folder that is one writer's
@@ -141,7 +211,7 @@ def test_a_table_behind_its_journal_is_told(tmp_path: Path, capsys: pytest.Captu
     """`show` says that the run is at work, or was killed and how to write the table anew, until the table has all."""
     run_folder = opened(tmp_path)
     kept(run_folder, "eager")
-    run_folder.tabulate(point())
+    run_folder.tabulate()
     assert not SavedRun(tmp_path).is_behind
     kept(run_folder, "eager", "sdpa")
     assert SavedRun(tmp_path / RESULTS).is_behind
@@ -166,10 +236,8 @@ def test_a_table_has_all_that_the_journal_had_when_it_was_written(tmp_path: Path
     for expected in ([1, 1, 1, 1], [2, 2, 2, 2]):
         run_folder = opened(tmp_path, sweep)
         for at in pair:
-            cases = [case for case in sweep.cases() if case.point == at]
-            records = [run_folder.record(case, run_folder.next_process(at), "now", "ok", "", FOUND) for case in cases]
-            run_folder.keep(at, [dataclasses.replace(record, samples=SLOTS) for record in records])
-        run_folder.tabulate(pair[0])
+            kept(run_folder, "eager", "sdpa", at=at)
+        run_folder.tabulate()
         assert load(tmp_path)["processes"].tolist() == expected
         run_folder.close()
 
@@ -195,7 +263,7 @@ def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match=r"is gone.* process 1 of .* is lost"):
         kept(run_folder, "sdpa")
     with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written: No such file"):
-        run_folder.tabulate(point())
+        run_folder.tabulate()
     run_folder.close()
     assert [path.name for path in tmp_path.iterdir()] == ["moved"]
     assert len(journal.read(tmp_path / "moved")) == 1
@@ -238,7 +306,7 @@ def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> Non
         again = opened(tmp_path / "run")
         assert again.next_process(point()) == visits
         kept(again, "eager", "sdpa")
-        again.tabulate(point())
+        again.tabulate()
         again.close()
         assert load(tmp_path / "run")["processes"].tolist() == [visits + 1] * 2
 
@@ -248,7 +316,7 @@ def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     run_folder = opened(tmp_path)
     kept(run_folder, "eager")
     with full_after(100), pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
-        run_folder.tabulate(point())
+        run_folder.tabulate()
     assert sorted(path.name for path in tmp_path.iterdir()) == [ENVIRONMENT, journal.JOURNAL, PLAN, LOCK]
 
 
@@ -364,7 +432,7 @@ def test_what_failed_before_is_tried_again_once_if_asked_for(tmp_path: Path) -> 
     again = opened(tmp_path)
     kept(again, "eager", "sdpa")
     assert again.missing(point(), 1, retry_failed=True) == []
-    again.tabulate(point())
+    again.tabulate()
     assert load(tmp_path)[["status", "processes"]].to_numpy().tolist() == [["ok", 2], ["ok", 1]]
 
 
@@ -385,10 +453,10 @@ def test_what_cannot_be_is_an_error_row(tmp_path: Path, reported: dict[str, obje
     """An unknown metric or a wrong value ends its own case in words; what else was measured is kept."""
     run_folder = opened(tmp_path)
     eager, sdpa = SWEEP.cases()
-    good = dataclasses.replace(run_folder.record(eager, 0, "now", "ok", "", FOUND), samples=SLOTS)
-    bad = run_folder.record(sdpa, 0, "now", "ok", "", {**FOUND, "peak_bytes": 7, **reported})
+    good = dataclasses.replace(run_folder.record(eager, 0, STARTED, "ok", "", FOUND), samples=SLOTS)
+    bad = run_folder.record(sdpa, 0, STARTED, "ok", "", {**FOUND, "peak_bytes": 7, **reported})
     run_folder.keep(point(), [good, bad])
-    run_folder.tabulate(point())
+    run_folder.tabulate()
     table = load(tmp_path)
     assert table["status"].tolist() == ["ok", "error"]
     assert all(word in table["detail"][1] for word in words)

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bench.analyse.summary import log_ratios
+from bench.analyse.summary import values_of
 from bench.engine import claims, pool, preflight, replicate
 from bench.engine.preflight import Preflight
 from bench.engine.two_environments import Pair
@@ -47,6 +48,12 @@ def statuses(pair: Pair) -> list[list[str]]:
     return [[record.status for record in side] for side in pair.sides(point())]
 
 
+def log_ratios(pair: Pair) -> list[float]:
+    """Return the log ratio of A's time to B's in each pair of processes."""
+    a, b = values_of(dict(zip("AB", pair.sides(point()), strict=True))).logs
+    return [float(log) for log in a - b if not np.isnan(log)]
+
+
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """Return a pair that measured a point in two pairs of processes."""
@@ -57,8 +64,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 def test_a_side_that_takes_twice_the_time_is_half_as_fast(filled: Pair) -> None:
     """Each pair of processes gives one ratio, and another pair another."""
-    a, b = filled.sides(point())
-    ratios = log_ratios(b, a)
+    ratios = log_ratios(filled)
     assert ratios == pytest.approx([-0.693] * 2, abs=0.005)
     assert len(set(ratios)) == 2
 
@@ -92,7 +98,7 @@ def test_a_second_run_into_the_same_folders_measures_only_what_is_missing(tmp_pa
     assert journal.read(tmp_path / "a")[:1] == before
     a, b = pair.sides(point())
     assert [[record.process for record in side] for side in (a, b)] == [[0, 1], [1]]
-    assert len(log_ratios(b, a)) == 1
+    assert len(log_ratios(pair)) == 1
 
 
 @pytest.mark.parametrize("implementation", ["test:raises_in_b", "test:exits_in_b"])
@@ -110,7 +116,7 @@ def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatc
     pair = measured(tmp_path, "test:killed_once")
     assert [*tmp_path.glob("test-*")]
     assert statuses(pair) == [["ok"], ["ok"]]
-    assert len(log_ratios(*pair.sides(point()))) == 1
+    assert len(log_ratios(pair)) == 1
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def names(cases: list[Case]) -> list[tuple[int, str]]:
     return [(case.point.num_tokens, case.implementation) for case in cases]
 
 
-def test_without_a_selector_winner_baseline_and_stepwise_of_each_point_are_chosen(table: pd.DataFrame) -> None:
+def test_without_a_selector_the_first_the_baseline_and_stepwise_of_each_point_are_chosen(table: pd.DataFrame) -> None:
     """Two points give six cases; stepwise, which the run doesn't have, is there for its stages."""
     expected = [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager", "stepwise")]
     assert names(chosen(table, [], "eager")) == expected
@@ -54,8 +54,8 @@ def test_a_layer_of_the_users_own_has_no_stages(table: pd.DataFrame) -> None:
     assert with_stages(cases, own) == cases
 
 
-def test_a_winner_that_is_stepwise_is_chosen_once(table: pd.DataFrame) -> None:
-    """Neither a case that wins nor one that two selectors name comes twice."""
+def test_stepwise_is_chosen_once_where_it_is_the_first(table: pd.DataFrame) -> None:
+    """Neither a case of rank 1 nor one that two selectors name comes twice."""
     renamed = table.replace({"implementation": {"sdpa": "stepwise"}})
     assert names(chosen(renamed, ["num_tokens=5"], "eager")).count((5, "stepwise")) == 1
     assert names(chosen(renamed, [], "eager")) == [(5, "stepwise"), (5, "eager"), (7, "stepwise"), (7, "eager")]

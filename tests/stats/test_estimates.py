@@ -7,7 +7,18 @@ import pytest
 from scipy import stats
 
 from bench.analyse.scaling.row_estimates import log_speedups
-from bench.stats.estimates import Estimates, combined, exact, half_widths, intervals
+from bench.stats.estimates import (
+    Estimates,
+    Interval,
+    combined,
+    exact,
+    half_widths,
+    intervals,
+    joined,
+    mean,
+    of_ratios,
+    ratios,
+)
 from tests.analyse.planted import row
 
 T_975 = {2: 4.303}
@@ -52,3 +63,19 @@ def test_what_is_counted_has_no_interval() -> None:
     assert found.value == 3
     assert not found.is_known
     assert np.isnan(half_widths(combined(np.array([[1.0]]), samples([0.1, 0.1, 0.1])))).all()
+
+
+def test_estimates_come_back_from_ratios_and_their_intervals() -> None:
+    """Without an interval, as of one process, there is no error; what has no value stays unknown."""
+    of = joined([mean([0.1, 0.13, 0.09]), mean([0.3]), mean([0.5, 0.7])])
+    assert of.error == pytest.approx([stats.sem([0.1, 0.13, 0.09]), math.nan, stats.sem([0.5, 0.7])], nan_ok=True)
+    back = of_ratios(*ratios(of), of.freedom)
+    for name in ("value", "error", "freedom"):
+        assert getattr(back, name) == pytest.approx(getattr(of, name), nan_ok=True)
+    nothing = np.array([math.nan])
+    assert np.isnan(of_ratios(np.array([0.0]), nothing, nothing, np.array([3.0])).value).all()
+
+
+def test_an_interval_may_reach_to_infinity() -> None:
+    """The ratio of two processes that differ wildly is unknown on one side."""
+    assert Interval(0.0, -1e4, 1e4).exp() == Interval(1.0, 0.0, math.inf)

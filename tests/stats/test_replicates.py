@@ -1,7 +1,6 @@
 """What is said about rounds and processes is what textbooks say."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,8 +11,6 @@ from bench.stats.replicates import (
     TRIMMED_EFFICIENCY,
     Estimate,
     expected_half_width,
-    latency,
-    paired_log_ratio,
     ratio,
     round_differences,
     t_half_width,
@@ -45,42 +42,11 @@ def test_ratio_is_the_geometric_mean_with_a_t_interval_on_the_logarithms() -> No
 
 
 def test_one_process_has_a_value_and_no_interval() -> None:
-    """A ratio of one process has neither bounds nor scatter, a latency neither; a thing to itself is exactly 1."""
-    for estimate, value in ((ratio([math.log(3)]), 3), (latency([3.0]), 3.0)):
-        assert estimate.value == pytest.approx(value)
-        assert all(math.isnan(number) for number in (estimate.low, estimate.high, estimate.sd))
+    """A ratio of one process has neither bounds nor scatter; a thing to itself is exactly 1."""
+    estimate = ratio([math.log(3)])
+    assert estimate.value == pytest.approx(3)
+    assert all(math.isnan(number) for number in (estimate.low, estimate.high, estimate.sd))
     assert ratio([0.0, 0.0, 0.0]) == Estimate(1.0, 1.0, 1.0, 0.0)
-
-
-def test_latency_is_the_median_of_the_processes_and_not_their_mean() -> None:
-    """Medians of 1, 1 and 8 seconds give 1 second; their logarithms scatter by √3 ln 2."""
-    found = latency([1.0, 8.0, 1.0])
-    half = T_975[2] * math.log(2) * 1.2533  # √3 ln 2 / √3, and a median scatters 1.2533 times as much as a mean
-    assert found.value == 1.0
-    assert found.sd == pytest.approx(math.sqrt(3) * math.log(2))
-    assert found.low == pytest.approx(math.exp(-half), rel=1e-3)
-    assert found.high == pytest.approx(math.exp(half), rel=1e-3)
-
-
-def test_ratio_of_rounds_comes_from_those_that_both_were_in() -> None:
-    """Rounds 2 and 3 are shared, with ratios 2 and 8: the middle of their logarithms is that of 4, faster positive."""
-    assert paired_log_ratio([7.0, 1.0, 1.0], [0, 3, 2], [9.0, 2.0, 8.0], [1, 2, 3]) == pytest.approx(math.log(4))
-    assert paired_log_ratio([2.0], [0], [1.0], [0]) == pytest.approx(-math.log(2))
-    assert math.isnan(paired_log_ratio([1.0], [0], [1.0], [1]))
-
-
-def test_ratio_of_rounds_is_the_mean_of_the_middle_half() -> None:
-    """Of eight rounds the two smallest and the two largest ratios are left out, however far off they are."""
-    values = [1.0] * 8
-    bases = [2.0, 1e9, 4.0, 1e-9, 8.0, 1e-9, 16.0, 1e9]
-    assert paired_log_ratio(values, range(8), bases, range(8)) == pytest.approx(math.log(2 * 4 * 8 * 16) / 4)
-
-
-def test_ratio_of_rounds_forgets_what_slowed_a_whole_round() -> None:
-    """A drift that both share cancels: the ratio is that of the undisturbed times."""
-    drift = [1.0, 1.5, 9.0, 0.7]
-    values, bases = [2.0 * factor for factor in drift], [3.0 * factor for factor in drift]
-    assert paired_log_ratio(values, range(4), bases, range(4)) == pytest.approx(math.log(1.5))
 
 
 def test_round_differences_stand_in_the_order_of_the_values() -> None:
@@ -112,17 +78,7 @@ def test_median_and_midmean_scatter_more_than_a_mean_by_the_stated_factors() -> 
 @pytest.mark.parametrize("processes", [2, 3, 5, 10])
 def test_interval_of_a_ratio_holds_the_truth_in_95_of_100(processes: int) -> None:
     """Over normal draws the t interval keeps its level, within four standard errors of the simulation."""
-    assert coverage(ratio, processes) == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / DRAWS))
-
-
-@pytest.mark.parametrize("processes", [2, 3, 5, 10])
-def test_interval_of_a_latency_holds_the_truth_in_about_95_of_100(processes: int) -> None:
-    """It is a little more of few processes, because their median scatters less than that of many."""
-    assert 0.935 <= coverage(lambda logs: latency([math.exp(log) for log in logs]), processes) <= 0.98
-
-
-def coverage(estimate: Callable[[list[float]], Estimate], processes: int) -> float:
-    """Return the share of draws about a ratio of 1 whose interval holds it."""
     draws = np.random.default_rng(processes).normal(0, 0.01, (DRAWS, processes))
-    found = [estimate(logs) for logs in draws.tolist()]
-    return float(np.mean([one.low <= 1 <= one.high for one in found]))
+    found = [ratio(logs) for logs in draws.tolist()]
+    share = float(np.mean([one.low <= 1 <= one.high for one in found]))
+    assert share == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / DRAWS))

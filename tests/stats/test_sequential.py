@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bench.plan.errors import WrongRequest
+from bench.stats.estimates import joined, mean
 from bench.stats.limits import LEVEL, MARGIN
 from bench.stats.sequential import Judgement, check_looks, judge
 
@@ -20,9 +21,14 @@ def processes(ratio: float, count: int, sd: float = 0.001) -> list[float]:
     return [math.log(ratio) + sd * sign for sign in signs]
 
 
+def judged(*logs: Sequence[float], looks: Sequence[int] = LOOKS) -> list[Judgement]:
+    """Return the judgements on rows with these log ratios, one for each process, whose scatter is all that is known."""
+    return judge([*map(len, logs)], lambda rows, look: joined(mean(logs[row][:look]) for row in rows), looks)
+
+
 def verdicts(*logs: Sequence[float], looks: Sequence[int] = LOOKS) -> list[tuple[str, int]]:
     """Return the verdict of each row and the processes of its look."""
-    return [(found.verdict, found.processes) for found in judge(logs, looks)]
+    return [(found.verdict, found.processes) for found in judged(*logs, looks=looks)]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +50,7 @@ def test_a_row_stays_open_until_the_last_look_and_is_inconclusive_then() -> None
 def test_what_was_decided_at_a_look_stays_so() -> None:
     """Values that come later change neither the verdict nor its numbers."""
     first = processes(1.2, 5)
-    assert judge([first + [-1.0] * 15], LOOKS) == judge([first], LOOKS)
+    assert judged(first + [-1.0] * 15) == judged(first)
 
 
 def test_a_look_is_taken_when_every_open_row_has_its_processes() -> None:
@@ -76,24 +82,22 @@ def test_more_rows_ask_for_more() -> None:
 def test_rows_that_are_equivalent_still_count_as_tests() -> None:
     """A row called equivalent early frees no level for the others: which rows those are is chance."""
     unclear, equivalent = processes(1.0225, 10, sd=0.01), processes(1.0, 10)
-    alone = judge([unclear], (5, 10))
-    among = judge([unclear, *[equivalent] * 20], (5, 10))
+    alone = judged(unclear, looks=(5, 10))
+    among = judged(unclear, *[equivalent] * 20, looks=(5, 10))
     assert alone[0].verdict == "faster"
     assert among[0].verdict == "inconclusive"
 
 
 def test_the_interval_is_wider_the_more_looks_there_are() -> None:
     """It holds at all looks together, so that each is given at a higher confidence."""
-    one, three = (judge([processes(1.2, 10)], looks)[0] for looks in ((10,), (10, 20, 30)))
+    one, three = (judged(processes(1.2, 10), looks=looks)[0] for looks in ((10,), (10, 20, 30)))
     assert one.ratio == three.ratio == pytest.approx(1.2)
     assert three.low < one.low < one.ratio < one.high < three.high
 
 
-def test_processes_that_agree_exactly_show_nothing() -> None:
-    """Real measurements scatter: where these don't, or before the first look, there are no numbers to judge."""
-    exact, unmeasured = judge([[0.5] * 20], LOOKS)[0], judge([[]], LOOKS)[0]
-    assert (exact.verdict, exact.processes, math.isnan(exact.low)) == ("inconclusive", 20, True)
-    assert exact.ratio == pytest.approx(math.exp(0.5))
+def test_before_the_first_look_there_are_no_numbers() -> None:
+    """A row without processes is open, and asks for no estimate; one that is equivalent is decided."""
+    (unmeasured,) = judged([])
     assert (unmeasured.verdict, unmeasured.is_decided, math.isnan(unmeasured.ratio)) == ("open", False, True)
     assert Judgement("equivalent").is_decided
 
@@ -102,9 +106,7 @@ def test_tables_without_a_change_raise_no_more_alarms_than_the_level_allows() ->
     """Of 600 tables of three rows at the very edge of the margin, judged at three looks, 1 % may err."""
     rng = np.random.default_rng(11)
     tables = rng.normal(EDGE, 0.006, (600, 3, 20))
-    alarms = sum(
-        any(found.verdict in ("faster", "slower") for found in judge(table.tolist(), LOOKS)) for table in tables
-    )
+    alarms = sum(any(found.verdict in ("faster", "slower") for found in judged(*table)) for table in tables.tolist())
     assert alarms <= LEVEL * len(tables) + 3 * math.sqrt(LEVEL * len(tables))
 
 

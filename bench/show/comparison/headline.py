@@ -54,8 +54,8 @@ def _findings(report: Report) -> Iterator[str]:
         yield f"{others} is equivalent, within {units.percent(report.limits.bound, trim=True)}"
         return
     bound, number = excluded(left)
-    others = " other" if len(left) < len(judged) else ""
-    yield f"no change above {bound:.0%} in {number} of {len(left)}{others} {'row' if len(left) == 1 else 'rows'}"
+    others = f"{len(left)}{' other' if len(left) < len(judged) else ''} {'row' if len(left) == 1 else 'rows'}"
+    yield f"no change above {bound} in {number} of {others}" if bound else f"{others}: the scatter excludes no change"
 
 
 def _nothing_judged(report: Report) -> Iterator[str]:

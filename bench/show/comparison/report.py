@@ -29,6 +29,9 @@ EVENTS = (*CHANGED, "newly failing", "fixed")
 NEARLY_ALL = 0.9
 """The share of rows for which a bound of changes is told: a few rows are noisy everywhere."""
 
+MOST_CHANGE = 100.0
+"""A change of 10,000 % or more is no bound: two processes that differ wildly exclude nothing."""
+
 RERUN = ", except in rows that a rerun measured alternately"
 
 
@@ -118,14 +121,21 @@ def signed_percent(ratio: float) -> str:
 
 def largest(row: Row) -> float:
     """Return the largest change of a judged row, in either direction, that its interval doesn't exclude, as a share."""
-    return max(float(row["change_high"]), 1 / float(row["change_low"])) - 1
+    low = float(row["change_low"])
+    return max(float(row["change_high"]), 1 / low if low else math.inf) - 1
 
 
-def excluded(rows: Sequence[Row]) -> tuple[float, int]:
-    """Return a bound that nearly all of these judged rows show no change above, in whole per cent, and their number."""
+def excluded(rows: Sequence[Row]) -> tuple[str, int]:
+    """Return a bound that nearly all of these judged rows show no change above, in whole per cent, and their number.
+
+    The bound is empty if it is so high that it says nothing.
+    """
     ends = sorted(map(largest, rows))
-    bound = math.ceil(100 * ends[math.ceil(NEARLY_ALL * len(ends)) - 1]) / 100
-    return bound, sum(end <= bound for end in ends)
+    bound = ends[math.ceil(NEARLY_ALL * len(ends)) - 1]
+    if bound >= MOST_CHANGE:
+        return "", 0
+    bound = math.ceil(100 * bound) / 100
+    return f"{bound:.0%}", sum(end <= bound for end in ends)
 
 
 @dataclass(frozen=True)
@@ -149,9 +159,9 @@ def implementations(report: Report) -> list[Implementation]:
         if rows:
             bound, number = excluded(rows)
             median = statistics.median(math.log(row["change"]) for row in rows)
-            few = "" if number == len(rows) else f" in {number}"
+            few = "" if number in (0, len(rows)) else f" in {number}"
             words = signed_percent(math.exp(median))
-            found.append(Implementation(name, len(rows), counts(rows), words, f"{bound:.0%}{few}"))
+            found.append(Implementation(name, len(rows), counts(rows), words, f"{bound}{few}"))
     return found
 
 

@@ -61,7 +61,8 @@ def render(report: Report) -> RenderableType:
     if len(listed) < len(rows):
         left_out.append(f"not listed: {len(rows) - len(listed):,} more rows, none worse; --format csv has them")
     elif len(listed) < len(report.rows):
-        left_out.append(f"not listed: {len(report.rows) - len(listed):,} rows; --all lists them, --format csv has them")
+        how = "" if report.shows_all else "--all lists them, "
+        left_out.append(f"not listed: {len(report.rows) - len(listed):,} rows; {how}--format csv has them")
     failures = [
         f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {failure(row)}"
         for row in listed

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
-from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, Choice
+from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
 from bench.show.choice_text import certainty, choice_of, short
 from bench.show.figures import page
@@ -120,7 +120,7 @@ def _draw_cell(axes: Axes, column: int, row: int, cell: Choice, line: float) -> 
 
 def _colours(cell: Choice) -> tuple[str, str]:
     """Return the colour of a cell, as strong as the choice is sure, and that of its text."""
-    if cell.standing == NOTHING:
+    if not cell.name:
         return EMPTY, page.GREY
     fill = mix(style(cell.name).colour, "#ffffff", MOST_WHITE * (1 - certainty(cell)))
     return fill, on(fill)
@@ -135,7 +135,7 @@ def _notes(of: WinnerMap) -> Iterator[str]:
     if NAMED in kinds:
         yield f"within: no other is faster by more; bounds are of 95 % over {number}"
     if kinds & {NAMED, ALONE}:
-        yield "the stronger the colour, the surer"
+        yield "the stronger the colour, the surer; that of a compiled one is paler from the start"
     if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
         yield "blank: not measured"
     yield from origins(of.rows)

@@ -70,12 +70,14 @@ def page(saved: SavedRun) -> str:
     with charts.unchecked():
         data = run_data.data(machines, shown, names, baseline, ignored)
     several = len(machines) > 1
+    said = {name: say.answer(points, baseline) for name, points in found.items()}
     return shell.render(
         "run.html",
         _title(saved.folder, machines),
         names,
         data,
-        answers=_of_each({name: " ".join(say.answer(points, baseline)) for name, points in found.items()}, several),
+        answers=_of_each({name: text[0] for name, text in said.items()}, several),
+        details=[_of(name, sentence, several) for name, text in said.items() for sentence in text[1:]],
         precisions=[_of(name, sentence, several) for name, run in machines.items() for sentence in _precisions(run)],
         verdicts=[
             *(
@@ -204,7 +206,6 @@ class Line:
 
     label: str
     words: str
-    first: str
     speedup: str
     latency: str
     memory: str
@@ -221,7 +222,6 @@ def _line(shown: Shown, baseline: str | None) -> Line:
     return Line(
         shown.label,
         words(at.choice),
-        str(first["implementation"]) if first else "",
         say.speedup_cell(first, baseline),
         cells.latency_text(first) if first else "",
         cells.memory_text(first) if first else "",

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.analyse.scaling.growth import Exponent, scalings
 from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, SERIES, TOKENS, Axis, groups, places, point_of
-from bench.analyse.standing import NOTHING, Choice
+from bench.analyse.standing import Choice
 from bench.plan.case import Case
 from bench.show import answer as say
 from bench.show import intervals
@@ -239,7 +239,7 @@ SURE = 0.6
 
 def _paint(of: Choice, names: Sequence[str]) -> dict[str, str]:
     """Return the colour of a cell, as strong as the choice is sure, and that of its text."""
-    if of.standing == NOTHING:
+    if not of.name:
         return {"fill": "var(--open)", "ink": "var(--ink)"}
     number, sure = names.index(of.name), certainty(of)
     share = round(20 + 80 * sure)

@@ -7,11 +7,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.standing import choice
 from bench.plan.shard import machine_columns, without
-from bench.show.choice_text import words
+from bench.show.choice_text import choice_of, words
 from bench.show.point_text import differences, order, varying
-from bench.show.rows import Row, by_point, measured
+from bench.show.rows import Row, by_point
 from bench.store import units
 
 MOST_WORDS = 40
@@ -29,8 +28,7 @@ def choices(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
     rows = {name: by_point(table) for name, table in tables.items()}
     ignored = machine_columns(rows.values())
     cells = {
-        name: {without(point, ignored): _cell(measured(own)) for point, own in found.items()}
-        for name, found in rows.items()
+        name: {without(point, ignored): _cell(own) for point, own in found.items()} for name, found in rows.items()
     }
     points = list(dict.fromkeys(point for each in cells.values() for point in each))
     different = varying(points)
@@ -54,9 +52,9 @@ def _agree(names: list[str]) -> bool:
 
 def _cell(rows: list[Row]) -> tuple[str, str]:
     """Return what machines may agree on at a point, and its words."""
-    found = choice(rows)
+    found = choice_of(rows)
     if not found.name:
-        return "", "nothing measured"
+        return "", words(found)
     first = next(row for row in rows if row["implementation"] == found.name)
     speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
     return found.name, f"{words(found, MOST_WORDS)}{speedup}"

@@ -63,17 +63,24 @@ class Results:
             yield Text(UNKNOWN_BASELINE, WARNING)
 
 
-def results(table: pd.DataFrame, baseline: str | None, target: float = TARGET) -> RenderableType:
+def results(
+    table: pd.DataFrame, baseline: str | None, target: float = TARGET, whole: pd.DataFrame | None = None
+) -> RenderableType:
     """Return the results by point: what to use, the implementations in their order, and the reasons of failures.
 
-    `table` is the whole table. Rows of the control are not shown; if they differ too much, it is the first line.
+    `table` has the rows to show, `whole` those of the run if they are others. Rows of the control are not shown; if
+    these differ too much, the first line says so.
     `target` is the half-width of a speed-up's interval from which a row is marked as wide.
     """
     points = by_point(without_control(table))
     for rows in points.values():
         for row in rows:
             row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
-    return Results(points, baseline, target, control_text.warning(table)) if len(table) else Text("no results")
+    return (
+        Results(points, baseline, target, control_text.warning(table if whole is None else whole))
+        if len(table)
+        else Text("no results")
+    )
 
 
 def _processes(rows: Sequence[Row]) -> str:
@@ -112,7 +119,7 @@ def _legend(rows: Sequence[Row], target: float) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, len(GAP)))
     for flag in legend([flag for row in rows for flag in flags(row, target)]):
         grid.add_row(flag.letter, flag.meaning, style=WARNING)
-    if any(row["slowdown"] is not None for row in rows):
+    if any(row["slowdown_high"] is not None for row in rows):
         yield Text()
         yield Text(READING, QUIET)
     if grid.row_count:

@@ -108,7 +108,8 @@ def log_line(at: At, position: int, total: int, left: str, baseline: str | None,
     of = f", {ratio}" if ratio and ratio != "baseline" else ""
     tail = f"{of}{f'; {at.failed} not timed' if at.failed else ''}{f' (~{left} left)' if left else ''}"
     place = f"[{position:>{len(str(total))}}/{total}] "
-    head = f"{place}{_cut(at.label, max(LEAST_LABEL, width - len(place) - len(tail) - LEAST_WORDS - 2))}: "
+    least = len(words(at.choice, 0))
+    head = f"{place}{_cut(at.label, max(LEAST_LABEL, width - len(place) - len(tail) - least - 2))}: "
     room = max(LEAST_WORDS, width - len(head) - len(tail))
     return _cut(head + _cut(words(at.choice, room), room) + tail, width)
 

@@ -16,7 +16,7 @@ PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192
 def found(rows: Sequence[Row]) -> list[Scaling]:
     """Return the series among rows, which are ranked by their latencies."""
     ranks = sorted(row["latency_s"] for row in rows)
-    return scalings([{**row, "rank": ranks.index(row["latency_s"]), "relative_low": None} for row in rows])
+    return scalings([{**row, "rank": ranks.index(row["latency_s"]), "standing": None} for row in rows])
 
 
 @pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.name)
@@ -85,7 +85,7 @@ def test_the_fastest_stands_by_place() -> None:
     """Who is fastest is asked at each place, of its rows alone."""
     rows = [*exact("eager", lambda n: n**2.0, (100, 400)), *exact("sdpa", lambda n: 200.0 * n, (100, 400))]
     (scaling,) = found(rows)
-    assert {place: of.names for place, of in scaling.outcomes.items()} == {100: ("eager",), 400: ("sdpa",)}
+    assert {place: of.names for place, of in scaling.choices.items()} == {100: ("eager",), 400: ("sdpa",)}
     assert [(each.before, each.after) for each in scaling.crossovers] == [("eager", "sdpa")]
     assert scaling.crossovers[0].tokens.value == pytest.approx(200)
 

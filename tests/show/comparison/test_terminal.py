@@ -1,4 +1,4 @@
-"""A comparison reads worst first, and nothing inconclusive reads as equal."""
+"""A comparison reads by implementation and worst first, and nothing inconclusive reads as equal."""
 
 import re
 from typing import Any
@@ -12,10 +12,11 @@ from bench.show.comparison.report import STAMP, Report
 from bench.show.comparison.terminal import render
 from bench.show.terminal.console import rendered
 from bench.stats.limits import Limits
-from tests.analyse.tables import at, failed, row, table
+from tests.analyse.tables import at, cases, failed, row, table
 from tests.examples import case
 from tests.show.comparison.example_comparisons import NOISY, every_verdict
 
+LISTED = "^([a-z ]+?) +tokens_"
 LINES_OF_ANSI = re.compile(r"\x1b\[")
 
 
@@ -60,7 +61,7 @@ def test_a_new_failure_is_explained() -> None:
 def test_points_are_told_apart_and_what_they_share_is_said_once() -> None:
     """The columns that vary stand in the rows, the others in the first line."""
     rows = [at(case("sdpa", num_tokens=tokens), 1.0) for tokens in (50, 1024)]
-    first, *rest = shown(compare(table(*rows), table(*rows))).splitlines()[2:]
+    first, *rest = shown(Report(compare(table(*rows), table(*rows)), shows_all=True)).splitlines()[2:]
     assert "vit" in first
     assert "C=384" in first
     assert "N=" not in first
@@ -70,27 +71,52 @@ def test_points_are_told_apart_and_what_they_share_is_said_once() -> None:
 
 def test_rows_stand_worst_first_and_are_counted_in_the_last_line() -> None:
     """Each verdict has its row, from slower down; notes stand before the counts; what was not forced has no stamp."""
-    text = shown(Report(every_verdict(), notes=("one [note]", "another")), width=200)
-    assert re.findall("^([a-z ]+?) +tokens_", text, re.MULTILINE) == list(VERDICTS)
+    text = shown(Report(every_verdict(), notes=("one [note]", "another"), shows_all=True), width=200)
+    assert re.findall(LISTED, text, re.MULTILINE) == list(VERDICTS)
     assert text.splitlines()[-3:] == ["one [note]", "another", ", ".join(f"1 {name}" for name in VERDICTS)]
     assert STAMP not in text
 
 
 def test_inconclusive_is_never_shown_as_the_same() -> None:
-    """Its row and its count say inconclusive, and how much more measuring it would take to say anything else."""
+    """Its row, its implementation and its count say inconclusive."""
     noisy = row(case("tokens"), NOISY)
     said = shown(compare(table(noisy), table(noisy)))
-    found = line_of(compare(table(noisy), table(noisy)), "tokens")
-    assert re.match(r"inconclusive tokens .* \+\d+$", found)
+    assert re.search(r"^tokens +1 +\+0\.0% +8% +1 inconclusive$", said, re.MULTILINE)
+    assert line_of(compare(table(noisy), table(noisy)), "tokens").startswith("inconclusive tokens ")
     assert said.splitlines()[-1] == "1 inconclusive"
     assert not re.search(r"\b(same|equal|unchanged)\b", said)
 
 
-def test_what_would_decide_has_a_column_only_where_something_is_open() -> None:
-    """A table in which all is decided is not wider for it."""
-    rows = table(at(case("tokens"), 1.0))
-    assert "more" not in titles(shown(compare(rows, rows)))
-    assert titles(shown(every_verdict()))[-1] == "more"
+def test_rows_are_listed_if_they_changed_or_if_all_are_asked_for() -> None:
+    """The others are counted, with how to see them; rows that were measured again are always listed."""
+    whole, some = (shown(Report(every_verdict(), shows_all=shows_all)) for shows_all in (True, False))
+    changed = ["slower", "newly failing", "fixed", "faster"]
+    assert re.findall(LISTED, some, re.MULTILINE) == changed
+    assert re.findall(LISTED, whole, re.MULTILINE) == list(VERDICTS)
+    assert "not listed: 6 rows; --all lists them" in some
+    assert "not listed" not in whole
+    again = every_verdict()
+    again["rerun"] = again["verdict"].eq("equivalent")
+    assert re.findall(LISTED, shown(Report(again)), re.MULTILINE) == [*changed, "equivalent"]
+
+
+def test_rows_of_one_run_alone_are_counted_if_they_are_most() -> None:
+    """Nobody is told to ask for what can't be listed."""
+    base, new = (table(*(at(each, 1.0) for each in own)) for own in (cases(4), cases(6)[3:]))
+    for shows_all in (True, False):
+        said = shown(Report(compare(base, new), shows_all=shows_all))
+        assert ("not listed: 5 rows; --format csv" in said) == shows_all
+        assert not re.search("^(missing|new) ", said, re.MULTILINE)
+
+
+def test_each_implementation_has_a_line_before_the_rows() -> None:
+    """Also if no row changed, and then there is nothing else to list."""
+    run = table(at(case("sdpa"), 1.0), at(case("mha"), 2.0))
+    lines = shown(compare(run, run)).splitlines()
+    at_heading = next(number for number, line in enumerate(lines) if line.startswith("implementation "))
+    assert [line.split()[:3] for line in lines[at_heading + 1 : at_heading + 3]] == [
+        ["sdpa", "1", "+0.0%"], ["mha", "1", "+0.0%"]]  # fmt: skip
+    assert not any(line.startswith("verdict ") for line in lines)
 
 
 def test_limits_and_baseline_are_said() -> None:
@@ -156,9 +182,5 @@ def shown(comparison: pd.DataFrame | Report, width: int = 120) -> str:
 
 def line_of(comparison: pd.DataFrame, word: str) -> str:
     """Return the first line of the table that holds the word."""
-    return next(line for line in shown(comparison).partition("\nverdict ")[2].splitlines() if word in line)
-
-
-def titles(text: str) -> list[str]:
-    """Return the headings of the table."""
-    return next(line.split() for line in text.splitlines() if line.startswith("verdict "))
+    text = shown(Report(comparison, shows_all=True))
+    return next(line for line in text.partition("\nverdict ")[2].splitlines() if word in line)

@@ -91,7 +91,7 @@ def test_the_height_of_a_mark_is_its_value(run: str) -> None:
         for implementation, (xs, ys) in drawn_marks.items():
             places = sorted(place for which, place in rows if which == implementation)
             assert ys == [rows[implementation, place] for place in places]
-            nearest = [min(series.outcomes, key=lambda place: abs(math.log(place / x))) for x in xs]
+            nearest = [min(series.choices, key=lambda place: abs(math.log(place / x))) for x in xs]
             assert nearest == places
         assert sum(len(ys) for _, ys in drawn_marks.values()) == len(rows)
 

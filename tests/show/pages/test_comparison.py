@@ -1,6 +1,7 @@
 """The page of a comparison as a file."""
 
 import json
+import re
 
 import pytest
 
@@ -24,6 +25,16 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_the_verdicts_come_first(text: str) -> None:
     """In the words of the terminal."""
     assert text.index("2 rows are slower") < text.index("What changed")
+
+
+def test_each_implementation_has_a_row_of_its_judged_rows(text: str) -> None:
+    """Before the rows: sdpa at both points, whose times rose from 0.4 to 0.5."""
+    table = text[text.index("By implementation") : text.index("What changed")]
+    assert re.findall(r'<th scope="row">(.*?)</th>', table) == ["sdpa"]
+    rows, middle, excluded, verdicts = re.findall(r"<td>(.*?)</td>", table)
+    assert (rows, verdicts) == ("2", "2 slower")
+    assert float(middle.removesuffix("%")) == pytest.approx(-20, abs=1)
+    assert 25 <= int(excluded.removesuffix("%")) <= 30
 
 
 def test_rows_have_their_change_and_both_runs_samples(text: str) -> None:

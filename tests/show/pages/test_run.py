@@ -25,6 +25,7 @@ from tests import examples, runs
 from tests.analyse.test_precision import measured
 from tests.examples import case, record
 from tests.refusals import refusal
+from tests.show import example_results
 from tests.show.pages import saved
 
 HOSTILE = "</script><script>alert('x')</script>"
@@ -40,6 +41,14 @@ def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
     """Return a run of `quick`."""
     return SavedRun(saved.quick(tmp_path_factory.mktemp("quick") / "run"))
+
+
+@pytest.fixture(scope="module")
+def text(quick: SavedRun) -> str:
+    """Return the page of that run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shell, "vega_script", lambda: "")
+        return page(quick)
 
 
 def data_of(text: str) -> dict[str, Any]:
@@ -66,43 +75,40 @@ def test_the_title_names_the_sweep_and_the_device(quick: SavedRun, tmp_path: Pat
     assert f"<h1>Sweep quick on {device}</h1>" in page(SavedRun(copy))
 
 
-def test_the_answer_comes_first(quick: SavedRun) -> None:
+def test_the_answer_comes_first(text: str) -> None:
     """Before any chart stands what to use; then what failed, and whether the machine was quiet."""
-    text = page(quick)
-    assert text.index("at all 12 points no other is shown to be faster") < text.index("Point by point")
+    assert text.index("Use sdpa: at all 12 points it takes at most 1.02x as long") < text.index("Point by point")
     assert "2 of 84 cases (12 points × 7 implementations) have no time" in text
     assert "The machine was quiet" in text
 
 
-def test_a_change_of_precision_is_told(quick: SavedRun, tmp_path: Path) -> None:
+def test_a_change_of_precision_is_told(text: str, tmp_path: Path) -> None:
     """It stands with the answer; a run in one dtype has no such line."""
     both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    text = page(SavedRun(runs.saved(tmp_path / "both", both)))
-    assert text.index("bfloat16 instead of float32: eager is 2.00x") < text.index("Point by point")
-    assert "instead of float32" not in page(quick)
+    told = page(SavedRun(runs.saved(tmp_path / "both", both)))
+    assert told.index("bfloat16 instead of float32: eager is 2.00x") < told.index("Point by point")
+    assert "instead of float32" not in text
 
 
-def test_it_needs_nothing_from_elsewhere(quick: SavedRun) -> None:
+def test_it_needs_nothing_from_elsewhere(text: str) -> None:
     """No address is loaded; the policy allows the page's own scripts alone."""
-    text = page(quick)
     assert re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*""", text) == []
     assert "default-src 'none'" in text
 
 
-def test_every_case_is_in_the_table_and_in_the_data(quick: SavedRun) -> None:
+def test_every_case_is_in_the_table_and_in_the_data(text: str) -> None:
     """Rows of both are in the same order, with what failed in full."""
-    text, table = page(quick), quick.table
     rows = data_of(text)["rows"]
-    assert len(rows["implementation"]) == len(table) == 84
+    assert len(rows["implementation"]) == 84
     body = text[text.index('id="table"') :]
     names = re.findall(r"<tr><td>[^<]*</td><td>([^<]*)</td>", body)
     assert names == rows["implementation"]
     assert body.count("mha needs token_len = channels") == 2
 
 
-def test_series_have_their_points_and_exponents(quick: SavedRun) -> None:
+def test_series_have_their_points_and_exponents(text: str) -> None:
     """Tokens, heads and channels can be chosen; the longest series of tokens is shown first."""
-    data = data_of(page(quick))
+    data = data_of(text)
     assert {one["axis"] for one in data["series"]} == {"tokens", "heads", "channels"}
     first = data["series"][data["first"]]
     assert (first["axis"], first["xs"]) == ("tokens", [50, 197, 577, 1024])
@@ -111,9 +117,24 @@ def test_series_have_their_points_and_exponents(quick: SavedRun) -> None:
     assert len(data["ticks"]) == len(data["series"]) + 1
 
 
-def test_samples_are_those_of_the_journal(quick: SavedRun) -> None:
+def test_a_cell_of_a_map_says_what_the_point_says(text: str, tmp_path: Path) -> None:
+    """In the words of the table of points; one without any time has no colour of an implementation."""
+    cells = [each for found in data_of(text)["maps"] for each in found["cells"]]
+    assert len(cells) == 14
+    for each in cells:
+        assert f"<td>{each['words']}</td>" in text
+        assert each["lines"][0] == each["names"].split(",")[0]
+    cases = [case(name, num_tokens=n, num_heads=h) for n in (50, 197) for h in (3, 6) for name in ("eager", "sdpa")]
+    lost = [example_results.record(each, 0, ("oom", "") if each.point == cases[0].point else None) for each in cases]
+    (found,) = data_of(page(SavedRun(runs.saved(tmp_path / "lost", lost))))["maps"]
+    fills = {each["lines"][0]: each["fill"] for each in found["cells"]}
+    assert fills.pop("nothing was measured") == "var(--open)"
+    assert all("color-mix" in fill for fill in fills.values())
+
+
+def test_samples_are_those_of_the_journal(text: str) -> None:
     """Process by process, as ratios to the latency of the case, to a thousandth."""
-    data = data_of(page(quick))
+    data = data_of(text)
     samples = json.loads(unpacked(data["samples"]))
     rows = data["rows"]
     number = rows["implementation"].index("sdpa")
@@ -135,9 +156,9 @@ def test_many_samples_are_thinned_and_the_page_says_so(quick: SavedRun, monkeypa
     assert {*kept} == {4}
 
 
-def test_the_csv_is_the_file_beside_it(quick: SavedRun) -> None:
+def test_the_csv_is_the_file_beside_it(quick: SavedRun, text: str) -> None:
     """Byte for byte."""
-    found = re.search(r'id="download" data-packed="([^"]*)"', page(quick))
+    found = re.search(r'id="download" data-packed="([^"]*)"', text)
     assert found
     assert unpacked(found[1]).encode() == (quick.folder / "results.csv").read_bytes()
 
@@ -149,7 +170,7 @@ def test_a_large_run_says_what_is_left_out_and_how_to_get_it(quick: SavedRun, mo
     text = page(quick)
     assert "shows the first 4 of 12 points" in text
     assert "python -m bench show run prints them" in text
-    assert "at all 12 points no other is shown to be faster" in text
+    assert "Use sdpa: at all 12 points it takes at most 1.02x as long" in text
     assert "too large for this page" in text
     assert len(data_of(text)["rows"]["point"]) == 28
 
@@ -232,9 +253,10 @@ def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch
     assert refusal(write, quick) == f"cannot write {quick.folder / PAGE} (No space left on device)"
 
 
-def test_charts_are_valid_and_name_what_they_show(quick: SavedRun) -> None:
+@pytest.mark.slow
+def test_charts_are_valid_and_name_what_they_show(text: str) -> None:
     """Each follows Vega-Lite's schema, has a description for those who don't see it, and its data by name."""
-    charts = data_of(page(quick))["charts"]
+    charts = data_of(text)["charts"]
     assert charts
     for kind, specs in charts.items():
         for spec in specs.values():

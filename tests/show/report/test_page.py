@@ -210,11 +210,11 @@ def test_a_single_case_is_drawn_in_more_detail() -> None:
     assert len([box for box in drawn(large(0)).every("rect") if "width" in box]) > MOST_SPANS
 
 
-def test_a_run_that_is_unproven_is_told_before_its_cases() -> None:
-    """And no page of another run has the word."""
-    text = Page(page([profile()], "a run", "unproven: the control was off")).text
-    assert text.index("unproven: the control was off") < text.index("How to read this page")
-    assert "unproven" not in drawn(profile()).text
+def test_a_control_that_differs_is_told_before_the_cases() -> None:
+    """And no page of another run has such a line."""
+    text = Page(page([profile()], "a run", "identical code differs")).text
+    assert text.index("In this run identical code differs.") < text.index("How to read this page")
+    assert "In this run" not in drawn(profile()).text
 
 
 def test_the_page_lies_in_its_run(tmp_path: Path) -> None:

@@ -36,25 +36,23 @@ def shown(table: pd.DataFrame, width: int = 140) -> str:
     return rendered(table_of(table, "eager"), width=width)
 
 
-def test_the_winner_of_each_point_is_named() -> None:
-    """Each point's heading says what the point is, who won it, and by how much over the next."""
+def test_what_to_use_at_each_point_is_named() -> None:
+    """Each point's heading says what the point is, what is the fastest there, and by how much over the next."""
     table = timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.015})
-    (heading,) = (line for line in shown(table).splitlines() if "winner: " in line)
-    found = re.fullmatch(r"winner: sdpa, (\S+)x \[(\S+), (\S+)\] as fast as mha", heading.strip())
-    assert found is not None
-    value, low, high = map(float, found.groups())
-    assert value == pytest.approx(1.5, rel=0.01)
-    assert low < 1.5 < high
+    low, high = map(int, re.findall(r"^fastest: sdpa, by (\d+) to (\d+)%$", shown(table), re.MULTILINE)[0])
+    assert 45 <= low < 50 < high <= 55
     assert sum(line.startswith("B=") for line in shown(quick()).splitlines()) == 12
 
 
-def test_a_run_that_is_unproven_begins_with_that() -> None:
-    """A control that is off is the first line; it stands in no table, and a right one is not told."""
+def test_a_run_whose_control_differs_begins_with_that() -> None:
+    """Also if the rows that are shown are others; the control stands in no table, and a right one is not told."""
     off, right = (timed([point()], {"eager": 0.02, "sdpa": 0.01, CONTROL: control_s}) for control_s in (0.015, 0.02))
     first, *rest = shown(off).splitlines()
-    assert first.startswith("unproven: the control, a second eager")
+    assert first.startswith("identical code differs here")
     assert CONTROL not in " ".join(line for line in rest if "0 µs" in line)
-    assert shown(right) == shown(timed([point()], {"eager": 0.02, "sdpa": 0.01}))
+    some = off.query("implementation == 'sdpa'")
+    assert rendered(table_of(some, "eager", whole=off)).startswith("identical code differs here")
+    assert "identical code" not in shown(right) + shown(some)
 
 
 def test_a_baseline_that_is_not_known_is_told() -> None:
@@ -66,24 +64,38 @@ def test_a_baseline_that_is_not_known_is_told() -> None:
     assert [words in text for words in ("not known", "speed-up", "latency")] == [False, False, True]
 
 
-def test_a_tie_is_called_a_tie() -> None:
-    """All who are shown to be within 2 % of the fastest are named."""
-    text = shown(results(cases(point()), processes=10))
-    assert "tie (within 2 %): " in text
-    assert {"sdpa", "compiled_sdpa"} == {*line_with(text, "tie (").partition(": ")[2].split(", ")}
-
-
-def test_what_is_not_decided_names_all_it_may_be_and_what_would_decide_it() -> None:
-    """Sdpa takes 1, 4 and 7 % longer than eager in three processes: the table says how many more would tell."""
-    latencies = {"eager": (0.02, 0.02, 0.02), "sdpa": (0.0202, 0.0208, 0.0214), "mha": (0.1, 0.1, 0.1)}
+def test_what_is_as_good_and_what_may_be_faster_is_named() -> None:
+    """With the most that the choice can cost, and how much longer to measure: eager and sdpa are within their noise."""
+    assert "; compiled_sdpa is as good" in shown(results(cases(point()), processes=10))
+    latencies = {"eager": (0.02, 0.02, 0.02), "sdpa": (0.0202, 0.0208, 0.0196), "mha": (0.1, 0.1, 0.1)}
     made = [
         record(Case(point(), name), number, None, s) for name, of in latencies.items() for number, s in enumerate(of)
     ]
     text = shown(summarise(made, "eager"))
-    assert re.search(r"not decided: eager or sdpa \(about \d+ more process(es)? would decide\)", text)
+    assert re.search(r"^use eager: sdpa may be up to [\d.]+% faster; \d+ (s|min|h) more would bring that below 2%$",
+        text, re.MULTILINE)  # fmt: skip
 
 
-def test_rows_that_rank_before_a_shorter_latency_say_why() -> None:
+def test_rows_say_by_how_much_they_are_slower() -> None:
+    """The bounds are those that the results hold, in the order of the rows; without bounds there is no such column."""
+    table = timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.015})
+    said = {name: line_with(shown(table), f"  {name} ") for name in ("sdpa", "mha", "eager")}
+    for row in table.to_dict("records"):
+        low, high = re.findall(r"(\d+) to (\d+)%", said[row["implementation"]])[0]
+        assert int(low) <= 100 * (row["slowdown_low"] - 1) < int(low) + 1
+        assert int(high) - 1 < 100 * (row["slowdown_high"] - 1) <= int(high)
+    assert "slower by" not in shown(timed([point()], {"eager": 0.02, "sdpa": 0.01}, processes=1))
+
+
+@pytest.mark.parametrize(("kept", "said"), [("sdpa", "use sdpa: "), ("mha", "don't tell"), ("eager", "don't tell")])
+def test_rows_that_are_shown_alone_are_not_said_to_be_alone(kept: str, said: str) -> None:
+    """Filtered rows keep what the run says of them; what to use is told if that row is among them."""
+    text = shown(timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.01001}).query("implementation == @kept"))
+    assert said in text
+    assert "only one measured" not in text
+
+
+def test_rows_stand_in_the_order_of_their_ratios_within_rounds() -> None:
     """The machine slowed after mha had left the rounds: sdpa was faster in those that both were in."""
     made = []
     for process, drift in enumerate((0.999, 1.0, 1.001)):
@@ -92,11 +104,10 @@ def test_rows_that_rank_before_a_shorter_latency_say_why() -> None:
         slowing = Samples(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none, none)
         leaving = Samples((0, 1, 2, 3), ((0.012,),) * 4, none[:4], none[:4])
         made += [replace(sdpa, samples=slowing), replace(mha, samples=leaving)]
-    text = shown(summarise(made, "mha"))
-    assert "winner: sdpa, 1.200x" in text
-    assert "paired" in line_with(text, "  sdpa")
-    assert "paired" not in line_with(text, "  mha")
-    assert sum(line.startswith("paired  ") for line in text.splitlines()) == 1
+    table = summarise(made, "mha")
+    assert table["latency_s"][0] > 2 * table["latency_s"][1]
+    assert re.findall("^  (sdpa|mha) ", shown(table), re.MULTILINE) == ["sdpa", "mha"]
+    assert "fastest: sdpa, by " in shown(table)
 
 
 def line_with(text: str, words: str) -> str:
@@ -105,7 +116,7 @@ def line_with(text: str, words: str) -> str:
 
 
 def test_implementations_stand_fastest_first_with_their_numbers() -> None:
-    """A row has latency, its interval, the speed-up with its interval, and the peak memory."""
+    """A row has latency, its interval, the speed-up with its interval, what it costs, and the peak memory."""
     lines = shown(results([Case(point(), name) for name in ("eager", "sdpa")])).splitlines()
     first, second = (line.split() for line in lines[5:7])
     assert first[0] == "sdpa"
@@ -113,7 +124,8 @@ def test_implementations_stand_fastest_first_with_their_numbers() -> None:
     assert first[3].startswith("±")
     assert first[4].endswith("x")
     assert first[5].startswith("[")
-    assert first[7:9] == ["11.5", "MiB"]
+    assert first[7:10] == ["0", "to", "0%"]
+    assert first[10:12] == ["11.5", "MiB"]
     assert second[0] == "eager"
     assert "baseline" in second
 
@@ -127,7 +139,7 @@ def test_what_all_points_share_is_said_once() -> None:
     assert text.count("float32") == 1
     alone = shown(results(cases(point()))).splitlines()
     assert "N=197" in alone[0]
-    assert alone[3].startswith(("winner", "tie", "not decided"))
+    assert alone[3].startswith("use sdpa: ")
 
 
 def test_doubtful_rows_are_marked_and_explained() -> None:
@@ -149,7 +161,7 @@ def test_it_fits_the_terminal(width: int) -> None:
     """No line is wider than the terminal, and name, latency, speed-up and reasons are there at any width."""
     text = shown(some({Case(point(), "mha"): ("error", LONG)}), width)
     assert max(len(line) for line in text.splitlines()) <= width
-    for word in (*NAMES, "latency", "speed-up", "sdpa, compiled_sdpa", "end"):
+    for word in (*NAMES, "latency", "speed-up", "slower by", "end"):
         assert word in text
 
 
@@ -157,7 +169,7 @@ def test_a_wide_terminal_shows_more() -> None:
     """Page faults and flagged samples leave first when room gets short; a column without a value is left out."""
     assert "faults/call" in shown(some(), 120)
     assert "faults/call" not in shown(some(), 80)
-    assert "peak memory" in shown(some(), 80)
+    assert [("peak memory" in shown(some(), width)) for width in (80, 100)] == [False, True]
     table = some()
     assert "first compile" not in shown(table)
     table.loc[2, "compile_cold_s"] = 3.2
@@ -196,7 +208,7 @@ def test_failures_are_gathered_by_their_reason() -> None:
 
 
 def test_colours_are_for_terminals_only() -> None:
-    """The winner stands out in green and what failed in red; a file has none, and room for every column."""
+    """What to use stands out in green and what failed in red; a file has none, and room for every column."""
     table, file = some({Case(point(), "mha"): ("oom", "")}), io.StringIO()
     console(file).print(table_of(table, "eager"))
     console(file).print(failures(table))

@@ -69,24 +69,23 @@ def _counts(at: Point, name: str) -> bool:
     return name != "compiled_sdpa" or at == TOKENS[0]
 
 
-def test_the_winner_at_each_place_is_named() -> None:
-    """Places with the same winner stand together, and where nothing changes that is said."""
+def test_what_to_use_at_each_place_is_named() -> None:
+    """Places with the same name stand together, with all that are as good; where nothing changes that is said."""
     cases = [Case(at, name) for at in TOKENS for name in (*NAMES, "compiled_sdpa") if _counts(at, name)]
     text = shown(results(cases, processes=10))
-    assert "fastest at N: 50 tie of 2 · 197 to 1024 sdpa" in text
-    assert "not decided between " in line_of(shown(results(cases, processes=2)), "fastest at N: ")
-    assert "no crossover: no winner follows another" in text
+    assert "to use at N: 50 sdpa or compiled_sdpa · 197 to 1024 sdpa (fastest)" in text
+    assert "no crossover: no implementation is overtaken by another" in text
 
 
 def test_a_single_process_is_said_to_have_no_intervals() -> None:
     """Values stand alone, and the legend advises more processes; a fit needs three places, and passes through them."""
     text = shown(table(processes=1))
     assert "[" not in line_of(text, "eager")
-    assert "fastest at N: 50 to 1024 sdpa (fastest, not decided)" in text
+    assert line_of(text, "to use at N") == "to use at N: 50 to 1024 sdpa"
     assert "1 process, so no intervals: measure with more --processes" in text
     two = shown(table(places=2))
     assert [words in two for words in ("no fit: it needs 3 places", "latency exponent 50 to 197")] == [True, True]
-    assert "off by  " not in two.split("winner")[0]
+    assert "off by  " not in two.split("no fit")[0]
     three = line_of(shown(table(places=3)), "eager")
     assert " 0% " in three
     assert "0.0000" not in three

@@ -1,0 +1,75 @@
+"""The bounds of a slowdown: by hand with Student's t, and the defining property of what is further needed."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bench.stats.best import GOOD, bounds
+from bench.stats.contrasts import Contrasts
+
+
+def of(*logs: float, error: float = 0.01, freedom: float = 12.0) -> Contrasts:
+    """Return the contrasts of implementations with these log times, each pair with the same error."""
+    difference = np.subtract.outer(np.array(logs), np.array(logs))
+    apart = ~np.eye(len(logs), dtype=bool)
+    return Contrasts(tuple("abcdef"[: len(logs)]), difference, error * apart, np.full(difference.shape, freedom))
+
+
+def test_bounds_of_two_are_one_sided_t_bounds_of_their_difference() -> None:
+    """An upper bound has 96 %, a lower one 99 % or a little more; none is below 1, and only what is slower has one."""
+    above, least, most = (stats.t.ppf(level, 12) * 0.01 for level in (0.96, 0.99, 0.9975))
+    found = bounds(of(0.0, 0.1))
+    assert found.value.tolist() == pytest.approx([1, math.exp(0.1)])
+    assert found.high.tolist() == pytest.approx([1, math.exp(0.1 + above)])
+    assert found.low[0] == 1
+    assert math.exp(0.1 - most) < found.low[1] <= math.exp(0.1 - least)
+    found = bounds(of(0.0, 0.015))
+    assert found.high.tolist() == pytest.approx([math.exp(above - 0.015), math.exp(0.015 + above)])
+    assert found.low.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("rivals", [1, 4])
+def test_a_row_is_slower_at_its_part_of_one_percent(rivals: int) -> None:
+    """It isn't shown to be at a p-value of more than 1 % over the number of rivals, and is at half of that."""
+    for share, count in ((1.01, 0), (0.5, rivals)):
+        far = stats.t.ppf(1 - share * 0.01 / rivals, 12) * 0.01
+        assert bounds(of(far, *[0.0] * rivals)).is_slower.sum(axis=1).tolist() == [count] + [0] * rivals
+
+
+def test_each_of_several_rivals_has_its_part_of_the_level() -> None:
+    """With four rivals an upper bound has 99 % for each: the worst is that of the nearest."""
+    found = bounds(of(0.0, 0.01, 0.5, 0.5, 0.5))
+    assert found.high[0] == pytest.approx(math.exp(stats.t.ppf(0.99, 12) * 0.01 - 0.01))
+    assert found.high[1] == pytest.approx(math.exp(stats.t.ppf(0.99, 12) * 0.01 + 0.01))
+
+
+def test_a_value_lies_between_its_bounds() -> None:
+    """Of any number of implementations, whatever their errors; those that may be the fastest begin at 1."""
+    rng = np.random.default_rng(1)
+    for count in (2, 3, 6):
+        found = bounds(of(*rng.normal(0, 0.03, count)))
+        assert (found.low <= found.value).all()
+        assert (found.value <= found.high).all()
+        assert found.low[~found.is_slower.any(axis=1)].tolist() == [1.0] * int((~found.is_slower.any(axis=1)).sum())
+        assert found.value.min() == 1
+
+
+def test_without_errors_there_are_values_alone() -> None:
+    """One process shows nobody to be slower, and doesn't say what would."""
+    found = bounds(of(0.0, 0.5, error=math.nan))
+    assert found.value.tolist() == pytest.approx([1, math.exp(0.5)])
+    assert np.isnan([found.low, found.high, found.further]).all()
+    assert not found.is_slower.any()
+
+
+def test_so_many_times_more_measuring_brings_the_bound_to_the_aim() -> None:
+    """An error falls with the root of the time; what costs more than 2 % in truth never costs less."""
+    plain = of(0.0, 0.01, 0.05, error=0.02)
+    further = bounds(plain).further.tolist()
+    assert math.isnan(further[2])
+    for index in (0, 1):
+        more = Contrasts(plain.names, plain.difference, plain.error / math.sqrt(1 + further[index]), plain.freedom)
+        assert bounds(more).high[index] == pytest.approx(GOOD, rel=1e-6)
+    assert bounds(of(0.0, 0.01, error=1e-4)).further.tolist() == [0, 0]
