@@ -31,7 +31,7 @@ class Place:
     """An implementation among those of its point: `rank` 1 is the one to use.
 
     `standing` is FASTEST if all others are shown to be slower, NAMED for the one to use otherwise, OPEN if it may be
-    faster than that one, SLOWER if it is shown to be slower; None without a rival. `slowdown` is its time relative to
+    the fastest, SLOWER if it is shown not to be; None without a rival. `slowdown` is its time relative to
     the fastest, with bounds that hold at once for the rows of the point; None if that isn't known.
     `further` is how many times as much as was measured would bring the upper bound of the named one to GOOD.
     """
@@ -61,11 +61,12 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
     if len(of.names) < 2:
         return {name: Place(1) for name in of.names}
     known = bounds(of)
-    shown = [index for index, slower in enumerate(known.is_slower.T) if slower.sum() == len(of.names) - 1]
+    is_slower = known.low > 1
+    shown = [] if is_slower.sum() < len(of.names) - 1 else [int(np.argmin(is_slower))]
     good = [index for index, high in enumerate(known.high.tolist()) if high <= GOOD]
     least = known.value if np.isnan(known.high).all() else known.high
     named = shown[0] if shown else min(good, key=lambda at: costs[of.names[at]]) if good else int(np.nanargmin(least))
-    standings = [SLOWER if slower else OPEN for slower in known.is_slower[:, named].tolist()]
+    standings = [SLOWER if slower else OPEN for slower in is_slower.tolist()]
     standings[named] = FASTEST if shown else NAMED
     order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), known.value[at]))
     ends = np.stack([known.value, known.low, known.high], axis=-1).tolist()

@@ -225,8 +225,8 @@ def _is_beaten(row: Row) -> bool:
 
 
 def _is_exception(row: Row) -> bool:
-    """Return whether a row is so much slower that the sentence on all points names its point."""
-    return row["standing"] == SLOWER and _is_beaten(row) and bool(row["slowdown_high"] > GOOD)
+    """Return whether a row is shown to be so much slower that the sentence on all points names its point."""
+    return row["standing"] == SLOWER and bool((row["slowdown_low"] or 1.0) > GOOD)
 
 
 def _except(beaten: Sequence[tuple[At, Row]], absent: Sequence[At]) -> str:
@@ -261,7 +261,7 @@ def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
         return ""
     ends = [choose(found, key=lambda pair: float(pair[1]["speedup"])) for choose in (min, max)]
     low, high = (f"{speedup_cell(row, baseline)} ({at.label})" for at, row in ends)
-    return f"It is {low if low == high else f'from {low} to {high}'} as fast as {baseline}."
+    return f"{name} is {low if low == high else f'from {low} to {high}'} as fast as {baseline}."
 
 
 def _named(labels: Sequence[str]) -> str:
@@ -276,7 +276,7 @@ def _sureness(points: Sequence[At]) -> str:
     if not bounded and left:
         return ""
     where = f"all {len(points)}" if not left else f"{len(good)} of {len(points)}"
-    sentence = f"Point by point, the one named is within {more(GOOD)} of the fastest at {where}"
+    sentence = f"With the one that is named at each point you are within {more(GOOD)} of the fastest at {where}"
     needed = [at.choice.further_s for at in bounded]
     if not left:
         return f"{sentence}."
@@ -286,7 +286,7 @@ def _sureness(points: Sequence[At]) -> str:
     if None in needed:
         return f"{rest}."
     total = duration(sum(each or 0.0 for each in needed))
-    return f"{rest}; about {total} more would bring these below {more(GOOD)}."
+    return f"{rest}; about {total} more of measuring would bring all below {more(GOOD)}."
 
 
 def _few_processes(points: Sequence[At]) -> str:

@@ -29,6 +29,9 @@ MOST_FURTHER_S = 24 * 3600.0
 FEWEST_PROCESSES = "measure with --processes 2"
 """What gives a point a bound."""
 
+ALMOST_SURE = "most likely the fastest"
+"""What is said of one that no other is faster than by the upper bound, which is wrong more often than *fastest* is."""
+
 NOT_TOLD: Final = "these rows don't tell what to use"
 """The standing of a choice if the row to use is left out, or if no two rows were measured in the same processes."""
 
@@ -71,7 +74,9 @@ def _sentences(of: Choice) -> Iterator[str]:
         yield f"use {of.name}: its cost has no bound; {FEWEST_PROCESSES}"
         yield f"use {of.name}: no bound"
     elif of.high <= GOOD:
-        close = f"use {of.name}: no other is {f'more than {more(of.high)} ' if of.high > 1 else ''}faster"
+        close = f"use {of.name}: no other is more than {more(of.high)} faster"
+        if of.high == 1:
+            close = f"use {of.name}: {ALMOST_SURE}"
         if of.as_good:
             yield f"{close}; {listed(of.as_good)} {'is' if len(of.as_good) == 1 else 'are'} as good"
         yield close
@@ -80,7 +85,7 @@ def _sentences(of: Choice) -> Iterator[str]:
         others = faster(of.high)
         named = f"use {of.name}: {any_of(of.may_be_faster)} {others}"
         if of.further_s:
-            yield f"{named}; {duration(of.further_s)} more would bring that below {more(GOOD)}"
+            yield f"{named}; {duration(of.further_s)} more of measuring would bring that below {more(GOOD)}"
         yield named
         yield f"use {of.name}: others {others}"
         yield f"use {of.name}: others {others.removeprefix('may be ')}"
@@ -97,7 +102,7 @@ def short(of: Choice) -> list[str]:
         return [of.name, "fastest", by(of.ahead.low, of.ahead.high)]
     if math.isnan(of.high):
         return [of.name, "no bound"]
-    return [of.name, f"within {more(of.high)}" if of.high > 1 else "no other is faster"]
+    return [of.name, f"within {more(of.high)}" if of.high > 1 else ALMOST_SURE]
 
 
 def certainty(of: Choice) -> float:

@@ -2,12 +2,12 @@
 
 The slowdown of an implementation is its time relative to the fastest of the point. If b is the truly fastest one, no
 upper bound is broken unless b seems slower than another one by more than the error of both allows. With n rivals each
-of these differences has an n-th of the level (Bonferroni). A row is shown to be slower than another at a smaller level,
-so the truly fastest one is called slower at less than 1 % of points.
+of these differences has an n-th of the level (Bonferroni). A row that seems slower than another one at a smaller level
+can't be the fastest; so b is ruled out at less than 1 % of points.
 
-A lower bound is the larger of two. A row is slower than b, whichever of those that may be the fastest that is: by the
-least of its differences to them. And it is slower than the fastest by at least as much as it is slower than any other
-row; there each of all pairs has its part of the level.
+The lower bound of a row that is ruled out is the larger of two. A row is slower than b, whichever of those that may be
+the fastest that is: by the least of its differences to them. And it is slower than the fastest by at least as much as
+it is slower than any other row; there each of all pairs has its part of the level.
 
 Together the bounds of a point hold with 95 %: upper ones with 96 %, lower ones with 99 %.
 """
@@ -16,13 +16,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from bench.stats.contrasts import Contrasts
 from bench.stats.replicates import Array
-
-Truths = npt.NDArray[np.bool_]
 
 ABOVE, SLOWER, ANY = 0.04, 0.0075, 0.0025
 """The chance that an upper bound of a point is broken, and the two parts of the chance that a lower one is: that of the
@@ -34,16 +31,15 @@ GOOD = 1.02
 
 @dataclass(frozen=True)
 class Bounds:
-    """By implementation: the slowdown and its bounds, NaN if they are unknown; and which rows are shown to be slower.
+    """By implementation: the slowdown and its bounds, NaN if they are unknown. One that may be the fastest has low = 1.
 
-    `is_slower` is true where the row is shown to be slower than the column. `further` is how many times as much as was
-    measured has to be measured once more until the upper bound is GOOD; 0 if it is, NaN if that is not to be expected.
+    `further` is how many times as much as was measured has to be measured once more until the upper bound is GOOD; 0 if
+    it is, NaN if that is not to be expected.
     """
 
     value: Array
     low: Array
     high: Array
-    is_slower: Truths  # [row, column]
     further: Array
 
 
@@ -56,8 +52,7 @@ def bounds(of: Contrasts) -> Bounds:
     lead = np.max(np.where(others, of.difference, -math.inf), axis=1)
     ends = np.where(others, of.difference + above, -math.inf)
     high = np.maximum(np.max(ends, axis=1), 0.0)
-    is_slower = others & (of.difference > below)
-    may_be_fastest = ~is_slower.any(axis=1)
+    may_be_fastest = ~(others & (of.difference > below)).any(axis=1)
     least = np.min(np.where(others & may_be_fastest, of.difference - below, math.inf), axis=1)
     low = np.maximum(least, np.max(np.where(others, of.difference - below_any, -math.inf), axis=1))
     low = np.where(np.isnan(high), np.nan, np.where(may_be_fastest, 0.0, np.maximum(low, 0.0)))
@@ -66,4 +61,4 @@ def bounds(of: Contrasts) -> Bounds:
     room = math.log(GOOD) - of.difference[at]
     needed = np.where(room > 0, (above[at] / np.where(room > 0, room, 1.0)) ** 2 - 1, np.nan)
     further = np.where(high <= math.log(GOOD), 0.0, needed)
-    return Bounds(np.exp(np.maximum(lead, 0.0)), np.exp(low), np.exp(high), is_slower, further)
+    return Bounds(np.exp(np.maximum(lead, 0.0)), np.exp(low), np.exp(high), further)

@@ -187,8 +187,11 @@ def contrasts(of: Values, lent: Prior) -> Contrasts:
     effects = covariance @ (weights * (logs - levels)).sum(axis=1)
     spread = np.diag(covariance)
     variance = np.maximum(spread[:, None] + spread[None, :] - 2 * covariance, 0.0)
-    excess, freedom = lent.scatter.moderate(*_scatter(of, lent.between))
-    error = lent.factor * np.sqrt(variance * excess)
+    observed, own = _scatter(of, lent.between)
+    excess, freedom = lent.scatter.moderate(observed, own)
+    # a pair that is alone in its run borrows nothing, and may agree by chance
+    least = np.where(variance > 0, 2 * LEAST_BETWEEN**2 / (own + 1), 0.0)
+    error = lent.factor * np.sqrt(np.maximum(variance * excess, least))
     parts = _parts(known)
     joined = parts[:, None] == parts[None, :]
     is_known = joined & (freedom > 0) & (of.freedom > 0)

@@ -31,6 +31,14 @@ def test_a_row_holds_the_ratio_of_b_to_a_and_both_times() -> None:
     assert row.is_decided
 
 
+def test_what_came_after_a_look_is_not_heard() -> None:
+    """The third process was measured before anybody looked, and takes ten times as long."""
+    a, b = [record(n, 2e-3) for n in range(3)], [record(n, value_s) for n, value_s in enumerate((1e-3, 1.001e-3, 1e-2))]
+    (two,), (three,) = (rows({point(): (a[:count], b[:count])}, LOOKS) for count in (2, 3))
+    assert three.judgement == two.judgement
+    assert three.judgement.processes == 2
+
+
 def test_rows_are_judged_together() -> None:
     """A row that lacks a process holds up the look for the other that is open."""
     whole, short = ([record(n, 2e-3) for n in range(count)] for count in (2, 1))

@@ -82,9 +82,7 @@ def main() -> None:
                 for logs, of in zip(truth.values(), one, strict=True):
                     _count(tally, of, logs)
                 alarms += bool((holm(Limits().p_changed(_changes(one, other, baseline))) < LEVEL).any())
-            print(
-                f"  {name}, {noise:g} of the scatter: {tally}; tables of two such runs with a false alarm {alarms} of {given.draws}"
-            )
+            print(f"  {name}, {noise:g} of the scatter: {tally}; false alarms in {alarms} of {given.draws} tables")
     for one, other in itertools.combinations(known, 2):
         if known[one][0] == known[other][0] and {*known[one][1]} == {*known[other][1]}:
             _print_pair(one, other, known[one][1], known[other][1], known[one][0])
@@ -178,13 +176,13 @@ def _count(tally: Tally, of: Contrasts, logs: Mapping[str, float]) -> None:
     times = np.array([logs[name] for name in of.names])
     true = np.exp(times - times.min())
     named = int(np.argmin(said.high))
-    first = [at for at, slower in enumerate(said.is_slower.T) if slower.sum() == len(true) - 1]
+    first = np.flatnonzero(said.low == 1)
     tally.points += 1
     tally.named_beyond += bool(said.high[named] < true[named] - 1e-9)
     tally.broken_high += bool((said.high < true - 1e-9).any())
     tally.broken_low += bool((said.low > true + 1e-9).any())
-    tally.fastest += bool(first)
-    tally.fastest_wrong += bool(first and (np.sort(true)[1] <= 1 + 1e-9 or true[first[0]] > 1 + 1e-9))
+    tally.fastest += len(first) == 1
+    tally.fastest_wrong += len(first) == 1 and bool(np.sort(true)[1] <= 1 + 1e-9 or true[first[0]] > 1 + 1e-9)
     tally.within += bool(said.high[named] <= GOOD)
 
 

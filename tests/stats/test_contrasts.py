@@ -151,6 +151,8 @@ def test_hundreds_of_rounds_in_few_processes_claim_no_more_than_processes_allow(
     points = [of(np.random.default_rng(seed).normal(0, 1e-5, (4, replicates)), 1e-10) for seed in range(10)]
     error = contrasts(points[0], prior(points)).error[0, 1]
     assert error >= 0.999 * 0.003 * math.sqrt(2 / replicates)
+    alone = points[0].__class__(("a", "b"), points[0].logs[:2], points[0].variances[:2])
+    assert contrasts(alone, prior([alone])).error[0, 1] == pytest.approx(0.003 * math.sqrt(2 / replicates))
 
 
 @pytest.mark.parametrize(("off", "least", "most"), [(0.0, 1.0, 1.3), (0.05, 5.0, 12.0)])

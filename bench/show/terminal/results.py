@@ -24,9 +24,10 @@ from bench.store.table import without_control
 INDENT = 2
 
 READING = (
-    "slower by: than the fastest of the point, with bounds of 95 % for all rows of the point at once; rows are in this "
-    "order, which is paired round by round. ±: the level of all times of a point moves with the machine, their ratios "
-    "hardly do"
+    "slower by: than the fastest of the point, from the least to the most that the run allows; 0 may be the fastest. "
+    "With 95 % probability all of these bounds of a point are right. ±: the 95 % interval of a latency; it is wide "
+    "because the machine's speed changes all times of a point alike. That cancels in ratios, which are taken round by "
+    "round: they are not the quotients of latencies, and give the order of the rows"
 )
 """How the columns are to be read."""
 

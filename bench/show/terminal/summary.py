@@ -47,10 +47,14 @@ USE = "what to use, and what it can cost"
 """The heading of the column of choices."""
 
 BOUNDS = (
-    "Bounds are of 95 % for all implementations of a point at once, and hold for this run; from one day to another "
-    "unlike kernels move by 1 to 5 % (--spread 1h)."
+    "fastest: all others are shown to be slower, the next one by so much. use: others may be faster, by so much at "
+    "most. With 95 % probability all bounds of a point are right. They are those of this run: on another day, the ratio"
+    " of two kernels can differ by 1 to 5 % (--spread 1h measures over an hour)."
 )
 """What the bounds say."""
+
+TOLD = ("D", "S", "W")
+"""The letters that the sentence about the machine and the bounds tell."""
 
 OF_SPEED = ("D", "S")
 """The letters that the sentence about the machine tells."""
@@ -169,7 +173,7 @@ def _reasons(points: Sequence[At], width: int) -> Iterator[Text]:
 
 def _warnings(whole: pd.DataFrame, width: int, target: float) -> Iterator[Text]:
     found = [
-        each for each in say.warnings(whole, target) if each.flag.letter not in OF_SPEED and each.rows >= FEW * each.of
+        each for each in say.warnings(whole, target) if each.flag.letter not in TOLD and each.rows >= FEW * each.of
     ]
     of_speed = [each.flag for each in say.warnings(whole, target) if each.flag.letter in OF_SPEED]
     if of_speed:
