@@ -180,11 +180,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
     if not is_long:
-        for text in summary(table, run.sweep.baseline, run.folder, page, width, run.sweep.effort.target, of_dtypes):
+        for text in summary(table, run.sweep.baseline, run.folder, page, width, of_dtypes):
             terminalreporter.write_line(on_one_line(text, colour=bool(terminalreporter.isatty)))
         _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
         return
-    for part in (results(table, run.sweep.baseline, run.sweep.effort.target), failures(table)):
+    for part in (results(table, run.sweep.baseline), failures(table)):
         terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
     _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
     for line in closing(table, run.folder, pictures, of_dtypes):

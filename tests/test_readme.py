@@ -131,7 +131,7 @@ def test_every_option_of_pytest_bench_is_explained() -> None:
 
 def test_every_column_of_the_terminal_is_explained() -> None:
     """The page of terms has a row for each heading of the table."""
-    headings = {column.heading for column in columns("eager", 0.02)} - {""}
+    headings = {column.heading for column in columns("eager")} - {""}
     assert [heading for heading in headings if f"\n| {heading} |" not in DOCUMENTS["docs/terms.md"]] == []
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from bench.analyse.scaling.row_estimates import log_speedups
 from bench.plan.case import Point
 from bench.stats.estimates import UNKNOWN, Estimates, Interval, combined, intervals, joined, mean
-from bench.stats.limits import LEVEL, detectable
+from bench.stats.limits import LEVEL
 from bench.stats.significance import holm, p_beyond
 from bench.store.look import Seen
 from bench.store.record import Record
@@ -88,8 +88,6 @@ class Advice:
     as_is: Mapping[Any, Any] = field(default_factory=dict)
     recommendation: str | None = None
     processes: int = 0
-    detectable: float = math.nan
-    """The smallest gain that such a run shows in four of five cases."""
 
     @property
     def bound(self) -> float:
@@ -182,7 +180,6 @@ def advised(
         as_is=rows.get(AS_IS, {}),
         recommendation=best.name if best else None,
         processes=len(base),
-        detectable=detectable(logs, 0.0, LEVEL / max(1, len(gained))) if gained else math.nan,
     )
 
 

@@ -22,6 +22,12 @@ SLOWER: Final = "slower"
 ALONE: Final = "only one measured"
 NOTHING: Final = "nothing was measured"
 
+NOT_TOLD: Final = "these rows don't tell what to use"
+"""The standing of a choice if the row to use is left out, or if no two rows were measured in the same processes."""
+
+MOST_FURTHER_S = 24 * 3600.0
+"""To measure a point for longer than a day is no advice."""
+
 STANDINGS = (FASTEST, NAMED, OPEN, SLOWER)
 """The standings of rows, in the order of the rows of a point."""
 
@@ -80,8 +86,9 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
 class Choice:
     """The implementation to use at a point, by the rows of a table.
 
-    `standing` is FASTEST or NAMED; ALONE or NOTHING if fewer than two implementations were measured. `high` is the
-    upper bound of its slowdown, NaN with one process. `ahead` is the slowdown of the nearest rival of a fastest one.
+    `standing` is FASTEST or NAMED; ALONE or NOTHING if fewer than two implementations were measured; NOT_TOLD if the
+    rows don't say it. `high` is the upper bound of its slowdown, NaN with one process. `ahead` is the slowdown of the
+    nearest rival of a fastest one.
     `may_be_faster` are the open rows by rank, `as_good` those of them that cost GOOD at most.
     `further_s` are the seconds of measuring after which `high` would be GOOD, None if that isn't expected.
     """
@@ -106,24 +113,27 @@ def by_rank(rows: Sequence[Row]) -> list[Row]:
 
 
 def choice(rows: Sequence[Row]) -> Choice:
-    """Return the implementation to use, given measured rows of one point, all of them or some."""
-    if not rows:
-        return Choice(NOTHING)
-    first, *others = by_rank(rows)
-    name = str(first["implementation"])
-    if first["standing"] not in (FASTEST, NAMED) or not others:
-        return Choice(ALONE, name)
+    """Return the implementation to use, given measured rows of one point, of which some may be left out."""
+    compared = by_rank([row for row in rows if row["standing"]])
+    if not compared:
+        return (
+            Choice(ALONE, str(rows[0]["implementation"])) if len(rows) == 1 else Choice(NOT_TOLD if rows else NOTHING)
+        )
+    first, *others = compared
+    if first["standing"] not in (FASTEST, NAMED):
+        return Choice(NOT_TOLD)
     is_open = [row for row in others if row["standing"] == OPEN]
     ahead = None
-    if first["standing"] == FASTEST:
+    if first["standing"] == FASTEST and others:
         ends = [[float(row[column]) for row in others] for column in ("slowdown", "slowdown_low", "slowdown_high")]
         ahead = Interval(*map(min, ends))
+    further_s = first["further_s"]
     return Choice(
         first["standing"],
-        name,
+        str(first["implementation"]),
         math.nan if first["slowdown_high"] is None else float(first["slowdown_high"]),
         ahead,
         tuple(str(row["implementation"]) for row in is_open),
         tuple(str(row["implementation"]) for row in is_open if (row["slowdown_high"] or math.inf) <= GOOD),
-        first["further_s"],
+        further_s if further_s is not None and further_s <= MOST_FURTHER_S else None,
     )

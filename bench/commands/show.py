@@ -15,7 +15,6 @@ from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.command_text import python
 from bench.show.terminal.console import console
 from bench.show.terminal.failures import failures
-from bench.show.terminal.flags import TARGET
 from bench.show.terminal.machines import choices
 from bench.show.terminal.precision import precisions
 from bench.show.terminal.references import references
@@ -76,12 +75,11 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]
         console().print(references(saved.table, published))
         return
-    target = saved.effort.target if saved.effort else TARGET
     chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole
     count = point_count(chosen)
     top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
-    console().print(results(shown, saved.baseline, target, saved.whole))
+    console().print(results(shown, saved.baseline, saved.whole))
     console().print(failures(shown))
     if top < count:
         _tell_the_rest(chosen, top, count)

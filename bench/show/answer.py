@@ -13,7 +13,7 @@ from bench.show import control_text, intervals
 from bench.show.choice_text import FEWEST_PROCESSES, MOST, choice_of, duration, listed, more, words
 from bench.show.point_text import counted, differences, varying
 from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
-from bench.show.terminal.flags import SLOW, TARGET, Flag, disturbed, flags
+from bench.show.terminal.flags import SLOW, Flag, disturbed, flags
 from bench.stats.best import GOOD
 from bench.stats.estimates import Interval
 from bench.store import units
@@ -126,12 +126,12 @@ def failures(points: Sequence[At]) -> str:
     return f"{len(lost)} of {counted([len(rows)], 'case', 'cases')}{of} have no time: {'; '.join(parts)}."
 
 
-def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
+def machine(table: pd.DataFrame) -> tuple[bool, str]:
     """Return whether the machine was quiet, and in a sentence what says so.
 
     `table` has the rows of the control, if the run has one.
     """
-    warned = {each.flag.letter: each for each in warnings(table, target)}
+    warned = {each.flag.letter: each for each in warnings(table)}
     doubt = control_text.warning(table)
     doubts = [f"{doubt[0].upper()}{doubt[1:]}."] if doubt else []
     state = "not quiet" if doubt else "slow"
@@ -155,10 +155,10 @@ def machine(table: pd.DataFrame, target: float = TARGET) -> tuple[bool, str]:
     )
 
 
-def warnings(table: pd.DataFrame, target: float = TARGET) -> list[Warned]:
+def warnings(table: pd.DataFrame) -> list[Warned]:
     """Return each flag that rows have, with their number, the most frequent first."""
     rows = [row for at in points_of(table) for row in measured(at.rows)]
-    raised = [flag for row in rows for flag in flags(row, target)]
+    raised = [flag for row in rows for flag in flags(row)]
     number = Counter(flag.letter for flag in raised)
     shortest = {flag.letter: flag for flag in sorted(raised, key=lambda flag: -len(flag.meaning))}
     return [Warned(shortest[letter], count, len(rows)) for letter, count in number.most_common()]

@@ -5,11 +5,9 @@ Bounds are rounded away from what they bound, so that no sentence says more than
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Final
 
-from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, Choice, by_rank, choice
+from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, Choice, choice
 from bench.show.rows import Row, measured
 from bench.stats.best import GOOD
 from bench.store import units
@@ -23,33 +21,16 @@ MANY = 2.0
 MOST = 1e6
 """A larger number is not written out: the bounds of two processes that differ wildly have no end."""
 
-MOST_FURTHER_S = 24 * 3600.0
-"""To measure a point for longer than a day is no advice."""
-
 FEWEST_PROCESSES = "measure with --processes 2"
 """What gives a point a bound."""
 
 ALMOST_SURE = "most likely the fastest"
 """What is said of one that no other is faster than by the upper bound, which is wrong more often than *fastest* is."""
 
-NOT_TOLD: Final = "these rows don't tell what to use"
-"""The standing of a choice if the row to use is left out, or if no two rows were measured in the same processes."""
-
 
 def choice_of(rows: Sequence[Row]) -> Choice:
     """Return the implementation to use, by the rows of one point, of which some may be left out."""
-    known = measured(rows)
-    compared = by_rank([row for row in known if row["standing"]])
-    if not compared:
-        return choice(known) if len(known) < 2 else Choice(NOT_TOLD)
-    first, found = compared[0], choice(compared)
-    if first["standing"] not in (FASTEST, NAMED):
-        return Choice(NOT_TOLD)
-    if found.standing == ALONE:  # its rivals are left out
-        high = first["slowdown_high"]
-        found = replace(found, standing=first["standing"], high=math.nan if high is None else high)
-    is_advice = found.further_s is not None and found.further_s <= MOST_FURTHER_S
-    return found if is_advice else replace(found, further_s=None)
+    return choice(measured(rows))
 
 
 def words(of: Choice, width: float = math.inf) -> str:
@@ -67,8 +48,9 @@ def _sentences(of: Choice) -> Iterator[str]:
         yield of.standing
     elif of.standing == ALONE:
         yield f"{ALONE}: {of.name}"
-    elif of.standing == FASTEST and of.ahead:
-        yield f"fastest: {of.name}, {by(of.ahead.low, of.ahead.high)}"
+    elif of.standing == FASTEST:
+        if of.ahead:
+            yield f"fastest: {of.name}, {by(of.ahead.low, of.ahead.high)}"
         yield f"fastest: {of.name}"
     elif math.isnan(of.high):
         yield f"use {of.name}: its cost has no bound; {FEWEST_PROCESSES}"
@@ -98,8 +80,8 @@ def short(of: Choice) -> list[str]:
         return [of.standing]
     if of.standing == ALONE:
         return [of.name, ALONE]
-    if of.standing == FASTEST and of.ahead:
-        return [of.name, "fastest", by(of.ahead.low, of.ahead.high)]
+    if of.standing == FASTEST:
+        return [of.name, "fastest", *([by(of.ahead.low, of.ahead.high)] if of.ahead else [])]
     if math.isnan(of.high):
         return [of.name, "no bound"]
     return [of.name, f"within {more(of.high)}" if of.high > 1 else ALMOST_SURE]

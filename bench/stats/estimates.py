@@ -53,6 +53,11 @@ def mean(values: Sequence[float]) -> Estimates:
     return Estimates(np.asarray(np.mean(values)), np.asarray(error), np.asarray(count - 1.0))
 
 
+def ratio(logs: Sequence[float]) -> Interval:
+    """Return the geometric mean of independent ratios with its t interval, given their logarithms."""
+    return intervals(joined([mean(logs)]))[0].exp()
+
+
 def of_ratios(value: Array, low: Array, high: Array, freedom: Array) -> Estimates:
     """Return the logarithms of ratios with 95 % intervals as estimates; the error is NaN without an interval."""
     with np.errstate(divide="ignore", invalid="ignore"):  # what has no value is NaN

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +24,6 @@ TRIMMED_EFFICIENCY = 1.0932
 """The standard error of a midmean over that of a mean, for a normal distribution."""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its interval over processes; one process alone gives no interval (NaN)."""
-
-    value: float
-    low: float
-    high: float
-    sd: float
-
-
 def t_half_width(sd: float, count: int, confidence: float = CONFIDENCE) -> float:
     """Return the half-width of a t interval of the mean of `count` values with standard deviation `sd`.
 
@@ -43,15 +32,6 @@ def t_half_width(sd: float, count: int, confidence: float = CONFIDENCE) -> float
     if count < 2:
         return math.nan
     return float(t_quantile(count - 1, confidence)) * sd / math.sqrt(count)
-
-
-def ratio(log_ratios: Sequence[float]) -> Estimate:
-    """Return the geometric mean of ratios with its t interval, given their logarithms, one per process.
-
-    `sd` is that of the logarithms.
-    """
-    mean, sd, half = _mean(log_ratios)
-    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), sd)
 
 
 def round_differences(
@@ -92,9 +72,3 @@ def expected_half_width(differences: Sequence[float], processes: int) -> float:
 def t_quantile(freedom: Array | float, confidence: float = CONFIDENCE) -> Array:
     """Return the half-width in standard errors of t intervals with these degrees of freedom; NaN if they are NaN."""
     return np.asarray(special.stdtrit(freedom, 0.5 + confidence / 2))
-
-
-def _mean(values: Sequence[float]) -> tuple[float, float, float]:
-    mean = float(np.mean(values))
-    sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-    return mean, sd, t_half_width(sd, len(values))

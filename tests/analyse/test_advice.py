@@ -99,10 +99,10 @@ def test_what_is_shown_to_be_faster_is_recommended() -> None:
 
 @pytest.mark.parametrize("time_s", [1.0, 1.3])
 def test_what_is_the_same_or_slower_is_not(time_s: float) -> None:
-    """Then there is no recommendation, and what the run can show is known."""
+    """Then there is no recommendation, and what it can cost to stay is known."""
     found = answer(eager=time_s)
     assert found.recommendation is None
-    assert 0 < found.detectable < 0.1
+    assert 1 <= found.as_is["slowdown_high"] < 1.1
     assert found.processes == 8
 
 

@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 
 from bench.analyse.scaling.series import Row
-from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, OPEN, SLOWER, Choice, Place, choice, cost, places
+from bench.analyse.standing import (
+    ALONE,
+    FASTEST,
+    NAMED,
+    NOT_TOLD,
+    NOTHING,
+    OPEN,
+    SLOWER,
+    Choice,
+    Place,
+    choice,
+    cost,
+    places,
+)
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Contrasts, Values, contrasts, prior
 
@@ -159,7 +172,16 @@ def test_without_bounds_the_first_is_chosen_and_nothing_is_as_good() -> None:
 
 
 def test_without_a_rival_there_is_no_choice() -> None:
-    """One row, as where all others failed or are left out, and no row at all."""
+    """One row, as where all others failed, and no row at all."""
     assert (choice([]).standing, choice([]).names) == (NOTHING, ())
-    for alone in (row("a", 1), row("a", 1, NAMED, 1.0, 1.0, 1.01)):
-        assert (choice([alone]).standing, choice([alone]).names) == (ALONE, ("a",))
+    assert (choice([row("a", 1)]).standing, choice([row("a", 1)]).names) == (ALONE, ("a",))
+
+
+def test_rows_that_are_left_out_change_no_standing() -> None:
+    """Without its rivals the named row is named still; without the named row nothing is."""
+    rows = [row("a", 1, NAMED, 1.0, 1.0, 1.01), row("b", 2, OPEN, 1.01, 1.0, 1.05)]
+    assert [(each.standing, each.names) for each in map(choice, (rows, rows[:1], rows[1:]))] == [
+        (NAMED, ("a", "b")),
+        (NAMED, ("a",)),
+        (NOT_TOLD, ()),
+    ]

@@ -27,7 +27,7 @@ from bench.engine.run import Run, run
 from bench.plan.case import Point
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.samples import Sample
-from bench.stats.replicates import ratio
+from bench.stats.estimates import ratio
 from bench.store import machine
 from bench.store.table import cases
 from tests.points import point

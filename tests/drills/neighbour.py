@@ -18,7 +18,7 @@ import bench
 from bench.engine.run import run
 from bench.plan.sweep import load_sweep
 from bench.show.terminal.flags import FLAGGED_SHARE
-from bench.stats.replicates import ratio
+from bench.stats.estimates import ratio
 from bench.store import machine
 
 QUIET = "quiet"

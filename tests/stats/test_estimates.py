@@ -17,6 +17,7 @@ from bench.stats.estimates import (
     joined,
     mean,
     of_ratios,
+    ratio,
     ratios,
 )
 from tests.analyse.planted import row
@@ -79,3 +80,29 @@ def test_estimates_come_back_from_ratios_and_their_intervals() -> None:
 def test_an_interval_may_reach_to_infinity() -> None:
     """The ratio of two processes that differ wildly is unknown on one side."""
     assert Interval(0.0, -1e4, 1e4).exp() == Interval(1.0, 0.0, math.inf)
+
+
+def test_ratio_is_the_geometric_mean_with_a_t_interval_on_the_logarithms() -> None:
+    """Two processes at 1 and 4 have the ratio 2; 12.706 is the 97.5 % point of t with one degree of freedom."""
+    found = ratio([math.log(1), math.log(4)])
+    half = 12.706 * math.log(4) / 2  # sd / √2 = ln 4 / 2
+    assert found.value == pytest.approx(2)
+    assert found.low == pytest.approx(2 * math.exp(-half), rel=1e-3)
+    assert found.high == pytest.approx(2 * math.exp(half), rel=1e-3)
+
+
+def test_one_process_has_a_value_and_no_interval() -> None:
+    """A ratio of one process has no bounds; a thing to itself is exactly 1."""
+    estimate = ratio([math.log(3)])
+    assert estimate.value == pytest.approx(3)
+    assert all(math.isnan(number) for number in (estimate.low, estimate.high))
+    assert ratio([0.0, 0.0, 0.0]) == Interval(1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("processes", [2, 3, 5, 10])
+def test_interval_of_a_ratio_holds_the_truth_in_95_of_100(processes: int) -> None:
+    """Over normal draws the t interval keeps its level, within four standard errors of the simulation."""
+    draws = np.random.default_rng(processes).normal(0, 0.01, (2000, processes))
+    found = [ratio(logs) for logs in draws.tolist()]
+    share = float(np.mean([one.low <= 1 <= one.high for one in found]))
+    assert share == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 2000))

@@ -9,17 +9,13 @@ from scipy import stats
 from bench.stats.replicates import (
     MEDIAN_EFFICIENCY,
     TRIMMED_EFFICIENCY,
-    Estimate,
     expected_half_width,
-    ratio,
     round_differences,
     t_half_width,
 )
 
 T_975 = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 29: 2.045}
 """The 97.5 % points of Student's t by degrees of freedom, as printed in tables."""
-
-DRAWS = 3000
 
 
 @pytest.mark.parametrize(("freedom", "quantile"), T_975.items())
@@ -29,24 +25,6 @@ def test_half_width_is_the_printed_t_times_the_standard_error(freedom: int, quan
     assert t_half_width(0.7, count) == pytest.approx(quantile * 0.7 / math.sqrt(count), rel=3e-4)
     assert t_half_width(1.0, 10, confidence=0.9) == pytest.approx(1.833 / math.sqrt(10), rel=1e-3)
     assert all(math.isnan(t_half_width(0.1, few)) for few in (0, 1))
-
-
-def test_ratio_is_the_geometric_mean_with_a_t_interval_on_the_logarithms() -> None:
-    """Two processes at 1 and 4 have the ratio 2, and sd ln 4 / √2 on the scale of logarithms."""
-    found = ratio([math.log(1), math.log(4)])
-    half = T_975[1] * math.log(4) / 2  # sd / √2 = ln 4 / 2
-    assert found.value == pytest.approx(2)
-    assert found.sd == pytest.approx(math.log(4) / math.sqrt(2))
-    assert found.low == pytest.approx(2 * math.exp(-half), rel=1e-3)
-    assert found.high == pytest.approx(2 * math.exp(half), rel=1e-3)
-
-
-def test_one_process_has_a_value_and_no_interval() -> None:
-    """A ratio of one process has neither bounds nor scatter; a thing to itself is exactly 1."""
-    estimate = ratio([math.log(3)])
-    assert estimate.value == pytest.approx(3)
-    assert all(math.isnan(number) for number in (estimate.low, estimate.high, estimate.sd))
-    assert ratio([0.0, 0.0, 0.0]) == Estimate(1.0, 1.0, 1.0, 0.0)
 
 
 def test_round_differences_stand_in_the_order_of_the_values() -> None:
@@ -73,12 +51,3 @@ def test_median_and_midmean_scatter_more_than_a_mean_by_the_stated_factors() -> 
     error = samples.mean(axis=1).std()
     assert np.median(samples, axis=1).std() / error == pytest.approx(MEDIAN_EFFICIENCY, rel=0.03)
     assert stats.trim_mean(samples, 0.25, axis=1).std() / error == pytest.approx(TRIMMED_EFFICIENCY, rel=0.02)
-
-
-@pytest.mark.parametrize("processes", [2, 3, 5, 10])
-def test_interval_of_a_ratio_holds_the_truth_in_95_of_100(processes: int) -> None:
-    """Over normal draws the t interval keeps its level, within four standard errors of the simulation."""
-    draws = np.random.default_rng(processes).normal(0, 0.01, (DRAWS, processes))
-    found = [ratio(logs) for logs in draws.tolist()]
-    share = float(np.mean([one.low <= 1 <= one.high for one in found]))
-    assert share == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / DRAWS))

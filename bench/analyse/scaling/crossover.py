@@ -53,7 +53,7 @@ def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
 
     There is a change only if one of both beats the other on at least one side, not from tie to tie.
     """
-    changes = _changes(leaders) if rows else ()
+    changes = _changes(leaders) if any(leaders.values()) else ()
     return [crossover for change in changes if (crossover := _crossover(rows, *change))]
 
 

@@ -40,7 +40,7 @@ def as_object(advice: Advice) -> dict[str, Any]:
         "recommendation": advice.recommendation,
         "paste": words.paste(advice.library, advice.recommendation) if advice.recommendation else [],
         "processes": advice.processes,
-        "detectable": _number(advice.detectable),
+        "slowdown_high": _number(advice.as_is.get("slowdown_high")),
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bench.analyse.advice import AS_IS, Advice, Alternative, Kind, disagrees
 from bench.show import intervals
+from bench.show.choice_text import FEWEST_PROCESSES, more
 from bench.show.point_text import shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
@@ -75,22 +76,14 @@ def recommendation(advice: Advice) -> str:
     """Return what to use, or that nothing is shown to be faster."""
     best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
     if best is None:
-        return (
-            f"keep the model as it is: no setting is shown to be faster; {resolution(advice)}"
-            if advice.processes
-            else "nothing was measured"
-        )
+        if not advice.processes:
+            return "nothing was measured"
+        high = advice.as_is.get("slowdown_high")
+        most = FEWEST_PROCESSES if units.is_missing(high) else f"none is more than {more(float(high or 1))} faster"
+        return f"keep the model as it is: no setting is shown to be faster; {most}"
     others = [each.name for each in advice.alternatives if each.is_faster and each.name != best.name]
     also = f"; {', '.join(others)} {'is' if len(others) == 1 else 'are'} shown to be faster too" if others else ""
     return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{also}"
-
-
-def resolution(advice: Advice) -> str:
-    """Return which gains a run could have shown."""
-    processes = f"{advice.processes} process{'' if advice.processes == 1 else 'es'}"
-    if units.is_missing(advice.detectable) or advice.detectable >= 1:
-        return f"{processes} can't show any likely gain here: give more --processes"
-    return f"with its scatter this run could have shown gains from {units.percent(advice.detectable)} ({processes})"
 
 
 def differences(advice: Advice) -> list[str]:

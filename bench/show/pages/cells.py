@@ -50,12 +50,12 @@ COLUMNS = (
 """The columns from left to right."""
 
 
-def complete(rows: Sequence[Row], baseline: str | None, target: float) -> None:
+def complete(rows: Sequence[Row], baseline: str | None) -> None:
     """Add to the rows of one point what follows from them: predicted memory, calls until paid, flags."""
     for row in rows:
         row["predicted_bytes"] = _predicted(row)
         row["paid"] = calls_until_paid(row, rows, baseline)
-        row["letters"] = "".join(flag.letter for flag in flags(row, target)) if row["status"] == "ok" else ""
+        row["letters"] = "".join(flag.letter for flag in flags(row)) if row["status"] == "ok" else ""
 
 
 def cells(row: Row, label: str, baseline: str | None) -> list[Cell]:

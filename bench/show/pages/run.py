@@ -19,8 +19,8 @@ from bench.show.point_text import counted, differences, order, shared, symbols, 
 from bench.show.precision_text import in_words
 from bench.show.report.page import PAGE as PROFILES
 from bench.show.rows import is_measured, plain
-from bench.show.terminal.flags import TARGET, legend
 from bench.show.terminal.flags import flags as flags_of
+from bench.show.terminal.flags import legend
 from bench.store import units
 from bench.store.environment import Environment
 from bench.store.machines import runs_of
@@ -57,7 +57,6 @@ def page(saved: SavedRun) -> str:
     """Return the page of a run, a merged one with each of its machines; raises WrongRequest if it has no rows."""
     machines, without_rows = _machines(saved)
     first = next(iter(machines.values()))
-    target = first.effort.target if first.effort else TARGET
     baseline = first.baseline
     found, ignored = _points(machines)
     every = [at for points in found.values() for at in points]
@@ -65,8 +64,8 @@ def page(saved: SavedRun) -> str:
     rows = [row for each in shown for row in each.at.rows]
     names = list(dict.fromkeys(str(row["implementation"]) for row in rows))
     for each in shown:
-        cells.complete(each.at.rows, baseline, target)
-    quiet = {name: say.machine(run.whole, target) for name, run in machines.items()}
+        cells.complete(each.at.rows, baseline)
+    quiet = {name: say.machine(run.whole) for name, run in machines.items()}
     with charts.unchecked():
         data = run_data.data(machines, shown, names, baseline, ignored)
     several = len(machines) > 1
@@ -86,7 +85,7 @@ def page(saved: SavedRun) -> str:
             ),
             *((is_quiet, _of(name, text, several)) for name, (is_quiet, text) in quiet.items()),
         ],
-        letters=legend([flag for row in rows if is_measured(row) for flag in flags_of(row, target)]),
+        letters=legend([flag for row in rows if is_measured(row) for flag in flags_of(row)]),
         shared=shared([each.at.point for each in shown]),
         symbols=symbols([each.at.point for each in shown]),
         points=[_line(each, baseline) for each in shown],

@@ -35,11 +35,11 @@ class Fitted:
     width: int
 
 
-def columns(baseline: str | None, target: float) -> list[Column]:
+def columns(baseline: str | None) -> list[Column]:
     """Return all columns from left to right: those of metrics and the others."""
 
     def remarks(row: Row) -> str:
-        return "".join(flag.letter for flag in flags(row, target))
+        return "".join(flag.letter for flag in flags(row))
 
     placed = [
         (0, Column("", lambda row: str(row["implementation"]), is_text=True)),

@@ -1,15 +1,10 @@
 """Flags of rows that are less certain than they look: a letter for the table, and a line that explains it."""
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from bench.analyse.derived import launch_bound
-from bench.plan.sweep import Effort
 from bench.show.rows import Row
-from bench.store import units
-
-TARGET = Effort().target
 
 FAULT_S = 1e-6
 """Approximate cost of a page fault: 34,000 of them took 35 ms of an eager layer at N = 577."""
@@ -71,28 +66,20 @@ THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle", "c
 ONE_PROCESS = Flag("1", "one process only, so no interval: measure with more --processes")
 
 
-def wide(target: float) -> Flag:
-    """Return the flag of an interval that is wider than its target."""
-    aim = units.percent(target, trim=True)
-    return Flag("W", f"the speed-up's interval is wider than ±{aim}: raise --budget-s or --processes to narrow it")
-
-
 def disturbed(threads: int) -> Flag:
     """Return the flag of a row that other processes disturbed; it advises fewer threads if there are several."""
     fewer = ", or use fewer threads" if threads > 1 else ""
     return Flag("D", f"other processes were at work during a quarter of the samples or more: quiet the machine{fewer}")
 
 
-def flags(row: Row, target: float = TARGET) -> list[Flag]:
-    """Return the flags of a row that is ok; `target` is the widest half-width that isn't flagged."""
-    low, high = row["speedup_low"], row["speedup_high"]
+def flags(row: Row) -> list[Flag]:
+    """Return the flags of a row that is ok."""
     system_bytes, allocator_bytes = row["system_peak_bytes"], row["peak_bytes"]
     are_known = system_bytes is not None and allocator_bytes is not None
     apart_bytes = abs(system_bytes - allocator_bytes) if are_known else 0
     held_bytes = row["memory_bytes"] or 0
     raised = (
         (ONE_PROCESS, row["latency_low_s"] is None),
-        (wide(target), low and high and math.log(high / low) / 2 > target),
         (UNSETTLED, row["settled"] is False and (row["slow_start"] is None or row["slow_start"] > SLOW_START)),
         (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
         (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),

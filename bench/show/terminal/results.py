@@ -17,7 +17,7 @@ from bench.show.choice_text import choice_of, words
 from bench.show.point_text import differences, shared, varying
 from bench.show.rows import Row, by_point, devices, measured, process_count, reason, unmeasured, versions
 from bench.show.terminal.columns import GAP, Fitted, columns, fit, line
-from bench.show.terminal.flags import TARGET, flags, legend
+from bench.show.terminal.flags import flags, legend
 from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_choice, style_of_status
 from bench.store.table import without_control
 
@@ -42,14 +42,13 @@ class Results:
 
     points: dict[Point, list[Row]]
     baseline: str | None
-    target: float
     warning: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the table, line by line."""
         everything = [row for rows in self.points.values() for row in rows]
         times = measured(everything)
-        fitted = fit(columns(self.baseline, self.target), times, options.max_width - INDENT) if times else []
+        fitted = fit(columns(self.baseline), times, options.max_width - INDENT) if times else []
         different = varying(self.points)
         if self.warning:
             yield Text(self.warning, BAD)
@@ -58,27 +57,24 @@ class Results:
         for point, rows in self.points.items():
             yield Text()
             yield from _point(differences(point, different), rows, fitted)
-        yield from _legend(times, self.target)
+        yield from _legend(times)
         if self.baseline is None and any(row["speedup"] is not None for row in times):
             yield Text()
             yield Text(UNKNOWN_BASELINE, WARNING)
 
 
-def results(
-    table: pd.DataFrame, baseline: str | None, target: float = TARGET, whole: pd.DataFrame | None = None
-) -> RenderableType:
+def results(table: pd.DataFrame, baseline: str | None, whole: pd.DataFrame | None = None) -> RenderableType:
     """Return the results by point: what to use, the implementations in their order, and the reasons of failures.
 
     `table` has the rows to show, `whole` those of the run if they are others. Rows of the control are not shown; if
     these differ too much, the first line says so.
-    `target` is the half-width of a speed-up's interval from which a row is marked as wide.
     """
     points = by_point(without_control(table))
     for rows in points.values():
         for row in rows:
             row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
     return (
-        Results(points, baseline, target, control_text.warning(table if whole is None else whole))
+        Results(points, baseline, control_text.warning(table if whole is None else whole))
         if len(table)
         else Text("no results")
     )
@@ -116,9 +112,9 @@ def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> Rende
     return Padding(grid, (0, 0, 0, INDENT), expand=False)
 
 
-def _legend(rows: Sequence[Row], target: float) -> Iterator[RenderableType]:
+def _legend(rows: Sequence[Row]) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, len(GAP)))
-    for flag in legend([flag for row in rows for flag in flags(row, target)]):
+    for flag in legend([flag for row in rows for flag in flags(row)]):
         grid.add_row(flag.letter, flag.meaning, style=WARNING)
     if any(row["slowdown_high"] is not None for row in rows):
         yield Text()

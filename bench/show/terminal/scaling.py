@@ -171,7 +171,9 @@ def _used(of: Scaling) -> str:
 
 
 def _named(choice: Choice) -> str:
-    return f"{choice.name} (fastest)" if choice.standing == FASTEST else any_of([choice.name, *choice.as_good])
+    if choice.standing == FASTEST:
+        return f"{choice.name} (fastest)"
+    return any_of([choice.name, *choice.as_good]) if choice.name else choice.standing
 
 
 def _processes(rows: Sequence[Row]) -> str:

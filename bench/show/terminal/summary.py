@@ -18,7 +18,6 @@ from bench.show.command_text import python
 from bench.show.point_text import counted, differences, symbols
 from bench.show.precision_text import in_words
 from bench.show.rows import by_point, reason
-from bench.show.terminal.flags import TARGET
 from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_choice
 
 MOST_LINES = 40
@@ -52,9 +51,6 @@ BOUNDS = (
     " of two kernels can differ by 1 to 5 % (--spread 1h measures over an hour)."
 )
 """What the bounds say."""
-
-TOLD = ("D", "S", "W")
-"""The letters that the sentence about the machine and the bounds tell."""
 
 OF_SPEED = ("D", "S")
 """The letters that the sentence about the machine tells."""
@@ -124,7 +120,6 @@ def summary(
     folder: Path,
     page: Path | None,
     width: int,
-    target: float = TARGET,
     changes: Sequence[Change] = (),
 ) -> Iterator[Text]:
     """Yield the lines at the end of a run: the answer, a line for each point, warnings, and where the page is.
@@ -149,10 +144,10 @@ def summary(
     if any(at.failed for at in points):
         yield from _wrapped(say.failures(points), wide, WARNING)
         yield from _reasons(points, wide)
-    is_quiet, machine = say.machine(whole, target)
+    is_quiet, machine = say.machine(whole)
     if machine:
         yield from _wrapped(machine, wide, "" if is_quiet else WARNING)
-    yield from _warnings(whole, wide, target)
+    yield from _warnings(whole, wide)
     yield Text(f"The page: {page}" if page else f"Everything is in {folder}")
     yield Text(f"The long table: {python()} -m bench show {shlex.quote(str(folder))}")
 
@@ -171,11 +166,9 @@ def _reasons(points: Sequence[At], width: int) -> Iterator[Text]:
         yield Text(f"  and {counted([len(kinds) - MOST_REASONS], 'other reason', 'other reasons')}", BAD)
 
 
-def _warnings(whole: pd.DataFrame, width: int, target: float) -> Iterator[Text]:
-    found = [
-        each for each in say.warnings(whole, target) if each.flag.letter not in TOLD and each.rows >= FEW * each.of
-    ]
-    of_speed = [each.flag for each in say.warnings(whole, target) if each.flag.letter in OF_SPEED]
+def _warnings(whole: pd.DataFrame, width: int) -> Iterator[Text]:
+    found = [each for each in say.warnings(whole) if each.flag.letter not in OF_SPEED and each.rows >= FEW * each.of]
+    of_speed = [each.flag for each in say.warnings(whole) if each.flag.letter in OF_SPEED]
     if of_speed:
         advice = next((flag.advice for flag in of_speed if flag.advice), "quiet the machine, and measure again")
         yield from _wrapped(f"What helps: {advice}.", width, WARNING)
