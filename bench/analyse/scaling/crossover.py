@@ -1,4 +1,4 @@
-"""The ratio of two implementations, and the number of tokens at which the winner changes."""
+"""The ratio of two implementations, and the number of tokens at which the fastest changes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ STEPS = 200
 """Steps between two measured places: neighbours of a sweep lie less than tenfold apart, so a step is about 1 %."""
 
 Leaders = Mapping[int, Sequence[str]]
-"""The implementations that may be the fastest at each number of tokens, by rank; several tie or are not decided."""
+"""The implementations that may be the fastest at each number of tokens, the one to use first."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class _Ratios:
 
 
 def crossovers(rows: Sequence[Row], leaders: Leaders) -> list[Crossover]:
-    """Return the numbers of tokens at which the winner changes, along the measured rows of a series.
+    """Return the numbers of tokens at which the fastest changes, along the measured rows of a series.
 
-    There is a change only if one of both beats the other on at least one side, not from tie to tie.
+    There is a change only if one of both is shown to be slower on at least one side.
     """
     changes = _changes(leaders) if any(leaders.values()) else ()
     return [crossover for change in changes if (crossover := _crossover(rows, *change))]
@@ -66,8 +66,8 @@ def times_as_fast(one: Row, other: Row) -> Interval:
 def _changes(leaders: Leaders) -> Iterator[tuple[str, str, int, int]]:
     """Yield for each change the leader before it and after it, the last place of the one and the first of the other.
 
-    A leader stays the leader while it ties with the fastest. At the last place it may tie with one that it beat before:
-    there a change begins.
+    A leader stays the leader while it may be the fastest. At the last place another one may lead that was shown to be
+    slower before: there a change begins.
     """
     places = sorted(place for place, names in leaders.items() if names)
     since = led = places[0]

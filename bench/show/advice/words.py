@@ -194,8 +194,8 @@ def _home(base: str) -> str:
 def legend(alternatives: Sequence[Alternative]) -> list[str]:
     """Return what the columns mean."""
     lines = [
-        "measured: how many times as fast as the model as it is, paired round by round, with its 95 % interval over "
-        f"processes; the probability that any setting is falsely called faster is at most {LEVEL:.0%}",
+        "measured: how many times as fast as the model as it is, paired round by round, with its 95 % interval; "
+        f"the probability that any setting is falsely called faster is at most {LEVEL:.0%}",
         "output error: the largest deviation from float64, relative to the largest value",
     ]
     if any(each.predicted.is_known for each in alternatives):

@@ -92,7 +92,7 @@ def _paid_cell(row: Row, _: str | None) -> Cell:
     calls = row["paid"]
     if calls is None:
         is_compiled = row["status"] == "ok" and row["compile_cold_s"] is not None
-        return Cell("not decided") if is_compiled else Cell("")
+        return Cell("not shown") if is_compiled else Cell("")
     return Cell("never", 1e300) if calls == float("inf") else Cell(f"{calls:,.0f} calls", float(calls))
 
 

@@ -26,7 +26,7 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
     lines = [f"Everything is in {path}: {files}."]
     measured = [row for row in plain(table) if is_measured(row)]
     if has_series(measured):
-        lines.append(f"How it grows, and where the winner changes: {python()} -m bench scaling {path}")
+        lines.append(f"How it grows, and where the fastest changes: {python()} -m bench scaling {path}")
     if changes:
         lines += [*in_words(table, changes), f"Precisions in a table: {python()} -m bench show --across dtype {path}"]
     return lines

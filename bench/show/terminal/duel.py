@@ -56,7 +56,7 @@ def legend(looks: Sequence[int], limits: Limits = USUAL) -> tuple[str, ...]:
     split = f", a {part} of it at each look (at {planned} processes)" if many else ""
     whole = ", however many looks were taken" if many else ""
     return (
-        f"B as fast as A: the ratio paired round by round, with its 95 % interval over processes{whole}",
+        f"B as fast as A: the ratio paired round by round, with its 95 % interval{whole}",
         f"faster, slower: by more than {margin}; a wrong one has a chance of {level} in the whole table{split}",
         f"equivalent: within {bound}; inconclusive: neither is shown",
     )

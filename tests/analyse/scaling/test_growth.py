@@ -7,16 +7,27 @@ import pytest
 
 from bench.analyse.scaling.growth import Scaling, exponents, scalings
 from bench.analyse.scaling.row_estimates import log_latencies
-from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, TOKENS, Axis, Row
+from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, TOKENS, Axis, Row, by
+from bench.analyse.standing import NAMED, SLOWER
 from tests.analyse.planted import HELD, drawn, draws, exact, row
 
 PLACES = {TOKENS: (50, 197, 577, 1024), HEADS: (1, 3, 6, 12), CHANNELS: (96, 192, 384, 768)}
 
 
 def found(rows: Sequence[Row]) -> list[Scaling]:
-    """Return the series among rows, which are ranked by their latencies."""
+    """Return the series among rows, which are ranked by their latencies; the first of a point is named."""
     ranks = sorted(row["latency_s"] for row in rows)
-    return scalings([{**row, "rank": ranks.index(row["latency_s"]), "standing": None} for row in rows])
+    least = {at: min(row["latency_s"] for row in own) for at, own in by(rows, "num_tokens").items()}
+    return scalings([
+        {
+            **row,
+            "rank": ranks.index(row["latency_s"]),
+            "standing": NAMED if row["latency_s"] == least[row["num_tokens"]] else SLOWER,
+            "slowdown_high": None,
+            "further_s": None,
+        }
+        for row in rows
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.name)
