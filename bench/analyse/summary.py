@@ -34,7 +34,7 @@ FULL_SPEED = 0.92
 
 
 LENT_ANEW = 1.05
-"""What a run lends to its points is estimated anew when their number has grown by this factor."""
+"""What a run lends to its points is estimated anew when the number of its replicates has grown by this factor."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Summary:
         self._points: dict[Point, _Known] = {}
         self._lent = Prior(0.0, Common(1.0, 0.0, 0.0))
         self._level = Common(1.0, 0.0, 0.0)
-        self._lent_to = 0
+        self._replicates = self._lent_to = 0
 
     def __contains__(self, point: Point) -> bool:
         return point in self._points
@@ -77,7 +77,10 @@ class Summary:
         made = {case: {**row(case, own, base), "baseline": self._baseline} for case, own in by_case.items()}
         timed = {case.implementation: by_case[case] for case, cells in made.items() if cells["status"] == "ok"}
         levels = np.array([_level(timed.get(case.implementation, [])) for case in made])
-        self._points[point] = _Known(made, values_of(timed), levels, _effort_s(by_case.values()))
+        before = self._points.get(point)
+        after = _Known(made, values_of(timed), levels, _effort_s(by_case.values()))
+        self._replicates += after.values.logs.shape[1] - (before.values.logs.shape[1] if before else 0)
+        self._points[point] = after
 
     def lend(self) -> None:
         """Estimate anew what the run lends to its points."""
@@ -86,11 +89,11 @@ class Summary:
             return
         self._lent = prior([each.values for each in known], (CONTROL, self._baseline))
         self._level = common(*np.concatenate([each.levels for each in known]).T)
-        self._lent_to = len(known)
+        self._lent_to = self._replicates
 
     def rows(self, point: Point) -> list[dict[str, Any]]:
         """Return the rows of a point, with errors by what the points so far say together."""
-        if len(self._points) > LENT_ANEW * self._lent_to:
+        if self._replicates > LENT_ANEW * self._lent_to:
             self.lend()
         known = self._points[point]
         variances, freedoms = self._level.moderate(*known.levels.T)

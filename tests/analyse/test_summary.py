@@ -411,6 +411,15 @@ def test_the_rows_of_a_summary_are_those_of_all_its_points() -> None:
     assert before != summary.rows(point_of(1))[1]["log_ratio_freedom"]
 
 
+def test_replicates_that_follow_bring_errors() -> None:
+    """A point that had one replicate when it was first seen has errors once it has four; nobody has to ask for it."""
+    summary = Summary("eager")
+    for records in ([one for one in noisy(1) if one.process == 0], noisy(1)):
+        summary.put(records)
+        errors = [row["log_ratio_error"] for row in summary.rows(point_of(1)) if row["implementation"] != "eager"]
+    assert min(errors) > 0
+
+
 def point_of(tokens: int) -> Point:
     """Return the point of `noisy`."""
     return case(num_tokens=tokens).point
