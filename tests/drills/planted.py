@@ -30,11 +30,11 @@ def main(folder: str, runs: int = RUNS) -> None:
     rows = pd.concat(table.assign(run=number) for number, table in enumerate(tables))
     rows["share"] = rows["implementation"].map(NAMES)
     rows["log"] = -np.log(rows["speedup"].astype(float))
-    point = list(POINT_COLUMNS)
-    # names with the same work have the same time; what it costs is the mean of all runs
-    level = rows.groupby([*point, "share"], dropna=False)["log"].mean()
-    rows["true"] = [np.exp(level[(*key, share)] - level[(*key, 0.0)]) for *key, share in rows[[*point, "share"]].values]
-    rows["true"] = rows["true"].clip(lower=1.0)
+    # names with the same work have the same time; what more work costs is the mean of all runs
+    rows["mean"] = rows.groupby([*POINTS, "share"])["log"].transform("mean")
+    least = rows[rows["share"] == 0].groupby([*POINTS])["mean"].first().rename("least")
+    rows = rows.join(least, on=[*POINTS])
+    rows["true"] = np.exp(rows["mean"] - rows["least"]).clip(lower=1.0)
     for share, own in rows.groupby("share"):
         counts = Counter(own["standing"])
         print(
