@@ -54,7 +54,7 @@ def test_each_number_of_threads_is_a_finding_of_its_own() -> None:
 
 
 def test_more_scatter_and_fewer_processes_leave_larger_changes_undetected() -> None:
-    """Thirty times the scatter leaves several times the change; against what occasions differ by processes don't help."""
+    """Thirty times the scatter leaves three times the change; against what occasions differ by processes don't help."""
     quiet, loud, apart = (found({ONE: logs})[0] for logs in (EVEN, [30 * log for log in EVEN], APART))
     assert list(quiet.detectable) == list(PROCESSES)
     for each in (quiet, loud, apart):
