@@ -3,6 +3,8 @@
 The further work are rows of a projection, so many that they are a share of the layer's floating-point operations.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -13,42 +15,8 @@ SHARES = {"same": 0.0, "same_2": 0.0, "same_3": 0.0, "three": 0.03, "three_2": 0
 """The share of further work of each name."""
 
 
-def same(layer: nn.Module) -> Implementation:
-    """Return the layer with sdpa."""
-    return _with_work(layer, "same")
-
-
-def same_2(layer: nn.Module) -> Implementation:
-    """Return the same under another name."""
-    return _with_work(layer, "same_2")
-
-
-def same_3(layer: nn.Module) -> Implementation:
-    """Return the same under a third name."""
-    return _with_work(layer, "same_3")
-
-
-def three(layer: nn.Module) -> Implementation:
-    """Return sdpa with 3 % more work."""
-    return _with_work(layer, "three")
-
-
-def three_2(layer: nn.Module) -> Implementation:
-    """Return the same under another name."""
-    return _with_work(layer, "three_2")
-
-
-def ten(layer: nn.Module) -> Implementation:
-    """Return sdpa with 10 % more work."""
-    return _with_work(layer, "ten")
-
-
-def ten_2(layer: nn.Module) -> Implementation:
-    """Return the same under another name."""
-    return _with_work(layer, "ten_2")
-
-
-def _with_work(layer: nn.Module, name: str) -> Implementation:
+def _with_work(layer: nn.Module, *, share: float) -> Implementation:
+    """Return the layer with sdpa and so much further work."""
     computed = with_attend(attend)(layer)
     first = next(layer.parameters())
     weight = torch.randn(first.shape, dtype=first.dtype, device=first.device).T  # [C, 3C]
@@ -57,8 +25,13 @@ def _with_work(layer: nn.Module, name: str) -> Implementation:
         rows = x.flatten(0, 1)
         channels, tokens = weight.shape[0], x.shape[1]
         # projections take 4 C² products for each row, queries and keys, weights and values 2 N C
-        work = SHARES[name] * len(rows) * (4 * channels**2 + 2 * tokens * channels)
+        work = share * len(rows) * (4 * channels**2 + 2 * tokens * channels)
         torch.mm(rows[: round(work / weight.numel())], weight)
         return computed(x)
 
     return call
+
+
+same = same_2 = same_3 = partial(_with_work, share=SHARES["same"])
+three = three_2 = partial(_with_work, share=SHARES["three"])
+ten = ten_2 = partial(_with_work, share=SHARES["ten"])

@@ -50,12 +50,11 @@ class Finding:
 
 
 def findings(records: Mapping[Point, Mapping[str, Sequence[Record]]], original: str, copy: str) -> list[Finding]:
-    """Return a finding for each number of threads, given the records of each point by implementation.
+    """Return a finding for each number of threads, given the records of each point by implementation, all of them ok.
 
     Points that were measured in fewer than two processes are left out.
     """
-    points = {point: values_of({name: [each for each in own if each.status == "ok"] for name, own in of.items()})
-        for point, of in records.items()}  # fmt: skip
+    points = {point: values_of(of) for point, of in records.items()}
     known = {point: of for point, of in points.items() if {original, copy} <= {*of.names} and of.freedom > 0}
     threads = sorted({point.threads for point in known})
     return [

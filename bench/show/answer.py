@@ -17,7 +17,7 @@ from bench.show.terminal.flags import SLOW, Flag, disturbed, flags
 from bench.stats.best import GOOD
 from bench.stats.estimates import Interval
 from bench.store import units
-from bench.store.table import baseline_of, without_control
+from bench.store.table import without_control
 
 MEASURED = ("measured case", "measured cases")
 """What warnings count, one and several."""
@@ -178,11 +178,6 @@ def speedup_of(row: Row) -> Interval:
     return Interval(
         *(math.nan if row[name] is None else float(row[name]) for name in ("speedup", "speedup_low", "speedup_high"))
     )
-
-
-def baseline_in(table: pd.DataFrame) -> str | None:
-    """Return the implementation that speed-ups refer to, None if the table doesn't name exactly one."""
-    return baseline_of(without_control(table))
 
 
 def _at_points(name: str, number: int) -> str:
