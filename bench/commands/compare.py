@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.comparison.compare import compare, is_compared, regressed
+from bench.analyse.comparison.compare import compare, differences, is_compared, regressed
 from bench.analyse.comparison.confounders import common_shift, speed_change, unmatched
 from bench.analyse.comparison.matching import common_implementations
 from bench.analyse.comparison.verdicts import REGRESSIONS, VERDICTS, hyphened, named
@@ -154,7 +154,7 @@ def _report(arguments: argparse.Namespace) -> Report:
             "none of them with a speed-up on both sides besides the baseline"
         )
     unlike_runs = tuple(filter(None, _unlike_runs(base, new)))
-    about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison)))
+    about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, differences(*judged))))
     sides = (("BASE", base), ("NEW", new))
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := warning(run.whole)))
     return Report(
@@ -189,7 +189,9 @@ def _unlike_runs(base: SavedRun, new: SavedRun) -> Iterator[str]:
     yield notes.company(*unmatched(base.table, new.table))
 
 
-def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame) -> Iterator[str]:
+def _notes(
+    base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: Between
+) -> Iterator[str]:
     """Yield notes about the two runs, an empty line for each that doesn't apply."""
     before, after = base.environment, new.environment
     yield notes.origins(base.table, new.table)
@@ -205,6 +207,8 @@ def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFram
         yield notes.detects(change, set(comparison["threads"]))
     if apart := {**between(before), **between(after)}:
         yield notes.apart(apart, set(comparison["threads"]))
+    else:
+        yield notes.apart_by_rows(by_rows)
     if shift := common_shift(comparison):
         yield notes.hint(shift, baseline or base.baseline or "")
 

@@ -1,10 +1,25 @@
 """What runs differ by beyond their processes: the machine's state changes from one occasion to the next."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import optimize, special
+
+from bench.stats.estimates import Estimates
+
+LEAST_CHANGES = 20
+"""The fewest changes, beyond one for each group, that tell how far two occasions scatter."""
+
+MEDIAN_SQUARE = float(special.chdtri(1, 0.5))
+"""The median square of a normal deviate."""
+
+LOST = 0.8
+"""Deviations from the median of n values are too small by n / (n - 0.8) in their middle (Croux and Rousseeuw 1992)."""
+
+EFFICIENCY = 0.37
+"""What the scale by a median is worth beside a standard deviation, as a share of its degrees of freedom."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +55,33 @@ def between(rows: Sequence[Sequence[Sequence[float]]]) -> Between:
         return Between(0.0, float(freedoms[0]))
     freedom = excess**2 / (between_ms**2 / freedoms[0] + within_ms**2 / freedoms[1])
     return Between(math.sqrt(excess / float(np.mean(sizes))), float(freedom))
+
+
+def of_changes(changes: Estimates, groups: Sequence[Hashable]) -> Between:
+    """Return what two occasions differ by together, from the changes between them, of which most are none.
+
+    It is the variance that must be added to those of the changes, so that their median square is that of normal
+    deviates: up to half of them may be real without being taken for scatter. A change counts from the middle one of its
+    group, because a group may have changed as a whole. NaN with fewer than LEAST_CHANGES beyond one for each group.
+    """
+    known = np.isfinite(changes.value) & (changes.error > 0)
+    squares, variances = [], []
+    by_group: dict[Hashable, list[int]] = {}
+    for at in np.flatnonzero(known):
+        by_group.setdefault(groups[at], []).append(at)
+    for members in by_group.values():
+        value, error = changes.value[members], changes.error[members]
+        size = len(members)
+        squares.append(((value - np.median(value)) * size / (size - LOST)) ** 2)
+        variances.append(error**2)
+    left = int(known.sum()) - len(by_group)
+    if left < LEAST_CHANGES:
+        return Between(math.nan, math.nan)
+    square, variance = np.concatenate(squares), np.concatenate(variances)
+
+    def excess(component: float) -> float:
+        return float(np.median(square / (variance + component))) - MEDIAN_SQUARE
+
+    most = float(np.max(square)) / MEDIAN_SQUARE
+    component = optimize.brentq(excess, 0.0, most) if excess(0.0) > 0 else 0.0
+    return Between(math.sqrt(component), EFFICIENCY * left)

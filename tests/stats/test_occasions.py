@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from bench.stats.occasions import between
+from bench.stats.estimates import Estimates
+from bench.stats.occasions import LEAST_CHANGES, Between, between, of_changes
 
 Rows = list[list[list[float]]]
 
@@ -50,3 +51,39 @@ def test_too_little_tells_nothing(rows: Rows) -> None:
     found = between(rows)
     assert math.isnan(found.sd)
     assert math.isnan(found.freedom)
+
+
+def changes(rng: np.random.Generator, component: float, real: float = 0.0) -> Between:
+    """Return what 80 changes of eight groups tell, whose errors are 1 and 3 %; the first group has a real change."""
+    errors = np.repeat([0.01, 0.03], 40)
+    groups = np.tile(np.arange(8), 10)
+    values = rng.normal(0, np.hypot(errors, component)) + real * (groups == 0)
+    return of_changes(Estimates(values, errors, np.full(80, 20.0)), groups.tolist())
+
+
+@pytest.mark.parametrize("real", [0.0, 0.3])
+def test_what_two_occasions_differ_by_is_found(real: float) -> None:
+    """In the median of many draws it is the true one, whether or not a group changed as a whole by 30 %."""
+    rng = np.random.default_rng(3)
+    assert np.median([changes(rng, 0.02, real).sd for _ in range(400)]) == pytest.approx(0.02, rel=0.1)
+    assert np.median([changes(rng, 0.0, real).sd for _ in range(400)]) < 0.004
+
+
+def test_real_changes_of_a_few_rows_are_no_scatter() -> None:
+    """Ten rows of eighty that changed by 20 % leave a component of 2 % below 3 %."""
+    rng = np.random.default_rng(4)
+    values = rng.normal(0, 0.02, 80)
+    values[:10] += 0.2
+    found = of_changes(Estimates(values, np.full(80, 1e-4), np.full(80, 20.0)), [*range(2)] * 40)
+    assert 0.015 < found.sd < 0.03
+
+
+def test_few_changes_tell_nothing() -> None:
+    """Each group gives up one change for its middle; those without an error don't count."""
+    enough = LEAST_CHANGES + 1
+    values, errors, freedom = np.linspace(-1, 1, enough + 1), np.full(enough + 1, 0.1), np.full(enough + 1, 9.0)
+    errors[0] = np.nan
+    assert of_changes(Estimates(values, errors, freedom), ["sdpa"] * (enough + 1)).sd > 0
+    for groups in (["sdpa"] * enough + ["mha"], range(enough + 1)):
+        assert math.isnan(of_changes(Estimates(values, errors, freedom), [*groups]).sd)
+    assert math.isnan(of_changes(Estimates(values[:5], errors[:5], freedom[:5]), ["sdpa"] * 5).sd)

@@ -10,12 +10,12 @@ from bench.analyse.comparison.matching import COLUMNS, is_ok, match, numbers, pr
 from bench.analyse.comparison.verdicts import REGRESSIONS
 from bench.stats.estimates import Estimates, combined, of_ratios, ratios
 from bench.stats.limits import EQUIVALENCE, JUDGED, LEVEL, MARGIN, Limits, Verdicts, first_that_holds, judged
-from bench.stats.occasions import Between
+from bench.stats.occasions import Between, of_changes
 from bench.stats.replicates import Array
 from bench.stats.significance import holm
 
-UNKNOWN = Between(0.0, math.inf)
-"""What runs differ by if no self-check has measured it."""
+NOTHING = Between(0.0, math.inf)
+"""What runs differ by if nothing is known of it."""
 
 
 def compare(
@@ -32,7 +32,8 @@ def compare(
     `change` is NEW's speed-up over BASE's, above 1 if NEW is faster relative to its own run's baseline;
     `change_low` and `change_high` are its 95 % interval. Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
-    `between` has for each side what runs there differ by beyond their processes, by the number of threads.
+    `between` has for each side what runs there differ by beyond their processes, by the number of threads; where a side
+    lacks it, the rows themselves tell (`differences`).
     Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are inconclusive,
     because their ratios are 1 without scatter.
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
@@ -42,7 +43,7 @@ def compare(
     matched = match(base, new)
     settled = _by_status(matched, shared_baseline(base, new))
     sides = [_log_speedups(matched, side) for side in ("base", "new")]
-    changes = _difference(sides, _between_runs(numbers(matched, "threads"), between))
+    changes = _difference(sides, _between_runs(numbers(matched, "threads"), between, _differences(matched)))
     p = limits.p_changed(changes)
     p_holm = holm(p)
     verdicts = np.where(settled == "", judged(changes, p_holm < level, limits), settled)
@@ -51,6 +52,20 @@ def compare(
         **{name: pd.array(values, dtype="Float64") for name, values in columns},
         verdict=pd.array(verdicts, dtype="string"),
     )
+
+
+def differences(base: pd.DataFrame, new: pd.DataFrame) -> Between:
+    """Return what two tables differ by beyond the errors of their rows, as a pair; NaN if they share too few rows.
+
+    The machine's state differs from one run to another, and with it the ratios of unlike kernels.
+    """
+    return _differences(match(base, new))
+
+
+def _differences(matched: pd.DataFrame) -> Between:
+    sides = [_log_speedups(matched, side) for side in ("base", "new")]
+    nothing = Estimates(*(np.full(len(matched), value) for value in (0.0, 0.0, math.inf)))
+    return of_changes(_difference(sides, nothing), matched["implementation"].tolist())
 
 
 def regressed(comparison: pd.DataFrame, verdicts: Collection[str] = REGRESSIONS) -> bool:
@@ -88,11 +103,13 @@ def _log_speedups(matched: pd.DataFrame, side: str) -> Estimates:
     return Estimates(of.value, np.where(of.error > 0, of.error, np.nan), of.freedom)
 
 
-def _between_runs(threads: Array, between: Sequence[Mapping[int, Between]]) -> Estimates:
-    """Return the error of each row that comes from different occasions; 0 where nothing is known of it."""
-    known = [[side.get(int(count), UNKNOWN) for side in between] for count in threads]
-    variance = np.array([sum(each.sd**2 for each in sides) for sides in known], dtype=np.float64)
-    freedom = np.array([min((each.freedom for each in sides), default=math.inf) for sides in known], dtype=np.float64)
+def _between_runs(threads: Array, between: Sequence[Mapping[int, Between]], by_rows: Between) -> Estimates:
+    """Return the error of each row that comes from different occasions, by self-checks of both sides or by the rows."""
+    pair = NOTHING if math.isnan(by_rows.sd) else by_rows
+    known = [[side[int(count)] for side in between if int(count) in side] for count in threads]
+    of_row = [sides if len(sides) == 2 else [pair] for sides in known]
+    variance = np.array([sum(each.sd**2 for each in sides) for sides in of_row], dtype=np.float64)
+    freedom = np.array([min(each.freedom for each in sides) for sides in of_row], dtype=np.float64)
     return Estimates(np.zeros_like(variance), np.sqrt(variance), freedom)
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from bench.analyse.comparison.confounders import CommonShift
 from bench.show.point_text import counted
+from bench.stats.occasions import Between
 from bench.store import units
 from bench.store.comparable import StateDifference
 from bench.store.selfcheck import Detectable
@@ -150,3 +151,13 @@ def apart(between: Mapping[int, tuple[float, float]], threads: Collection[int]) 
         for count, sd in sds.items()
     )
     return f"self-check: runs differ by {each} (standard deviation) beyond their processes here; intervals contain that"
+
+
+def apart_by_rows(between: Between) -> str:
+    """Return by how much intervals were widened for what the rows of two runs differ by, empty if they need it not."""
+    if not between.sd > 0:
+        return ""
+    return (
+        f"rows of these runs differ by {units.percent(between.sd)} (standard deviation) beyond their errors; "
+        "intervals contain that"
+    )

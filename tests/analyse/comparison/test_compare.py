@@ -63,6 +63,22 @@ def test_interval_holds_what_runs_differ_by() -> None:
     assert judged(at(1.0), at(1.03), between=[elsewhere, {}])["change_high"] == pytest.approx(plain["change_high"])
 
 
+def test_interval_holds_what_the_rows_differ_by() -> None:
+    """Ten points of three implementations, 3 % apart by their occasion: no alarm, but one that is 25 % slower is found."""
+    names, tokens = ("sdpa", "mha", "online"), range(100, 1100, 100)
+    rng = np.random.default_rng(1)
+    of = [case(name, num_tokens=size) for size in tokens for name in names]
+    shifts = rng.normal(0, 0.03, len(of))
+    before = [at(2.0, of=each) for each in of]
+    after = [at(2.0 * math.exp(shift), of=each) for each, shift in zip(of, shifts, strict=True)]
+    alike = compare(table(*before), table(*after))
+    assert not regressed(alike, ("slower", "faster"))
+    after[0] = at(1.5, of=of[0])
+    assert compare(table(*before), table(*after))["verdict"].tolist().count("slower") == 1
+    few = compare(table(*before[:9]), table(*after[:9]))
+    assert (few["verdict"] == "slower").sum() > 1
+
+
 def test_interval_is_wide_where_one_side_scatters() -> None:
     """With all the scatter on one side of 3 processes, 2 degrees of freedom are left: t = 4.303."""
     found = judged(at(1.0, scatter=10), at(1.0, scatter=1e-6))
