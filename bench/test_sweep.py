@@ -27,6 +27,7 @@ def test_sweep(
     run: "Run",
     progress: "Progress",
     benchmark: "BenchmarkFixture",
+    request: pytest.FixtureRequest,
     pytestconfig: pytest.Config,
     record_property: Callable[[str, object], None],
 ) -> None:
@@ -40,6 +41,10 @@ def test_sweep(
         if run.sweep.effort.spread_s is not None:
             run.spread()
             progress.started()
+        if run.sweep.effort.race:
+            progress.races(run.end_s)
+            points = [item.callspec.params["point"] for item in request.session.items if hasattr(item, "callspec")]
+            run.race(points, lambda at, look: progress.looked(at, look, without_control(run.run_folder.rows(at))))
         records = run.measure(point)
     except CannotWrite as error:
         goes_on = f"{python()} -m pytest bench --run {shlex.quote(str(run.folder))}"

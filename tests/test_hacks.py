@@ -13,7 +13,7 @@ from tests.points import point
 
 pytestmark = pytest.mark.slow
 
-EFFORT = Effort(processes=1, target=0.5, budget_s=2.0, timeout_s=60)
+EFFORT = Effort(processes=1, budget_s=2.0, timeout_s=60)
 
 
 @pytest.mark.parametrize(

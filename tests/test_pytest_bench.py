@@ -40,7 +40,6 @@ ROOT = Path(__file__).parents[1]
 TINY = """
 implementations = ["eager", "sdpa", "mha"]
 processes = 2
-target = 0.5
 budget_s = 0.2
 [defaults]
 batch = 2
@@ -58,7 +57,6 @@ num_heads = 2
 STEADY = """
 implementations = ["eager", "sdpa"]
 processes = 2
-target = 0.5
 budget_s = 0.2
 [[grid]]
 batch = [1, 2, 3]
@@ -133,7 +131,7 @@ def test_the_readmes_layer_from_end_to_end(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "broken.py").write_text("import a_package_that_is_not_there\nadapt = 1\n")
     run, layer, report = tmp_path / "run", "mylayer:MyAttention", tmp_path / "out.json"
     shape = ["--num-tokens", "5,7,9", "--channels", "12", "--num-heads", "3", "--batch", "2"]
-    effort = ["--processes", "2", "--target", "0.5", "--budget-s", "0.2"]
+    effort = ["--processes", "2", "--budget-s", "0.2"]
     asked = ["--layer", layer, "--impl", "eager,sdpa,mha,broken:adapt", *shape, *effort]
     done = run_bench(*asked, "--run", str(run), f"--benchmark-json={report}", cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.analyse.race import Look, behind, look
 from bench.analyse.standing import NAMED, Place, cost, places
 from bench.plan.case import CONTROL, Case, Point
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, prior, values
@@ -52,14 +53,17 @@ class _Known:
 
 
 class Summary:
-    """The rows of the points of a run; what the whole run says of the scatter is lent to each point."""
+    """The rows of the points of a run; what the whole run says of the scatter is lent to each point.
+
+    `lendings` counts how often that was estimated: each time all errors change.
+    """
 
     def __init__(self, baseline: str) -> None:
         self._baseline = baseline
         self._points: dict[Point, _Known] = {}
         self._lent = Prior(0.0, Common(1.0, 0.0, 0.0))
         self._level = Common(1.0, 0.0, 0.0)
-        self._replicates = self._lent_to = 0
+        self._replicates = self._lent_to = self.lendings = 0
 
     def __contains__(self, point: Point) -> bool:
         return point in self._points
@@ -73,8 +77,7 @@ class Summary:
         for record in latest(records):
             by_case.setdefault(record.case, []).append(record)
         point = next(iter(by_case)).point
-        base = by_case.get(Case(point, self._baseline), [])
-        made = {case: {**row(case, own, base), "baseline": self._baseline} for case, own in by_case.items()}
+        made = {case: {**row(case, own), "baseline": self._baseline} for case, own in by_case.items()}
         timed = {case.implementation: by_case[case] for case, cells in made.items() if cells["status"] == "ok"}
         levels = np.array([_level(timed.get(case.implementation, [])) for case in made])
         before = self._points.get(point)
@@ -90,12 +93,38 @@ class Summary:
         self._lent = prior([each.values for each in known], (CONTROL, self._baseline))
         self._level = common(*np.concatenate([each.levels for each in known]).T)
         self._lent_to = self._replicates
+        self.lendings += 1
+
+    def look(self, point: Point, bound: float) -> Look:
+        """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
+        known = self._anew(point)
+        if not known.values.names:
+            return Look()
+        of = _joined(contrasts(known.values, self._lent).without(CONTROL))
+        costs = {case.implementation: cost(cells) for case, cells in known.rows.items()}
+        return look(of, costs, bound, known.values.logs.shape[1])
+
+    def behind(self, point: Point) -> set[str]:
+        """Return the implementations that are far behind in the first replicate of a point."""
+        return behind(self._points[point].values)
+
+    def scatter(self, point: Point) -> float:
+        """Return the variance of a value by the rounds of the latest replicate over that between processes."""
+        return float(np.nanmedian(self._points[point].values.variances[:, -1])) / (self._lent.between or math.inf)
+
+    def measured_s(self) -> float:
+        """Return the seconds in which the points were measured."""
+        return sum(known.effort_s for known in self._points.values())
+
+    def _anew(self, point: Point) -> _Known:
+        """Return what is known of a point, after what the run lends was estimated anew if that is due."""
+        if self._replicates > LENT_ANEW * self._lent_to:
+            self.lend()
+        return self._points[point]
 
     def rows(self, point: Point) -> list[dict[str, Any]]:
         """Return the rows of a point, with errors by what the points so far say together."""
-        if self._replicates > LENT_ANEW * self._lent_to:
-            self.lend()
-        known = self._points[point]
+        known = self._anew(point)
         variances, freedoms = self._level.moderate(*known.levels.T)
         made = {
             case: {**cells, **(_latency_ends(cells, *level) if cells["status"] == "ok" else {})}
@@ -131,15 +160,9 @@ def rows(records: Iterable[Record], baseline: str) -> list[dict[str, Any]]:
     return [cells for point in by_point for cells in summary.rows(point)]
 
 
-def row(case: Case, records: Sequence[Record], baseline: Sequence[Record]) -> dict[str, Any]:
-    """Return the row of one case, without the cells that follow from other rows: statistics over its processes.
-
-    If the case was measured with the baseline, only those processes count: all columns are over the same ones.
-    """
+def row(case: Case, records: Sequence[Record]) -> dict[str, Any]:
+    """Return the row of one case, without the cells that follow from other rows: statistics over its processes."""
     worst = max(records, key=lambda record: STATUSES.index(record.status))
-    if worst.status == "ok" and all(record.status == "ok" for record in baseline):
-        paired = {record.process for record in baseline}
-        records = [record for record in records if record.process in paired] or records
     cells = {
         **case.columns(),
         "status": worst.status,
@@ -219,12 +242,17 @@ def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float
     Those that share no replicate with most others come last, without a slowdown.
     """
     known = {cells["implementation"]: cells for cells in rows}
-    groups = [[of.names[at] for at in np.flatnonzero(row)] for row in ~np.isnan(of.difference)]
-    joined = max(groups, key=len, default=[])
-    found = places(of.only(joined), {name: cost(known[name]) for name in joined})
+    joined = _joined(of)
+    found = places(joined, {name: cost(known[name]) for name in joined.names})
     cells = {name: _cells(place, effort_s) for name, place in found.items()}
     alone = sorted((name for name in of.names if name not in found), key=lambda name: known[name]["latency_s"])
     return cells | {name: {"rank": rank} for rank, name in enumerate(alone, start=len(found) + 1)}
+
+
+def _joined(of: Contrasts) -> Contrasts:
+    """Return the contrasts of the most implementations that a chain of shared replicates joins."""
+    groups = [[of.names[at] for at in np.flatnonzero(row)] for row in ~np.isnan(of.difference)]
+    return of.only(max(groups, key=len, default=[]))
 
 
 def _cells(place: Place, effort_s: float) -> dict[str, Any]:

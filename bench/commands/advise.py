@@ -209,7 +209,6 @@ def _effort(arguments: argparse.Namespace, budget_s: float) -> Effort:
             raise WrongRequest(f"{options.flag(flag)} {getattr(arguments, flag)} must be above 0")
     return Effort(
         processes=arguments.processes,
-        target=1e-4,
         budget_s=budget_s * arguments.processes,
         timeout_s=arguments.timeout_s or Effort.timeout_s,
         oversubscribe=bool(arguments.oversubscribe),

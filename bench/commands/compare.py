@@ -189,9 +189,7 @@ def _unlike_runs(base: SavedRun, new: SavedRun) -> Iterator[str]:
     yield notes.company(*unmatched(base.table, new.table))
 
 
-def _notes(
-    base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: Between
-) -> Iterator[str]:
+def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: Between) -> Iterator[str]:
     """Yield notes about the two runs, an empty line for each that doesn't apply."""
     before, after = base.environment, new.environment
     yield notes.origins(base.table, new.table)

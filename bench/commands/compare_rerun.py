@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench.analyse.comparison.confounders import speed_change
 from bench.analyse.duel import Row
-from bench.commands.duel import TARGET, add_looks, interpreter, planned, run_duel
+from bench.commands.duel import add_looks, interpreter, planned, run_duel
 from bench.engine.two_environments import Pair
 from bench.harness import options
 from bench.plan.case import Case, Point
@@ -118,7 +118,8 @@ def _effort(new: SavedRun, processes: int) -> Effort:
     """Return the effort of a rerun: each process has the budget that it had in NEW's run."""
     before = new.effort or Effort()
     budget_s = before.budget_s / before.processes * processes
-    return dataclasses.replace(before, processes=processes, target=TARGET, budget_s=budget_s, check_memory=False)
+    changes = {"processes": processes, "budget_s": budget_s, "race": False, "within_s": None, "check_memory": False}
+    return dataclasses.replace(before, **changes)
 
 
 def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:

@@ -25,9 +25,6 @@ from bench.stats.sequential import LOOKS, USUAL, check_looks
 from bench.store.environment import differences
 from bench.store.machine import default_allocator, default_threads
 
-TARGET = 0.0001
-"""The target of a process's rounds, so small that only the budget ends them."""
-
 LEAST_TORCH = (2, 11)
 
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
@@ -49,13 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
     add_looks(add_option)
-    add_option(
-        "--target",
-        type=float,
-        default=TARGET,
-        metavar="SHARE",
-        help=f"half-width at which a process's rounds end (default: {TARGET})",
-    )
     add_option(
         "--budget-s",
         type=float,
@@ -164,7 +154,7 @@ def _sweep(arguments: argparse.Namespace, names: Sequence[str], looks: Sequence[
         implementations=names,
         control=False,
         overrides=options.overrides(arguments),
-        effort=options.effort(arguments, ("target", "budget_s", "timeout_s", "oversubscribe")),
+        effort={"race": False, **options.effort(arguments, ("budget_s", "timeout_s", "oversubscribe"))},
     )
     effort = asked.effort
     budget_s = effort.budget_s if arguments.budget_s is not None else effort.budget_s / effort.processes * looks[-1]

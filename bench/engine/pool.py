@@ -8,6 +8,7 @@ from bench.engine.scratch import Scratch
 from bench.engine.worker import Died, Server, Worker, started
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
+from bench.store import machine
 
 MODULE = "bench.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
@@ -31,7 +32,7 @@ Key = tuple[str, int, int]
 class Pool:
     """The servers of a run: `size` for each combination of settings that hold from the start of a process.
 
-    They start in parallel, and the first one uses the compiler before the others. Each serves one replicate of every
+    They start in parallel, one on each core uses the compiler before the others. Each serves one replicate of every
     point: the processes that it forks have one code layout, and those of another replicate have another.
     `python` is the interpreter of another environment, None means this one. `libraries` are those that models come
     from; a server imports them before it forks.
@@ -139,7 +140,9 @@ class Pool:
         try:
             for allocator, threads, index in fresh:
                 self._servers[allocator, threads, index] = self._started(allocator, threads)
-            for keys in (fresh[:1], fresh[1:]):  # the others find in the cache what the first has compiled
+            side_by_side = machine.visible_cores()
+            # later ones find in the cache what the first have compiled
+            for keys in (fresh[:side_by_side], fresh[side_by_side:]):
                 for key in keys:
                     self._servers[key].ready()
                     self._servers[key].post(warm)

@@ -9,7 +9,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -21,11 +21,11 @@ from bench.engine.interference import Interference, queued_s
 from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
 from bench.engine.speed import Speed
-from bench.engine.worker import Died, Worker, unheard
+from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
-from bench.sampling.rounds import StoppingRule, sample
+from bench.sampling.rounds import Length, sample
 from bench.sampling.samples import Sample, timings
 from bench.store import ceilings, machine
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
@@ -54,15 +54,15 @@ class Replicate:
 
     `baselines` names for each member that of its baseline, which stays in the rounds until the others are done.
     The points of members may differ in their dtype: then rounds hold all of them, so that precisions can be compared.
-    `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds_s` are the rounds'
-    seconds.
+    `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds` are the rounds
+    that it took, in `rounds_s` seconds.
     """
 
     def __init__(
         self,
         members: Mapping[str, Member],
         baselines: Mapping[str, str],
-        limits: StoppingRule,
+        length: Length,
         seed: int,
         number: int,
         heard: Heard = unheard,
@@ -70,16 +70,18 @@ class Replicate:
         self.seed = seed
         self.started = now()
         self.rounds_s = 0.0
+        self.rounds = 0
         self._members = members
         self._baselines = baselines
-        self._limits = limits
+        self._length = length
         self._number = number
         self._heard = heard
         self._rng = random.Random(f"{seed} {number}")  # noqa: S311 - an order, not a secret
         first, second = self._rng.sample(range(1, SHIFTS), 2)
         self._shifts = {NORMAL: 0, PEAKED: 0, TIMED: first, AFTERWARDS: second}
         self._point = next(iter(members.values())).case.point
-        self._core = _core(self._point, self._rng)
+        self._cores = _cores(self._point)
+        self._core = self._rng.choice(self._cores) if self._cores else None
         self._work: dict[tuple[str, Point], Work] = {}
         self._best: dict[tuple[str, Point], Roof | None] = {}
         self._judge_cpu_s: dict[tuple[Pool, Point], float] = {}
@@ -103,9 +105,7 @@ class Replicate:
                     member.metrics["own_cause"] = False
                 return
             self._take_rounds(active)
-            for member in active.values():
-                with self._ending(member):
-                    self._finish(member)
+            self._finish_all([member for member in active.values() if member.is_ok])
         finally:
             for member in self._members.values():
                 member.close()
@@ -141,20 +141,35 @@ class Replicate:
         return self._ask_judge(pool, point, request)
 
     def _prepare_all(self, *, together: bool) -> None:
-        """Prepare the members one after the other, as long as there is memory for another one.
+        """Prepare the members, one on each core of a CPU, as long as there is memory for another one.
 
         The order is random, because a member that was prepared later was seen to be faster: the last by 1.3 % ± 0.5 %
         than the first, in 1,264 measurements of `quick`. The baseline comes first while it is unknown what fits, and
-        next if there may be no room for it later.
+        next if there may be no room for it later. The first one is prepared alone, so that its memory is known.
         """
         order = self._rng.sample([*self._members], len(self._members))
         if self._point.device != "cpu" or any(member.thorough for member in self._members.values()):
             order.sort(key=lambda name: name != self._baselines[name])
+        idle: list[int | None] = [*self._cores] or [None]
+        busy: dict[Worker, tuple[Member, int | None]] = {}
         largest_bytes = prepared = 0
         # a GPU's free memory is known after the first preparation
         free_bytes = machine.available_bytes() if self._point.device == "cpu" else 0
-        while order:
-            room = (free_bytes - SPARE_BYTES) / max(1, GROWTH * largest_bytes)  # for how many more
+        while order or busy:
+            # for how many more beside those that are being prepared
+            room = (free_bytes - SPARE_BYTES) / max(1, GROWTH * largest_bytes) - len(busy)
+            if not (order and idle and (not busy or (prepared and room >= 1))):
+                member, core = self._first_done(busy)
+                idle.append(core)
+                with self._ending(member):
+                    after_bytes = self._prepared(member)
+                    largest_bytes, free_bytes = max(largest_bytes, free_bytes - after_bytes), after_bytes
+                    prepared += 1
+                if not member.is_ok and together:
+                    return
+                if not member.is_ok:
+                    member.close()
+                continue
             first = [name for name in order if name == self._baselines[name]] if room < 2 else []
             name = (first or order)[0]
             order.remove(name)
@@ -165,20 +180,14 @@ class Replicate:
                 member.is_left = True
                 continue
             with self._ending(member):
-                after_bytes = self._prepare(member)
-                largest_bytes, free_bytes = max(largest_bytes, free_bytes - after_bytes), after_bytes
-                prepared += 1
-            if not member.is_ok and together:
-                return
-            if not member.is_ok:
-                member.close()
+                busy[self._preparing(member, idle[-1])] = member, idle[-1]
+                idle.pop()
 
-    def _prepare(self, member: Member) -> int:
-        """Prepare a member and compare its first outputs; return the free memory of its device."""
+    def _preparing(self, member: Member, core: int | None) -> Worker:
+        """Return the process of a member after the request to prepare it on a core."""
         member.worker = self._forked(member)
         member.pid = member.worker.pid
         member.folder = _new_folder(member.pool.folder)
-        shifts = {check: shift for check, shift in self._shifts.items() if check != NORMAL or member.thorough}
         request = {
             "request": "prepare",
             "case": {
@@ -186,22 +195,35 @@ class Replicate:
                 "implementation": member.implementation,
                 "seed": self.seed,
                 "order_seed": self._rng.randrange(1 << 32),
-                "shifts": shifts,
+                "shifts": self._shifts_of(member),
                 "thorough": member.thorough,
-                "warm_up_s": WARM_UP_SHARE * self._limits.budget_s / len(self._members),
-                "core": self._core,
+                "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
+                "core": core,
                 "folder": str(member.folder),
             },
         }
-        reply = self._ask(member, request)
+        member.worker.post(request)
+        return member.worker
+
+    def _prepared(self, member: Member) -> int:
+        """Compare the first outputs of a member that is prepared; return the free memory of its device."""
+        assert member.worker is not None
+        reply = member.worker.receive(self._timeout_s, self._hears(member))
         self._take(member, reply)
         member.calls, member.call_s = replies.calls_per_timing(member.metrics), replies.call_s(reply)
         member.remark = replies.remark(reply)
-        results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in shifts]
+        results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in self._shifts_of(member)]
         worst = max(results, key=lambda result: result["error"] / result["tolerance"])
         member.metrics |= {name: worst[name] for name in ("error", "tolerance")}
         free_bytes = replies.free_bytes(reply)
         return machine.available_bytes() if free_bytes is None else free_bytes
+
+    def _shifts_of(self, member: Member) -> dict[str, int]:
+        """Return the inputs that are checked at a member."""
+        return {check: shift for check, shift in self._shifts.items() if check != NORMAL or member.thorough}
+
+    def _hears(self, member: Member) -> Callable[[str], None]:
+        return partial(self._heard, member.case.implementation)
 
     def _take_rounds(self, active: dict[str, Member]) -> None:
         """Take samples until every ratio is known or the budget is spent; one that fails leaves the rounds."""
@@ -227,8 +249,9 @@ class Replicate:
 
         turns = {name: partial(turn, name, member) for name, member in active.items()}
         begin = time.perf_counter()
-        for name, samples in sample(turns, self._baselines, self._limits, self._rng, failed).items():
+        for name, samples in sample(turns, self._length, self._rng, failed).items():
             active[name].samples = samples
+            self.rounds = max(self.rounds, len(samples.rounds))
         self.rounds_s = time.perf_counter() - begin
         self._keep_speed({name: member for name, member in active.items() if member.is_ok}, readings)
 
@@ -271,7 +294,7 @@ class Replicate:
         self._heard(member.case.implementation, "rounds")
         queue_s = queued_s() + queued_s(member.pid or 0)
         begin = time.perf_counter()
-        reply = self._ask(member, {"request": "sample", "timings": self._timings}, stage="rounds")
+        reply = self._ask(member, {"request": "sample", "timings": self._timings, "core": self._core}, stage="rounds")
         waited_s = time.perf_counter() - begin
         queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
         if reply.get("status") != "ok":
@@ -287,22 +310,54 @@ class Replicate:
             raise Ended("error", objection)
         return taken
 
-    def _finish(self, member: Member) -> None:
-        """End a member's rounds: check how it worked, its last outputs and its rate; raises Ended."""
-        if not member.is_ok or member.folder is None:
-            return
-        call_s = min(member.samples.values_s)
+    def _finish_all(self, members: Sequence[Member]) -> None:
+        """End the rounds of members, one on each core of a CPU whose energy isn't measured: check all of their work."""
+        waiting = [*members]
+        idle: list[int | None] = [*self._cores] if self._cores and not machine.has_energy_counter() else [self._core]
+        busy: dict[Worker, tuple[Member, int | None]] = {}
+        while waiting or busy:
+            if waiting and idle:
+                member = waiting.pop()
+                with self._ending(member):
+                    busy[self._finishing(member, idle[-1])] = member, idle[-1]
+                    idle.pop()
+                continue
+            member, core = self._first_done(busy)
+            idle.append(core)
+            with self._ending(member):
+                self._finish(member)
+        for member in members:  # after all others, because it may take more samples
+            with self._ending(member):
+                self._check_rate(member, min(member.samples.values_s))
+
+    def _finishing(self, member: Member, core: int | None) -> Worker:
+        """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.device == "cpu" and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
-        reply = self._ask(member, {"request": "finish", "call_s": call_s}, stage="last calls")
+        assert member.worker is not None
+        request = {"request": "finish", "call_s": min(member.samples.values_s), "core": core}
+        member.worker.post(request, stage="last calls")
+        return member.worker
+
+    def _finish(self, member: Member) -> None:
+        """Check the outputs of a member's last calls; raises Ended."""
+        assert member.worker is not None
+        assert member.folder is not None
+        reply = member.worker.receive(self._timeout_s, self._hears(member))
         for check in (TIMED, AFTERWARDS):  # first, because a wrong output says more than another objection
             if reply.get("status") == "ok" or (member.folder / f"{check}.bin").exists():
                 self._compared(member, check)
         self._take(member, reply)
-        self._check_rate(member, call_s)
+
+    def _first_done(self, busy: dict[Worker, tuple[Member, int | None]]) -> tuple[Member, int | None]:
+        """Wait for the first of the members that work, and remove it; return it with its core."""
+        worker = first_done({worker: self._hears(member) for worker, (member, _) in busy.items()}, self._timeout_s)
+        return busy.pop(worker)
 
     def _check_rate(self, member: Member, call_s: float) -> None:
         """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
+        if not member.is_ok:
+            return
         point = member.case.point
         at = member.env_id, point
         work, best = self._work[at], self._best[at]
@@ -360,8 +415,7 @@ class Replicate:
     def _ask(self, member: Member, request: dict[str, Any], stage: str = "start") -> dict[str, Any]:
         """Return a member's reply; raises Died if its process ends."""
         assert member.worker is not None
-        heard = partial(self._heard, member.case.implementation)
-        return member.worker.ask(request, self._timeout_s, heard, stage=stage)
+        return member.worker.ask(request, self._timeout_s, self._hears(member), stage=stage)
 
     def _ask_judge(self, pool: Pool, point: Point, request: dict[str, Any]) -> dict[str, Any]:
         """Return the judge's reply; raises Died, which is no known fault of a member; then another one is forked."""
@@ -416,12 +470,12 @@ def _new_folder(parent: Path) -> Path:
         raise Died("error", f"no temporary folder could be made: {error.strerror}", is_outside=True) from None
 
 
-def _core(point: Point, rng: random.Random) -> int | None:
-    """Return the core on which all members work, random for each replicate; None if they may use any core.
+def _cores(point: Point) -> list[int]:
+    """Return the cores of which members of a point need one each; none if they may use any core.
 
-    A busy process on one of two cores would slow only some of them: an A/A ratio was seen to be wrong by a third.
-    With several threads they use most cores anyway.
+    All take samples on the same one, random for each replicate: a busy process on one of two cores would slow only some
+    of them, and an A/A ratio was seen to be wrong by a third. With several threads they use most cores anyway.
     """
     if point.device != "cpu" or point.threads > 1 or not hasattr(os, "sched_getaffinity"):
-        return None
-    return rng.choice(sorted(os.sched_getaffinity(0)))
+        return []
+    return sorted(os.sched_getaffinity(0))

@@ -10,19 +10,20 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
+from bench.analyse.race import Look
 from bench.engine import admission, preflight
 from bench.engine.member import Member
 from bench.engine.pool import Pool
+from bench.engine.race import Looked, Race
 from bench.engine.replicate import Replicate, now
 from bench.engine.replies import is_count
 from bench.engine.run_folder import RunFolder
-from bench.engine.time_budget import TimeBudget
 from bench.engine.worker import Died, unheard
-from bench.plan.case import Case, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries_of, may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
-from bench.sampling.rounds import StoppingRule
+from bench.sampling.rounds import Length
 from bench.store import machine
 from bench.store import plan as stored
 from bench.store.environment import Environment
@@ -80,12 +81,14 @@ class Run:
         self._pool = Pool(servers, () if is_idle else sweep.implementations, python, libraries)
         self._needed = sweep.implementations if needs_all else ()
         self.run_folder = RunFolder(sweep, folder, extend=extend)
-        self._time_budget = TimeBudget(sweep.effort, len(sweep.points))
         self._deaths: Counter[Case] = Counter()
         self._alone: set[Case] = set()
         self._apart: set[Point] = set()
         self._seeds: dict[Point, int] = {}
+        self._raced: set[Point] = set()
         self.warnings: list[str] = []
+        self.end_s = time.monotonic() + sweep.effort.seconds(len(sweep.points))
+        """The time of the monotonic clock at which a race ends; an earlier session has used a part of its seconds."""
 
     def __enter__(self) -> Self:
         try:
@@ -93,7 +96,7 @@ class Run:
             self.run_folder.prepare()
             state = preflight.watch()
             self._open(state)
-            self._time_budget = TimeBudget(self.sweep.effort, len(self.sweep.points) - len(self.finished()))
+            self.end_s -= self.run_folder.measured_s()
             threads = max(point.threads for point in self.sweep.points)
             missing = admission.huge_pages_missing(self.sweep.points)
             self.warnings = [
@@ -130,9 +133,8 @@ class Run:
         self._pool.renew()
 
     def finished(self) -> list[Point]:
-        """Return the points that are completely measured."""
-        processes = self.sweep.effort.processes
-        return [point for point in self.sweep.points if not self._missing(point, processes)]
+        """Return the points that are completely measured; in a race, those that have an answer."""
+        return [point for point in self.sweep.points if not self.missing_in_base(point)]
 
     def measured_cases(self) -> int:
         """Return the number of cases that have a record of at least one process."""
@@ -149,7 +151,7 @@ class Run:
         new and can't fit into the free memory, or if it ran out of memory with fewer tokens.
         """
         missing = self._missing(point, processes)
-        self._pool.dismiss(keep=self._together(point))  # the others have memory that this point may need
+        self._pool.dismiss(keep=self.together(point))
         reason, status = admission.huge_pages_missing([point]), "unsupported"
         reasons = dict.fromkeys(missing, reason)
         if not reason:
@@ -202,21 +204,40 @@ class Run:
         `processes` is the number to reach now, if not the sweep's.
         """
         processes = processes or self.sweep.effort.processes
-        points = self._together(point)
+        if processes == self.sweep.effort.processes:
+            if self.sweep.effort.race:
+                self.race([point])
+                return self.run_folder.of(point)
+            self.end_unneeded(point)  # else earlier points follow
+        points = self.together(point)
         for each in points:
             self.leave_out(each, processes)
-        if any(self._missing(each, processes) for each in points):
-            if processes == self.sweep.effort.processes:  # else earlier points follow
-                self.end_unneeded(point)
-            self._time_budget.begin()
-            rounds_s = 0.0
-            while missing := {each: names for each in points if (names := self._missing(each, processes))}:
-                rounds_s += self._replicate(missing)
-            self._time_budget.end(rounds_s, len(points))
+        while missing := {each: names for each in points if (names := self._missing(each, processes))}:
+            self.replicate(missing, dataclasses.replace(self.length, budget_s=self.length.budget_s * len(missing)))
         self.run_folder.tabulate()
         return self.run_folder.of(point)
 
-    def _together(self, point: Point) -> list[Point]:
+    def race(self, points: Sequence[Point], looked: Looked = unheard) -> None:
+        """Measure points in a race, unless this session has done so; `looked` is called after each look at one."""
+        new = [point for point in points if point not in self._raced]
+        self._raced.update(new)
+        if new:
+            Race(self, new, self.end_s, looked).go()
+
+    def look(self, point: Point) -> Look:
+        """Return what the samples of a point say so far."""
+        return self.run_folder.look(point, self.sweep.effort.bound)
+
+    def missing_in_base(self, point: Point) -> list[str]:
+        """Return what needs more processes at a point; in a race, without what is far behind in the first of them."""
+        missing = self._missing(point, self.sweep.effort.processes)
+        if not (missing and self.sweep.effort.race):
+            return missing
+        kept = {self.sweep.baseline, CONTROL}
+        behind = self.run_folder.behind(point) - kept
+        return [name for name in missing if name not in behind]
+
+    def together(self, point: Point) -> list[Point]:
         """Return the points of the sweep that differ from a point in the dtype alone, itself among them."""
         return self._alike.get(dataclasses.replace(point, dtype=""), [point])
 
@@ -263,15 +284,17 @@ class Run:
     def _missing(self, point: Point, processes: int) -> list[str]:
         return self.run_folder.missing(point, processes, retry_failed=self.retry_failed)
 
-    def _replicate(self, missing: Mapping[Point, Sequence[str]]) -> float:
-        """Measure points in one more replicate, with their baselines unless these failed; return its rounds' seconds.
+    def replicate(self, missing: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Replicate:
+        """Measure points in one more replicate; those that belong to no look of a race beside their baselines.
 
-        A point at which something had no memory beside others is measured by itself.
+        A point at which something had no memory beside others is measured by itself, and a baseline that failed is not
+        measured again.
         """
-        groups = {point: self._group(point, names) for point, names in missing.items()}
+        groups = {point: self._group(point, names, is_look=is_look) for point, names in missing.items()}
         apart = [point for point in groups if point in self._apart]
         groups = {apart[0]: groups[apart[0]]} if apart else groups
         first, number = next(iter(groups)), max(map(self.run_folder.next_process, groups))
+        self._pool.dismiss(keep=self.together(first))  # the judges of others have memory that this may need
         cases = {_key(point, name): (point, name) for point, names in groups.items() for name in names}
         members = {key: self.member(*case) for key, case in cases.items()}
         baselines = {key: _key(point, self.sweep.baseline) for key, (point, _) in cases.items()}
@@ -280,8 +303,7 @@ class Run:
         for member in members.values():
             if member.thorough and (self.sweep.effort.check_memory or may_have_own_memory(member.implementation)):
                 self._check_memory(member)
-        limits = dataclasses.replace(self.limits, budget_s=self.limits.budget_s * len(groups))
-        replicate = Replicate(members, baselines, limits, self.seed(first), number, heard=heard)
+        replicate = Replicate(members, baselines, length, self.seed(first), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s)
         self._alone.update(member.case for member in members.values() if member.is_left and member.status == "oom")
         self.count_deaths(members.values())
@@ -291,16 +313,16 @@ class Run:
             baseline = members.get(_key(point, self.sweep.baseline))
             if baseline is None or not (baseline.is_left or self.is_tried_again(baseline)):  # else nothing has a ratio
                 self.keep([member for member in members.values() if member.case.point == point], number, replicate)
-        return replicate.rounds_s
+        return replicate
 
-    def _group(self, point: Point, missing: Sequence[str]) -> list[str]:
+    def _group(self, point: Point, missing: Sequence[str], *, is_look: bool) -> list[str]:
         """Return the implementations of the next replicate: what had no memory beside others is measured by itself."""
         baseline = self.sweep.baseline
         alone = [name for name in missing if name != baseline and Case(point, name) in self._alone]
         is_tight = Case(point, baseline) in self._alone
         group = alone[:1] or ([name for name in missing if name != baseline][:1] if is_tight else []) or missing
         has_failed = baseline in self.run_folder.failed(point) - {*missing}
-        is_beside = baseline in self.sweep.implementations and baseline not in group and not has_failed
+        is_beside = baseline in self.sweep.implementations and baseline not in group and not (has_failed or is_look)
         return [baseline, *group] if is_beside else [*group]
 
     def member(self, point: Point, name: str) -> Member:
@@ -313,10 +335,10 @@ class Run:
         return self._seeds.setdefault(point, random.SystemRandom().randrange(1 << 32))
 
     @property
-    def limits(self) -> StoppingRule:
-        """When the rounds of a replicate end: it gets its share of the point's budget."""
+    def length(self) -> Length:
+        """How long a replicate takes rounds if all have equal shares."""
         effort = self.sweep.effort
-        return StoppingRule(effort.target, self._time_budget.budget_s / effort.processes, effort.processes)
+        return Length(effort.budget_s / effort.processes)
 
     def count_deaths(self, members: Iterable[Member]) -> None:
         """Count the deaths of the members' processes, which decide who is tried again.

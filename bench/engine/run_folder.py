@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from bench.analyse import summary
+from bench.analyse.race import Look
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
@@ -341,6 +342,30 @@ class RunFolder:
             return self._tabulation.table(point)
         self._summarise()
         return table.of_rows(self._summary.rows(point))
+
+    def look(self, point: Point, bound: float) -> Look:
+        """Return what the samples of a point say so far: who is left if the named one's bound is to be `bound`."""
+        self._summarise()
+        return self._summary.look(point, bound) if point in self._summary else Look()
+
+    def behind(self, point: Point) -> set[str]:
+        """Return the implementations that are far behind in the first replicate of a point."""
+        self._summarise()
+        return self._summary.behind(point) if point in self._summary else set()
+
+    def scatter(self, point: Point) -> float:
+        """Return the variance of a value by the rounds of the latest replicate over that between processes."""
+        return self._summary.scatter(point)
+
+    @property
+    def lendings(self) -> int:
+        """How often the errors of all points have changed."""
+        return self._summary.lendings
+
+    def measured_s(self) -> float:
+        """Return the seconds in which the points were measured."""
+        self._summarise()
+        return self._summary.measured_s()
 
     @property
     def has_results(self) -> bool:

@@ -25,9 +25,6 @@ PROCESSES, LEAST = 10, 3
 ROUNDS_S = 3.0
 """The seconds for the rounds of a point in one process: a few hundred samples."""
 
-TARGET = 0.0001
-"""The half-width at which rounds end: so small that they always use their budget."""
-
 
 def sweep(threads: Sequence[int]) -> Sweep:
     """Return the sweep of a self-check, with each of these numbers of threads."""
@@ -37,7 +34,7 @@ def sweep(threads: Sequence[int]) -> Sweep:
         allocator=machine.default_allocator(),
         control=False,  # the copy is one
         overrides={"threads": [*threads]},
-        effort={"processes": PROCESSES, "target": TARGET, "budget_s": ROUNDS_S * PROCESSES},
+        effort={"processes": PROCESSES, "race": False, "budget_s": ROUNDS_S * PROCESSES},
     )
     return dataclasses.replace(article, name="selfcheck")
 

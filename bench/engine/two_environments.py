@@ -87,7 +87,7 @@ class Pair:
         first = self._runs[SIDES[0]]
         number = max(run.run_folder.next_process(point) for run in self._runs.values())
         members = {side: run.member(point, name) for side, run in self._runs.items()}
-        replicate = Replicate(members, dict.fromkeys(SIDES, SIDES[0]), first.limits, first.seed(point), number)
+        replicate = Replicate(members, dict.fromkeys(SIDES, SIDES[0]), first.length, first.seed(point), number)
         replicate.measure(self.sweep.effort.timeout_s, together=True)
         for side, run in self._runs.items():
             run.count_deaths([members[side]])

@@ -9,7 +9,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Self
@@ -142,7 +142,7 @@ class Worker:
 
         `stage` is what the worker does until it announces another one; `descriptors` are handed to it.
         """
-        self._stage = stage
+        self._stage, self._alive_s = stage, time.monotonic()
         self._id, self._request = secrets.token_hex(8), request["request"]
         line = json.dumps({**request, "id": self._id}).encode() + b"\n"
         try:
@@ -157,20 +157,35 @@ class Worker:
 
         Raises Died if the worker ends, is silent for `timeout_s`, or sends a line that is no event of this request.
         """
-        while True:
-            line = self._line(timeout_s)
-            event = _object(line)
-            if event.get("id") != self._id:
-                raise self._foreign(line)
-            match event:
-                case {"event": "working", "stage": str(stage)}:
-                    self._stage = stage
-                    heard(stage)
-                case {"event": str(name)} if name == self._request:
-                    self._log_start = os.fstat(self._log.fileno()).st_size
-                    return event
-                case _:
-                    raise self._foreign(line)
+        while not self._has_replied(heard):
+            chunk = self._chunk(self._alive_s + timeout_s)
+            if chunk is None:
+                raise self._silent(timeout_s)
+            if not chunk:
+                raise self._ended()
+            self._take(chunk)
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        event = _object(line)
+        if (event.get("id"), event.get("event")) != (self._id, self._request):
+            raise self._foreign(line)
+        self._log_start = os.fstat(self._log.fileno()).st_size
+        return event
+
+    def is_done(self, timeout_s: float, heard: Heard = unheard) -> bool:
+        """Return whether `receive` would return or raise at once; raises Died for an endless line."""
+        while not self._has_replied(heard):
+            chunk = self._chunk(time.monotonic())
+            if chunk is None:
+                return time.monotonic() >= self._alive_s + timeout_s
+            if not chunk:
+                return True
+            self._take(chunk)
+        return True
+
+    @property
+    def watched(self) -> list[Any]:
+        """What becomes readable when the worker sends something or ends."""
+        return [key.fileobj for key in self._selector.get_map().values()]
 
     def close(self) -> None:
         """End the process and all processes that it started."""
@@ -183,19 +198,22 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _line(self, timeout_s: float) -> bytes:
-        deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._buffer:
-            if len(self._buffer) > LONGEST_BYTES:
-                raise self._foreign(self._buffer)
-            chunk = self._chunk(deadline)
-            if chunk is None:
-                raise self._silent(timeout_s)
-            if not chunk:
-                raise self._ended()
-            self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line
+    def _has_replied(self, heard: Heard) -> bool:
+        """Return whether a line has come that is more than the announcement of a stage; each of these is told."""
+        while b"\n" in self._buffer:
+            line, _, rest = self._buffer.partition(b"\n")
+            match _object(line):
+                case {"event": "working", "stage": str(stage), "id": self._id}:
+                    self._stage, self._alive_s, self._buffer = stage, time.monotonic(), rest
+                    heard(stage)
+                case _:
+                    return True
+        return False
+
+    def _take(self, chunk: bytes) -> None:
+        self._buffer += chunk
+        if len(self._buffer) > LONGEST_BYTES:
+            raise self._foreign(self._buffer)
 
     def _chunk(self, deadline: float) -> bytes | None:
         """Return the worker's next bytes: empty if it has ended or closed the pipe, None if the deadline has passed.
@@ -244,6 +262,19 @@ class Worker:
         # the profiler of some builds of torch writes lines that begin with USDT
         messages = [line.strip() for line in lines if line.strip() and not line.startswith("USDT")]
         return f": {messages[-1]}" if messages else ""
+
+
+def first_done(workers: Mapping[Worker, Heard], timeout_s: float) -> Worker:
+    """Wait until `receive` would return or raise at once for one of the workers, and return it."""
+    with selectors.DefaultSelector() as selector:
+        for worker in workers:
+            for each in worker.watched:
+                selector.register(each, selectors.EVENT_READ)
+        while True:
+            for worker, heard in workers.items():
+                if worker.is_done(timeout_s, heard):
+                    return worker
+            selector.select(POLL_S)
 
 
 class Server(Worker):

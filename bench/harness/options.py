@@ -115,10 +115,22 @@ def add(add_option: AddOption) -> None:
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
     )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
-    add_option("--processes", type=int, metavar="K", help="worker processes that measure each point")
-    add_option("--target", type=float, metavar="SHARE", help="half-width of every ratio's interval, 0.02 for 2 %%")
-    add_option("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point")
-    add_option("--within-s", type=float, metavar="S", help="seconds that the sweep may take if more rounds fill them")
+    add_option("--bound", type=_share, metavar="2%%", help="what the named implementation may cost before a race ends")
+    add_option("--within", dest="within_s", type=_seconds, metavar="4m", help="time after which a race ends")
+    add_option(
+        "--no-race",
+        dest="race",
+        action="store_false",
+        default=None,
+        help="give every implementation an equal share of the time, and all rows the same precision",
+    )
+    add_option(
+        "--processes",
+        type=int,
+        metavar="K",
+        help="worker processes that measure each implementation; in a race, at least so many",
+    )
+    add_option("--budget-s", type=float, metavar="S", help="seconds for the rounds of a point in these processes")
     add_option(
         "--spread",
         dest="spread_s",
@@ -257,6 +269,14 @@ def _seconds(text: str) -> float:
         return float(number) * SECONDS_OF[unit]
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a duration such as 90s, 30m or 1h, got {text!r}") from None
+
+
+def _share(text: str) -> float:
+    """Return the share of a text such as `2%` or `0.02`."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a share such as 2% or 0.02, got {text!r}") from None
 
 
 def run_folder(option: argparse.Namespace, name: str, root: Path = ROOT) -> Path:

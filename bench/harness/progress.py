@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.analyse.race import Look
 from bench.engine.admission import too_large
-from bench.harness.time_left import TimeLeft
+from bench.harness.time_left import TimeLeft, Until
 from bench.plan.case import CONTROL, POINT_COLUMNS, Case, Point
-from bench.plan.sweep import Sweep
+from bench.plan.sweep import Effort, Sweep
 from bench.show.point_text import counted, differences, parts, varying
 from bench.store import units
 from bench.store.machine import available_bytes
@@ -80,7 +81,8 @@ class Progress:
         self._colour = colour
         self._varying = varying(sweep.points)
         self._done = 0
-        self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
+        self._time_left: TimeLeft | Until = TimeLeft(sweep.points, sweep.effort.processes)
+        self._racing: dict[Point, Look] = {}
         self._began_s = time.monotonic()
 
     def opened(self, folder: Path) -> None:
@@ -92,9 +94,8 @@ class Progress:
             f"{counted([self._total], 'point', 'points')} × "
             f"{counted([len(sweep.implementations)], 'implementation', 'implementations')}"
             f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, "
-            f"{counted([effort.processes], 'process', 'processes')}"
-            f"{f' over {units.duration(effort.spread_s)}' if effort.spread_s else ''}, "
-            f"target ±{effort.target:.1%}, {' '.join(shared)}"
+            f"{_effort(effort, self._total)}, "
+            f"{' '.join(shared)}"
         )
         self._screen.say(f"results go to {folder}")
         self._warn_of_memory()
@@ -121,6 +122,18 @@ class Progress:
             self._screen.say(f"warning: {warning}")
         self._began_s = time.monotonic()
 
+    def races(self, end_s: float) -> None:
+        """Take note that a race ends at this time of the monotonic clock, at the latest."""
+        self._time_left = Until(end_s)
+
+    def looked(self, point: Point, look: Look, rows: "pd.DataFrame") -> None:
+        """Show what a look at a point says: its line after the first one, and again once it is answered."""
+        is_first = point not in self._racing
+        self._done += is_first
+        if is_first or (look.is_answered and not self._racing[point].is_answered):
+            self._print(rows)
+        self._racing[point] = look
+
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
         """Show the progress that a worker reports."""
         planned = self._sweep.effort.processes
@@ -135,21 +148,23 @@ class Progress:
         self._screen.move(SEPARATOR.join(cells))
 
     def finished(self, rows: "pd.DataFrame") -> None:
-        """Print the line of a point that is done."""
-        self._count(rows)
-        self._print(rows)
+        """Print the line of a point that is done, unless it was printed when it was answered."""
+        point = Case.from_columns({str(name): value for name, value in rows.iloc[0].items()}).point
+        look = self._racing.get(point)
+        if look is None:
+            self._count(point)
+        if look is None or not look.is_answered:
+            self._print(rows)
 
     def close(self, *, keep: bool = False) -> None:
         """End what moves; with `keep` the lines of points stay, which here they always do."""
         del keep
         self._screen.clear()
 
-    def _count(self, rows: "pd.DataFrame") -> None:
+    def _count(self, point: Point) -> None:
         """Note that a point is done, and how long it took."""
         now_s = time.monotonic()
-        self._time_left.finished(
-            Case.from_columns({str(name): value for name, value in rows.iloc[0].items()}).point, now_s - self._began_s
-        )
+        self._time_left.finished(point, now_s - self._began_s)
         self._began_s = now_s
         self._done += 1
 
@@ -185,6 +200,15 @@ class QuietProgress(Progress):
 
     def _print(self, rows: "pd.DataFrame") -> None:
         pass
+
+
+def _effort(effort: Effort, points: int) -> str:
+    """Return how long and how surely a sweep measures."""
+    if effort.race:
+        most = units.duration(effort.seconds(points))
+        return f"a race to {units.percent(effort.bound, trim=True)} within {most}"
+    spread = f" over {units.duration(effort.spread_s)}" if effort.spread_s else ""
+    return f"{counted([effort.processes], 'process', 'processes')}{spread}"
 
 
 def failed(statuses: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """The time that a sweep still needs, from the points that are done and the work of those to come."""
 
 import dataclasses
+import time
 from collections.abc import Iterable, Sequence
 
 from bench.plan.case import Point
@@ -74,6 +75,18 @@ class TimeLeft:
             return None
         fixed_s, per_work_s = _fit(self._known)
         return fixed_s + per_work_s * work
+
+
+class Until(TimeLeft):
+    """The remaining time of a race that ends at `end_s` of the monotonic clock, at the latest."""
+
+    def __init__(self, end_s: float) -> None:
+        super().__init__((), 1)
+        self._end_s = end_s
+
+    def left_s(self, *_now: object) -> float:
+        """Return the seconds that are left at most."""
+        return max(0.0, self._end_s - time.monotonic())
 
 
 def _together(point: Point) -> Point:

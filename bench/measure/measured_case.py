@@ -76,7 +76,7 @@ class Request:
     `seed` is that of weights and inputs, `order_seed` that of the choices that this process makes.
     `shifts` has the inputs to check by name, each with the place from which its values are cut out.
     A `thorough` measurement, the first of a case, also inspects a call.
-    The warm-up takes at most `warm_up_s`, all calls run on `core`, if one is given, and outputs go to `folder`.
+    The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given, and outputs go to `folder`.
     """
 
     point: Point
@@ -111,6 +111,7 @@ class MeasuredCase:
         """Build the implementation, keep its outputs for the judge, inspect a call and warm up."""
         request, point, name = self.request, self.request.point, self.request.implementation
         self._channel.announce("preparation")
+        self._core = request.core
         if request.core is not None:
             os.sched_setaffinity(0, {request.core})
         workload.set_up(point)
@@ -144,8 +145,12 @@ class MeasuredCase:
         self._samples_until_kept = int(KEPT_BEFORE ** self._rng.random()) - 1
         self._last_cpu_s = cpu_s()
 
-    def sample(self, timings: int) -> dict[str, Any]:
-        """Return one sample with the processor's seconds: since the last one, in its timings, and in all."""
+    def sample(self, timings: int, core: int | None) -> dict[str, Any]:
+        """Return one sample with the processor's seconds: since the last one, in its timings, and in all.
+
+        All calls run on `core` from now on, if one is given.
+        """
+        self._move(core)
         before_s = children_s()
         idle_s = process_time() + before_s - self._last_cpu_s
         if self._samples_until_kept == 0:
@@ -158,8 +163,9 @@ class MeasuredCase:
         used_s, self._last_cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
         return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
 
-    def finish(self, call_s: float) -> None:
+    def finish(self, call_s: float, core: int | None) -> None:
         """End the rounds: keep the last outputs, and measure the energy of a call of `call_s` and a GPU's state."""
+        self._move(core)
         work, device = self._work, self.request.point.device
         counter = energy.counter(device)
         self._channel.announce("last calls")
@@ -184,6 +190,13 @@ class MeasuredCase:
         self._state.check()
         self._check_repetition()
         self._last_cpu_s = cpu_s()  # more samples may follow, and this work is not between them
+
+    def _move(self, core: int | None) -> None:
+        """Run on another core from now on; raises LeftChanged if something else was changed."""
+        if core is not None and core != self._core:
+            self._state.check()
+            os.sched_setaffinity(0, {core})
+            self._core, self._state = core, process_state.State()
 
     @property
     def call_s(self) -> float:

@@ -71,14 +71,14 @@ class Worker:
         """Take one sample; reply with it, or with the outcome if the case has ended."""
         case = self._prepared
         with failure.caught(case.outcome, case.request.point.device):
-            return {**case.sample(request["timings"]), "status": "ok"}
+            return {**case.sample(request["timings"], request["core"]), "status": "ok"}
         return case.reply()
 
     def finish(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """End the rounds; reply with the outcome."""
         case = self._prepared
         with failure.caught(case.outcome, case.request.point.device):
-            case.finish(request["call_s"])
+            case.finish(request["call_s"], request["core"])
         return case.reply()
 
     @property

@@ -25,13 +25,18 @@ from impls.name import parse
 SHIPPED = Path(__file__).parent / "sweeps"
 
 
+BASE_S, POINT_S = 20.0, 20.0
+"""The seconds of a race that are not told how long it may take: once, and for each point."""
+
+
 @dataclass(frozen=True)
 class Effort:
     """How precisely a point is measured, and how long that may take.
 
-    A point is done if the 95 % interval of every ratio has a half-width of at most `target`.
-    `budget_s` is the time for a point's rounds over all processes, `timeout_s` the longest time that a case may give no
-    sign of life. A sweep that takes less than `within_s` spends the rest on more rounds; None: no more rounds.
+    `budget_s` is the time for a point's rounds over `processes`, `timeout_s` the longest time that a case may give no
+    sign of life. Without a `race` that is all. In a race it is the base; then those that may be the fastest are
+    measured on, until what the named one can cost is at most `bound`, as a share, or the run has taken `within_s`;
+    None: BASE_S and POINT_S for each point.
     With `spread_s` the points take turns, a replicate each, evenly over so many seconds. None: all replicates of a
     point follow each other without a pause.
     `check_memory` also reads the peak memory from the operating system, in a separate process.
@@ -39,13 +44,18 @@ class Effort:
     """
 
     processes: int = 3
-    target: float = 0.02
     budget_s: float = 12.0
+    race: bool = False
+    bound: float = 0.02
     within_s: float | None = None
     spread_s: float | None = None
     timeout_s: float = 300.0
     check_memory: bool = False
     oversubscribe: bool = False
+
+    def seconds(self, points: int) -> float:
+        """Return the seconds that a race over so many points takes at most, if its base doesn't take longer."""
+        return BASE_S + POINT_S * points if self.within_s is None else self.within_s
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,7 @@ IF_CPU = "if_cpu"
 AVAILABLE, ACCELERATED = "available", ("float32", "bfloat16")
 """The value of `device` that means the CPU and each kind of accelerator, and the dtypes on the latter."""
 
-SWITCHES = ("check_memory", "oversubscribe")
+SWITCHES = ("race", "check_memory", "oversubscribe")
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
 
 
@@ -144,7 +154,7 @@ def load_sweep(
             lambda: _implementations(tuple(implementations) or document.get("implementations"), baseline, path),
             lambda: _control(document.get("control", True) if control is None else control),
             lambda: _points(_without_other_cpus(document, cpu), threads, allocator, given, product, accelerators),
-            lambda: _effort({**{key: document[key] for key in EFFORT_KEYS if key in document}, **(effort or {})}),
+            lambda: _effort(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, effort or {})),
             lambda: read_published(document.get("published", [])),
         )
     except WrongRequest as error:
@@ -313,18 +323,30 @@ def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
     return mistakes
 
 
+def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of an effort: a race unless they say no, or spread the replicates over some time."""
+    values = {**of_file, **given}
+    if given.get("race") is False and "within_s" not in given:
+        values.pop("within_s", None)
+    return {"race": "spread_s" not in values, **values}
+
+
 def _effort(values: Mapping[str, Any]) -> Effort:
     if mistakes := [line for key, value in values.items() if (line := _mistake_of_effort(key, value))]:
         raise WrongRequest("\n".join(mistakes))
     effort = Effort(**values)
-    if effort.within_s is not None and effort.spread_s is not None:
-        raise WrongRequest("within_s and spread_s can't both be given: both say how long the sweep takes")
+    if effort.race and effort.spread_s is not None:
+        raise WrongRequest("race and spread_s can't both be given: spread_s gives all points equal shares of the time")
+    if effort.within_s is not None and not effort.race:
+        raise WrongRequest("within_s needs a race: with equal shares budget_s says how long a point takes")
     return effort
 
 
 def _mistake_of_effort(key: str, value: object) -> str:
     if key in SWITCHES:
         return "" if isinstance(value, bool) else f"{key} = {value!r} must be true or false"
+    if key == "bound" and not (isinstance(value, int | float) and 0 < value < 1):
+        return f"bound = {value!r} must be a share above 0 and below 1, such as 0.02 for 2 %"
     whole = key == "processes"
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < math.inf:
         return f"{key} = {value!r} must be {'a whole number of at least 1' if whole else 'a number above 0'}"

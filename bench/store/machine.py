@@ -22,6 +22,9 @@ CONTROL_GROUPS = Path("/sys/fs/cgroup")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 """The file that says for which memory the system uses transparent huge pages, the mode in force in brackets."""
 
+POWERCAP = Path("/sys/class/powercap")
+"""The folder with an energy counter for each CPU package. Source: Linux, Documentation/power/powercap/powercap.rst."""
+
 WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 
 
@@ -172,6 +175,11 @@ def cpu_flags() -> str:
     """Return a short hash of the CPU's instruction flags, empty if the system doesn't list them."""
     flags = " ".join(sorted(cpu_features()))
     return hashlib.sha256(flags.encode()).hexdigest()[:12] if flags else ""
+
+
+def has_energy_counter() -> bool:
+    """Return whether the energy of the CPU can be read: then nothing else may run while a call's is measured."""
+    return any(os.access(counter, os.R_OK) for counter in POWERCAP.glob("intel-rapl:*/energy_uj"))
 
 
 def _cpuinfo() -> dict[str, str]:

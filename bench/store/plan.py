@@ -23,6 +23,9 @@ from bench.store.record import SCHEMA_VERSION, check_schema
 
 PLAN = "plan.json"
 
+WISHES = ("bound", "within_s")
+"""The values of an effort that a run may go on with in place of its own: how sure its answers should be, and when."""
+
 POINTS = ',\n  "points": [\n'
 """The text before the points."""
 
@@ -89,7 +92,7 @@ def effort_of(run: Path) -> Effort | None:
     values = known.context.get("effort") if known else None
     if not isinstance(values, dict):
         return None
-    return Effort(**{name: value for name, value in values.items() if name in EFFORT_KEYS})
+    return Effort(**_known(values))
 
 
 def continued(
@@ -119,7 +122,8 @@ def continued(
     if differences := list(_differences(stored.sweep, asked)):
         facts = "; ".join(differences)
         raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {facts}; {way_out}")
-    return stored.sweep
+    wishes = {name: getattr(asked.effort, name) for name in WISHES}
+    return dataclasses.replace(stored.sweep, effort=dataclasses.replace(stored.sweep.effort, **wishes))
 
 
 def _union(own: Sweep, asked: Sweep, folder: Path) -> Sweep:
@@ -143,7 +147,7 @@ def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
         "baseline": [own.baseline, asked.baseline],
         "shard": [str(own.shard or "none"), str(asked.shard or "none")],
         "points": [_counted(own.points, asked.points), _counted(asked.points, own.points)],
-        **{name: [getattr(own.effort, name), getattr(asked.effort, name)] for name in EFFORT_KEYS},
+        **{key: [getattr(own.effort, key), getattr(asked.effort, key)] for key in EFFORT_KEYS if key not in WISHES},
     }
     if own.control and not asked.control:
         facts["control"] = [True, False]
@@ -174,8 +178,14 @@ def _sweep(content: Mapping[str, Any], *, is_checked: bool) -> Sweep:
     sweep = Sweep(str(content["name"]), points, names, content["baseline"], control=has_control)
     if not points:
         raise WrongRequest("the plan holds no points")
-    sweep = altered(sweep, sweep.implementations, content["effort"])
+    sweep = altered(sweep, sweep.implementations, _known(content["effort"]))
     return sweep.sharded(parse(content["shard"])) if "shard" in content else sweep
+
+
+def _known(effort: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of an effort that this suite knows; before there were races, within_s meant something else."""
+    keys = [key for key in EFFORT_KEYS if key in effort and (key not in WISHES or "race" in effort)]
+    return {key: effort[key] for key in keys}
 
 
 def _point(columns: Mapping[str, Any]) -> Point:

@@ -25,7 +25,7 @@ SCATTER = {"eager": CLEAR, "sdpa": NOISY, "mha": NOISY, "online": CLEAR}
 PROCESSES = 6
 pytestmark = pytest.mark.usefixtures("scripted_workers")
 
-EFFORT = {"processes": 3, "target": 0.02, "budget_s": 0.3, "timeout_s": 60, "check_memory": False}
+EFFORT = {"processes": 3, "budget_s": 0.3, "timeout_s": 60, "check_memory": False}
 
 
 def run(path: Path, torch: str, commit: str = "abc", times: Mapping[str, float] | None = None) -> Path:

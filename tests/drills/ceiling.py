@@ -19,13 +19,13 @@ from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
 from bench.plan.case import Case
-from bench.sampling.rounds import StoppingRule
+from bench.sampling.rounds import Length
 from bench.store import ceilings
 from tests.points import point
 
 LOADS = (0, 4, 13)
 TOKENS = (197, 577)
-LIMITS = StoppingRule(target=0.001, budget_s=1.0, processes=3)
+LIMITS = Length(target=0.001, budget_s=1.0, processes=3)
 HONEST = ("eager", "sdpa", "compiled_sdpa")
 PLANTED = "tests.mutants:works_if_looked_at"
 BUSY = "import sys, time\nend = time.time() + float(sys.argv[1])\nwhile time.time() < end: pass"

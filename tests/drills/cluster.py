@@ -26,7 +26,6 @@ from tests import slurm
 SWEEP = """
 implementations = ["eager", "sdpa", "mha"]
 processes = 2
-target = 0.5
 budget_s = 0.2
 [[grid]]
 batch = [1, 2, 3]

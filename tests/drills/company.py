@@ -68,7 +68,7 @@ class IdleNeighbours(Replicate):
 
 def sweep(points: tuple[Point, ...], names: tuple[str, ...], processes: int = 3) -> Sweep:
     """Return a sweep in which each implementation has the same time for its samples, whatever its company."""
-    effort = Effort(processes=processes, target=0.0001, budget_s=SAMPLES_S * len(names) * processes)
+    effort = Effort(processes=processes, budget_s=SAMPLES_S * len(names) * processes)
     return Sweep("company", points, names, effort=effort)
 
 

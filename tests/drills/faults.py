@@ -40,7 +40,7 @@ def main(points: int = POINTS) -> None:
     """Print a line for each fault, and one on everything else."""
     names = {name: f"tests.foreign:{name}" for name in FAULTS}
     shapes = tuple(point(num_tokens=5 + number) for number in range(points))
-    effort = Effort(processes=1, target=0.5, budget_s=0.2, timeout_s=TIMEOUT_S)
+    effort = Effort(processes=1, budget_s=0.2, timeout_s=TIMEOUT_S)
     longest_s: dict[str, float] = defaultdict(float)
     last, since_s = "", time.monotonic()
 

@@ -27,7 +27,7 @@ from bench.measure import clock
 from bench.plan.case import Case, Point
 from bench.plan.layers import peak_bytes
 from bench.plan.sweep import Effort, Sweep
-from bench.sampling.rounds import StoppingRule
+from bench.sampling.rounds import Length
 from bench.store.table import RESULTS, load
 from tests.drills import spin as known_spin
 from tests.drills.accepted import judged
@@ -86,7 +86,7 @@ class Drill:
 
     def run(self, name: str, names: Sequence[str], points: Sequence[Point], **effort: Any) -> pd.DataFrame:
         """Measure a sweep into the folder and return its rows."""
-        effort = {"processes": 2, "target": 0.5, "budget_s": 0.5, "timeout_s": 60.0, **effort}
+        effort = {"processes": 2, "budget_s": 0.5, "timeout_s": 60.0, **effort}
         list(run(Sweep(name, tuple(points), tuple(names), "eager", Effort(**effort)), self.folder / name))
         return load(self.folder / name)
 
@@ -217,7 +217,7 @@ def memory(drill: Drill) -> str:
     try:
         for number in range(10):
             members = {name: Member(Case(at, name), pool, "here", thorough=True) for name in ("eager", "sdpa")}
-            rule = StoppingRule(target=0.5, budget_s=0.01, processes=3)
+            rule = Length(0.01)
             Replicate(members, dict.fromkeys(members, "eager"), rule, seed=number, number=0).measure(60.0)
             peaks.update((name, member.metrics.get("peak_bytes")) for name, member in members.items())
     finally:
@@ -278,7 +278,7 @@ def quick(drill: Drill) -> str:
     """Measure the sweep quick as a user would, in bfloat16 and float32."""
     small = [] if drill.is_gpu else ["--num-tokens", "50", "--num-heads", "6", "--channels", "384"]
     dtypes = "bfloat16,float32" if drill.is_gpu else "float32"
-    effort = ["--processes", "2", "--budget-s", "1", "--target", "0.05"]
+    effort = ["--processes", "2", "--budget-s", "1", ]
     table = drill.bench("quick", "--device", drill.device, "--dtype", dtypes, *small, *effort)
     return _told(table)
 
@@ -288,13 +288,13 @@ def vit(drill: Drill) -> str:
     if not drill.is_gpu:
         raise SkippedError("needs a CUDA device: quick has such shapes on the CPU")
     shape = ["--num-tokens", "197,577", "--batch", "8,64", "--dtype", "bfloat16"]
-    effort = ["--processes", "2", "--budget-s", "1", "--target", "0.05"]
+    effort = ["--processes", "2", "--budget-s", "1", ]
     return _told(drill.bench("vit", "--sweep", "vit", "--device", drill.device, *shape, *effort))
 
 
 def papers(drill: Drill) -> str:
     """Measure the settings of two publications and show their figures beside ours."""
-    effort = ["--processes", "2", "--budget-s", "0.5", "--target", "0.05"]
+    effort = ["--processes", "2", "--budget-s", "0.5", ]
     half = Drill(drill.device, drill.folder, drill.most_s / 2 + ENDING_S / 2)
     names = ("fa2-paper", "hubhop-layer") if drill.is_gpu else ("hubhop-layer",)
     said = []

@@ -31,7 +31,6 @@ LEAST_S, MOST_S = 0.5, 14.0
 SWEEP = """
 implementations = ["eager", "sdpa", "manual", "online", "mha"]
 processes = 1
-target = 0.5
 budget_s = 0.1
 [[grid]]
 batch = [1, 2, 3]

@@ -21,7 +21,7 @@ def measured(overrides: dict[str, object], *implementations: str) -> pd.DataFram
         implementations=implementations,
         control=False,
         overrides={"dtype": "float32", "num_heads": 6, "channels": 384, "batch": 1, "mode": "inference", **overrides},
-        effort={"processes": 1, "budget_s": 0.1, "target": 0.5, "check_memory": True},
+        effort={"processes": 1, "budget_s": 0.1, "check_memory": True},
     )
     with tempfile.TemporaryDirectory() as folder:
         list(run(sweep, folder))

@@ -43,7 +43,7 @@ def measured(folder: Path, threads: int, neighbour: str) -> pd.DataFrame:
         implementations=("eager", "sdpa", "online", "manual"),
         control=False,
         overrides={"num_tokens": [50, 100, 197], "num_heads": [1, 4]},
-        effort={"processes": 2, "budget_s": 4, "target": 0.001},
+        effort={"processes": 2, "budget_s": 4},
     )
     with ExitStack() as stack:
         if NEIGHBOURS[neighbour]:

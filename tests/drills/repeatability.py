@@ -55,7 +55,7 @@ def sweep(names: tuple[str, ...]) -> Sweep:
     points = tuple(
         dataclasses.replace(shape(*each), allocator=name) for each, name in itertools.product(SHAPES, allocators)
     )
-    effort = Effort(processes=REPLICATES, target=0.0001, budget_s=SAMPLES_S * len(names) * REPLICATES)
+    effort = Effort(processes=REPLICATES, budget_s=SAMPLES_S * len(names) * REPLICATES)
     return Sweep("repeatability", points, names, BASELINE, effort)
 
 

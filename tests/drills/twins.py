@@ -24,7 +24,7 @@ def main(runs: int = RUNS) -> None:
         implementations=("eager", TWIN),
         control=False,
         overrides={**POINT, "token_len": POINT["channels"], "batch": 1},
-        effort={"processes": PROCESSES, "budget_s": 5, "target": 0.001},
+        effort={"processes": PROCESSES, "budget_s": 5},
     )
     logs, covered = [], 0
     for number in range(runs):

@@ -90,7 +90,7 @@ def test_two_implementations_are_measured_in_one_run(tmp_path: Path, monkeypatch
     """The folder is an ordinary run's, A its baseline, with a fresh process for each number."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
-    effort = Effort(processes=4, target=0.5, budget_s=0.1, timeout_s=60)
+    effort = Effort(processes=4, budget_s=0.1, timeout_s=60)
     sweep = Sweep("tiny", (PLAIN, UNCLEAR), ("eager", "test:half"), "eager", effort)
     with Together(sweep, tmp_path, servers=1) as run:
         (look,) = fight(run, sweep.points, (2, 4))

@@ -15,13 +15,13 @@ from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate, _core
 from bench.engine.worker import unheard
 from bench.plan.case import Case, Point
-from bench.sampling.rounds import StoppingRule
+from bench.sampling.rounds import Length
 from bench.store import ceilings, machine
 from tests.points import point
 
 pytestmark = pytest.mark.slow
 
-RULE = StoppingRule(target=0.5, budget_s=0.05, processes=1)
+RULE = Length(0.05)
 GIB = 1 << 30
 
 Measure = Callable[..., dict[str, Member]]

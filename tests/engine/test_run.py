@@ -38,7 +38,7 @@ from tests.points import point
 
 pytestmark = pytest.mark.slow
 
-QUICK = Effort(processes=2, target=0.5, budget_s=0.1, timeout_s=60)
+QUICK = Effort(processes=2, budget_s=0.1, timeout_s=60)
 ONE = dataclasses.replace(QUICK, processes=1)
 
 

@@ -19,7 +19,7 @@ from tests.points import point
 
 pytestmark = pytest.mark.slow
 
-EFFORT = Effort(processes=3, target=0.5, budget_s=0.1, timeout_s=60)
+EFFORT = Effort(processes=3, budget_s=0.1, timeout_s=60)
 
 
 @pytest.fixture(autouse=True)

@@ -53,9 +53,9 @@ def test_lists_replace_columns() -> None:
 def test_effort_can_be_changed() -> None:
     """Processes, target and budget of the file give way to those of the command line."""
     effort = options.sweep(
-        asked(processes=7, target=0.5, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
+        asked(processes=7, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
     ).effort
-    assert effort == Effort(processes=7, target=0.5, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
+    assert effort == Effort(processes=7, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
 
 
 @pytest.mark.parametrize(("text", "spread_s"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), ("60", 60)])

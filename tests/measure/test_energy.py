@@ -84,7 +84,7 @@ def powercap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (zone / "name").write_text(f"{name}\n")
         (zone / "max_energy_range_uj").write_text("1000000\n")
         (zone / "energy_uj").write_text(f"{energy_uj}\n")
-    monkeypatch.setattr(energy, "POWERCAP", tmp_path)
+    monkeypatch.setattr(machine, "POWERCAP", tmp_path)
     return tmp_path
 
 
@@ -124,7 +124,7 @@ def test_a_counter_that_goes_away_tells_nothing(powercap: Path) -> None:
 
 def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without RAPL has an empty column."""
-    monkeypatch.setattr(energy, "POWERCAP", tmp_path / "none")
+    monkeypatch.setattr(machine, "POWERCAP", tmp_path / "none")
     assert energy.counter("cpu") is None
     with case(point(), "eager", tmp_path) as made:
         made.prepare()

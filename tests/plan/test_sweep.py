@@ -69,7 +69,7 @@ def test_a_full_file(tmp_path: Path) -> None:
         "allocator": "system", "timing": "device-hot",
     }  # fmt: skip
     shape = {"num_tokens": 10, "token_len": 7, "channels": 12, "num_heads": 4}
-    effort: dict[str, Any] = {"processes": 5, "target": 0.01, "budget_s": 30, "timeout_s": 60.5, "check_memory": True}
+    effort: dict[str, Any] = {"processes": 5, "budget_s": 30, "timeout_s": 60.5, "check_memory": True}
     head = {"implementations": ["sdpa", "users.kernel:adapt"], "baseline": "manual", "control": False, **effort}
     text = f"{toml(head)}\n[defaults]\n{toml(columns)}\n[[grid]]\n{toml(shape)}"
 
@@ -174,7 +174,7 @@ def test_given_implementations_replace_the_files(
 
 def test_given_effort_replaces_the_files(tmp_path: Path) -> None:
     """Effort from the command line replaces the file's key by key."""
-    sweep = load(tmp_path, "processes = 5\ntarget = 0.5\n" + EAGER + GRID, effort={"target": 0.1, "budget_s": 1.0})
+    sweep = load(tmp_path, "processes = 5\ntarget = 0.5\n" + EAGER + GRID, effort={"budget_s": 1.0})
 
     assert sweep.effort == Effort(processes=5, target=0.1, budget_s=1.0)
 

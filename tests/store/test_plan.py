@@ -133,7 +133,7 @@ def test_what_is_no_plan_is_refused_with_its_file(change: Any, message: str, tmp
 
 def test_an_older_folder_has_the_plan_of_its_records(tmp_path: Path) -> None:
     """Points and implementations come from the journal, the rest from environment.json."""
-    context = {"sweep": "old", "baseline": "sdpa", "effort": {"processes": 5, "target": 0.1, "since_gone": 1}}
+    context = {"sweep": "old", "baseline": "sdpa", "effort": {"processes": 5, "since_gone": 1}}
     older(tmp_path, context=context)
     found = stored(tmp_path)
     assert not found.is_whole

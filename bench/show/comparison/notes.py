@@ -27,9 +27,10 @@ PLANNED = {
     "sweep": "sweep {} against {}",
     "baseline": "baseline {} against {}",
     "processes": "processes {} against {}",
-    "target": "target ±{:.1%} against ±{:.1%}",
     "budget_s": "time for a point {:g} s against {:g} s",
-    "within_s": "time for the sweep {:g} s against {:g} s",
+    "race": "race {} against {}",
+    "bound": "bound {:.1%} against {:.1%}",
+    "within_s": "time for the sweep {} s against {} s",
 }
 """Settings of a run in words, that of BASE first."""
 

@@ -1,0 +1,127 @@
+"""The race over the points of a run: a base for each, then looks at the points that are soonest answered."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bench.analyse.race import Look
+from bench.plan.case import Point
+from bench.plan.layers import flops
+from bench.sampling.rounds import LEAST_ROUNDS, Length
+
+if TYPE_CHECKING:
+    from bench.engine.run import Run
+
+UNKNOWN_GROWTH = 3.0
+"""How many times as much as was measured is expected to be needed if nothing tells."""
+
+Looked = Callable[[Point, Look], None]
+"""`looked(point, look)` is called after each look at a point, the first one after its base."""
+
+
+@dataclass
+class Heat:
+    """The points that are measured in the same rounds, their latest looks, and what a replicate of them takes.
+
+    `beside_s` are the seconds of a member beside the latest rounds, `round_s` those of a member in one of them.
+    `latest` is the number of the latest rounds, `rounds` that of a look's: a process is worth the square root of what
+    it costs in rounds, times how much more rounds scatter than processes (Kalibera and Jones, ISMM 2013).
+    """
+
+    points: list[Point]
+    looks: dict[Point, Look] = field(default_factory=dict)
+    beside_s: float = 0.0
+    round_s: float = 0.0
+    latest: int = 0
+    rounds: float = LEAST_ROUNDS
+
+    @property
+    def members(self) -> int:
+        """The number of those that are left at all points together."""
+        return sum(len(each.left) for each in self.looks.values())
+
+    @property
+    def least_s(self) -> float:
+        """The seconds of the shortest look."""
+        return self.members * (self.beside_s + LEAST_ROUNDS * self.round_s)
+
+    @property
+    def expected_s(self) -> float:
+        """The seconds until the points are expected to be answered, in looks of so many rounds."""
+        looks = sum(
+            max(1.0, (UNKNOWN_GROWTH if math.isnan(growth) else growth) * each.replicates)
+            for each in self.looks.values()
+            for growth in each.growths
+        )
+        return looks * (self.beside_s + self.rounds * self.round_s)
+
+
+class Race:
+    """The race of a run over some points, until all are answered or the time is up.
+
+    `end_s` is the time of the monotonic clock at which it ends; the base is taken all the same. Every point has an
+    answer from its base on, so a race can be stopped at any moment. One that goes on later begins with what is known.
+    """
+
+    def __init__(self, run: "Run", points: Sequence[Point], end_s: float, looked: Looked) -> None:
+        self._run = run
+        self._end_s = end_s
+        self._looked = looked
+        together = dict.fromkeys(tuple(run.together(point)) for point in points)
+        # points of little work come first, so that there are answers soon
+        self._heats = sorted((Heat([*each]) for each in together), key=lambda heat: _work(heat.points))
+
+    def go(self) -> None:
+        """Measure until all points are answered or the time is up."""
+        for heat in self._heats:
+            self._base(heat)
+        while heats := [heat for heat in self._heats if heat.members and heat.least_s < self._left_s]:
+            self._take(min(heats, key=lambda heat: heat.expected_s))
+
+    @property
+    def _left_s(self) -> float:
+        return self._end_s - time.monotonic()
+
+    def _base(self, heat: Heat) -> None:
+        run, effort = self._run, self._run.sweep.effort
+        for point in heat.points:
+            run.leave_out(point, effort.processes)
+        while missing := {point: names for point in heat.points if (names := run.missing_in_base(point))}:
+            self._measure(heat, missing, effort.budget_s / effort.processes * len(missing))
+        self._look(heat)
+
+    def _take(self, heat: Heat) -> None:
+        """Take a look, as far as there is time."""
+        names = {point: each.left for point, each in heat.looks.items() if each.left}
+        room_s = self._left_s - heat.members * heat.beside_s
+        self._measure(heat, names, min(heat.members * heat.rounds * heat.round_s, room_s), is_look=True)
+        self._look(heat)
+
+    def _measure(
+        self, heat: Heat, names: dict[Point, Sequence[str]], rounds_s: float, *, is_look: bool = False
+    ) -> None:
+        began_s = time.monotonic()
+        done = self._run.replicate(names, Length(rounds_s), is_look=is_look)
+        took_s, count = time.monotonic() - began_s, sum(map(len, names.values()))
+        heat.beside_s = max(0.0, took_s - done.rounds_s) / count
+        heat.round_s = done.rounds_s / max(1, done.rounds) / count
+        heat.latest = done.rounds
+
+    def _look(self, heat: Heat) -> None:
+        """Look at the points of a heat, and at those of all others if the errors of all have changed."""
+        folder, lendings = self._run.run_folder, self._run.run_folder.lendings
+        heat.looks = {point: self._run.look(point) for point in heat.points}
+        if heat.round_s:
+            scatter = max(folder.scatter(point) for point in heat.points)
+            heat.rounds = max(LEAST_ROUNDS, math.sqrt(heat.beside_s / heat.round_s * scatter * heat.latest))
+        for other in self._heats if folder.lendings > lendings else ():
+            other.looks = {point: self._run.look(point) for point in other.looks}
+        for point, each in heat.looks.items():
+            self._looked(point, each)
+        folder.tabulate()
+
+
+def _work(points: Sequence[Point]) -> float:
+    return sum(float(flops(point) or 0) for point in points)
