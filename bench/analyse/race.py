@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.analyse.standing import FASTEST, NAMED, places
+from bench.analyse.standing import FASTEST, Place, places
 from bench.stats.best import ends, growth
 from bench.stats.contrasts import Contrasts, Values
 
@@ -49,20 +49,18 @@ def look(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int 
     `costs` order implementations that are as fast as each other, as in `places`.
     """
     found = places(of, costs)
-    first = next(((name, place) for name, place in found.items() if place.standing in (FASTEST, NAMED)), None)
-    if first is None or first[1].slowdown is None:
+    name, place = next(iter(found.items()), ("", Place(1)))
+    if place.slowdown is None:
         return Look()
-    name, place = first
-    if place.standing == FASTEST or place.slowdown.high <= 1 + bound:
-        return Look(name, place.slowdown.high - 1)
+    cost = place.slowdown.high - 1
+    if place.standing == FASTEST or cost <= bound:
+        return Look(name, cost, replicates=replicates)
     row, goal = of.names.index(name), math.log1p(bound)
     most = ends(of)
     needed = growth(of, most, goal)[row]
     left = [at for at in range(len(of.names)) if at != row and not most[row, at] <= goal]
     growths = [float(needed[at]) for at in left]
-    return Look(
-        name, place.slowdown.high - 1, (name, *(of.names[at] for at in left)), (max(growths), *growths), replicates
-    )
+    return Look(name, cost, (name, *(of.names[at] for at in left)), (max(growths), *growths), replicates)
 
 
 def behind(of: Values) -> set[str]:

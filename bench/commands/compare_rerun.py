@@ -118,8 +118,9 @@ def _effort(new: SavedRun, processes: int) -> Effort:
     """Return the effort of a rerun: each process has the budget that it had in NEW's run."""
     before = new.effort or Effort()
     budget_s = before.budget_s / before.processes * processes
-    changes = {"processes": processes, "budget_s": budget_s, "race": False, "within_s": None, "check_memory": False}
-    return dataclasses.replace(before, **changes)
+    return dataclasses.replace(
+        before, processes=processes, budget_s=budget_s, race=False, within_s=None, check_memory=False
+    )
 
 
 def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:

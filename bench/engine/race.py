@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -100,7 +100,7 @@ class Race:
         self._look(heat)
 
     def _measure(
-        self, heat: Heat, names: dict[Point, Sequence[str]], rounds_s: float, *, is_look: bool = False
+        self, heat: Heat, names: Mapping[Point, Sequence[str]], rounds_s: float, *, is_look: bool = False
     ) -> None:
         began_s = time.monotonic()
         done = self._run.replicate(names, Length(rounds_s), is_look=is_look)

@@ -285,8 +285,8 @@ def _sureness(points: Sequence[At]) -> str:
 
 
 def _few_processes(points: Sequence[At]) -> str:
-    """Return what to think of bounds from one process, which are none, and from two."""
-    numbers = {row["processes"] for at in points for row in measured(at.rows)}
+    """Return what to think of bounds from one process, which are none, and from two: of the rows that are named."""
+    numbers = {row["processes"] for at in points if (row := at.first)}
     if 1 in numbers:
         return f"One process gives no bound: {FEWEST_PROCESSES} or more."
     if 2 in numbers:

@@ -67,7 +67,7 @@ def of_changes(changes: Estimates, groups: Sequence[Hashable]) -> Between:
     known = np.isfinite(changes.value) & (changes.error > 0)
     squares, variances = [], []
     by_group: dict[Hashable, list[int]] = {}
-    for at in np.flatnonzero(known):
+    for at in np.flatnonzero(known).tolist():
         by_group.setdefault(groups[at], []).append(at)
     for members in by_group.values():
         value, error = changes.value[members], changes.error[members]

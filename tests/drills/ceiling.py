@@ -25,7 +25,7 @@ from tests.points import point
 
 LOADS = (0, 4, 13)
 TOKENS = (197, 577)
-LIMITS = Length(target=0.001, budget_s=1.0, processes=3)
+LIMITS = Length(1.0)
 HONEST = ("eager", "sdpa", "compiled_sdpa")
 PLANTED = "tests.mutants:works_if_looked_at"
 BUSY = "import sys, time\nend = time.time() + float(sys.argv[1])\nwhile time.time() < end: pass"

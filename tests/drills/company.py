@@ -87,7 +87,7 @@ def idle(runs: int) -> None:
             with tempfile.TemporaryDirectory() as folder, Run(sweep((at,), ("eager",), 1), Path(folder), 1) as opened:
                 members = {"eager": opened.member(at, "eager")}
                 members |= {f"waiting {index}": opened.member(at, "sdpa") for index in range(waiting)}
-                replicate = IdleNeighbours(members, "eager", opened.limits, opened.seed(at), number)
+                replicate = IdleNeighbours(members, "eager", opened.length, opened.seed(at), number)
                 replicate.measure(60.0)
                 medians.append(float(np.median(replicate.logs)))
         print(f"{threads} thread(s), {waiting} waiting process(es): {_difference(medians)}", flush=True)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from bench.measure import energy
+from bench.store import machine
 from tests.measure.stub import case
 from tests.points import point
 

@@ -17,7 +17,7 @@ from bench.store.saved_run import SavedRun
 from tests import profiles
 from tests.examples import environment, point, record
 
-SWEEP = Sweep("mine", (point(),), ("eager", "sdpa"), "sdpa", Effort(target=0.07))
+SWEEP = Sweep("mine", (point(),), ("eager", "sdpa"), "sdpa", Effort(bound=0.07))
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_interval_holds_what_runs_differ_by() -> None:
 
 
 def test_interval_holds_what_the_rows_differ_by() -> None:
-    """Ten points of three implementations, 3 % apart by their occasion: no alarm, but one that is 25 % slower is found."""
+    """Ten points of three implementations, 3 % apart by their occasion: no alarm, but one 25 % slower is found."""
     names, tokens = ("sdpa", "mha", "online"), range(100, 1100, 100)
     rng = np.random.default_rng(1)
     of = [case(name, num_tokens=size) for size in tokens for name in names]
