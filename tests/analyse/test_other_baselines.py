@@ -38,13 +38,14 @@ def test_a_change_of_the_baseline_is_told_by_the_new_baseline() -> None:
     assert by_sdpa == {"eager": "faster", "sdpa": "baseline", "mha": "equivalent"}
 
 
-def test_only_processes_beside_the_new_baseline_count() -> None:
+def test_all_processes_count_beside_the_new_baseline_or_not() -> None:
     """An implementation that was added later met eager again, and sdpa in two of its five processes only."""
     first = run({"eager": 1.0, "sdpa": 0.5}, processes=range(5))
     added = run({"eager": 1.0, "mha": 0.8}, processes=range(3, 8))
     records = [*first, *(one for one in added if one.case.implementation == "mha" or one.process > 4)]
     found = by_name(summarise(records, "sdpa"))
-    assert found["mha"]["processes"] == 2
+    assert found["mha"]["processes"] == 5
+    assert found["mha"]["speedup"] == pytest.approx(0.5 / 0.8, rel=1e-3)
     assert found["eager"]["processes"] == 5
 
 

@@ -359,16 +359,16 @@ def test_a_slow_start_is_told_if_it_is_beyond_chance() -> None:
     assert pd.isna(slow_start(slow))
 
 
-def test_a_row_is_over_the_processes_that_its_ratio_is_over() -> None:
-    """The baseline has no time in the first process, so only the second says anything of either."""
+def test_a_row_is_over_all_processes_and_its_ratio_over_shared_ones() -> None:
+    """The baseline has no time in the first process, so only the second says anything of their ratio."""
     base = [record(case=case(implementation="eager"), process=1, samples=timed(2.0))]
     other = [
         record(case=case(implementation="sdpa"), process=number, samples=timed(time_s))
         for number, time_s in enumerate((9.0, 1.0))
     ]
     table = summarise([*base, *other], "eager").set_index("implementation")
-    assert table["processes"].to_dict() == {"eager": 1, "sdpa": 1}
-    assert table["latency_s"].to_dict() == {"eager": 2.0, "sdpa": 1.0}
+    assert table["processes"].to_dict() == {"eager": 1, "sdpa": 2}
+    assert table["latency_s"].to_dict() == {"eager": 2.0, "sdpa": 5.0}
     assert table["speedup"].to_dict() == pytest.approx({"eager": 1.0, "sdpa": 2.0})
 
 

@@ -3,6 +3,7 @@
 import functools
 import random
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 import pandas as pd
 
@@ -12,6 +13,9 @@ from bench.plan.sweep import load_sweep
 from bench.store.record import Origin, Record
 from tests import examples
 from tests.examples import point as point
+
+WIDE = Path(__file__).parent / "wide.toml"
+"""The sweep of most example results."""
 
 ORIGIN = Origin("0123456789ab", "AMD EPYC 7B13 64-Core Processor", "2.13.0+cpu", "99dd20f", "2026-01-01T00:00:00Z")
 ROUNDS = 12
@@ -42,7 +46,7 @@ def quick() -> pd.DataFrame:
 
 @functools.cache
 def _quick() -> pd.DataFrame:
-    cases = list(load_sweep("quick").cases())
+    cases = list(load_sweep(str(WIDE)).cases())
     narrow = [case for case in cases if case.implementation == "mha" and case.point.token_len != case.point.channels]
     return results(cases, dict.fromkeys(narrow, ("unsupported", "mha needs token_len = channels")))
 

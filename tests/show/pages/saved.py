@@ -1,4 +1,4 @@
-"""Runs on disk for tests of the pages: the sweep `quick` as somebody might have measured it."""
+"""Runs on disk for tests of the pages: the sweep of wide.toml as somebody might have measured it."""
 
 import dataclasses
 import functools
@@ -15,8 +15,8 @@ from tests.show import example_results
 
 @functools.cache
 def records(processes: int = 3) -> tuple[Record, ...]:
-    """Return the records of `quick`; mha can't do the article's points, and what is compiled is so in process 0."""
-    cases = list(load_sweep("quick").cases())
+    """Return the records of wide.toml; mha can't do the article's points, and what is compiled is so in process 0."""
+    cases = list(load_sweep(str(example_results.WIDE)).cases())
     return tuple(_compiled(example_results.record(case, n, _fate(case))) for case in cases for n in range(processes))
 
 
