@@ -42,8 +42,8 @@ def test_sweep(
             run.spread()
             progress.started()
         if run.sweep.effort.race:
-            progress.races(run.end_s)
             points = [item.callspec.params["point"] for item in request.session.items if hasattr(item, "callspec")]
+            progress.races(run.end_s(len(points)))
             run.race(points, lambda at, look: progress.looked(at, look, without_control(run.run_folder.rows(at))))
         records = run.measure(point)
     except CannotWrite as error:

@@ -58,13 +58,17 @@ STEADY = """
 implementations = ["eager", "sdpa"]
 processes = 2
 budget_s = 0.2
+race = false
 [[grid]]
 batch = [1, 2, 3]
 num_tokens = 5
 channels = 12
 num_heads = 2
 """
-"""Points that make no picture, and cases that are all ok."""
+"""Points that make no picture, and cases that are all ok, each measured twice."""
+
+RACE = STEADY.replace("race = false", "bound = {bound}\nwithin_s = {within_s}").replace("[1, 2, 3]", "[1, 2]")
+"""A race over two of these points."""
 
 
 def run_bench(*options: str, cwd: Path = ROOT) -> "subprocess.CompletedProcess[str]":
@@ -131,7 +135,7 @@ def test_the_readmes_layer_from_end_to_end(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "broken.py").write_text("import a_package_that_is_not_there\nadapt = 1\n")
     run, layer, report = tmp_path / "run", "mylayer:MyAttention", tmp_path / "out.json"
     shape = ["--num-tokens", "5,7,9", "--channels", "12", "--num-heads", "3", "--batch", "2"]
-    effort = ["--processes", "2", "--budget-s", "0.2"]
+    effort = ["--no-race", "--processes", "2", "--budget-s", "0.2"]
     asked = ["--layer", layer, "--impl", "eager,sdpa,mha,broken:adapt", *shape, *effort]
     done = run_bench(*asked, "--run", str(run), f"--benchmark-json={report}", cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -163,6 +167,65 @@ def test_the_readmes_layer_from_end_to_end(tmp_path: Path, capsys: pytest.Captur
     assert profiled.returncode == 0, profiled.stdout + profiled.stderr
     assert "aten::" in profiled.stdout
     assert f"sdpa · {layer} · float32" in profiled.stdout
+
+
+def test_a_race_from_end_to_end(tmp_path: Path) -> None:
+    """Two points end with an answer, and one that is far behind is measured once; the folder knows that it was a race.
+
+    The same command on what is answered measures nothing more, and gives the same answer.
+    """
+    (tmp_path / "slow.py").write_text(
+        "import time\n\n\ndef adapt(layer):\n    return lambda x: (time.sleep(0.003), layer(x))[1]\n"
+    )
+    sweep, run = tmp_path / "race.toml", tmp_path / "run"
+    sweep.write_text(RACE.format(bound=0.9, within_s=15).replace('"sdpa"', '"sdpa", "slow:adapt"'))
+    done = run_bench("--sweep", str(sweep), "--run", str(run), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "a race to 90% within 15s" in " ".join(done.stdout.split())
+    lines = re.findall(r"^\[([12])/2\] (B=[12]): (?:fastest|use)", done.stdout, re.MULTILINE)
+    assert lines[:2] == [("1", "B=1"), ("2", "B=2")]
+    answer = done.stdout.rpartition("]")[0].rpartition("Use ")[2]
+    assert answer
+    effort = json.loads((run / "plan.json").read_text())["effort"]
+    assert (effort["race"], effort["bound"], effort["within_s"], effort["processes"]) == (True, 0.9, 15, 2)
+    counts = Counter((record.case.point.batch, record.case.implementation) for record in journal.read(run))
+    assert [counts[batch, "slow:adapt"] for batch in (1, 2)] == [1, 1]
+    assert all(counts[batch, name] >= 2 for batch in (1, 2) for name in ("eager", "sdpa", CONTROL))
+    table = load(run)
+    assert table["status"].tolist() == ["ok"] * 6
+
+    before = (run / journal.JOURNAL).read_bytes()
+    again = run_bench("--run", str(run), cwd=tmp_path)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert (run / journal.JOURNAL).read_bytes() == before
+    assert again.stdout.rpartition("]")[0].rpartition("Use ")[2] == answer
+    assert load(run)["latency_s"].tolist() == table["latency_s"].tolist()
+
+
+def test_a_race_goes_on_beyond_its_base_until_its_time_is_up(scripted: Bench, tmp_path: Path) -> None:
+    """Two that are as fast as each other get more processes than the base has, after the base of all points.
+
+    Each point has at most two lines.
+
+    With a wider bound the run is answered as it is, and measures nothing more, though it had the time.
+    """
+    sweep = tmp_path / "race.toml"
+    sweep.write_text(RACE.format(bound=0.00001, within_s=3))
+    done = scripted("--sweep", str(sweep), "--no-control")
+    assert done.status == 0
+    records = journal.read(done.folder)
+    assert Counter((record.case.point.batch, record.process) for record in records[:8]) == dict.fromkeys(
+        [(1, 0), (1, 1), (2, 0), (2, 1)], 2
+    )
+    counts = Counter((record.case.point, record.case.implementation) for record in records)
+    assert min(counts.values()) >= 2
+    assert max(counts.values()) > 2
+    assert [line[:5] for line in done.points[:2]] == ["[1/2]", "[2/2]"]
+    assert all(1 <= sum(f"B={batch}:" in line for line in done.points) <= 2 for batch in (1, 2))
+    before = (done.folder / journal.JOURNAL).read_bytes()
+    again = scripted("--sweep", str(sweep), "--no-control", "--bound", "90%", "--within", "1h")
+    assert (again.status, len(again.points)) == (0, 2)
+    assert (done.folder / journal.JOURNAL).read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -374,6 +437,12 @@ def _wait_for_lines(path: Path, count: int) -> None:
             ],
         ),
         (["--threads", "4096"], ["threads = 4096 is more than the"]),
+        (["--bound", "200%"], ["bound = 2.0 must be a share above 0 and below 1"]),
+        (
+            ["--bound", "abc", "--within", "soon"],
+            ["--bound abc must be a share such as 2% or 0.02", "--within soon must be a duration such as 90s, 30m"],
+        ),
+        (["--no-race", "--within", "5m"], ["within_s needs a race"]),
     ],
 )
 def test_a_wrong_request_is_a_line_for_each_mistake_and_status_4(

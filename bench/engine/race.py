@@ -117,7 +117,10 @@ class Race:
             scatter = max(folder.scatter(point) for point in heat.points)
             heat.rounds = max(LEAST_ROUNDS, math.sqrt(heat.beside_s / heat.round_s * scatter * heat.latest))
         for other in self._heats if folder.lendings > lendings else ():
-            other.looks = {point: self._run.look(point) for point in other.looks}
+            for point, before in [*other.looks.items()]:
+                other.looks[point] = each = self._run.look(point)
+                if each.is_answered != before.is_answered and other is not heat:
+                    self._looked(point, each)
         for point, each in heat.looks.items():
             self._looked(point, each)
         folder.tabulate()

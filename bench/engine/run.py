@@ -87,8 +87,7 @@ class Run:
         self._seeds: dict[Point, int] = {}
         self._raced: set[Point] = set()
         self.warnings: list[str] = []
-        self.end_s = time.monotonic() + sweep.effort.seconds(len(sweep.points))
-        """The time of the monotonic clock at which a race ends; an earlier session has used a part of its seconds."""
+        self._begin_s = time.monotonic()
 
     def __enter__(self) -> Self:
         try:
@@ -96,7 +95,8 @@ class Run:
             self.run_folder.prepare()
             state = preflight.watch()
             self._open(state)
-            self.end_s -= self.run_folder.measured_s()
+            if self.sweep.effort.race:
+                self._begin_s -= self.run_folder.measured_s()
             threads = max(point.threads for point in self.sweep.points)
             missing = admission.huge_pages_missing(self.sweep.points)
             self.warnings = [
@@ -217,12 +217,19 @@ class Run:
         self.run_folder.tabulate()
         return self.run_folder.of(point)
 
+    def end_s(self, points: int) -> float:
+        """Return the time of the monotonic clock at which a race over so many points ends.
+
+        What was measured in earlier sessions counts.
+        """
+        return self._begin_s + self.sweep.effort.seconds(points)
+
     def race(self, points: Sequence[Point], looked: Looked = unheard) -> None:
         """Measure points in a race, unless this session has done so; `looked` is called after each look at one."""
         new = [point for point in points if point not in self._raced]
         self._raced.update(new)
         if new:
-            Race(self, new, self.end_s, looked).go()
+            Race(self, new, self.end_s(len(points)), looked).go()
 
     def look(self, point: Point) -> Look:
         """Return what the samples of a point say so far."""

@@ -22,6 +22,8 @@ from bench.store import units
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench.analyse.race import Look
+
 BESIDE = 6
 """The lines of the display that are no points."""
 
@@ -52,7 +54,7 @@ class LiveProgress(Progress):
 
     def __init__(self, sweep: Sweep, total: int, screen: Screen, *, colour: bool, height: int) -> None:
         super().__init__(sweep, total, screen, colour=colour)
-        self._lines: list[At] = []
+        self._lines: dict[Point, At] = {}
         self._now = "starting worker processes …"
         self._left_s: float | None = None
         self._started_s = time.monotonic()
@@ -87,25 +89,29 @@ class LiveProgress(Progress):
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
         """Show the progress that a worker reports."""
-        planned = self._sweep.effort.processes
-        of = f" of {planned}" if process < planned else ""
         work = f"{implementation}: {stage}" if implementation else stage
-        self._now = f"{label(point, self._varying)} · {work} · process {process + 1}{of}"
+        self._now = f"{label(point, self._varying)} · {work} · {self._standing(point, process)}"
         now_s = time.monotonic()
         self._left_s = self._time_left.left_s(point, now_s - self._began_s, process)
         if now_s - self._drawn_s >= OFTEN_S:
             self._draw()
+
+    def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
+        """Show what each look at a point says in its line."""
+        super().looked(point, look, rows)
+        self._print(rows)
 
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay."""
         if not self._live.is_started:
             return
         self._live.stop()
-        for line in self._table(self._lines) if keep and self._lines else ():
+        for line in self._table([*self._lines.values()]) if keep and self._lines else ():
             self._live.console.print(line)
 
     def _print(self, rows: "pd.DataFrame") -> None:
-        self._lines.append(at_point(rows, self._varying))
+        at = at_point(rows, self._varying)
+        self._lines[at.point] = at
         self._left_s = self._time_left.left_s()
         self._draw()
 
@@ -113,7 +119,7 @@ class LiveProgress(Progress):
         self._drawn_s = time.monotonic()
         above = len(self._lines) - self._most
         earlier = [Text(f"… {above} earlier points", "dim")] if above > 0 else []
-        first, *lines = self._table(self._lines[-self._most :]) if self._lines else [Text()]
+        first, *lines = self._table([*self._lines.values()][-self._most :]) if self._lines else [Text()]
         self._live.update(Group(*self._head(), first, *earlier, *lines), refresh=True)
 
     def _head(self) -> list[RenderableType]:
@@ -122,8 +128,9 @@ class LiveProgress(Progress):
         done = self._done / self._total if self._left_s is None else passed_s / (passed_s + self._left_s or 1.0)
         left = "" if self._left_s is None else f" · about {units.duration(self._left_s)} left"
         bar = ProgressBar(total=1.0, completed=min(done, 1.0), width=BAR)
-        number = min(self._done + 1, self._total)
-        now = shortened(f"point {number} of {self._total}: {self._now}", self._screen.width - 1)
+        is_told = bool(self._racing) and self._done >= self._total
+        where = f"answered {self._answered}" if is_told else f"point {min(self._done + 1, self._total)}"
+        now = shortened(f"{where} of {self._total}: {self._now}", self._screen.width - 1)
         words = Text(f" {done:.0%}{left} · {units.duration(passed_s)} so far")
         return [Text(now, "bold"), _beside(bar, words)]
 

@@ -115,8 +115,8 @@ def add(add_option: AddOption) -> None:
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
     )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
-    add_option("--bound", type=_share, metavar="2%%", help="what the named implementation may cost before a race ends")
-    add_option("--within", dest="within_s", type=_seconds, metavar="4m", help="time after which a race ends")
+    add_option("--bound", metavar="2%%", help="what the named implementation may cost before a race ends")
+    add_option("--within", dest="within_s", metavar="4m", help="time after which a race ends")
     add_option(
         "--no-race",
         dest="race",
@@ -134,7 +134,6 @@ def add(add_option: AddOption) -> None:
     add_option(
         "--spread",
         dest="spread_s",
-        type=_seconds,
         metavar="1h",
         help="time over which the replicates are spread, such as 90s, 30m or 1h",
     )
@@ -199,7 +198,9 @@ def _wanted(option: argparse.Namespace) -> Sweep:
 
 def _asked(option: argparse.Namespace) -> Sweep:
     """Return the sweep that the options ask for, whatever is in the run folder."""
-    implementations, given = all_of(lambda: _list(option, "impl", str), lambda: overrides(option))
+    implementations, given, wished = all_of(
+        lambda: _list(option, "impl", str), lambda: overrides(option), lambda: effort(option, EFFORT_KEYS)
+    )
     around = option.sweep is None and any(name in SHAPES for name in given)
     asked = load_sweep(
         option.sweep if option.sweep is not None else DEFAULT_SWEEP,
@@ -210,7 +211,7 @@ def _asked(option: argparse.Namespace) -> Sweep:
         implementations=implementations,
         control=False if option.no_control else None,
         overrides=given,
-        effort=effort(option, EFFORT_KEYS),
+        effort=wished,
         product=around,
         path=own.search_path(),
     )
@@ -258,25 +259,38 @@ def overrides(option: argparse.Namespace) -> dict[str, Any]:
 
 
 def effort(option: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """Return the values of these options that were given, by name."""
-    return {name: value for name in names if (value := getattr(option, name)) is not None}
+    """Return the values of these options that were given, by name; raises WrongRequest for texts that can't be read."""
+    values = all_of(*(partial(_value_of_effort, name, getattr(option, name)) for name in names))
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
 
-def _seconds(text: str) -> float:
+def _value_of_effort(name: str, value: Any) -> Any:
+    return READERS[name](value) if name in READERS and isinstance(value, str) else value
+
+
+def _seconds(option: str, text: str) -> float:
     """Return the seconds of a duration such as `90s`, `30m` or `1h`; without a unit they are seconds."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in SECONDS_OF else (text, "s")
     try:
         return float(number) * SECONDS_OF[unit]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a duration such as 90s, 30m or 1h, got {text!r}") from None
+        raise WrongRequest(f"{option} {text} must be a duration such as 90s, 30m or 1h") from None
 
 
-def _share(text: str) -> float:
+def _share(option: str, text: str) -> float:
     """Return the share of a text such as `2%` or `0.02`."""
     try:
         return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a share such as 2% or 0.02, got {text!r}") from None
+        raise WrongRequest(f"{option} {text} must be a share such as 2% or 0.02") from None
+
+
+READERS = {
+    "bound": partial(_share, "--bound"),
+    "within_s": partial(_seconds, "--within"),
+    "spread_s": partial(_seconds, "--spread"),
+}
+"""How the values of an effort are read whose option may have a unit."""
 
 
 def run_folder(option: argparse.Namespace, name: str, root: Path = ROOT) -> Path:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.analyse.race import Look
 from bench.engine.admission import too_large
 from bench.harness.time_left import TimeLeft, Until
 from bench.plan.case import CONTROL, POINT_COLUMNS, Case, Point
@@ -19,6 +18,8 @@ from bench.store.machine import available_bytes
 if TYPE_CHECKING:
     import pandas as pd
     from rich.text import Text
+
+    from bench.analyse.race import Look
 
 LOG_WIDTH = 100
 """The longest line in a log, in characters."""
@@ -80,7 +81,7 @@ class Progress:
         self._screen = screen
         self._colour = colour
         self._varying = varying(sweep.points)
-        self._done = 0
+        self._done = self._number = 0
         self._time_left: TimeLeft | Until = TimeLeft(sweep.points, sweep.effort.processes)
         self._racing: dict[Point, Look] = {}
         self._began_s = time.monotonic()
@@ -126,26 +127,40 @@ class Progress:
         """Take note that a race ends at this time of the monotonic clock, at the latest."""
         self._time_left = Until(end_s)
 
-    def looked(self, point: Point, look: Look, rows: "pd.DataFrame") -> None:
-        """Show what a look at a point says: its line after the first one, and again once it is answered."""
-        is_first = point not in self._racing
-        self._done += is_first
-        if is_first or (look.is_answered and not self._racing[point].is_answered):
-            self._print(rows)
+    def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
+        """Show what a look at a point says: its line after the first one, and again once it is answered.
+
+        The line's number counts the points that were looked at, and then those that are answered.
+        """
+        before = self._racing.get(point)
         self._racing[point] = look
+        self._done += before is None
+        self._number = self._done if before is None else self._answered
+        if before is None or (look.is_answered and not before.is_answered):
+            self._print(rows)
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
         """Show the progress that a worker reports."""
-        planned = self._sweep.effort.processes
-        of = f" of {planned}" if process < planned else ""
         left = self._time_left.left_s(point, time.monotonic() - self._began_s, process)
         cells = [
-            f"[{self._done + 1}/{self._total}] {differences(point, self._varying) or point.layer}",
+            f"[{min(self._done + 1, self._total)}/{self._total}] {differences(point, self._varying) or point.layer}",
             f"{implementation}: {stage}" if implementation else stage,
-            f"process {process + 1}{of}",
+            self._standing(point, process),
             *([f"~{units.duration(left)} left"] if left is not None else []),
         ]
         self._screen.move(SEPARATOR.join(cells))
+
+    @property
+    def _answered(self) -> int:
+        """The number of points that a race has answered."""
+        return sum(look.is_answered for look in self._racing.values())
+
+    def _standing(self, point: Point, process: int) -> str:
+        """Return where a point stands: its process, and in a race who is named so far and how many are left."""
+        planned, look = self._sweep.effort.processes, self._racing.get(point)
+        if look is None or not look.left:
+            return f"process {process + 1}{f' of {planned}' if process < planned else ''}"
+        return f"{look.named} so far, {len(look.left)} left, within {units.percent(look.bound)}"
 
     def finished(self, rows: "pd.DataFrame") -> None:
         """Print the line of a point that is done, unless it was printed when it was answered."""
@@ -153,6 +168,7 @@ class Progress:
         look = self._racing.get(point)
         if look is None:
             self._count(point)
+        self._number = self._done
         if look is None or not look.is_answered:
             self._print(rows)
 
@@ -167,12 +183,13 @@ class Progress:
         self._time_left.finished(point, now_s - self._began_s)
         self._began_s = now_s
         self._done += 1
+        self._number = self._done
 
     def _print(self, rows: "pd.DataFrame") -> None:
         from bench.show.terminal.progress_line import point_line
 
         baseline, left_s = self._sweep.baseline, self._time_left.left_s()
-        line = point_line(self._done, self._total, left_s, rows, baseline, varying=self._varying, colour=self._colour)
+        line = point_line(self._number, self._total, left_s, rows, baseline, varying=self._varying, colour=self._colour)
         if not (rows["status"] == "ok").any():
             line = SEPARATOR.join(line.split(SEPARATOR)[:2])  # the number of failures suffices
         self._screen.line(fitted(line, failed(rows["status"]), self._screen.width))
@@ -184,9 +201,10 @@ class LogProgress(Progress):
     def _print(self, rows: "pd.DataFrame") -> None:
         from bench.show.terminal.summary import at_point, log_line
 
-        left = units.duration(self._time_left.left_s()) if self._done < self._total else ""
+        is_open = self._done < self._total or self._answered < len(self._racing)
+        left = units.duration(self._time_left.left_s()) if is_open else ""
         at = at_point(rows, self._varying)
-        self._screen.line(log_line(at, self._done, self._total, left, self._sweep.baseline, LOG_LINE))
+        self._screen.line(log_line(at, self._number, self._total, left, self._sweep.baseline, LOG_LINE))
 
 
 class QuietProgress(Progress):

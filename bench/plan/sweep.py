@@ -174,7 +174,7 @@ def altered(
     return dataclasses.replace(
         sweep,
         implementations=_implementations(tuple(implementations) or sweep.implementations, sweep.baseline, path),
-        effort=_effort({key: value for key, value in {**vars(sweep.effort), **effort}.items() if value is not None}),
+        effort=_effort({key: value for key, value in _raced(vars(sweep.effort), effort).items() if value is not None}),
     )
 
 

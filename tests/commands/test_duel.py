@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.commands.duel import TARGET
 from bench.store.table import load
 from tests.engine.interpreters import two
 
 
 @pytest.fixture
 def tiny(scripted_workers: None, tmp_path: Path) -> list[str]:
-    """Return the options of a tiny duel whose workers make their times up."""
+    """Return the options of a tiny duel whose workers make their times up; its sweep file is that of a race."""
     path = tmp_path / "tiny.toml"
     path.write_text(
-        'implementations = ["eager"]\nprocesses = 2\nbudget_s = 0.2\n'
+        'implementations = ["eager"]\nprocesses = 2\nbudget_s = 0.2\nwithin_s = 60\n'
         "[[grid]]\nbatch = 2\nnum_tokens = [5, 7]\nchannels = 12\nnum_heads = 2\n"
     )
     return ["--sweep", str(path), "--run", str(tmp_path / "run"), "--looks", "2,4"]
@@ -91,7 +90,8 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, to
     assert table["implementation"].tolist() == ["sdpa", "test:half"] * 2
     assert set(table["processes"]) == {2}
     effort = json.loads((tmp_path / "run" / "plan.json").read_text())["effort"]
-    assert (effort["processes"], effort["budget_s"], effort["target"]) == (4, 0.4, TARGET)
+    assert (effort["processes"], effort["budget_s"]) == (4, 0.4)
+    assert (effort["race"], effort["within_s"]) == (False, None)
 
 
 def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, told: Callable[..., str]) -> None:
@@ -115,3 +115,4 @@ def test_help_names_the_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -
     output = capsys.readouterr().out
     for option in ("--sweep", "--num-tokens", "--dtype", "--threads", "--budget-s", "--python"):
         assert option in output
+    assert not any(option in output for option in ("--target", "--bound", "--within"))

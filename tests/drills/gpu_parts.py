@@ -278,7 +278,12 @@ def quick(drill: Drill) -> str:
     """Measure the sweep quick as a user would, in bfloat16 and float32."""
     small = [] if drill.is_gpu else ["--num-tokens", "50", "--num-heads", "6", "--channels", "384"]
     dtypes = "bfloat16,float32" if drill.is_gpu else "float32"
-    effort = ["--processes", "2", "--budget-s", "1", ]
+    effort = [
+        "--processes",
+        "2",
+        "--budget-s",
+        "1",
+    ]
     table = drill.bench("quick", "--device", drill.device, "--dtype", dtypes, *small, *effort)
     return _told(table)
 
@@ -288,13 +293,23 @@ def vit(drill: Drill) -> str:
     if not drill.is_gpu:
         raise SkippedError("needs a CUDA device: quick has such shapes on the CPU")
     shape = ["--num-tokens", "197,577", "--batch", "8,64", "--dtype", "bfloat16"]
-    effort = ["--processes", "2", "--budget-s", "1", ]
+    effort = [
+        "--processes",
+        "2",
+        "--budget-s",
+        "1",
+    ]
     return _told(drill.bench("vit", "--sweep", "vit", "--device", drill.device, *shape, *effort))
 
 
 def papers(drill: Drill) -> str:
     """Measure the settings of two publications and show their figures beside ours."""
-    effort = ["--processes", "2", "--budget-s", "0.5", ]
+    effort = [
+        "--processes",
+        "2",
+        "--budget-s",
+        "0.5",
+    ]
     half = Drill(drill.device, drill.folder, drill.most_s / 2 + ENDING_S / 2)
     names = ("fa2-paper", "hubhop-layer") if drill.is_gpu else ("hubhop-layer",)
     said = []

@@ -1,7 +1,7 @@
 """Error rates of races that are drawn from the samples of stored runs: python -m tests.drills.races RUN… [--draws N].
 
-The race itself is the engine's, on a clock and with processes that are made up: looks, leaving, coming back and stopping
-are part of what is drawn. The truth of each point is known: the run's own means, all alike, and planted ones.
+The race itself is the engine's, on a clock and with processes that are made up: looks, leaving, coming back and
+stopping are part of what is drawn. The truth of each point is known: the run's own means, all alike, and planted ones.
 """
 
 import argparse
@@ -55,7 +55,13 @@ class DrawnRun:
         self.run_folder = self
         self.clock_s = 0.0
         self.lendings = self._lent_to = self._replicates = 0
-        self._points, self._baseline, self._sd, self._noise, self._rng = points, baseline, math.sqrt(between), noise, rng
+        self._points, self._baseline, self._sd, self._noise, self._rng = (
+            points,
+            baseline,
+            math.sqrt(between),
+            noise,
+            rng,
+        )
         self._times: dict[Point, Times] = {point: {} for point in points}
         self._values: dict[Point, Values] = {}
         self._lent = Prior(0.0, cast(Any, None))
@@ -74,7 +80,9 @@ class DrawnRun:
         """Return what needs more processes, without what is far behind."""
         of = self._times[point]
         far = behind(self._values[point]) - {self._baseline, CONTROL} if of else set()
-        return [name for name in self._points[point].names if len(of.get(name, ())) < EFFORT.processes and name not in far]
+        return [
+            name for name in self._points[point].names if len(of.get(name, ())) < EFFORT.processes and name not in far
+        ]
 
     def replicate(self, names: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Any:
         """Draw a replicate of a point."""
@@ -139,23 +147,29 @@ def main() -> None:
                     {point: _source(of, truth[point]) for point, of in points.items()}, baseline, between, noise, rng
                 )
                 with patch.object(race, "time", SimpleNamespace(monotonic=lambda run=drawn: run.clock_s)):
-                    race.Race(cast(Run, drawn), [*points], given.times * EFFORT.seconds(len(points)), lambda *_: None).go()
+                    race.Race(
+                        cast(Run, drawn), [*points], given.times * EFFORT.seconds(len(points)), lambda *_: None
+                    ).go()
                 seconds.append(drawn.clock_s)
                 for point, of in drawn.judged().items():
                     errors._count(tally, of, truth[point])
                     looks[drawn._values[point].logs.shape[1]] += 1
-            print(f"  {name}, {noise:g} of the scatter: {tally}; {np.mean(seconds):.0f} s, at most {max(looks)} replicates")
+            print(
+                f"  {name}, {noise:g} of the scatter: {tally}; {np.mean(seconds):.0f} s, "
+                f"at most {max(looks)} replicates"
+            )
 
 
 def _source(of: Times, truth: Mapping[str, float]) -> Source:
     known = values(of)
-    columns = []
-    for column, chosen in enumerate(sorted({key for own in of.values() for key in own})):
-        for number in sorted({number for own in of.values() for number in own.get(chosen, {})}):
-            columns.append([
-                math.log(of[name].get(chosen, {}).get(number, math.nan)) - known.logs[row, column]
-                for row, name in enumerate(known.names)
-            ])
+    columns = [
+        [
+            math.log(of[name].get(chosen, {}).get(number, math.nan)) - known.logs[row, column]
+            for row, name in enumerate(known.names)
+        ]
+        for column, chosen in enumerate(sorted({key for own in of.values() for key in own}))
+        for number in sorted({number for own in of.values() for number in own.get(chosen, {})})
+    ]
     call_s = [np.median([each for rounds in of[name].values() for each in rounds.values()]) for name in known.names]
     return Source(known.names, np.array(columns).T, np.array(call_s), truth)
 

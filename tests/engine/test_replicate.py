@@ -2,18 +2,20 @@
 
 import itertools
 import os
-import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.engine import claims, interference, pool, replicate
 from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.replicate import Replicate, _core
-from bench.engine.worker import unheard
+from bench.engine.replicate import Replicate, _cores
+from bench.engine.worker import Worker, unheard
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
 from bench.store import ceilings, machine
@@ -153,7 +155,7 @@ def test_rates_are_measured_once_for_an_environment(
 # The timings of a sample
 
 
-@pytest.mark.parametrize(("call_s", "count"), [("1e-3", 3), ("0.03", 2)])
+@pytest.mark.parametrize(("call_s", "count"), [("1e-3", 3), ("0.01", 1)])
 def test_all_implementations_have_as_many_timings_as_the_baseline(
     call_s: str, count: int, servers: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,8 +294,9 @@ def test_enough_memory_leaves_nobody(servers: Pool, monkeypatch: pytest.MonkeyPa
     assert not any(member.is_left for member in measured(servers, "eager", "a", "b", "c").values())
 
 
-def test_memory_that_ran_out_beside_others_is_no_result(servers: Pool) -> None:
-    """The third that needs much is left; the first two have the memory."""
+def test_memory_that_ran_out_beside_others_is_no_result(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third that needs much is left; the first two, which were prepared before it, have the memory."""
+    monkeypatch.setattr(replicate, "_cores", lambda _point: [])
     eager, first, second = measured(servers, "eager", "test:large", "test:large_too").values()
     assert eager.status == "ok"
     assert sorted([(first.status, first.is_left), (second.status, second.is_left)]) == [("ok", False), ("oom", True)]
@@ -339,10 +342,125 @@ def test_our_own_work_is_no_interference(servers: Pool, monkeypatch: pytest.Monk
     servers.renew()
 
 
+# Cores
+
+
+@dataclass
+class Asked:
+    """What processes were asked for, and how many prepared or ended at once, by the name of the request."""
+
+    cores: dict[str, list[int | None]] = field(default_factory=lambda: defaultdict(list))
+    at_once: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    busy: dict[Worker, int | None] = field(default_factory=dict)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Return what the processes of members are asked for, on a machine of three cores."""
+    seen = Asked()
+    post, receive = Worker.post, Worker.receive
+
+    def posting(worker: Worker, request: dict[str, Any], **named: Any) -> None:
+        name = request["request"]
+        if name in ("prepare", "sample", "finish"):
+            core = request["case"]["core"] if name == "prepare" else request["core"]
+            assert core is None or core not in seen.busy.values()
+            seen.busy[worker] = core
+            seen.cores[name].append(core)
+            seen.at_once[name].append(len(seen.busy))
+        post(worker, request, **named)
+
+    def receiving(worker: Worker, *arguments: Any) -> dict[str, Any]:
+        seen.busy.pop(worker, None)
+        return receive(worker, *arguments)
+
+    monkeypatch.setattr(Worker, "post", posting)
+    monkeypatch.setattr(Worker, "receive", receiving)
+    monkeypatch.setattr(machine, "has_energy_counter", lambda: False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {4, 5, 6}, raising=False)
+    return seen
+
+
+FOUR = ("eager", "a", "b", "c")
+
+
+def test_members_are_prepared_and_end_one_on_each_core(servers: Pool, asked: Asked) -> None:
+    """The first is prepared alone, so that its memory is known; samples are taken one at a time, on one core."""
+    assert statuses(measured(servers, *FOUR)) == ["ok"] * 4
+    assert asked.at_once["prepare"] == [1, 1, 2, 3]
+    assert asked.at_once["finish"] == [1, 2, 3, 3]
+    assert {*asked.at_once["sample"]} == {1}
+    assert len({*asked.cores["sample"]}) == 1
+    assert {*asked.cores["prepare"]} == {*asked.cores["finish"]} == {4, 5, 6}
+    assert not asked.busy
+
+
+def test_the_core_of_the_samples_is_another_in_another_replicate(servers: Pool, asked: Asked) -> None:
+    """A neighbour then slows all of a replicate alike, and not the same in each."""
+    for seed in range(12):
+        measured(servers, "eager", seed=seed)
+    assert {*asked.cores["sample"]} == {4, 5, 6}
+
+
+@pytest.mark.parametrize("columns", [{"threads": 2}, {"device": "cuda"}])
+def test_members_that_use_more_than_a_core_are_prepared_one_at_a_time(
+    columns: dict[str, Any], servers: Pool, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With several threads, or on a GPU, they would slow each other; the system places them."""
+    monkeypatch.setenv("TEST_GPU", "yes")
+    servers.renew()
+    assert statuses(measured(servers, *FOUR, at=point(**columns))) == ["ok"] * 4
+    servers.renew()
+    assert asked.at_once["prepare"] == asked.at_once["finish"] == [1] * 4
+    assert {core for cores in asked.cores.values() for core in cores} == {None}
+
+
+def test_nothing_else_runs_while_energy_is_measured(
+    servers: Pool, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the machine counts it, the last calls are made one member at a time, on the core of the samples."""
+    monkeypatch.setattr(machine, "has_energy_counter", lambda: True)
+    measured(servers, *FOUR)
+    assert asked.at_once["finish"] == [1] * 4
+    assert {*asked.cores["finish"]} == {*asked.cores["sample"]}
+
+
+def test_with_memory_for_one_more_members_are_prepared_one_at_a_time(
+    servers: Pool, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is free after each is enough for another one of the largest, and not for two at once."""
+    free = itertools.chain([5 * GIB], itertools.repeat(3 * GIB))
+    monkeypatch.setattr(machine, "available_bytes", lambda: next(free))
+    members = measured(servers, *FOUR)
+    assert asked.at_once["prepare"] == [1] * 4
+    assert not any(member.is_left for member in members.values())
+
+
+def test_whoever_ran_out_of_memory_at_once_with_another_is_left(
+    servers: Pool, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each may fit without the other."""
+    monkeypatch.setenv("TEST_PREPARE_S", "0.2")  # so that both are there before one of them looks
+    servers.renew()
+    eager, first, second = measured(servers, "eager", "test:large", "test:large_too", thorough=True).values()
+    servers.renew()
+    assert asked.at_once["prepare"] == [1, 1, 2]
+    assert (eager.status, eager.is_left) == ("ok", False)
+    ended = {(each.status, each.is_left) for each in (first, second)}
+    assert ("oom", True) in ended
+    assert ended <= {("oom", True), ("ok", False)}  # if one has ended before the other looks
+
+
+def test_one_that_fails_beside_others_leaves_its_core_to_the_next(servers: Pool, asked: Asked) -> None:
+    """As many crash, raise or are wrong as there are cores, and the others are measured all the same."""
+    for seed in range(3):
+        members = measured(servers, *FOUR, "test:exits", "test:raises", "test:wrong", seed=seed)
+        assert statuses(members) == ["ok"] * 4 + ["crashed", "error", "incorrect"]
+    assert (len(asked.at_once["prepare"]), len(asked.at_once["finish"])) == (3 * 7, 3 * 4)
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
-def test_members_share_a_core_if_they_use_one() -> None:
-    """A neighbour then slows all alike; with more threads, or on a GPU, the system places them."""
-    rng, cores = random.Random(1), os.sched_getaffinity(0)
-    assert {_core(point(), rng) for _ in range(50)} == cores
-    assert _core(point(threads=2), rng) is None
-    assert _core(point(device="cuda"), rng) is None
+def test_members_need_a_core_each_if_they_use_one() -> None:
+    """With more threads, or on a GPU, the system places them."""
+    assert {*_cores(point())} == os.sched_getaffinity(0)
+    assert _cores(point(threads=2)) == _cores(point(device="cuda")) == []

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,17 @@ import pytest
 from scipy import stats
 
 from bench.analyse.precision import changes
+from bench.analyse.race import Look
 from bench.engine import pool, preflight
 from bench.engine import run as engine
 from bench.engine.member import Member
 from bench.engine.preflight import Preflight
 from bench.engine.run import Run
+from bench.engine.run_folder import RunFolder
 from bench.engine.worker import Died
 from bench.plan.case import CONTROL, HUGE, Case
 from bench.plan.errors import WrongRequest
-from bench.plan.sweep import Effort, Sweep
+from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.show.control_text import warning
 from bench.show.rows import plain
@@ -359,7 +362,7 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
 def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was measured without it has no ratio, so a resumed run measures the others once more."""
+    """What was measured without it gives no ratio, so a resumed run measures the others once more, beside it."""
     sweep = Sweep("tiny", (point(),), ("test:killed", "sdpa"), "test:killed", QUICK)
     list(engine.run(sweep, tmp_path))
     assert load(tmp_path)["status"].tolist() == ["crashed", "ok"]
@@ -367,10 +370,10 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
     monkeypatch.setenv("TEST_MERCY", "yes")
     list(engine.run(sweep, tmp_path))
     table = load(tmp_path)
-    assert table["processes"].tolist() == [2, 2]
+    assert table["processes"].tolist() == [2, 4]
     assert table["speedup"].notna().all()
     list(engine.run(sweep, tmp_path))
-    assert load(tmp_path)["processes"].tolist() == [2, 2]
+    assert load(tmp_path)["processes"].tolist() == [2, 4]
 
 
 @scripted
@@ -660,6 +663,96 @@ def test_a_control_needs_the_memory_of_the_baseline(tmp_path: Path, monkeypatch:
     list(engine.run(Sweep("large", points, ("eager", "sdpa"), effort=QUICK, control=True), tmp_path))
     table = load(tmp_path).set_index("implementation")
     assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}
+
+
+# A race
+
+
+def racing(*implementations: str, bound: float, within_s: float = 60.0, tokens: tuple[int, ...] = (5, 7)) -> Sweep:
+    """Return a sweep of tiny points that is a race."""
+    effort = dataclasses.replace(QUICK, race=True, bound=bound, within_s=within_s)
+    return swept(*implementations, effort=effort, tokens=tokens)
+
+
+def processes(folder: Path) -> dict[tuple[int, str], list[int]]:
+    """Return the numbers of the processes of each implementation at each number of tokens, in their order."""
+    found: dict[tuple[int, str], list[int]] = {}
+    for record in journal.read(folder):
+        found.setdefault((record.case.point.num_tokens, record.case.implementation), []).append(record.process)
+    return found
+
+
+@scripted
+def test_who_is_far_behind_is_left_out_of_a_race(tmp_path: Path) -> None:
+    """The base has one process of it, and all of the baseline and the control; then all points are answered."""
+    sweep = dataclasses.replace(racing("eager", "sdpa", "test:half", bound=0.02), control=True)
+    looks: list[Look] = []
+    with Run(sweep, tmp_path) as opened:
+        assert opened.finished() == []
+        opened.race(sweep.points, lambda _, look: looks.append(look))
+        assert opened.finished() == [*sweep.points]
+    assert [(look.named, look.is_answered, look.replicates) for look in looks] == [("test:half", True, 2)] * 2
+    expected = {"eager": [0, 1], "sdpa": [0], "test:half": [0, 1], CONTROL: [0, 1]}
+    assert processes(tmp_path) == {(tokens, name): own for tokens in (5, 7) for name, own in expected.items()}
+    assert load(tmp_path)["speedup"].notna().all()
+
+
+@scripted
+def test_a_look_of_a_race_holds_those_that_may_be_the_fastest(tmp_path: Path) -> None:
+    """Two that are alike are measured on until the time is up, neither the baseline nor one far behind with them."""
+    sweep = racing("eager", "sdpa", "test:half", "test:half_too", bound=1e-9, tokens=(5,))
+    with Run(sweep, tmp_path) as opened:
+        opened.end_s = time.monotonic() + 2.0
+        (records,) = map(opened.measure, sweep.points)
+    found = processes(tmp_path)
+    assert (found[5, "eager"], found[5, "sdpa"]) == ([0, 1], [0])
+    assert found[5, "test:half"] == found[5, "test:half_too"] == [*range(len(found[5, "test:half"]))]
+    assert len(found[5, "test:half"]) > 2
+    assert len(records) == len(journal.read(tmp_path)) == sum(map(len, found.values()))
+    assert set(lines(tmp_path).values()) == {1}
+
+
+@scripted
+def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(tmp_path: Path) -> None:
+    """It takes the base of the other point alone; a third session has nothing to do, a stricter one looks on."""
+    sweep = racing("eager", "sdpa", bound=0.9)
+    with Run(sweep, tmp_path) as opened:
+        opened.measure(sweep.points[0])
+        assert opened.finished() == [sweep.points[0]]
+    first = journal.read(tmp_path)
+    for _ in range(2):
+        list(engine.run(sweep, tmp_path))
+        second = journal.read(tmp_path)
+        assert second[: len(first)] == first
+        assert processes(tmp_path) == {(tokens, name): [0, 1] for tokens in (5, 7) for name in ("eager", "sdpa")}
+    with Run(racing("eager", "sdpa", bound=1e-9), tmp_path) as opened:
+        opened.end_s = time.monotonic() + 1.0
+        opened.race(sweep.points)
+    third = journal.read(tmp_path)
+    assert third[: len(second)] == second
+    assert len(third) > len(second)
+    assert set(lines(tmp_path).values()) == {1}
+
+
+@scripted
+def test_the_seconds_of_an_earlier_session_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A race may take as long in all as it was told, or so long for each point."""
+    monkeypatch.setattr(RunFolder, "measured_s", lambda _: 100.0)
+    for within_s, expected_s in ((1000.0, 900.0), (None, BASE_S + 2 * POINT_S - 100.0)):
+        sweep = racing("eager", bound=0.1)
+        effort = dataclasses.replace(sweep.effort, within_s=within_s)
+        with Run(dataclasses.replace(sweep, effort=effort), tmp_path) as opened:
+            assert opened.end_s - time.monotonic() == pytest.approx(expected_s, abs=30)
+
+
+@scripted
+def test_a_race_holds_all_precisions_of_a_shape_in_its_base(tmp_path: Path) -> None:
+    """One far behind in either is left out there; all of a replicate have the same rounds."""
+    sweep = racing("eager", "sdpa", "test:half", bound=0.02)
+    sweep = dataclasses.replace(sweep, points=(point(), point(dtype="bfloat16")))
+    list(engine.run(sweep, tmp_path))
+    together = Counter((record.process, record.seed) for record in journal.read(tmp_path))
+    assert sorted(together.values()) == [4, 6]
 
 
 # Spread over time

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from bench.engine.worker import Died, Server, Worker, environment, started
+from bench.engine.worker import Died, Server, Worker, environment, first_done, started, unheard
 from bench.plan.case import HUGE
 from tests.engine.interpreters import interpreter
 
@@ -162,6 +162,81 @@ def test_silence_is_a_timeout(worker: Worker) -> None:
         told(worker, timeout_s=0.5, what="hang")
     assert death.value.status == "timeout"
     assert "no sign of life for 0.5 s during warm-up" in death.value.detail
+
+
+@pytest.fixture
+def pair(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Worker, Worker]]:
+    """Return two workers that are waited for at once, by a parent that looks often."""
+    monkeypatch.setattr("bench.engine.worker.POLL_S", 0.02)
+    with server.fork("worker") as one, server.fork("worker") as other:
+        yield one, other
+
+
+def posted(worker: Worker, what: str, **request: Any) -> Worker:
+    """Return a worker after a request that it may not have answered yet."""
+    worker.post({"request": "do", "what": what, **request})
+    return worker
+
+
+@pytest.mark.parametrize("what", ["answer", "answer and exit", "kill", "close pipe"])
+def test_the_first_of_several_is_the_one_that_answers_or_ends(what: str, pair: tuple[Worker, Worker]) -> None:
+    """The other one has said what it is about to do, which is no answer; it is waited for further."""
+    busy, done = pair
+    posted(busy, "hang"), posted(done, what)
+    heard: list[str] = []
+    assert first_done({busy: heard.append, done: unheard}, 10) is done
+    while not heard:
+        assert not busy.is_done(10, heard.append)
+    assert heard == ["warm-up"]
+    assert not busy.is_done(10)
+    if what == "kill":
+        with pytest.raises(Died, match="killed by SIGKILL"):
+            done.receive(10)
+    elif what != "close pipe":
+        assert done.receive(10)["pid"] == done.pid
+
+
+def test_an_answer_that_was_seen_is_still_received(worker: Worker) -> None:
+    """Once an answer is there, a worker is done however often it is asked, and until the next request alone."""
+    heard: list[str] = []
+    posted(worker, "answer")
+    while not worker.is_done(10, heard.append):
+        pass
+    assert worker.is_done(10, heard.append)
+    assert worker.receive(10, heard.append)["pid"] == worker.pid
+    assert heard == ["warm-up"]
+    assert not posted(worker, "hang").is_done(10)
+
+
+def test_the_first_of_several_may_be_one_that_is_silent(pair: tuple[Worker, Worker]) -> None:
+    """It is done when its time is up; the one that said something meanwhile has more of it."""
+    silent, talks = pair
+    posted(silent, "hang"), posted(talks, "work", parts=200, part_s=0.05)
+    assert first_done(dict.fromkeys((talks, silent), unheard), 1.0) is silent
+    with pytest.raises(Died, match="no sign of life for 1 s during warm-up"):
+        silent.receive(1.0)
+
+
+def test_a_line_without_an_end_is_the_fault_of_its_worker(
+    pair: tuple[Worker, Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting for several finds it done, and only who receives its reply is told what is wrong."""
+    monkeypatch.setattr("bench.engine.worker.LONGEST_BYTES", 500)
+    busy, endless = pair
+    posted(busy, "hang"), posted(endless, "send", line="x" * 999)
+    assert first_done(dict.fromkeys(pair, unheard), 10) is endless
+    with pytest.raises(Died, match="no reply"):
+        endless.receive(10)
+    assert not busy.is_done(10)
+
+
+def test_work_that_is_announced_is_no_silence_to_one_that_waits_for_several(pair: tuple[Worker, Worker]) -> None:
+    """Work that takes longer than the limit in all, but never falls silent for so long, ends with its answer."""
+    works, _ = pair
+    heard: list[str] = []
+    assert first_done({posted(works, "work", parts=5, part_s=0.3): heard.append}, 1.0) is works
+    assert heard == ["warm-up"] * 6
+    assert works.receive(1.0)["pid"] == works.pid
 
 
 def test_an_exit_is_a_crash_with_its_status_and_last_words(worker: Worker) -> None:

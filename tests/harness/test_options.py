@@ -51,30 +51,91 @@ def test_lists_replace_columns() -> None:
 
 
 def test_effort_can_be_changed() -> None:
-    """Processes, target and budget of the file give way to those of the command line."""
-    effort = options.sweep(
-        asked(processes=7, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
-    ).effort
-    assert effort == Effort(processes=7, budget_s=1.5, within_s=60, timeout_s=9.0, check_memory=True)
+    """Processes, bound, time and budget of the file give way to those of the command line."""
+    words = ["--processes", "7", "--budget-s", "1.5", "--within", "60s", "--bound", "5%", "--timeout-s", "9"]
+    assert parsed(*words, "--check-memory").effort == Effort(
+        processes=7, budget_s=1.5, race=True, bound=0.05, within_s=60, timeout_s=9.0, check_memory=True
+    )
 
 
-@pytest.mark.parametrize(("text", "spread_s"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), ("60", 60)])
-def test_a_duration_has_a_unit_or_is_in_seconds(text: str, spread_s: float) -> None:
-    """`--spread 1h` is an hour."""
+def parsed(*words: str) -> Sweep:
+    """Return the sweep that these words on the command line ask for; without --sweep it is quick."""
     parser = argparse.ArgumentParser()
     options.add(parser.add_argument)
-    option = parser.parse_args(["--spread", text])
-    assert options.sweep(option).effort.spread_s == spread_s
+    return options.sweep(parser.parse_args(words))
 
 
-@pytest.mark.parametrize("text", ["1d", "h", "", "soon"])
-def test_another_duration_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The option and the text are named."""
-    parser = argparse.ArgumentParser()
-    options.add(parser.add_argument)
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--spread", text])
-    assert f"--spread: must be a duration such as 90s, 30m or 1h, got {text!r}" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), ("60", 60), ("1s", 1), ("0.5m", 30)]
+)
+def test_a_duration_has_a_unit_or_is_in_seconds(text: str, seconds: float) -> None:
+    """`--spread 1h` is an hour, and `--within 1s` a second, after which a race has taken its base alone."""
+    assert parsed("--spread", text).effort.spread_s == seconds
+    assert parsed("--within", text).effort.within_s == seconds
+
+
+@pytest.mark.parametrize(("text", "bound"), [("2%", 0.02), ("0.02", 0.02), ("0.5%", 0.005), ("50%", 0.5), (".1", 0.1)])
+def test_a_bound_is_a_percentage_or_a_share(text: str, bound: float) -> None:
+    """`--bound 2%` and `--bound 0.02` are the same."""
+    assert parsed("--bound", text).effort.bound == pytest.approx(bound)
+
+
+DURATION = "must be a duration such as 90s, 30m or 1h"
+SHARE = "such as 0.02 for 2 %"
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "messages"),
+    [
+        *[
+            (option, text, [f"{option} {text} ", DURATION])
+            for option in ("--spread", "--within")
+            for text in ("1d", "")
+        ],
+        ("--spread", "soon", ["--spread soon", DURATION]),
+        ("--within", "abc", ["--within abc", DURATION]),
+        ("--within", "m", ["--within m", DURATION]),
+        ("--within", "0s", ["within_s = 0", "must be a number above 0"]),
+        ("--within", "nan", ["within_s = nan", "must be a number above 0"]),
+        ("--bound", "abc", ["--bound abc", "must be a share such as 2% or 0.02"]),
+        ("--bound", "%", ["--bound %", "must be a share such as 2% or 0.02"]),
+        ("--bound", "2%%", ["--bound 2%%", "must be a share such as 2% or 0.02"]),
+        ("--bound", "0", ["bound = 0", "must be a share above 0 and below 1", SHARE]),
+        ("--bound", "0%", ["bound = 0", "must be a share above 0 and below 1", SHARE]),
+        ("--bound", "200%", ["bound = 2", "must be a share above 0 and below 1", SHARE]),
+        ("--bound", "2", ["bound = 2", "must be a share above 0 and below 1", SHARE]),
+        ("--bound", "nan", ["bound = nan", "must be a share above 0 and below 1", SHARE]),
+    ],
+)
+def test_a_bound_or_a_duration_that_cannot_be_is_one_line(option: str, text: str, messages: list[str]) -> None:
+    """It has the value, the rule, and what could have come."""
+    (line,) = refusal(parsed, option, text).splitlines()
+    assert all(message in line for message in messages)
+
+
+def test_words_that_cannot_be_read_are_all_told() -> None:
+    """A bound, a time and a number of heads are a line each."""
+    lines = refusal(parsed, "--bound", "low", "--within", "soon", "--num-heads", "six").splitlines()
+    assert [sum(word in line for line in lines) for word in ("--bound low", "--within soon", "--num-heads six")] == [
+        1
+    ] * 3
+    assert len(lines) == 3
+
+
+def test_no_race_takes_the_time_of_a_file_with_it(tmp_path: Path) -> None:
+    """What the command line itself says of a race is refused beside it."""
+    file = tmp_path / "timed.toml"
+    file.write_text("implementations = ['eager']\nwithin_s = 60\n[[grid]]\nnum_tokens = 5\nchannels = 12\n")
+    raced, shared = parsed("--sweep", str(file)), parsed("--sweep", str(file), "--no-race")
+    assert (raced.effort.race, raced.effort.within_s) == (True, 60)
+    assert (shared.effort.race, shared.effort.within_s) == (False, None)
+    (line,) = refusal(parsed, "--no-race", "--within", "5m").splitlines()
+    assert "within_s needs a race" in line
+
+
+def test_the_default_sweep_is_a_race_unless_the_options_say_no() -> None:
+    """Nothing but --no-race and --spread makes its shares equal."""
+    assert [parsed(*words).effort.race for words in ([], ["--no-race"], ["--spread", "1h"])] == [True, False, False]
 
 
 def tokens(**values: Any) -> list[int]:
@@ -182,6 +243,22 @@ def test_a_folder_alone_goes_on_with_its_own_plan(run: dict[str, Any]) -> None:
     """The default sweep is for new runs."""
     assert options.sweep(asked(**run)) == OWN
     assert options.sweep(asked(sweep=None)).name == "quick"
+
+
+def test_a_race_goes_on_with_another_bound_and_more_time(tmp_path: Path) -> None:
+    """With its sweep named and without; then what is not said is what the run began with.
+
+    That it is no race any more makes it another run, which is said with both values.
+    """
+    begun = options.sweep(asked(sweep=None, bound=0.1, within_s=60.0))
+    plan.save(begun, tmp_path)
+    again = options.sweep(asked(run=str(tmp_path), sweep=None, bound="1%", within_s="10m"))
+    assert again == dataclasses.replace(begun, effort=dataclasses.replace(begun.effort, bound=0.01, within_s=600))
+    assert options.sweep(asked(run=str(tmp_path), sweep=None)).effort == begun.effort
+    assert options.sweep(asked(run=str(tmp_path), sweep="quick", within_s="10m")).effort.within_s == 600
+    line = refusal(options.sweep, asked(run=str(tmp_path), sweep=None, race=False))
+    assert "race: True against False" in line
+    assert "\n" not in line
 
 
 def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path) -> None:

@@ -2,13 +2,17 @@
 
 import dataclasses
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from rich.text import Text
 
+from bench.analyse.race import Look
 from bench.analyse.summary import summarise
+from bench.harness import live, time_left
 from bench.harness import progress as module
 from bench.harness.live import LiveProgress
 from bench.harness.progress import (
@@ -31,14 +35,16 @@ from tests.examples import record, timed
 from tests.points import point
 
 POINTS = (point(num_tokens=5), point(num_tokens=7))
-SWEEP = Sweep("tiny", POINTS, ("eager", "sdpa", "mha"), effort=Effort(processes=2, target=0.02))
+SWEEP = Sweep("tiny", POINTS, ("eager", "sdpa", "mha"), effort=Effort(processes=2))
+RACE = dataclasses.replace(SWEEP, effort=Effort(processes=2, race=True, bound=0.05, within_s=90))
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the clock that a point's time is taken by."""
     made = Clock()
-    monkeypatch.setattr(module, "time", made)
+    for at in (module, time_left, live):
+        monkeypatch.setattr(at, "time", made)
     return made
 
 
@@ -71,7 +77,7 @@ def test_it_opens_with_the_size_of_the_sweep_and_where_results_go(clock: Clock) 
     """The reader knows what is about to happen before the first worker is there; a long path stays in one piece."""
     folder = "/a/path/with-many-parts" * 6
     first, *rest = said(clock, is_terminal=False).splitlines()
-    assert first.startswith("sweep tiny: 2 points × 3 implementations, 2 processes, target ±2.0%")
+    assert first.startswith("sweep tiny: 2 points × 3 implementations, 2 processes, vit")
     assert {"results go to there", "starting worker processes …", "warning: the machine is busy"} <= {*rest}
     assert f"\n{folder}\n" in said(clock, is_terminal=False, folder=folder)
 
@@ -234,6 +240,7 @@ def test_the_display_fits_the_terminal(clock: Clock, width: int, height: int) ->
     assert any(re.search(r"about \d+s left", line) for line in plain)
     assert [("sdpa" in line, line.split()[0]) for line in plain[-3:-1]] == [(True, "N=5"), (True, "N=7")]
     assert "the machine is busy" in text
+    assert "answered" not in text, "only a race has answers"
 
 
 def test_the_display_goes_when_the_end_repeats_its_lines(clock: Clock) -> None:
@@ -248,3 +255,149 @@ def test_the_display_goes_when_the_end_repeats_its_lines(clock: Clock) -> None:
     del written[:]
     progress.close(keep=True)
     assert written == []
+
+
+# A race
+
+OPEN = Look("sdpa", 0.2, ("sdpa", "eager"), (2.0, 2.0), 2)
+CLOSER = dataclasses.replace(OPEN, bound=0.1, replicates=3)
+ANSWERED = Look("sdpa", 0.01, replicates=4)
+
+KINDS = (Progress, LogProgress, LiveProgress)
+
+
+class Raced:
+    """A race over two points that a kind of progress shows; `written` is what it wrote since it was last read."""
+
+    def __init__(self, kind: type[Progress], *, is_terminal: bool | None = None) -> None:
+        self._written: list[str] = []
+        is_live = kind is LiveProgress
+        screen = Screen(self._written.append, is_terminal=is_live if is_terminal is None else is_terminal, width=110)
+        options: dict[str, Any] = {"height": 24} if is_live else {}
+        self.progress = kind(RACE, 2, screen, colour=False, **options)
+        self.progress.opened(Path("there"))
+        self.progress.started()
+        self.progress.races(90.0)
+
+    def written(self) -> str:
+        """Return what was written since the last call, without colours."""
+        text = Text.from_ansi("".join(self._written)).plain
+        self._written.clear()
+        return text
+
+    def looked(self, at: int, look: Look) -> list[str]:
+        """Tell of a look, and return the lines of points."""
+        return self._lines(lambda rows: self.progress.looked(POINTS[at], look, rows), at)
+
+    def finished(self, at: int) -> list[str]:
+        """Tell of the end of a point, and return the lines of points."""
+        return self._lines(self.progress.finished, at)
+
+    def _lines(self, tell: Callable[[pd.DataFrame], None], at: int) -> list[str]:
+        self.written()
+        tell(summarise(records(at), "eager"))
+        return [line for line in self.written().splitlines() if re.search(r"\bN=[57]\b.*sdpa", line)]
+
+
+@pytest.mark.parametrize("kind", [Progress, LogProgress])
+def test_a_point_of_a_race_has_a_line_after_its_first_look_and_another_once_it_is_answered(
+    kind: type[Progress], clock: Clock
+) -> None:
+    """Looks between them are not told, and none is told again. First the looked at are counted, then the answered."""
+    race = Raced(kind)
+    lines = [*race.looked(0, OPEN), *race.looked(1, OPEN)]
+    assert [race.looked(0, CLOSER), race.looked(1, CLOSER)] == [[], []]
+    lines += [*race.looked(1, ANSWERED), *race.looked(0, ANSWERED)]
+    assert [(line[:5], "N=5" in line) for line in lines] == [
+        ("[1/2]", True), ("[2/2]", False), ("[1/2]", False), ("[2/2]", True),
+    ]  # fmt: skip
+    assert [race.looked(0, ANSWERED), race.finished(0), race.finished(1)] == [[], [], []]
+
+
+@pytest.mark.parametrize("kind", [Progress, LogProgress])
+def test_a_point_that_its_first_look_answers_has_one_line(kind: type[Progress], clock: Clock) -> None:
+    """It is told as it is for good."""
+    race = Raced(kind)
+    (line,) = race.looked(0, ANSWERED)
+    assert line.startswith("[1/2]")
+    assert race.finished(0) == []
+
+
+@pytest.mark.parametrize("kind", [Progress, LogProgress])
+def test_a_point_that_has_no_answer_in_time_has_a_last_line(kind: type[Progress], clock: Clock) -> None:
+    """It says what all of its looks say together, and its number is that of a point."""
+    race = Raced(kind)
+    assert [len(race.looked(at, look)) for at, look in ((0, OPEN), (1, OPEN), (0, CLOSER))] == [1, 1, 0]
+    lines = [*race.finished(0), *race.finished(1)]
+    assert [re.findall("N=.", line) for line in lines] == [["N=5"], ["N=7"]]
+    assert all(re.match(r"\[[12]/2\]", line) for line in lines)
+
+
+def test_a_point_without_a_look_is_counted_when_it_ends(clock: Clock) -> None:
+    """So it is in a sweep of equal shares, and at a point of a race that was measured by itself."""
+    race = Raced(LogProgress)
+    assert [line[:9] for line in (*race.finished(0), *race.looked(1, OPEN))] == ["[1/2] N=5", "[2/2] N=7"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_line_of_a_race_says_how_sure_and_how_long(kind: type[Progress], clock: Clock) -> None:
+    """The bound and the time take the place of the number of processes; without a time it is that of all points."""
+    text = " ".join(Raced(kind).written().split())
+    assert "a race to 5% within 1m30s" in text
+    assert "2 processes" not in text
+    written: list[str] = []
+    usual = dataclasses.replace(RACE, effort=dataclasses.replace(RACE.effort, within_s=None))
+    Progress(usual, 2, Screen(written.append, is_terminal=False, width=80), colour=False).opened(Path("there"))
+    assert "within 1m00s" in " ".join("".join(written).split())
+
+
+def test_a_line_of_a_race_tells_the_time_until_its_end(clock: Clock) -> None:
+    """It doesn't depend on how long the points took, and is told until all of them are answered."""
+    race = Raced(LogProgress)
+    clock.now_s = 30.0
+    lines = [*race.looked(0, ANSWERED), *race.looked(1, OPEN), *race.looked(1, ANSWERED)]
+    assert ["(~1m00s left)" in line for line in lines] == [True, True, False]
+
+
+def test_a_terminal_says_who_is_named_so_far_and_who_is_left(clock: Clock) -> None:
+    """Before the first look and after the answer it says the process; the number never exceeds that of the points."""
+    race = Raced(Progress, is_terminal=True)
+
+    def moving(at: int) -> str:
+        race.written()
+        clock.now_s += 1.0
+        race.progress.heard(POINTS[at], 1, "sdpa", "rounds")
+        return race.written()
+
+    assert "[1/2] N=5 | sdpa: rounds | process 2 of 2 | ~1m29s left" in moving(0)
+    race.looked(0, OPEN)
+    assert "[2/2] N=7 | sdpa: rounds | process 2 of 2" in moving(1)
+    race.looked(1, OPEN)
+    assert "[2/2] N=5 | sdpa: rounds | sdpa so far, 2 left, within 20% | ~1m27s left" in moving(0)
+    race.looked(0, ANSWERED)
+    assert "process 2 of 2" in moving(0)
+
+
+def test_the_display_has_one_line_for_each_point_of_a_race_which_every_look_renews(clock: Clock) -> None:
+    """What stays in the end are the latest looks, in the order of the first ones; meanwhile it counts the answers."""
+    race = Raced(LiveProgress)
+    assert [len(race.looked(at, OPEN)) > 0 for at in (1, 0)] == [True, True]
+    assert race.looked(1, CLOSER) != []
+    race.looked(0, ANSWERED)
+    clock.now_s += 1.0
+    race.progress.heard(POINTS[1], 3, "sdpa", "rounds")
+    text = race.written()
+    assert "answered 1 of 2: N=7 · sdpa: rounds · sdpa so far, 2 left, within 10%" in text
+    race.finished(1)
+    race.progress.close(keep=True)
+    kept = race.written().rpartition("point ")[2]
+    assert re.findall(r"^N=[57]", kept, re.MULTILINE) == ["N=7", "N=5"]
+
+
+def test_who_asks_for_silence_hears_nothing_of_a_race(clock: Clock) -> None:
+    """The end of the run says what it found."""
+    race = Raced(QuietProgress)
+    for at, look in ((0, OPEN), (0, ANSWERED), (1, OPEN)):
+        assert race.looked(at, look) == []
+    assert race.finished(1) == []
+    assert race.written() == ""

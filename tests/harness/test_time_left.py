@@ -2,7 +2,9 @@
 
 import pytest
 
-from bench.harness.time_left import TimeLeft
+from bench.harness import time_left
+from bench.harness.time_left import TimeLeft, Until
+from tests.clock import Clock
 from tests.points import point
 
 MEASURED_S = {50: 23, 197: 30, 577: 76, 1024: 151}
@@ -80,3 +82,16 @@ def test_an_unknown_layer_takes_as_long_as_the_others() -> None:
     left.finished(own[0], 10.0)
     left.finished(own[1], 20.0)
     assert left.left_s() == pytest.approx(2 * 12)
+
+
+def test_a_race_has_as_long_as_its_clock_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the points that are done nor the one at work change that, and when the time is up nothing is left."""
+    clock = Clock()
+    monkeypatch.setattr(time_left, "time", clock)
+    left = Until(100.0)
+    assert left.left_s() == 100
+    clock.now_s = 30.0
+    left.finished(POINTS[0], 30.0)
+    assert (left.left_s(), left.left_s(POINTS[1], 12.0, 1)) == (70, 70)
+    clock.now_s = 130.0
+    assert left.left_s(POINTS[1], 99.0, 3) == 0

@@ -56,16 +56,16 @@ class Case:
         """Return the reply to the request to prepare."""
         return self.worker.prepare({"case": self.request}, self.channel)
 
-    def sample(self) -> dict[str, Any]:
-        """Return the reply to the request for a sample."""
-        reply = self.worker.sample({"timings": 3}, self.channel)
+    def sample(self, core: int | None = None) -> dict[str, Any]:
+        """Return the reply to the request for a sample on a core."""
+        reply = self.worker.sample({"timings": 3, "core": core}, self.channel)
         if reply["status"] == "ok":
             self.call_s = min(self.call_s, *reply["sample"]["timings_s"])
         return reply
 
-    def finish(self) -> dict[str, Any]:
-        """Return the reply to the request to finish."""
-        return self.worker.finish({"call_s": self.call_s}, self.channel)
+    def finish(self, core: int | None = None) -> dict[str, Any]:
+        """Return the reply to the request to finish on a core."""
+        return self.worker.finish({"call_s": self.call_s, "core": core}, self.channel)
 
     def reasons(self) -> dict[str, str]:
         """Return what is incorrect in each file."""

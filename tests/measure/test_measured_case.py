@@ -10,6 +10,7 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -269,6 +270,48 @@ def test_calls_are_made_on_the_core_that_is_given(tmp_path: Path) -> None:
             assert os.sched_getaffinity(0) == {max(cores)}
         finally:
             os.sched_setaffinity(0, cores)
+
+
+@pytest.fixture
+def two_cores() -> Iterator[tuple[int, int]]:
+    """Return two cores of this process, which gets all of its own back."""
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+    if len(cores) < 2:
+        pytest.skip("there are no two cores to choose from")
+    try:
+        yield min(cores), max(cores)
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def test_a_case_goes_to_the_core_that_it_is_asked_on(two_cores: tuple[int, int], tmp_path: Path) -> None:
+    """It was prepared on one, takes its samples on another and its last calls on the first; none of this is a fault."""
+    one, other = two_cores
+    with case(point(), "eager", tmp_path) as made:
+        made.request["core"] = one
+        made.prepare()
+        assert [made.sample(other)["status"] for _ in range(2)] == ["ok"] * 2
+        assert os.sched_getaffinity(0) == {other}
+        assert made.sample()["status"] == "ok"
+        assert os.sched_getaffinity(0) == {other}
+        assert made.finish(one)["status"] == "ok"
+        assert os.sched_getaffinity(0) == {one}
+
+
+@pytest.mark.parametrize("asked", ["sample", "finish"])
+def test_one_that_chose_cores_itself_is_caught_by_the_move(
+    asked: str, two_cores: tuple[int, int], tmp_path: Path
+) -> None:
+    """The move to another core hides no change that was made since the last sample."""
+    one, other = two_cores
+    with case(point(), "eager", tmp_path) as made:
+        made.request["core"] = one
+        made.prepare()
+        made.sample(one)
+        os.sched_setaffinity(0, two_cores)
+        reply = getattr(made, asked)(other)
+    assert reply["status"] == "error"
+    assert f"the cores to run on changed: {set(two_cores)} instead of {set(two_cores[:1])}" in reply["detail"]
 
 
 def test_random_numbers_of_others_stay(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from bench.plan.case import CONTROL, Case
 from bench.plan.names import IMPLEMENTATIONS
-from bench.plan.sweep import Effort, Sweep, load_sweep, shipped_names
+from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep, altered, load_sweep, shipped_names
 from tests.examples import POINT, point
 from tests.refusals import refusal as refusal_of
 
@@ -21,12 +22,12 @@ Shape = tuple[int, int, int, int, int]
 """batch, num_tokens, token_len, channels, num_heads"""
 
 QUICK: list[Shape] = [
-    *((8, tokens, 384, 384, 6) for tokens in (50, 197, 577, 1024)),
-    *((8, 197, 384, 384, heads) for heads in (1, 3, 12)),
-    *((8, 197, width, width, 6) for width in (96, 192, 768)),
+    *((8, tokens, 384, 384, 6) for tokens in (50, 197, 577)),
+    *((8, 197, 384, 384, heads) for heads in (1, 12)),
+    *((8, 197, width, width, 6) for width in (192, 768)),
     *((13, 100, 49, 64, heads) for heads in (1, 4)),
 ]
-"""Around N=197, 384 channels, 6 heads: four token counts, four head counts, four widths; and the article's two."""
+"""Around N=197, 384 channels, 6 heads: three token counts, three head counts, three widths; and the article's two."""
 
 
 def load(folder: Path, text: str | bytes, **options: Any) -> Sweep:
@@ -56,7 +57,7 @@ def test_a_small_file(tmp_path: Path) -> None:
         points=(point(num_tokens=10, token_len=12, channels=12, num_heads=1),),
         implementations=("eager",),
         baseline="eager",
-        effort=Effort(),
+        effort=Effort(race=True),
         control=True,
     )
     assert load_sweep(str((tmp_path / "mine.toml").rename(tmp_path / "mine.sweep"))).name == "mine"
@@ -69,7 +70,10 @@ def test_a_full_file(tmp_path: Path) -> None:
         "allocator": "system", "timing": "device-hot",
     }  # fmt: skip
     shape = {"num_tokens": 10, "token_len": 7, "channels": 12, "num_heads": 4}
-    effort: dict[str, Any] = {"processes": 5, "budget_s": 30, "timeout_s": 60.5, "check_memory": True}
+    effort: dict[str, Any] = {
+        "processes": 5, "budget_s": 30, "race": True, "bound": 0.05, "within_s": 90, "timeout_s": 60.5,
+        "check_memory": True,
+    }  # fmt: skip
     head = {"implementations": ["sdpa", "users.kernel:adapt"], "baseline": "manual", "control": False, **effort}
     text = f"{toml(head)}\n[defaults]\n{toml(columns)}\n[[grid]]\n{toml(shape)}"
 
@@ -138,6 +142,50 @@ def test_the_baseline_is_always_measured(tmp_path: Path, head: str, expected: tu
     assert load(tmp_path, f"{head}\n{GRID}").implementations == expected
 
 
+@pytest.mark.parametrize(
+    ("head", "given", "race", "within_s"),
+    [
+        ("", {}, True, None),
+        ("within_s = 60\n", {}, True, 60),
+        ("spread_s = 60\n", {}, False, None),
+        ("", {"spread_s": 60.0}, False, None),
+        ("race = false\n", {}, False, None),
+        ("", {"race": False}, False, None),
+        ("within_s = 60\n", {"race": False}, False, None),
+        ("within_s = 60\n", {"within_s": 5.0}, True, 5),
+    ],
+)
+def test_a_sweep_is_a_race_unless_it_says_no_or_spreads_its_replicates(
+    tmp_path: Path, head: str, given: dict[str, Any], race: bool, within_s: float | None
+) -> None:
+    """A file and the command line may end the race; the latter takes the file's `within_s` with it."""
+    effort = load(tmp_path, head + EAGER + GRID, effort=given).effort
+    assert (effort.race, effort.within_s) == (race, within_s)
+
+
+def test_who_asks_for_no_race_and_for_its_time_is_refused(tmp_path: Path) -> None:
+    """A time is not dropped in silence if it comes from the same place as the wish for no race."""
+    given = {"race": False, "within_s": 60.0}
+    assert refusal_of(load, tmp_path, EAGER + GRID, effort=given) == f"mine.toml: {NEEDS_A_RACE}"
+
+
+def test_a_race_has_some_seconds_for_each_point_unless_its_time_is_given() -> None:
+    """The whole time is longer than that of its points alone; a given one holds for any number of points."""
+    usual = [Effort(race=True).seconds(points) for points in (0, 1, 10)]
+    assert usual == [BASE_S, BASE_S + POINT_S, BASE_S + 10 * POINT_S]
+    assert usual[0] > 0
+    assert usual[1] > usual[0]
+    assert [Effort(race=True, within_s=7.5).seconds(points) for points in (1, 10)] == [7.5, 7.5]
+
+
+def test_another_effort_of_a_sweep_ends_its_race_too() -> None:
+    """Without a race its time is gone, whatever it was before; all else stays."""
+    raced = Sweep("mine", (point(),), ("eager",), effort=Effort(race=True, bound=0.1, within_s=60, processes=5))
+    assert altered(raced, (), {"race": False}).effort == Effort(bound=0.1, processes=5)
+    assert altered(raced, (), {"within_s": 5.0}).effort == dataclasses.replace(raced.effort, within_s=5.0)
+    assert altered(raced, (), {}) == raced
+
+
 # What a caller may replace
 
 
@@ -174,9 +222,11 @@ def test_given_implementations_replace_the_files(
 
 def test_given_effort_replaces_the_files(tmp_path: Path) -> None:
     """Effort from the command line replaces the file's key by key."""
-    sweep = load(tmp_path, "processes = 5\ntarget = 0.5\n" + EAGER + GRID, effort={"budget_s": 1.0})
+    text = "processes = 5\nbound = 0.5\nbudget_s = 7\n" + EAGER + GRID
 
-    assert sweep.effort == Effort(processes=5, target=0.1, budget_s=1.0)
+    assert load(tmp_path, text, effort={"budget_s": 1.0}).effort == Effort(
+        processes=5, race=True, bound=0.5, budget_s=1.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,11 +270,13 @@ def test_without_its_baseline_a_sweep_has_no_control(tmp_path: Path) -> None:
 
 KEYS = (
     "implementations, baseline, control, defaults, grid, published, "
-    "processes, target, budget_s, within_s, spread_s, timeout_s, check_memory, oversubscribe"
+    "processes, budget_s, race, bound, within_s, spread_s, timeout_s, check_memory, oversubscribe"
 )
 NO_IMPLEMENTATIONS = f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"
 POINT_KEYS = ", ".join([*POINT, "model"])
 NUM_HEADS = "did you mean num_heads?"
+SHARE = "must be a share above 0 and below 1, such as 0.02 for 2 %"
+NEEDS_A_RACE = "within_s needs a race: with equal shares budget_s says how long a point takes"
 
 
 @pytest.mark.parametrize(
@@ -271,13 +323,22 @@ NUM_HEADS = "did you mean num_heads?"
         ("processes = 0\n" + EAGER + GRID, "processes = 0 must be a whole number of at least 1"),
         ("processes = 2.0\n" + EAGER + GRID, "processes = 2.0 must be a whole number of at least 1"),
         ("processes = true\n" + EAGER + GRID, "processes = True must be a whole number of at least 1"),
-        ("target = -0.1\n" + EAGER + GRID, "target = -0.1 must be a number above 0"),
+        ("race = 1\n" + EAGER + GRID, "race = 1 must be true or false"),
+        *[
+            (f"bound = {text}\n" + EAGER + GRID, f"bound = {value!r} {SHARE}")
+            for text, value in [("0", 0), ("1", 1), ("2.0", 2.0), ("-0.1", -0.1), ("nan", math.nan), ("true", True)]
+        ],
+        ('bound = "2%"\n' + EAGER + GRID, f"bound = '2%' {SHARE}"),
+        ("within_s = 0\n" + EAGER + GRID, "within_s = 0 must be a number above 0"),
+        ("within_s = inf\n" + EAGER + GRID, "within_s = inf must be a number above 0"),
+        ("target = 0.02\n" + EAGER + GRID, f"unknown key 'target'; expected one of {KEYS}"),
         ("spread_s = 0\n" + EAGER + GRID, "spread_s = 0 must be a number above 0"),
         (
-            "spread_s = 60\nwithin_s = 60\n" + EAGER + GRID,
-            "within_s and spread_s can't both be given: both say how long the sweep takes",
+            "race = true\nspread_s = 60\n" + EAGER + GRID,
+            "race and spread_s can't both be given: spread_s gives all points equal shares of the time",
         ),
-        ("target = nan\n" + EAGER + GRID, "target = nan must be a number above 0"),
+        ("spread_s = 60\nwithin_s = 60\n" + EAGER + GRID, NEEDS_A_RACE),
+        ("race = false\nwithin_s = 60\n" + EAGER + GRID, NEEDS_A_RACE),
         ('budget_s = "12"\n' + EAGER + GRID, "budget_s = '12' must be a number above 0"),
         ("control = 1\n" + EAGER + GRID, "control = 1 must be true or false"),
         (
@@ -344,12 +405,12 @@ def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) ->
 
 
 def test_overrides_of_the_default_sweep_are_one_product() -> None:
-    """As one product five token counts are five points around quick's usual shape; else they meet each of its nine."""
+    """As one product five token counts are five points around quick's usual shape; else they meet seven others."""
     tokens = [128, 256, 512, 1024, 2048]
     assert shapes(load_sweep("quick", overrides={"num_tokens": tokens}, product=True)) == [
         (8, count, 384, 384, 6) for count in tokens
     ]
-    assert len(load_sweep("quick", overrides={"num_tokens": tokens[:2]}).points) == 9 * 2
+    assert len(load_sweep("quick", overrides={"num_tokens": tokens[:2]}).points) == 7 * 2
 
 
 @pytest.mark.parametrize(
@@ -385,15 +446,19 @@ def test_every_shipped_sweep_loads(name: str) -> None:
 
 
 def test_quick_and_article_hold_the_points_that_they_promise() -> None:
-    """Quick is float32 inference of the vit layer on the CPU, with eighty rows in three processes, and no other."""
+    """Quick is a race of float32 inference of the vit layer on the CPU, which ends within four minutes.
+
+    Its points are one for a change of tokens, heads or channels, and those of the article.
+    """
     sweep = load_sweep("quick")
 
     assert sorted(shapes(sweep)) == sorted(QUICK)
     assert {(p.layer, p.device, p.dtype, p.mode) for p in sweep.points} == {("vit", "cpu", "float32", "inference")}
     assert {(p.qkv_bias, p.allocator, p.timing) for p in sweep.points} == {(False, "retained", "host")}
-    narrow = [case for case in sweep.cases() if case.point.token_len != case.point.channels]
-    assert len(list(sweep.cases())) - sum(case.implementation == "mha" for case in narrow) >= 80
-    assert (sweep.baseline, sweep.effort.processes >= 3) == ("eager", True)
+    assert (sweep.baseline, sweep.effort.race, sweep.effort.bound) == ("eager", True, 0.02)
+    most = load_sweep("quick", cpu={"avx512_bf16"})
+    assert len(most.points) == 10
+    assert most.effort.seconds(10) <= 4 * 60
     assert shapes(load_sweep("article")) == QUICK[-2:]
 
 

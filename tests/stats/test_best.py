@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bench.stats.best import GOOD, bounds
+from bench.stats.best import GOOD, bounds, ends, growth
 from bench.stats.contrasts import Contrasts
 
 
@@ -72,3 +72,24 @@ def test_so_many_times_more_measuring_brings_the_bound_to_the_aim() -> None:
         more = Contrasts(plain.names, plain.difference, plain.error / math.sqrt(1 + further[index]), plain.freedom)
         assert bounds(more).high[index] == pytest.approx(GOOD, rel=1e-6)
     assert bounds(of(0.0, 0.01, error=1e-4)).further.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("rivals", [1, 3])
+def test_an_end_is_how_much_faster_another_may_be(rivals: int) -> None:
+    """Each pair has its part of 4 %; the largest end of a row is its upper bound."""
+    logs = [0.0, 0.01, 0.02, 0.05][: rivals + 1]
+    found, half = ends(of(*logs)), stats.t.ppf(1 - 0.04 / rivals, 12) * 0.01
+    for row, column in zip(*np.nonzero(~np.eye(rivals + 1, dtype=bool)), strict=True):
+        assert found[row, column] == pytest.approx(logs[row] - logs[column] + half)
+    np.fill_diagonal(found, 0.0)
+    assert np.exp(found.max(axis=1)) == pytest.approx(bounds(of(*logs)).high)
+
+
+def test_so_many_times_more_measuring_brings_an_end_to_any_goal() -> None:
+    """Where the difference itself is larger than the goal, none does."""
+    plain, goal = of(0.0, 0.01, 0.05, error=0.02), 0.03
+    needed = growth(plain, ends(plain), goal)
+    assert np.argwhere(np.isnan(needed)).tolist() == [[2, 0], [2, 1]]
+    for pair in ((0, 1), (1, 0), (0, 2)):
+        more = Contrasts(plain.names, plain.difference, plain.error / math.sqrt(1 + needed[pair]), plain.freedom)
+        assert ends(more)[pair] == pytest.approx(goal)

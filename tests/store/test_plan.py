@@ -79,6 +79,24 @@ def test_a_plan_that_is_older_than_the_control_has_none(tmp_path: Path) -> None:
     assert stored(tmp_path).sweep == SWEEP
 
 
+def test_a_plan_that_is_older_than_races_is_none_and_goes_on_without_its_old_wishes(tmp_path: Path) -> None:
+    """Its `target` says nothing today, and its `within_s` meant something else; all else stays.
+
+    What is written today comes back as it was.
+    """
+    raced = dataclasses.replace(SWEEP, effort=dataclasses.replace(SWEEP.effort, race=True, bound=0.1, within_s=90))
+    plan.save(raced, tmp_path)
+    assert stored(tmp_path).sweep == raced
+    content = json.loads((tmp_path / PLAN).read_text())
+    for key in ("race", "bound"):
+        del content["effort"][key]
+    content["effort"]["target"] = 0.02
+    (tmp_path / PLAN).write_text(json.dumps(content))
+    assert stored(tmp_path).sweep == SWEEP
+    older(tmp_path, context={"effort": content["effort"]})
+    assert plan.effort_of(tmp_path) == SWEEP.effort
+
+
 @pytest.mark.parametrize("has_control", [False, True])
 def test_an_older_folder_has_a_control_if_its_records_do(has_control: bool, tmp_path: Path) -> None:
     """The control is none of its implementations, and a sweep that goes on with them doesn't add one."""
@@ -133,13 +151,13 @@ def test_what_is_no_plan_is_refused_with_its_file(change: Any, message: str, tmp
 
 def test_an_older_folder_has_the_plan_of_its_records(tmp_path: Path) -> None:
     """Points and implementations come from the journal, the rest from environment.json."""
-    context = {"sweep": "old", "baseline": "sdpa", "effort": {"processes": 5, "since_gone": 1}}
+    context = {"sweep": "old", "baseline": "sdpa", "effort": {"processes": 5, "target": 0.1, "since_gone": 1}}
     older(tmp_path, context=context)
     found = stored(tmp_path)
     assert not found.is_whole
     assert (found.sweep.name, found.sweep.baseline, found.sweep.implementations) == ("old", "sdpa", ("eager", "sdpa"))
     assert [point.num_tokens for point in found.sweep.points] == [5, 7]
-    assert found.sweep.effort == Effort(processes=5, target=0.1)
+    assert found.sweep.effort == Effort(processes=5)
     assert plan.effort_of(tmp_path) == found.sweep.effort
 
 
@@ -188,6 +206,21 @@ def test_another_sweep_is_refused_with_both_values(changes: dict[str, Any], told
     """Each difference names what the folder has and what is asked for, and the way out."""
     with pytest.raises(WrongRequest, match=f"^run holds another sweep.*: {told}; use another folder$"):
         continued(dataclasses.replace(SWEEP, **changes), Stored(SWEEP), Path("run"))
+
+
+@pytest.mark.parametrize("wishes", [{"bound": 0.001}, {"within_s": None}, {"bound": 0.5, "within_s": 3600.0}])
+def test_a_race_goes_on_with_another_bound_and_another_time(wishes: dict[str, Any]) -> None:
+    """They say when to stop, not how to measure, so the new ones hold and all else stays the folder's own."""
+    own = dataclasses.replace(SWEEP, effort=Effort(race=True, bound=0.1, within_s=90))
+    asked = dataclasses.replace(own, name="other", effort=dataclasses.replace(own.effort, **wishes))
+    assert continued(asked, Stored(own), Path("run")) == dataclasses.replace(asked, name="mine")
+
+
+def test_a_race_and_equal_shares_are_two_sweeps() -> None:
+    """Their rows are not equally sure, so one doesn't go on as the other."""
+    raced = dataclasses.replace(SWEEP, effort=dataclasses.replace(SWEEP.effort, race=True))
+    assert "race: True against False" in refusal(continued, SWEEP, Stored(raced), Path("run"))
+    assert "race: False against True" in refusal(continued, raced, Stored(SWEEP), Path("run"))
 
 
 def test_a_run_with_a_control_is_no_run_without_one() -> None:

@@ -1,0 +1,210 @@
+"""The race over the points of a run: the base of all, then looks, by a run that is made up and a clock set by hand."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from bench.analyse.race import Look
+from bench.engine import race
+from bench.engine.race import Race
+from bench.engine.run import Run
+from bench.plan.case import Point
+from bench.plan.sweep import Effort
+from bench.sampling.rounds import LEAST_ROUNDS, Length
+from tests.clock import Clock
+from tests.points import point
+
+EFFORT = Effort(processes=2, budget_s=4.0, race=True)
+NAMES = ("a", "b", "c")
+SMALL, MEDIUM, LARGE = (point(num_tokens=tokens) for tokens in (5, 7, 9))
+
+Taken = tuple[tuple[Point, ...], tuple[str, ...], bool]
+"""The points of a replicate, the implementations at the first of them, and whether it belongs to a look."""
+
+
+class ScriptedRun:
+    """A run whose points are answered after so many looks, NEVER if none is given; `growths` are those until then.
+
+    A process takes `beside_s` beside its rounds, and `round_s` in each, of a clock that is set by hand.
+    """
+
+    def __init__(self, clock: Clock, looks: Mapping[Point, int], growths: Mapping[Point, float] | None = None) -> None:
+        self.sweep = SimpleNamespace(effort=EFFORT)
+        self.run_folder = self
+        self.lendings = 0
+        self.taken: list[Taken] = []
+        self.lengths: list[float] = []
+        self.beside_s, self.round_s, self.share = 1.0, 0.1, 0.0
+        self.base = dict.fromkeys(looks, 0)
+        self.left = dict(looks)
+        self.alike: dict[Point, list[Point]] = {}
+        self.reopens: Point | None = None
+        self.lends_in = "look"
+        self._clock, self._growths = clock, growths or {}
+
+    def together(self, point: Point) -> list[Point]:
+        """Return the point, or those that it is measured with."""
+        return self.alike.get(point, [point])
+
+    def leave_out(self, _point: Point, _processes: int) -> None:
+        """Leave out nothing."""
+
+    def tabulate(self) -> None:
+        """Write nothing."""
+        self._lend("tabulate")
+
+    def missing_in_base(self, point: Point) -> list[str]:
+        """Return all implementations until the base is taken."""
+        return [*NAMES] if self.base[point] < EFFORT.processes else []
+
+    def replicate(self, names: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Any:
+        """Note a replicate, and move the clock."""
+        self.taken.append(((*names,), (*next(iter(names.values())),), is_look))
+        self.lengths.append(length.budget_s)
+        for each in names:
+            count = self.left if is_look else self.base
+            count[each] += -1 if is_look else 1
+        members = sum(map(len, names.values()))
+        rounds = max(LEAST_ROUNDS, math.ceil(length.budget_s / (members * self.round_s) - 1e-9))
+        rounds_s = rounds * members * self.round_s
+        self._clock.now_s += members * self.beside_s + rounds_s
+        return SimpleNamespace(rounds_s=rounds_s, rounds=rounds)
+
+    def look(self, point: Point) -> Look:
+        """Return that two of the three are left while a point has looks to come."""
+        self._lend("look")
+        if self.left[point] <= 0:
+            return Look("a", 0.01, replicates=2)
+        return Look("a", 0.1, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
+
+    def _lend(self, place: str) -> None:
+        """Open a point again after the first look at another, once."""
+        if self.reopens is not None and place == self.lends_in and any(is_look for *_, is_look in self.taken):
+            self.left[self.reopens] = 1
+            self.lendings += 1
+            self.reopens = None
+
+    def scatter(self, _point: Point) -> float:
+        """Return by how much more rounds scatter than processes."""
+        return self.share
+
+    @property
+    def tokens(self) -> list[tuple[int, bool]]:
+        """The tokens of each replicate's first point, and whether it was a look's."""
+        return [(points[0].num_tokens, is_look) for points, _, is_look in self.taken]
+
+
+NEVER = 10**6
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the clock of the race."""
+    made = Clock()
+    monkeypatch.setattr(race, "time", made)
+    return made
+
+
+def raced(run: ScriptedRun, *points: Point, end_s: float = 1e9) -> list[tuple[Point, Look]]:
+    """Run a race, and return what is told of its looks."""
+    told: list[tuple[Point, Look]] = []
+    Race(cast(Run, run), points, end_s, lambda point, look: told.append((point, look))).go()
+    return told
+
+
+def test_the_base_of_all_points_is_taken_without_any_time(clock: Clock) -> None:
+    """Two processes of all implementations at each point, and no look, which would take time that isn't there."""
+    run = ScriptedRun(clock, {SMALL: NEVER, LARGE: NEVER})
+    raced(run, SMALL, LARGE, end_s=0.0)
+    assert run.taken == [((each,), NAMES, False) for each in (SMALL, SMALL, LARGE, LARGE)]
+    assert run.lengths == [EFFORT.budget_s / EFFORT.processes] * 4
+
+
+def test_points_of_little_work_come_first(clock: Clock) -> None:
+    """So there are answers soon, whatever the order of the sweep."""
+    run = ScriptedRun(clock, {LARGE: 0, SMALL: 0, MEDIUM: 0})
+    told = raced(run, LARGE, SMALL, MEDIUM)
+    assert run.tokens == [(tokens, False) for tokens in (5, 5, 7, 7, 9, 9)]
+    assert [each for each, _ in told] == [SMALL, MEDIUM, LARGE]
+
+
+def test_a_look_holds_only_those_that_are_left(clock: Clock) -> None:
+    """It goes on until the point is answered; each look is told, that after the base too."""
+    run = ScriptedRun(clock, {SMALL: 2})
+    told = raced(run, SMALL)
+    assert run.taken[2:] == [((SMALL,), ("a", "c"), True)] * 2
+    assert [look.is_answered for _, look in told] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("growths", "first"),
+    [((9.0, 0.5), LARGE), ((0.5, 9.0), SMALL), ((math.nan, 2.5), LARGE), ((math.nan, 3.5), SMALL)],
+)
+def test_the_point_that_is_expected_to_be_answered_soonest_comes_first(
+    growths: tuple[float, float], first: Point, clock: Clock
+) -> None:
+    """Points of the same cost are ordered by what they still need; unknown is taken for three times as much."""
+    run = ScriptedRun(clock, {SMALL: 3, LARGE: 3}, dict(zip((SMALL, LARGE), growths, strict=True)))
+    raced(run, SMALL, LARGE)
+    looks = [points[0] for points, _, is_look in run.taken if is_look]
+    assert looks == [first] * 3 + [LARGE if first is SMALL else SMALL] * 3
+
+
+def test_a_race_ends_when_its_time_is_up(clock: Clock) -> None:
+    """Another look would take longer than what is left; the last one is as long as there is time."""
+    run = ScriptedRun(clock, {SMALL: NEVER})
+    run.share = 100.0
+    shortest_s = 2 * (run.beside_s + LEAST_ROUNDS * run.round_s)
+    for more_s in (0.9 * shortest_s, 1.1 * shortest_s, 30.0, 100.0):
+        clock.now_s, run.base, run.taken = 0.0, {SMALL: 0}, []
+        raced(run, SMALL, end_s=0.0)
+        end_s = clock.now_s + more_s
+        clock.now_s, run.base, run.taken = 0.0, {SMALL: 0}, []
+        raced(run, SMALL, end_s=end_s)
+        assert len(run.taken) > 2 or more_s < shortest_s
+        assert end_s - shortest_s <= clock.now_s <= end_s + 2 * run.round_s
+
+
+def test_a_look_has_more_rounds_the_more_a_process_costs(clock: Clock) -> None:
+    """By the root of a process's cost in rounds, times how much more rounds scatter: the best split of the time."""
+    run = ScriptedRun(clock, {SMALL: 1})
+    run.beside_s, run.round_s, run.share = 10.0, 0.1, 4.0
+    raced(run, SMALL)
+    rounds = math.sqrt(10.0 / 0.1 * 4.0 * (EFFORT.budget_s / 2 / 0.3 + 1) // 1)
+    assert run.lengths[-1] == pytest.approx(2 * 0.1 * rounds, rel=0.1)
+
+
+def test_a_race_that_goes_on_takes_no_base_again(clock: Clock) -> None:
+    """It begins with what is known: looks at what isn't answered."""
+    run = ScriptedRun(clock, {SMALL: 1, LARGE: 0})
+    run.base = {SMALL: 2, LARGE: 2}
+    told = raced(run, SMALL, LARGE)
+    assert run.taken == [((SMALL,), ("a", "c"), True)]
+    assert [each for each, _ in told] == [SMALL, LARGE, SMALL]
+
+
+@pytest.mark.parametrize("by", ["look", "tabulate"])
+def test_a_point_that_opens_again_is_measured_on(by: str, clock: Clock) -> None:
+    """What one point has shown changes the errors of all, and another one that was answered isn't any more.
+
+    They change when a point is looked at or when the table is written; then they are seen with the next look.
+    """
+    run = ScriptedRun(clock, {SMALL: 0, LARGE: 2})
+    run.reopens, run.lends_in = SMALL, by
+    raced(run, SMALL, LARGE)
+    again = [(9, True), (5, True), (9, True)] if by == "look" else [(9, True), (9, True), (5, True)]
+    assert run.tokens == [(5, False), (5, False), (9, False), (9, False), *again]
+
+
+def test_points_of_the_same_rounds_race_together(clock: Clock) -> None:
+    """Their base has both, with the time of both; a look has those that aren't answered."""
+    narrow = dataclasses.replace(SMALL, dtype="bfloat16")
+    run = ScriptedRun(clock, {SMALL: 0, narrow: 1})
+    run.alike = {each: [SMALL, narrow] for each in (SMALL, narrow)}
+    raced(run, SMALL, narrow)
+    assert [points for points, *_ in run.taken] == [(SMALL, narrow)] * 2 + [(narrow,)]
+    assert run.lengths[:2] == [EFFORT.budget_s] * 2
