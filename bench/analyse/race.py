@@ -60,7 +60,7 @@ def look(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int 
     needed = growth(of, most, goal)[row]
     left = [at for at in range(len(of.names)) if at != row and not most[row, at] <= goal]
     growths = [float(needed[at]) for at in left]
-    return Look(name, cost, (name, *(of.names[at] for at in left)), (max(growths), *growths), replicates)
+    return Look(name, cost, (name, *(of.names[at] for at in left)), (float(np.max(growths)), *growths), replicates)
 
 
 def behind(of: Values) -> set[str]:

@@ -69,6 +69,7 @@ class Race:
         self._run = run
         self._end_s = end_s
         self._looked = looked
+        self._lendings = 0
         together = dict.fromkeys(tuple(run.together(point)) for point in points)
         # points of little work come first, so that there are answers soon
         self._heats = sorted((Heat([*each]) for each in together), key=lambda heat: _work(heat.points))
@@ -111,12 +112,13 @@ class Race:
 
     def _look(self, heat: Heat) -> None:
         """Look at the points of a heat, and at those of all others if the errors of all have changed."""
-        folder, lendings = self._run.run_folder, self._run.run_folder.lendings
+        folder = self._run.run_folder
         heat.looks = {point: self._run.look(point) for point in heat.points}
         if heat.round_s:
             scatter = max(folder.scatter(point) for point in heat.points)
             heat.rounds = max(LEAST_ROUNDS, math.sqrt(heat.beside_s / heat.round_s * scatter * heat.latest))
-        for other in self._heats if folder.lendings > lendings else ():
+        have_changed, self._lendings = folder.lendings > self._lendings, folder.lendings
+        for other in self._heats if have_changed else ():
             for point, before in [*other.looks.items()]:
                 other.looks[point] = each = self._run.look(point)
                 if each.is_answered != before.is_answered and other is not heat:

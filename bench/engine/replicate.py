@@ -152,6 +152,7 @@ class Replicate:
             order.sort(key=lambda name: name != self._baselines[name])
         idle: list[int | None] = [*self._cores] or [None]
         busy: dict[Worker, tuple[Member, int | None]] = {}
+        crowded: list[Member] = []  # beside one that ended meanwhile
         largest_bytes = prepared = 0
         # a GPU's free memory is known after the first preparation
         free_bytes = machine.available_bytes() if self._point.device == "cpu" else 0
@@ -168,6 +169,8 @@ class Replicate:
                 if not member.is_ok and together:
                     return
                 if not member.is_ok:
+                    member.is_left |= member.status == "oom" and any(each is member for each in crowded)
+                    crowded += [other for other, _ in busy.values()]
                     member.close()
                 continue
             first = [name for name in order if name == self._baselines[name]] if room < 2 else []

@@ -163,7 +163,7 @@ class Worker:
                 raise self._silent(timeout_s)
             if not chunk:
                 raise self._ended()
-            self._take(chunk)
+            self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
         event = _object(line)
         if (event.get("id"), event.get("event")) != (self._id, self._request):
@@ -172,14 +172,14 @@ class Worker:
         return event
 
     def is_done(self, timeout_s: float, heard: Heard = unheard) -> bool:
-        """Return whether `receive` would return or raise at once; raises Died for an endless line."""
+        """Return whether `receive` would return or raise at once."""
         while not self._has_replied(heard):
             chunk = self._chunk(time.monotonic())
             if chunk is None:
                 return time.monotonic() >= self._alive_s + timeout_s
             if not chunk:
                 return True
-            self._take(chunk)
+            self._buffer += chunk
         return True
 
     @property
@@ -208,12 +208,7 @@ class Worker:
                     heard(stage)
                 case _:
                     return True
-        return False
-
-    def _take(self, chunk: bytes) -> None:
-        self._buffer += chunk
-        if len(self._buffer) > LONGEST_BYTES:
-            raise self._foreign(self._buffer)
+        return len(self._buffer) > LONGEST_BYTES
 
     def _chunk(self, deadline: float) -> bytes | None:
         """Return the worker's next bytes: empty if it has ended or closed the pipe, None if the deadline has passed.

@@ -23,7 +23,7 @@ from tests.points import point
 
 pytestmark = pytest.mark.slow
 
-RULE = Length(0.05)
+RULE = Length(0.05, 12)
 GIB = 1 << 30
 
 Measure = Callable[..., dict[str, Member]]
