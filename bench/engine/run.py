@@ -406,7 +406,7 @@ def _key(point: Point, name: str) -> str:
 def run(
     sweep: Sweep | str, folder: str | Path, *, extend: bool = False, retry_failed: bool = False
 ) -> Iterator[list[Record]]:
-    """Measure a sweep into a run folder, yielding the records of each point when it is finished.
+    """Measure a sweep into a run folder, yielding the records of each point when it is finished, or its race is.
 
     `sweep` is a shipped name, a TOML file, or a Sweep.
     An existing folder is resumed: its results are not measured again. It must have the same sweep; with `extend` the
@@ -418,5 +418,7 @@ def run(
         sweep = load_sweep(sweep, threads=threads, allocator=allocator, cpu=machine.cpu_features())
     sweep = stored.continued(sweep, stored.load(folder), folder, extend=extend)
     with Run(sweep, folder, extend=extend, retry_failed=retry_failed) as opened:
+        if sweep.effort.race:
+            opened.race(sweep.points)
         for point in sweep.points:
             yield opened.measure(point)
