@@ -167,7 +167,7 @@ _TABLE = (
     Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
     Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
     Metric("processes", kind=int, unit=Unit.COUNT,
-        meaning="processes that measured the case, beside the baseline if it was"),
+        meaning="processes that measured the case; in a race, more of those that may be the fastest"),
     Metric("calls_per_timing", kind=int, unit=Unit.COUNT, reported=True, only_ok=True, combined=MEDIAN,
         meaning="calls between two readings of the clock"),
     Metric("flagged_share", unit=Unit.SHARE, heading=Heading("flagged", place=90, rank=4),

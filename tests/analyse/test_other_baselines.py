@@ -46,7 +46,7 @@ def test_all_processes_count_beside_the_new_baseline_or_not() -> None:
     found = by_name(summarise(records, "sdpa"))
     assert found["mha"]["processes"] == 5
     assert found["mha"]["speedup"] == pytest.approx(0.5 / 0.8, rel=1e-3)
-    assert found["eager"]["processes"] == 5
+    assert found["eager"]["processes"] == 8
 
 
 def test_a_case_that_never_met_the_new_baseline_has_no_ratio() -> None:
