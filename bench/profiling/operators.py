@@ -13,21 +13,32 @@ from bench.store.profile import Operator
 def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
     """Return the operators of the profiled calls, and events such as the entry into compiled code, longest first."""
     events: dict[str, list[FunctionEvent]] = defaultdict(list)
-    for pair in pairs:
-        for event in pair.call.host:
-            if not is_label(event):
-                events[name(event)].append(event)
+    for event in (each for pair in pairs for each in pair.call.host if not is_label(each)):
+        events[name(event)].append(event)
+    self_times = {key: sum(each.self_cpu_time_total for each in group) for key, group in events.items()}
+    flops: dict[str, int] = defaultdict(int)
+    for event in (each for group in events.values() for each in group if each.flops):
+        flops[max(_names(event), key=lambda key: self_times.get(key, 0))] += event.flops or 0
     sizes: dict[str, int] = defaultdict(int)
     for block in (each.block for pair in pairs for each in pair.blocks):
         sizes[block.operator] += block.bytes
-    means = [_operator(key, group, sizes[key], len(pairs), device) for key, group in events.items()]
+    means = [_operator(key, group, sizes[key], flops[key], len(pairs), device) for key, group in events.items()]
     return tuple(sorted(means, key=lambda operator: -(operator.device_s or operator.self_s)))
 
 
-def _operator(name: str, events: Sequence[FunctionEvent], size: int, calls: int, device: str) -> Operator:
+def _names(event: FunctionEvent) -> list[str]:
+    """Return the name of this event, then the names of those inside it.
+
+    torch counts the operations of a convolution at its outermost event, which hardly takes any time. They belong to
+    the operator of these names that takes the most time over all calls, so that one slow event can't move them.
+    """
+    inside = [_names(child) for child in event.cpu_children if not is_label(child)]
+    return [name(event), *(each for names in inside for each in names)]
+
+
+def _operator(name: str, events: Sequence[FunctionEvent], size: int, flops: int, calls: int, device: str) -> Operator:
     kernels = [kernel for event in events for kernel in event.kernels]
     device_s = sum(kernel.duration for kernel in kernels) * MICROSECOND_S / calls
-    flops = sum(event.flops or 0 for event in events)
     return Operator(
         name,
         calls=len(events) / calls,
