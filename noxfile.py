@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import nox
 
@@ -12,6 +13,7 @@ nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests", "lint"]
 
+ROOT = Path(__file__).parent
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
 INCLUDED = [group["include-group"] for group in PYPROJECT["dependency-groups"]["runtimes"]]
@@ -39,6 +41,13 @@ def _install(session: nox.Session, group: str) -> None:
     session.install("-c", str(constraints), *packages)
 
 
+def _run(session: nox.Session, *words: str, **options: Any) -> None:
+    """Run a module of Python in the folder in which nox was called: there are the user's own modules and results."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    with session.chdir(session.invoked_from):
+        session.run("python", "-m", *words, env={"PYTHONPATH": path}, **options)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure a sweep: `nox -s bench -- --sweep vit --impl eager,sdpa`.
@@ -47,42 +56,42 @@ def bench(session: nox.Session) -> None:
     of models if a word or a sweep file names one of their layers.
     """
     _install(session, "bench")
-    files = [Path(word) for word in session.posargs if word.endswith(".toml")]
+    files = [Path(session.invoked_from, word) for word in session.posargs if word.endswith(".toml")]
     words = " ".join([*session.posargs, *(file.read_text(encoding="utf-8") for file in files if file.is_file())])
     if any(f"{library}:" in words for library in ("timm", "torchvision", "transformers")):
         _install(session, "models")
     for group in (name for name in RUNTIMES if name in words or "runtimes" in words):
         _install(session, group)
     # after Ctrl-C it ends its workers and says how to go on
-    session.run("python", "-m", "pytest", "bench", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
+    _run(session, "pytest", str(ROOT / "bench"), *session.posargs, interrupt_timeout=30, terminate_timeout=5)
 
 
 @nox.session
 def advise(session: nox.Session) -> None:
     """Say which attention a model should use: `nox -s advise -- timm:vit_small_patch16_224 --batch 8`."""
     _install(session, "models")
-    session.run("python", "-m", "bench", "advise", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
+    _run(session, "bench", "advise", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
 
 
 @nox.session
 def compare(session: nox.Session) -> None:
     """Compare two results: `nox -s compare -- BASE NEW`."""
     _install(session, "report")
-    session.run("python", "-m", "bench", "compare", *session.posargs)
+    _run(session, "bench", "compare", *session.posargs)
 
 
 @nox.session
 def plot(session: nox.Session) -> None:
     """Draw the pictures of a run: `nox -s plot -- RUN`."""
     _install(session, "report")
-    session.run("python", "-m", "bench", "plot", *session.posargs)
+    _run(session, "bench", "plot", *session.posargs)
 
 
 @nox.session
 def profile(session: nox.Session) -> None:
     """Profile a run's cases: `nox -s profile -- RUN --case implementation=sdpa,num_tokens=577`."""
     _install(session, "profile")
-    session.run("python", "-m", "bench", "profile", *session.posargs)
+    _run(session, "bench", "profile", *session.posargs)
 
 
 @nox.session
@@ -91,7 +100,7 @@ def tensorboard(session: nox.Session) -> None:
     if not session.posargs:
         session.error("expected a run: nox -s tensorboard -- RUN")
     run, *options = session.posargs
-    traces = Path(run) / "traces" / "tensorboard"
+    traces = Path(session.invoked_from, run) / "traces" / "tensorboard"
     if not any(traces.glob("*/*.pt.trace.json*")):
         session.error(f"{run} holds no traces for TensorBoard; write them with nox -s profile -- {run}")
     _install(session, "profile")
@@ -106,7 +115,7 @@ def duel(session: nox.Session) -> None:
     first, second, *rest = session.posargs
     _install(session, "report")
     sides = [word for version in (first, second) for word in ("--python", _python_with_torch(session, version))]
-    session.run("python", "-m", "bench", "duel", *rest, *sides)
+    _run(session, "bench", "duel", *rest, *sides)
 
 
 def _python_with_torch(session: nox.Session, version: str) -> str:

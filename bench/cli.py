@@ -1,12 +1,18 @@
 """The command line: `python -m bench COMMAND`."""
 
 import argparse
-from collections.abc import Sequence
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from bench.commands import NAMES, NOT_COMPARABLE, WRONG
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
+from bench.show.command_text import python
 from bench.show.terminal.console import console
+from bench.store import lock
+from bench.store.saved_run import SavedRun
+from bench.store.table import RESULTS
 
 INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended."""
@@ -14,24 +20,46 @@ INTERRUPTED = 130
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    arguments = _parser().parse_args(words)
+    words = sys.argv[1:] if words is None else words
+    arguments = _parser(words[:1]).parse_args(words)
     try:
+        for saved in _runs(arguments):
+            _warn(saved)
         status: int = arguments.command(arguments)
     except WrongRequest as error:
         goes_on = "; mend that, then the same command with --run goes on" if isinstance(error, CannotWrite) else ""
         console(stderr=True).print(f"attention-bench: {error}{goes_on}", style="bold", soft_wrap=True, markup=False)
         return NOT_COMPARABLE if isinstance(error, NotComparable) else WRONG
+    except OSError as error:
+        if error.filename is None:
+            raise
+        console(stderr=True).print(f"attention-bench: {error.filename}: {error.strerror}", style="bold", markup=False)
+        return WRONG
     except KeyboardInterrupt:
         console(stderr=True).print("attention-bench: interrupted; what was measured is kept", style="bold")
         return INTERRUPTED
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _runs(arguments: argparse.Namespace) -> Iterator[SavedRun]:
+    for value in vars(arguments).values():
+        yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, SavedRun))
+
+
+def _warn(saved: SavedRun) -> None:
+    """Say that a table was changed after the run wrote it."""
+    if saved.is_edited and not lock.is_held(saved.folder):
+        again = f"{python()} -m bench summarise {shlex.quote(str(saved.folder))}"
+        words = f"warning: {saved.folder / RESULTS} is not as the run wrote it; from its journal: {again}"
+        console(stderr=True).print(words, soft_wrap=True, markup=False)
+
+
+def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser; with the name of a command it knows this one alone, because others are slow to import."""
     what = "Read what `pytest bench` measured, compare runs, and measure side by side."
     parser = argparse.ArgumentParser(prog="python -m bench", description=what)
     commands = parser.add_subparsers(metavar="command", required=True)
-    for name in NAMES:
+    for name in first if first and first[0] in NAMES else NAMES:
         module = import_module(f"bench.commands.{name}")
         first_line = (module.__doc__ or "").partition("\n")[0].removesuffix(".")
         command = commands.add_parser(name, help=first_line, description=first_line)

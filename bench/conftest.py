@@ -220,7 +220,7 @@ def _open(config: pytest.Config, points: int) -> None:
     """Say what is about to be measured, and start the workers; raises UsageError if that fails."""
     sweep = config.stash[SWEEP]
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
-    folder = options.run_folder(config.option, name, config.rootpath)
+    folder = options.run_folder(config.option, name)
     screen = _screen(config)
     progress = _progress(config, sweep, points, screen)
     config.stash[PROGRESS] = progress

@@ -5,6 +5,8 @@ They train as well where `_Answer` gives the gradients of a call that was made e
 
 import gc
 import os
+import random
+import signal
 import sys
 import tempfile
 import threading
@@ -401,6 +403,22 @@ def _later(layer: nn.Module, change: Callable[[Tensor], Tensor]) -> Implementati
     return call
 
 
+KEPT_BYTES = 1 << 20
+
+
+def keeps_a_buffer(layer: nn.Module) -> Implementation:
+    """Keeps memory from call to call, which is no part of a call's peak."""
+    buffers: list[Tensor] = []
+
+    def call(x: Tensor) -> Tensor:
+        if not buffers:
+            buffers.append(torch.empty(KEPT_BYTES, dtype=torch.uint8))
+        y: Tensor = layer(x)
+        return y
+
+    return call
+
+
 def slow_until_timed(layer: nn.Module) -> Implementation:
     """Is slow in the warm-up, so that fewer calls are timed together; it wins nothing by that."""
 
@@ -442,6 +460,56 @@ def works_between_samples(layer: nn.Module) -> Implementation:
         return y
 
     return call
+
+
+def burns_in_an_orphan(layer: nn.Module) -> Implementation:
+    """Keeps another core at work by a process that was forked twice, so that its parent is somebody else."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.sched_setaffinity(0, range(os.cpu_count() or 1))
+            while True:
+                sum(range(1000))
+        os._exit(0)
+    os.wait()
+    return layer
+
+
+def _in_rounds(change: Callable[[], object]) -> Adapt:
+    """Return an adapter of the layer that does something once, in a timed call."""
+
+    def adapt(layer: nn.Module) -> Implementation:
+        left = [change]
+
+        def call(x: Tensor) -> Tensor:
+            if left and not gc.isenabled():
+                left.pop()()
+            y: Tensor = layer(x)
+            return y
+
+        return call
+
+    return adapt
+
+
+def _stop_siblings() -> None:
+    for file in Path(f"/proc/{os.getppid()}/task").glob("*/children"):
+        for pid in map(int, file.read_text().split()):
+            if pid != os.getpid():
+                os.kill(pid, signal.SIGSTOP)
+
+
+leaves_a_process = _in_rounds(lambda: _in_a_process(lambda: time.sleep(60)))
+"""Starts a process in a timed call, which goes on."""
+
+takes_priority = _in_rounds(lambda: os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + 1))
+"""Changes its priority in a timed call."""
+
+patches_choices = _in_rounds(lambda: setattr(random.Random, "choice", lambda _self, values: values[0]))
+"""Lets the inputs no longer change."""
+
+stops_its_siblings = _in_rounds(_stop_siblings)
+"""Stops the other processes of the run."""
 
 
 def works_if_looked_at(layer: nn.Module) -> Implementation:
@@ -498,9 +566,15 @@ EXPECTED: dict[str, str] = {
     "less_precise_later": r"incorrect: output \(in a timed call\) is off by",
     "keeps_threads": "error: left torch's threads changed",
     "works_between_samples": "error: worked between its samples",
+    "burns_in_an_orphan": "error: worked (between its samples|on .* cores)",
+    "leaves_a_process": "error: started processes that outlive its sample: 1",
+    "takes_priority": "error: left the priority changed",
+    "patches_choices": "error: left Random.choice changed",
+    "stops_its_siblings": "error: stopped other processes of this run",
     "works_if_looked_at": LATE,
     "works_less_if_not_looked_at": r"incorrect: output \(in a timed call\) is off by",
     "slow_until_timed": "ok: ",
+    "keeps_a_buffer": "ok: ",
     "memo_by_version": "ok: ",
 }
 """A pattern for the status and the detail of each, in both modes, at a shape whose call takes longer than a timing.
@@ -511,7 +585,7 @@ There a slow warm-up wins nothing, and no values are repeated within a timing.
 IN_INFERENCE: dict[str, str] = {
     "replays_from_a_file": f"{NUMBERS}|{LATE}",
     "lazy": "incorrect: output is a _Lazy, expected a plain torch.Tensor",
-    "background_process": LATE,
+    "background_process": f"{LATE}|error: started processes",
 }
 """Those that are tried in inference alone."""
 

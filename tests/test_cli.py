@@ -75,6 +75,13 @@ def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, told: Callable
     assert {name.partition("-")[0] for name in drawn} == {"latency", "speedup", "memory", "scaling"}
 
 
+@pytest.mark.parametrize("command", ["plot", "scaling"])
+def test_a_folder_that_takes_no_pictures_is_named(run: Path, command: str, refused: Callable[..., str]) -> None:
+    """In one line, without a traceback."""
+    (run / "plots").write_text("a file in its place")
+    assert refused(command, run) == f"attention-bench: {run / 'plots'}: File exists"
+
+
 def test_plot_draws_the_stages_of_a_run_that_was_profiled(run: Path, told: Callable[..., str]) -> None:
     """Whatever the run folder holds is drawn."""
     (run / store.TRACES).mkdir()

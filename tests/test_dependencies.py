@@ -24,7 +24,7 @@ BELOW: dict[str, set[str]] = {
     "bench.analyse": {"bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show": {"bench.analyse", "bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.measure": {"bench.sampling", "bench.store", "bench.plan", "impls", DECLARED},
-    "bench.engine": {"bench.analyse", "bench.sampling", "bench.stats", "bench.store", "bench.plan"},
+    "bench.engine": {"bench.analyse", "bench.sampling", "bench.store", "bench.plan"},
     "bench.profiling": {"bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.store", "bench.plan"},
     "bench.harness": {"bench.engine", "bench.show", "bench.analyse", "bench.store", "bench.plan", DECLARED},
     "bench.commands": {

@@ -9,18 +9,17 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.scaling.row_estimates import log_speedups
-from bench.plan.case import Point
+from bench.analyse.standing import SLOWER
+from bench.plan.case import AS_IS, Point
 from bench.stats.estimates import UNKNOWN, Estimates, Interval, combined, intervals, joined, mean
-from bench.stats.limits import LEVEL
-from bench.stats.significance import holm, p_beyond
 from bench.store.look import Seen
 from bench.store.record import Record
 
-AS_IS = "as_is"
-"""The baseline: the model as it is."""
-
 LITTLE = 1.1
 """A bound below this is little: attention can't be worth much."""
+
+MOST_SHARE = 0.999
+"""A larger share is taken for this one, so that its bound is a number."""
 
 MEASURED_SHARE, MOST_LAYERS = 0.9, 3
 """The layers that are measured by themselves: the largest, until they have this share of the time of all, but no more
@@ -29,7 +28,8 @@ kinds than MOST_LAYERS."""
 REST_FREEDOM = 1e6
 """The degrees of freedom of what is taken for layers that were not measured."""
 
-WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
+WHOLE_ENCODER = "_transformer_encoder_layer_fwd"
+WHOLE = ("_native_multi_head_attention", WHOLE_ENCODER)
 """The operators that compute a whole layer: the fast paths of torch's own modules."""
 
 
@@ -63,8 +63,8 @@ class Alternative:
     peak_bytes: float = math.nan
     error: float = math.nan
     compile_s: float = math.nan
-    is_faster: bool = False
-    """Whether its gain is shown, at the level of all alternatives together."""
+    slowdown_high: float = math.nan
+    """What it can cost, as in the table of the model's run."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class Advice:
 
     `share` is that of the time in what settings replace: attention cores, or the whole layers if one operator computes
     a whole layer. `core_share` and `layer_share` are those of cores and of layers. `objections` say where what was
-    observed differs from a plain call. `recommendation` is None if no setting is shown to be faster.
+    observed differs from a plain call. `recommendation` is the setting to use, None if none is shown to be faster than
+    the model as it is.
     """
 
     point: Point
@@ -90,19 +91,21 @@ class Advice:
     processes: int = 0
 
     @property
-    def bound(self) -> float:
+    def bound(self) -> Interval:
         """The most that any setting of attention can gain."""
-        return 1 / (1 - min(self.share.value, 0.999))
+        return Interval(
+            *(1 / (1 - min(end, MOST_SHARE)) for end in (self.share.value, self.share.low, self.share.high))
+        )
 
     @property
     def is_little(self) -> bool:
         """Whether the bound is too small to go on unasked."""
-        return self.bound < LITTLE
+        return self.bound.value < LITTLE
 
 
 def seen(point: Point, looks: Sequence[Seen]) -> Advice:
     """Return the answer as far as the looks of some processes at a model give it."""
-    core_share, layer_share = (_interval(_share(looks, name)) for name in ("core_s", "layers"))
+    core_share, layer_share = (_as_share(_interval(_share(looks, name))) for name in ("core_s", "layers"))
     found = tuple(kinds(looks))
     share = layer_share if any(kind.is_whole for kind in found) else core_share
     call_s = float(np.median([call["plain_s"] for each in looks for call in each["calls"]]))
@@ -157,28 +160,25 @@ def advised(
     by_name: dict[str, list[Record]] = {}
     for record in records:
         by_name.setdefault(record.case.implementation, []).append(record)
-    base = by_name.get(AS_IS, [])
+    base, as_is = by_name.get(AS_IS, []), rows.get(AS_IS, {})
     gained = speedups(table, settings)
-    logs = joined(gained.values())
-    gains = dict(zip(gained, (each.exp() for each in intervals(logs)), strict=True))
-    adjusted = dict(zip(gained, holm(p_beyond(logs, 0.0)).tolist(), strict=True))
+    gains = dict(zip(gained, (each.exp() for each in intervals(joined(gained.values()))), strict=True))
     found = looks[0]["settings"]
     alternatives = tuple(
-        _alternative(
-            name, rows.get(name), by_name.get(name, []), found.get(name, {}), gains.get(name), adjusted.get(name, 1.0)
-        )
+        _alternative(name, rows.get(name), by_name.get(name, []), found.get(name, {}), gains.get(name))
         for name in settings
     )
     by_path = {path: speedups(rows_of, settings) for path, rows_of in layers.items()}
     alternatives = tuple(
         replace(each, predicted=predicted(looks, before.kinds, by_path, each.name)) for each in alternatives
     )
-    best = max((each for each in alternatives if each.is_faster), key=lambda each: each.speedup.value, default=None)
     return replace(
         before,
         alternatives=alternatives,
-        as_is=rows.get(AS_IS, {}),
-        recommendation=best.name if best else None,
+        as_is=as_is,
+        recommendation=next(name for name, row in rows.items() if row["rank"] == 1)
+        if as_is.get("standing") == SLOWER
+        else None,
         processes=len(base),
     )
 
@@ -234,7 +234,6 @@ def _alternative(
     records: Sequence[Record],
     found: Mapping[str, str],
     gain: Interval | None,
-    p_value: float,
 ) -> Alternative:
     """Return an alternative by its row of results, or by what the look says of a setting that was not measured."""
     if row is None:
@@ -249,7 +248,7 @@ def _alternative(
         peak_bytes=_number(row["peak_bytes"]),
         error=_number(row["error"]),
         compile_s=_number(row["compile_cold_s"]),
-        is_faster=gain is not None and gain.value > 1 and p_value < LEVEL,
+        slowdown_high=_number(row["slowdown_high"]),
     )
 
 
@@ -272,6 +271,11 @@ def _share(looks: Sequence[Seen], name: str) -> Estimates:
         return float(part / call["total_s"])
 
     return _over_processes([[of(call) for call in each["calls"]] for each in looks])
+
+
+def _as_share(of: Interval) -> Interval:
+    """Return an interval without what no share can be."""
+    return Interval(*(end if math.isnan(end) else min(max(end, 0.0), 1.0) for end in (of.value, of.low, of.high)))
 
 
 def _shares_of(looks: Sequence[Seen], paths: Sequence[str]) -> Estimates:

@@ -2,7 +2,7 @@
 
 All implementations take the base. Then only the named one is measured on, and those that may be faster than it by more
 than the bound that was asked for: what the others may gain is known well enough. If another one is named later, some of
-them may come back.
+them may come back. A model as it is stays until it is shown to be slower, or can't cost more than the bound.
 """
 
 import math
@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.analyse.standing import FASTEST, Place, places
-from bench.stats.best import ends, growth
+from bench.analyse.standing import FASTEST, OPEN, Place, places
+from bench.plan.case import AS_IS
+from bench.stats.best import GOOD, ends, growth
 from bench.stats.contrasts import Contrasts, Values
 
 BEHIND = 1.25
@@ -53,14 +54,25 @@ def look(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int 
     if place.slowdown is None:
         return Look()
     cost = place.slowdown.high - 1
-    if place.standing == FASTEST or cost <= bound:
+    as_is = found.get(AS_IS)
+    is_undecided = bool(as_is and as_is.slowdown and as_is.standing == OPEN and as_is.slowdown.high - 1 > bound)
+    if place.standing == FASTEST or (cost <= bound and not is_undecided):
         return Look(name, cost, replicates=replicates)
     row, goal = of.names.index(name), math.log1p(bound)
     most = ends(of)
     needed = growth(of, most, goal)[row]
-    left = [at for at in range(len(of.names)) if at != row and not most[row, at] <= goal]
+    left = [
+        at
+        for at in range(len(of.names))
+        if at != row and (not most[row, at] <= goal or (is_undecided and of.names[at] == AS_IS))
+    ]
     growths = [float(needed[at]) for at in left]
     return Look(name, cost, (name, *(of.names[at] for at in left)), (float(np.max(growths)), *growths), replicates)
+
+
+def rough(bound: float) -> float:
+    """Return the bound to which all points are answered before one is answered to a finer bound."""
+    return bound if 1 + bound >= GOOD else GOOD - 1
 
 
 def behind(of: Values) -> set[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from bench.analyse.scaling.series import Row
+from bench.plan.case import AS_IS
 from bench.stats.best import GOOD, bounds
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import Interval
@@ -48,15 +49,21 @@ class Place:
     further: float = math.nan
 
 
-def cost(row: Mapping[str, Any]) -> tuple[bool, float, float]:
+def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
     """Return what orders implementations that are as fast as each other: the first costs its user least.
 
-    One that isn't compiled comes before one that is, then the one with less memory, then the order of the catalogue.
+    A model as it is comes before all that change it, one that isn't compiled before one that is, then the one with less
+    memory, then the order of the catalogue.
     """
     base = parse(str(row["implementation"])).base
     order = [*KNOWN].index(base) if base in KNOWN else math.inf
     memory_bytes = row.get("memory_bytes")
-    return row.get("compile_cold_s") is not None, math.inf if memory_bytes is None else memory_bytes, order
+    return (
+        base != AS_IS,
+        row.get("compile_cold_s") is not None,
+        math.inf if memory_bytes is None else memory_bytes,
+        order,
+    )
 
 
 def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:

@@ -30,6 +30,9 @@ BUSY_SHARE = 0.25
 """A sample is flagged too if other processes kept more than this share of the cores that we leave free busy."""
 
 
+DIED, ENOUGH = ("oom", "timeout", "crashed"), 2
+"""If a process ends with one of these statuses after ENOUGH others were measured, the earlier ones still count."""
+
 FULL_SPEED = 0.92
 """At this share of the highest known speed, or more, a sample was taken at full speed."""
 
@@ -42,12 +45,14 @@ LENT_ANEW = 1.05
 class _Known:
     """What the records of a point say without the other points of the run: rows that lack the cells that need these.
 
+    `began` has the time at which each replicate of the values began, as in its records.
     `levels` has for each row the variance of the log medians of its processes, and its degrees of freedom.
     `effort_s` are the seconds in which the point was measured.
     """
 
     rows: Mapping[Case, dict[str, Any]]
     values: Values
+    began: tuple[str, ...]
     levels: Array  # [rows, 2]
     effort_s: float
 
@@ -78,10 +83,14 @@ class Summary:
             by_case.setdefault(record.case, []).append(record)
         point = next(iter(by_case)).point
         made = {case: {**row(case, own), "baseline": self._baseline} for case, own in by_case.items()}
-        timed = {case.implementation: by_case[case] for case, cells in made.items() if cells["status"] == "ok"}
+        timed = {
+            case.implementation: [record for record in by_case[case] if record.status == "ok"]
+            for case, cells in made.items()
+            if cells["status"] == "ok"
+        }
         levels = np.array([_level(timed.get(case.implementation, [])) for case in made])
         before = self._points.get(point)
-        after = _Known(made, values_of(timed), levels, _effort_s(by_case.values()))
+        after = _Known(made, values_of(timed), _began(timed.values()), levels, _effort_s(by_case.values()))
         self._replicates += after.values.logs.shape[1] - (before.values.logs.shape[1] if before else 0)
         self._points[point] = after
 
@@ -97,20 +106,38 @@ class Summary:
 
     def look(self, point: Point, bound: float) -> Look:
         """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
-        known = self._anew(point)
-        if not known.values.names:
+        if point not in self:
             return Look()
-        of = _joined(contrasts(known.values, self._lent).without(CONTROL))
+        known = self._anew(point)
+        return self._looked(known, known.values, bound)
+
+    def looks(self, point: Point, bound: float) -> list[tuple[str, Look]]:
+        """Return the looks at the first two of a point's replicates, the first three and so on.
+
+        Each has the time at which its last replicate began, as in the records. Errors are by what the points so far say
+        together.
+        """
+        known = self._anew(point)
+        return [
+            (began, self._looked(known, known.values.first(count), bound))
+            for count, began in enumerate(known.began, start=1)
+            if count > 1
+        ]
+
+    def _looked(self, known: _Known, of: Values, bound: float) -> Look:
+        if not of.names:
+            return Look()
         costs = {case.implementation: cost(cells) for case, cells in known.rows.items()}
-        return look(of, costs, bound, known.values.logs.shape[1])
+        return look(_joined(contrasts(of, self._lent).without(CONTROL)), costs, bound, of.logs.shape[1])
 
     def behind(self, point: Point) -> set[str]:
         """Return the implementations that are far behind in the first replicate of a point."""
-        return behind(self._points[point].values)
+        return behind(self._points[point].values) if point in self else set()
 
     def scatter(self, point: Point) -> float:
-        """Return the variance of a value by the rounds of the latest replicate over that between processes."""
-        return float(np.nanmedian(self._points[point].values.variances[:, -1])) / (self._lent.between or math.inf)
+        """Return the variance of a value by the rounds of the latest replicate over that between processes, or 0."""
+        latest = self._points[point].values.variances[:, -1:]
+        return float(np.nanmedian(latest)) / (self._lent.between or math.inf) if latest.size else 0.0
 
     def measured_s(self) -> float:
         """Return the seconds in which the points were measured."""
@@ -150,6 +177,12 @@ def rows(records: Iterable[Record], baseline: str) -> list[dict[str, Any]]:
 
     The control has no rank: it is no implementation.
     """
+    summary = of_records(records, baseline)
+    return [cells for point in summary for cells in summary.rows(point)]
+
+
+def of_records(records: Iterable[Record], baseline: str) -> Summary:
+    """Return the summary of the records of a run."""
     by_point: dict[Point, list[Record]] = {}
     for record in records:
         by_point.setdefault(record.case.point, []).append(record)
@@ -157,16 +190,20 @@ def rows(records: Iterable[Record], baseline: str) -> list[dict[str, Any]]:
     for own in by_point.values():
         summary.put(own)
     summary.lend()
-    return [cells for point in by_point for cells in summary.rows(point)]
+    return summary
 
 
 def row(case: Case, records: Sequence[Record]) -> dict[str, Any]:
     """Return the row of one case, without the cells that follow from other rows: statistics over its processes."""
+    remark = ""
+    *measured, last = records
+    if last.status in DIED and len(measured) >= ENOUGH and all(record.status == "ok" for record in measured):
+        records, remark = measured, f"{last.status} after {len(measured)} processes, which count: {last.detail}"
     worst = max(records, key=lambda record: STATUSES.index(record.status))
     cells = {
         **case.columns(),
         "status": worst.status,
-        "detail": _detail(worst, records),
+        "detail": remark or _detail(worst, records),
         **(_time(records) if worst.status == "ok" else {}),
         "processes": len(records),
         **combine([record.metrics for record in records], is_ok=worst.status == "ok"),
@@ -188,6 +225,18 @@ def rounds_of(records: Iterable[Record]) -> dict[tuple[int, int], dict[int, floa
         for record in records
         if record.samples.rounds
     }
+
+
+def timed_s(record: Record) -> float:
+    """Return the seconds that the samples of a record took."""
+    return sum(map(sum, record.samples.timings_s)) * _calls_per_timing(record)
+
+
+def _began(timed: Iterable[Iterable[Record]]) -> tuple[str, ...]:
+    """Return the time at which each replicate began, in the order of the values."""
+    records = [record for own in timed for record in own if record.samples.rounds]
+    began = {(record.process, record.seed or 0): record.origin.started_at for record in records}
+    return tuple(began[number] for number in sorted(began))
 
 
 def _ratio(log: Estimates, factor: float) -> dict[str, Any]:
@@ -230,10 +279,8 @@ def _effort_s(cases: Iterable[Sequence[Record]]) -> float:
     except ValueError:  # a journal that was written by hand
         began = []
     gaps_s = [(after - before).total_seconds() for before, after in itertools.pairwise(began)]
-    timed_s = sum(
-        sum(timings) * _calls_per_timing(record) for record in records for timings in record.samples.timings_s
-    )
-    return max(timed_s, len({record.process for record in records}) * min(gaps_s, default=0.0))
+    least_s = sum(map(timed_s, records))
+    return max(least_s, len({record.process for record in records}) * min(gaps_s, default=0.0))
 
 
 def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float) -> dict[str, dict[str, Any]]:

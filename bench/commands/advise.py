@@ -14,18 +14,18 @@ import pandas as pd
 from rich.live import Live
 
 from bench.analyse import advice as analyse
-from bench.analyse.advice import AS_IS, Advice
+from bench.analyse.advice import Advice
 from bench.commands import BAD, FINE, say
 from bench.engine import admission
 from bench.engine.look import NotSeen, look
 from bench.engine.run import Run
 from bench.harness import options
 from bench.plan import own
-from bench.plan.case import Point
+from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.names import is_implementation, is_own
-from bench.plan.sweep import Effort, Sweep
+from bench.plan.sweep import Effort, Sweep, effort_of
 from bench.show.advice import terminal
 from bench.show.advice.data import as_json
 from bench.show.advice.markdown import markdown
@@ -43,8 +43,11 @@ BATCH = 8
 LOOKS = 3
 """The processes that look at a model: their scatter is that of the shares."""
 
-PROCESSES, BUDGET_S, LAYER_BUDGET_S = 5, 5.0, 3.0
-"""The replicates of the model and of its layers, and the seconds of rounds in each."""
+WITHIN_S = 90.0
+"""The seconds of a model's race if nothing says another number."""
+
+PROCESSES, BUDGET_S, LAYER_BUDGET_S = 2, 10.0, 6.0
+"""The replicates of a model's base and of its layers, and the seconds of rounds in all of them."""
 
 ON_CPU = ("sdpa", "eager", "sdpa_flash", "sdpa_math")
 ON_GPU = (*ON_CPU, "sdpa_efficient", "sdpa_cudnn")
@@ -79,10 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
     add_option("--look", action="store_true", help="look at the model, and compare nothing")
     add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
-    add_option("--processes", type=int, default=PROCESSES, metavar="K", help=f"replicates (default: {PROCESSES})")
-    add_option(
-        "--budget-s", type=float, default=BUDGET_S, metavar="S", help=f"seconds of rounds in each (default: {BUDGET_S})"
-    )
+    options.add_race(add_option)
     options.add_timeout(add_option)
     options.add_run(add_option, "<UTC time>-advise")
     add_option("--sweep-file", metavar="OUT.toml", type=Path, help="write the model's distinct layers as a sweep file")
@@ -199,20 +199,16 @@ def _points(arguments: argparse.Namespace, name: str, batches: Sequence[int]) ->
         **dict.fromkeys(("num_tokens", "channels", "num_heads"), 1),
     }
     points = [*expand(values, default_allocator())]
-    admission.check_threads(Sweep("advise", tuple(points), (AS_IS,), AS_IS, _effort(arguments, BUDGET_S)))
+    asked = Sweep("advise", tuple(points), (AS_IS,), AS_IS, _effort(arguments))
+    admission.check_threads(asked)
+    admission.check_devices(asked)
     return points
 
 
-def _effort(arguments: argparse.Namespace, budget_s: float) -> Effort:
-    for flag in ("processes", "budget_s"):
-        if getattr(arguments, flag) <= 0:
-            raise WrongRequest(f"{options.flag(flag)} {getattr(arguments, flag)} must be above 0")
-    return Effort(
-        processes=arguments.processes,
-        budget_s=budget_s * arguments.processes,
-        timeout_s=arguments.timeout_s or Effort.timeout_s,
-        oversubscribe=bool(arguments.oversubscribe),
-    )
+def _effort(arguments: argparse.Namespace) -> Effort:
+    """Return the effort of a model's race; raises WrongRequest for a bound or a time that can't be."""
+    given = options.effort(arguments, ("bound", "within_s", "timeout_s", "oversubscribe"))
+    return effort_of({"processes": PROCESSES, "budget_s": BUDGET_S, "race": True, "within_s": WITHIN_S, **given})
 
 
 def _candidates(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -246,7 +242,7 @@ def _compared(
     asked = list(dict.fromkeys([*found, *compiled, *extra]))
     measured = list(dict.fromkeys([*usual, *extra]))
     is_quiet = arguments.format != FORMATS[0]
-    sweep = Sweep("advise", (point,), (AS_IS, *measured), AS_IS, _effort(arguments, arguments.budget_s))
+    sweep = Sweep("advise", (point,), (AS_IS, *measured), AS_IS, _effort(arguments))
     with _Progress(is_quiet) as progress, Run(sweep, folder) as run:
         run.heard = progress.heard
         if not is_quiet:
@@ -274,9 +270,8 @@ def _layers(
     if not kinds:
         return {}
     points = {kind.path: dataclasses.replace(point, layer=_at(point.layer, kind.path)) for kind in kinds}
-    sweep = Sweep(
-        "advise-layers", tuple(points.values()), (AS_IS, *settings), AS_IS, _effort(arguments, LAYER_BUDGET_S)
-    )
+    effort = dataclasses.replace(_effort(arguments), race=False, within_s=None, budget_s=LAYER_BUDGET_S)
+    sweep = Sweep("advise-layers", tuple(points.values()), (AS_IS, *settings), AS_IS, effort)
     with _Progress(is_quiet) as progress, Run(sweep, folder, servers=1) as run:  # another server starts for seconds
         run.heard = progress.heard
         for at in points.values():

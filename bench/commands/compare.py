@@ -36,6 +36,7 @@ from bench.store.selfcheck import between, detectable
 Results = tuple[pd.DataFrame, pd.DataFrame]
 """The tables of BASE and NEW."""
 
+FAIL_ON = ",".join(map(hyphened, REGRESSIONS))
 TERMINAL = "terminal"
 TEXTS: Mapping[str, Callable[[Report], str]] = {"markdown": markdown, "csv": as_csv, "json": as_json}
 
@@ -60,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         metavar="VERDICT,…",
-        default=",".join(map(hyphened, REGRESSIONS)),
-        help=f"end with status 1 if a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: slower)",
+        default=FAIL_ON,
+        help=f"end with status 1 if a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: {FAIL_ON})",
     )
     parser.add_argument(
         "--force",

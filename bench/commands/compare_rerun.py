@@ -13,23 +13,33 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.comparison.confounders import speed_change
-from bench.analyse.duel import Row
-from bench.commands.duel import add_looks, interpreter, planned, run_duel
+from bench.commands.duel import interpreter, run_duel
 from bench.engine.two_environments import Pair
 from bench.harness import options
 from bench.plan.case import Case, Point
 from bench.plan.errors import NotComparable, WrongRequest
-from bench.plan.sweep import Effort, Sweep
+from bench.plan.sweep import Effort, Sweep, altered
+from bench.show.answer import At
 from bench.show.comparison import notes
 from bench.show.comparison.report import Report
 from bench.show.terminal.duel import UNMEASURED
-from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits
+from bench.stats.best import ABOVE
+from bench.stats.estimates import of_ratios, ratios
+from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits, judged
+from bench.stats.replicates import CONFIDENCE
+from bench.stats.significance import holm
 from bench.store.comparable import unlike_conditions
 from bench.store.environment import differences
-from bench.store.saved_run import SavedRun
+from bench.store.plan import WISHES
 from bench.store.table import cases
 
 SIDES = ("BASE", "NEW")
+
+PROCESSES = 5
+"""The processes of each side before the first look: two or three can hardly show a change beyond the margin."""
+
+SHARE = ABOVE / (1 - CONFIDENCE)
+"""The part of its level that a test takes after a race: that of the race's own upper bounds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for --rerun: the interpreter that BASE was measured with, and a second time for NEW",
     )
     options.add_run(add_option, "<UTC time>-rerun")
-    add_looks(add_option)
+    options.add_race(add_option)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -53,7 +63,6 @@ def check(arguments: argparse.Namespace) -> None:
         if arguments.python:
             raise WrongRequest("--python goes with --rerun: it names the interpreters that measure again")
         return
-    planned(arguments.looks)
     if len(arguments.python) != len(SIDES):
         raise WrongRequest(
             f"--rerun takes --python twice, for BASE and for NEW (twice the same if both were measured with it), "
@@ -77,16 +86,15 @@ def settled(report: Report, arguments: argparse.Namespace) -> Report:
     disputed = _disputed(report.comparison)
     if not disputed:
         return dataclasses.replace(report, notes=(*report.notes, notes.NOTHING_IN_DISPUTE))
+    sweeps = _sweeps(disputed, arguments, report.limits.bound)
     folder = options.run_folder(arguments, "rerun")
-    # all implementations together get the level of one table
-    limits = dataclasses.replace(report.limits, level=report.limits.level / len(disputed))
-    rows_by_case: dict[Case, Row] = {}
-    for implementation, points in disputed.items():
-        rows = _measured(arguments, implementation, points, folder / implementation.replace(":", "."), limits)
-        rows_by_case |= {Case(row.point, implementation): row for row in rows}
-    became = [row.judgement.verdict if row.is_measured else UNMEASURED for row in rows_by_case.values()]
+    measured = {
+        Case(at.point, *sweep.implementations): at for sweep in sweeps for at in _measured(arguments, sweep, folder)
+    }
+    rows = _judged(measured, report.limits)
+    became = [str(rows[case]["verdict"]) if case in rows else UNMEASURED for case in measured]
     about = notes.rerun(became, folder)
-    return dataclasses.replace(report, comparison=_with(report.comparison, rows_by_case), notes=(*report.notes, about))
+    return dataclasses.replace(report, comparison=_with(report.comparison, rows), notes=(*report.notes, about))
 
 
 def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
@@ -101,26 +109,33 @@ def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
     return points
 
 
-def _measured(
-    arguments: argparse.Namespace, implementation: str, points: Sequence[Point], folder: Path, limits: Limits
-) -> list[Row]:
-    looks = planned(arguments.looks)
-    effort = _effort(arguments.new, looks[-1])
-    sweep = Sweep("rerun", tuple(points), (implementation,), implementation, effort)
+def _sweeps(disputed: Mapping[str, Sequence[Point]], arguments: argparse.Namespace, bound: float) -> list[Sweep]:
+    """Return the race of each implementation; `--within` is the time of all, and each has its share by its points.
+
+    Each process has the seconds for its rounds that it had in NEW's run. Raises WrongRequest for impossible values.
+    """
+    asked = {"bound": bound, **options.effort(arguments, WISHES)}
+    before, rows = arguments.new.effort or Effort(), sum(map(len, disputed.values()))
+    effort = Effort(
+        PROCESSES,
+        before.budget_s / before.processes * PROCESSES,
+        timeout_s=before.timeout_s,
+        oversubscribe=before.oversubscribe,
+    )
+    sweeps = []
+    for name, points in disputed.items():
+        within = {"within_s": asked["within_s"] * len(points) / rows} if "within_s" in asked else {}
+        sweep = Sweep("rerun", tuple(points), (name,), name, effort)
+        sweeps.append(altered(sweep, (), {"race": True, **asked, **within}))
+    return sweeps
+
+
+def _measured(arguments: argparse.Namespace, sweep: Sweep, folder: Path) -> list[At]:
     first, second = map(interpreter, arguments.python)
-    with Pair(sweep, folder, (first, second)) as pair:
+    with Pair(sweep, folder / sweep.baseline.replace(":", "."), (first, second)) as pair:
         if not arguments.force:
             _check_sides(pair, arguments)
-        return run_duel(pair, looks, limits)
-
-
-def _effort(new: SavedRun, processes: int) -> Effort:
-    """Return the effort of a rerun: each process has the budget that it had in NEW's run."""
-    before = new.effort or Effort()
-    budget_s = before.budget_s / before.processes * processes
-    return dataclasses.replace(
-        before, processes=processes, budget_s=budget_s, race=False, within_s=None, check_memory=False
-    )
+        return run_duel(pair)
 
 
 def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
@@ -133,33 +148,45 @@ def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
             )
 
 
-def _with(comparison: pd.DataFrame, rows_by_case: Mapping[Case, Row]) -> pd.DataFrame:
+def _judged(measured: Mapping[Case, At], limits: Limits) -> dict[Case, dict[str, object]]:
+    """Return the columns of the rows that could be measured, all judged together at the end of their races.
+
+    Holm's correction is taken over these rows. A race may stop because of what its rows seem to show, so each test has
+    only SHARE of its level; an interval is that of a row by itself, with 95 %.
+    """
+    sides = {case: (a, b) for case, at in measured.items() if (a := at.row("A")) and (b := at.row("B"))}
+    ends = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
+    changes = of_ratios(*(np.array([b[name] for _, b in sides.values()], dtype=np.float64) for name in ends))
+    p = limits.p_changed(changes)
+    p_holm = holm(p)
+    verdicts = judged(changes, p_holm < SHARE * limits.level, limits, share=SHARE)
+    numbers = {
+        "p": p,
+        "p_holm": p_holm,
+        **dict(zip(("change", "change_low", "change_high"), ratios(changes), strict=True)),
+    }
+    return {
+        case: {
+            **{name: pd.NA if np.isnan(column[row]) else column[row] for name, column in numbers.items()},
+            "verdict": str(verdicts[row]),
+            **{
+                f"{side}_{name}": of[name]
+                for side, of in (("base", a), ("new", b))
+                for name in ("latency_s", "processes")
+            },
+            "rerun": True,
+        }
+        for row, (case, (a, b)) in enumerate(sides.items())
+    }
+
+
+def _with(comparison: pd.DataFrame, rows: Mapping[Case, Mapping[str, object]]) -> pd.DataFrame:
     """Return the comparison with the new rows, marked in the column `rerun`, in place of those in dispute.
 
     A row that could not be measured again stays as it was.
     """
     merged = comparison.assign(rerun=False)
     for place, case in zip(comparison.index, cases(comparison), strict=True):
-        row = rows_by_case.get(case)
-        if row is not None and row.is_measured:
-            values = _columns(row)
+        if values := rows.get(case):
             merged.loc[place, list(values)] = pd.Series(values, dtype=object)
     return merged
-
-
-def _columns(row: Row) -> dict[str, object]:
-    judged = row.judgement
-    base_s, new_s = row.latencies_s
-    unknown = dict.fromkeys(("p", "p_holm"), pd.NA)
-    return {
-        "change": judged.ratio,
-        "change_low": pd.NA if np.isnan(judged.low) else judged.low,
-        "change_high": pd.NA if np.isnan(judged.high) else judged.high,
-        "verdict": judged.verdict,
-        "base_latency_s": base_s,
-        "new_latency_s": new_s,
-        "base_processes": judged.processes,
-        "new_processes": judged.processes,
-        "rerun": True,
-        **unknown,
-    }

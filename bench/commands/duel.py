@@ -5,25 +5,23 @@ import dataclasses
 import re
 import shutil
 import subprocess
-import time
+import sys
 from collections.abc import Iterator, Sequence
 
-from rich.live import Live
-
-from bench.analyse.duel import Row
 from bench.commands import BAD, FINE, say
-from bench.engine.duel import Look, Together, fight
+from bench.engine.run import Run
 from bench.engine.two_environments import SIDES, Pair
 from bench.harness import options
+from bench.harness.live import LiveProgress
+from bench.harness.progress import LogProgress, Progress, Screen
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
-from bench.show.point_text import counted, shared
+from bench.show.answer import At, points_of
 from bench.show.terminal import duel as show
 from bench.show.terminal.console import console
-from bench.stats.limits import Limits
-from bench.stats.sequential import LOOKS, USUAL, check_looks
 from bench.store.environment import differences
-from bench.store.machine import default_allocator, default_threads
+from bench.store.machine import cpu_features, default_allocator, default_threads
+from bench.store.table import of_rows, without_control
 
 LEAST_TORCH = (2, 11)
 
@@ -45,69 +43,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option("--sweep", default="article", metavar="NAME|FILE.toml", help="the points (default: article)")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
-    add_looks(add_option)
-    add_option(
-        "--budget-s",
-        type=float,
-        metavar="S",
-        help="seconds for the rounds of a point up to the last look (default: in each process, the sweep's share)",
-    )
+    options.add_race(add_option)
     options.add_timeout(add_option)
-
-
-def add_looks(add_option: options.AddOption) -> None:
-    """Add the option that names the looks."""
-    looks = ",".join(map(str, LOOKS))
-    add_option(
-        "--looks",
-        metavar="K,K,…",
-        default=looks,
-        help=f"numbers of processes at which rows are judged (default: {looks})",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure a duel and print it; BAD if a side could not be measured at some point."""
-    looks = planned(arguments.looks)
     names, pythons = _sides(arguments)
-    sweep = _sweep(arguments, names, looks)
+    sweep = _sweep(arguments, names)
     folder = options.run_folder(arguments, sweep.name)
-    duel = Pair(sweep, folder, pythons) if pythons else Together(sweep, folder, servers=1, needs_all=True)
-    with duel:
-        rows = run_duel(duel, looks)
-    where = f"{' and '.join(SIDES)} in {folder}" if pythons else str(folder)
+    with Pair(sweep, folder, pythons) if pythons else Run(sweep, folder, needs_all=True) as duel:
+        answered = run_duel(duel)
+    where = f"{' and '.join(map(str.lower, SIDES))} in {folder}" if pythons else str(folder)
     say(f"Everything is in {where}: results.csv, journal.jsonl, environment.json.")
-    return FINE if all(row.is_measured for row in rows) else BAD
+    return FINE if all(show.is_measured(at, *duel.sweep.implementations) for at in answered) else BAD
 
 
-def run_duel(duel: Pair | Together, looks: Sequence[int], limits: Limits = USUAL) -> list[Row]:
-    """Return the rows of a duel, measured until all are decided; print the progress and the table.
-
-    A terminal also shows the process that is measuring.
-    """
-    say(*_introduction(duel, looks))
-    began, out = time.monotonic(), console()
-    look = Look(0, [])
-    with Live(console=out, auto_refresh=False, transient=True) as live:  # no spinner, which would take the core's time
-
-        def begun(process: int, next_look: int, points: int) -> None:
-            still_open = counted([points], "open point", "open points")
-            live.update(f"process {process} of {next_look}, {still_open}", refresh=True)
-
-        for look in fight(duel, duel.sweep.points, looks, limits, begun):
-            out.print(show.look_line(look.processes, time.monotonic() - began, look.rows), soft_wrap=True, markup=False)
-    console().print(show.render(look.rows, looks, limits))
-    return look.rows
-
-
-def planned(text: str) -> list[int]:
-    """Return the looks in a comma list; raises WrongRequest if they are not valid."""
+def run_duel(duel: Run | Pair) -> list[At]:
+    """Return what a race of two says of each point; print the sides, the answered points and the table."""
+    say(*_introduction(duel))
+    progress, points = _progress(duel.sweep), duel.sweep.points
+    duel.heard = progress.heard
     try:
-        looks = [int(word) for word in text.split(",")]
-    except ValueError:
-        raise WrongRequest(f"--looks {text} must be whole numbers separated by commas") from None
-    check_looks(looks)
-    return looks
+        progress.opened(duel.folder)
+        progress.started(duel.warnings)
+        progress.races(duel.end_s(len(points)))
+        duel.race(points, lambda at, look: progress.looked(at, look, without_control(of_rows(duel.summary.rows(at)))))
+    finally:
+        progress.close()
+    answered = points_of(of_rows([row for point in points for row in duel.summary.rows(point)]))
+    out, (a, b) = console(), duel.sweep.implementations
+    out.print(show.render(answered, a, b, out.width))
+    return answered
+
+
+def _progress(sweep: Sweep) -> Progress:
+    """Return the progress that suits a terminal, or a log."""
+    out = console()
+    screen = Screen(_write, is_terminal=out.is_terminal, width=out.width)
+    if out.is_terminal:
+        return LiveProgress(sweep, len(sweep.points), screen, colour=True, height=out.height)
+    return LogProgress(sweep, len(sweep.points), screen, colour=False)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[list[str], tuple[str, str] | None]:
@@ -145,41 +126,27 @@ def interpreter(path: str) -> str:
     return program
 
 
-def _sweep(arguments: argparse.Namespace, names: Sequence[str], looks: Sequence[int]) -> Sweep:
-    """Return the sweep of the duel, with A as the baseline and as many processes as the last look has."""
+def _sweep(arguments: argparse.Namespace, names: Sequence[str]) -> Sweep:
+    """Return the sweep of the duel, a race with A as the baseline; a control needs one environment."""
     asked = load_sweep(
         arguments.sweep,
         threads=default_threads(),
         allocator=default_allocator(),
+        cpu=cpu_features(),
         implementations=names,
-        control=False,
+        control=not arguments.python,
         overrides=options.overrides(arguments),
-        effort={"race": False, **options.effort(arguments, ("budget_s", "timeout_s", "oversubscribe"))},
+        effort={"race": True, **options.effort(arguments, ("bound", "within_s", "timeout_s", "oversubscribe"))},
     )
-    effort = asked.effort
-    budget_s = effort.budget_s if arguments.budget_s is not None else effort.budget_s / effort.processes * looks[-1]
-    return dataclasses.replace(
-        asked,
-        name=f"duel-{asked.name}",
-        implementations=tuple(names),
-        baseline=names[0],
-        effort=dataclasses.replace(effort, processes=looks[-1], budget_s=budget_s),
-    )
+    return dataclasses.replace(asked, name=f"duel-{asked.name}", implementations=tuple(names), baseline=names[0])
 
 
-def _introduction(duel: Pair | Together, looks: Sequence[int]) -> Iterator[str]:
-    """Yield the lines on the sides, the points to measure, the folder and the warnings."""
-    sweep, effort = duel.sweep, duel.sweep.effort
+def _introduction(duel: Run | Pair) -> Iterator[str]:
+    """Yield the lines on the sides."""
     if isinstance(duel, Pair):
-        for side, of in zip("AB", duel.environments, strict=True):
-            facts = f"torch {of.identity['torch']}, Python {of.identity['python']}"
-            yield f"{side} is {sweep.implementations[0]} with {facts}"
+        for side, of in zip(SIDES, duel.environments, strict=True):
+            yield f"{side} is {duel.implementation} with torch {of.identity['torch']}, Python {of.identity['python']}"
         yield f"A and B differ in: {'; '.join(differences(*duel.environments)) or 'nothing, this is an A/A'}"
     else:
-        a, b = sweep.implementations
+        a, b = duel.sweep.implementations
         yield f"A is {a}, B is {b}, both with torch {duel.environment.identity['torch']}"
-    yield f"sweep {sweep.name}: {counted([len(sweep.points)], 'point', 'points')}, {shared(sweep.points)}"
-    rounds_s = effort.budget_s / effort.processes
-    yield f"looks at {', '.join(map(str, looks))} processes, {rounds_s:.2g} s of rounds for a point in each"
-    yield f"results go to {duel.folder}"
-    yield from (f"warning: {warning}" for warning in duel.warnings)

@@ -25,6 +25,9 @@ def run(arguments: argparse.Namespace) -> int:
         stored = plan.load(saved.path)
         if stored is None or not (saved.path / JOURNAL).exists():
             raise WrongRequest(f"{saved} holds no {JOURNAL}, from which {RESULTS} could be written")
+        if not saved.entries:
+            say(*saved.notices, stderr=True)
+            raise WrongRequest(f"{saved.path / JOURNAL} holds no line that counts; {RESULTS} stays as it is")
         run_folder = RunFolder(stored.sweep, saved.path, anew=True)
         try:
             run_folder.prepare()

@@ -7,7 +7,8 @@ from bench.plan.errors import WrongRequest
 from bench.plan.layers import ITEM_BYTES, is_own, peak_bytes
 from bench.plan.layers import least_bytes as tensors_bytes
 from bench.plan.sweep import Sweep
-from bench.store import machine, units
+from bench.sampling.checks import LONG_SCORES, ROWS
+from bench.store import accelerators, machine, units
 
 REFERENCE_BYTES = 8
 """The reference is computed in float64."""
@@ -30,6 +31,18 @@ def check_threads(sweep: Sweep) -> None:
             f"threads = {threads} is more than the {cores} cores that this process may use, so times would say little; "
             "to measure it all the same: --oversubscribe, or oversubscribe = true in the sweep file"
         )
+
+
+def check_devices(sweep: Sweep) -> None:
+    """Raise WrongRequest if no point of a sweep can have its device here, as far as that is known without torch."""
+    devices = dict.fromkeys(point.device for point in sweep.points)
+    if "cpu" in devices or (accelerators.torch_cuda() and accelerators.gpus()):
+        return
+    version = accelerators.torch_version()
+    missing = (
+        "this process sees no NVIDIA GPU" if accelerators.torch_cuda() else f"torch {version} is built without CUDA"
+    )
+    raise WrongRequest(f"device = {', '.join(devices)} can't be used here, because {missing}; expected cpu")
 
 
 def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> dict[str, str]:
@@ -79,6 +92,8 @@ def reference_bytes(point: Point) -> int:
     Whether a layer of the user's own holds scores is unknown, so there they are left out.
     """
     scores = 0 if is_own(point.layer) else point.num_heads * point.num_tokens**2
+    if scores > LONG_SCORES:
+        scores = max(LONG_SCORES, ROWS * point.num_heads * point.num_tokens)
     return tensors_bytes(point) + REFERENCE_SCORES * scores * REFERENCE_BYTES
 
 

@@ -38,6 +38,14 @@ class Interference:
         self._since_s, self._own_s, self._busy_s = time.perf_counter(), self._used_s(), machine.busy_s()
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a process was stopped by a signal."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
+    except (OSError, ValueError, IndexError):  # no Linux, or the process has ended
+        return False
+
+
 def queued_s(pid: int | str = "self") -> float:
     """Return the seconds that a process's first thread has waited for a core so far, 0.0 if the system doesn't say."""
     try:

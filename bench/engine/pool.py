@@ -47,6 +47,8 @@ class Pool:
         self.python = python
         self._servers: dict[Key, Server] = {}
         self._judges: dict[Point, Worker] = {}
+        self.rated: set[tuple[str, str]] = set()
+        """The environments and settings of a device whose rates this run has measured."""
         self._scratch = Scratch()
 
     @property

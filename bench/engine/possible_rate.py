@@ -37,6 +37,11 @@ class Judgement:
     doubt: str = ""
 
 
+def is_believable(known: Roof, now: Roof) -> bool:
+    """Return whether a device that reaches these rates now may have reached the known ones, on a quieter machine."""
+    return known.flops_per_s <= BEYOND * now.flops_per_s and known.bytes_per_s <= BEYOND * now.bytes_per_s
+
+
 def counted(point: Point, work: Work) -> Work:
     """Return the work that is held against a time: bytes that a cache may hold are left out."""
     return Work(work.flops, 0) if work.least_bytes <= COPIED_BYTES[point.device.partition(":")[0]] else work

@@ -4,21 +4,46 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from bench.analyse.race import Look
+from bench.analyse.race import Look, rough
+from bench.analyse.summary import Summary
+from bench.engine.replicate import Replicate
 from bench.plan.case import Point
 from bench.plan.layers import flops
+from bench.plan.sweep import Sweep
 from bench.sampling.rounds import LEAST_ROUNDS, Length
-
-if TYPE_CHECKING:
-    from bench.engine.run import Run
 
 UNKNOWN_GROWTH = 3.0
 """How many times as much as was measured is expected to be needed if nothing tells."""
 
 Looked = Callable[[Point, Look], None]
 """`looked(point, look)` is called after each look at a point, the first one after its base."""
+
+
+class Raceable(Protocol):
+    """What a race asks of a run, or of a pair of runs in two environments."""
+
+    sweep: Sweep
+
+    @property
+    def summary(self) -> Summary:
+        """What the samples of all points say so far."""
+
+    def together(self, point: Point) -> list[Point]:
+        """Return the points that are measured in the same rounds as a point, itself among them."""
+
+    def leave_out(self, point: Point, processes: int) -> None:
+        """Write a record for each case that can't be measured here."""
+
+    def missing_in_base(self, point: Point) -> list[str]:
+        """Return what needs more processes at a point."""
+
+    def replicate(self, missing: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Replicate:
+        """Measure points in one more replicate."""
+
+    def tabulate(self) -> None:
+        """Write the tables of results if they are due."""
 
 
 @dataclass
@@ -61,14 +86,16 @@ class Heat:
 class Race:
     """The race of a run over some points, until all are answered or the time is up.
 
+    A bound that is finer than a rough one comes second: first all points are to have a rough answer.
     `end_s` is the time of the monotonic clock at which it ends; the base is taken all the same. Every point has an
     answer from its base on, so a race can be stopped at any moment. One that goes on later begins with what is known.
     """
 
-    def __init__(self, run: "Run", points: Sequence[Point], end_s: float, looked: Looked) -> None:
+    def __init__(self, run: Raceable, points: Sequence[Point], end_s: float, looked: Looked) -> None:
         self._run = run
         self._end_s = end_s
         self._looked = looked
+        self._bound = rough(run.sweep.effort.bound)
         self._lendings = 0
         together = dict.fromkeys(tuple(run.together(point)) for point in points)
         # points of little work come first, so that there are answers soon
@@ -78,6 +105,15 @@ class Race:
         """Measure until all points are answered or the time is up."""
         for heat in self._heats:
             self._base(heat)
+        self._answer()
+        if self._bound > self._run.sweep.effort.bound:
+            self._bound = self._run.sweep.effort.bound
+            for heat in self._heats:
+                self._look(heat)
+            self._answer()
+
+    def _answer(self) -> None:
+        """Take looks until all points are answered or the time is up."""
         while heats := [heat for heat in self._heats if heat.members and heat.least_s < self._left_s]:
             self._take(min(heats, key=lambda heat: heat.expected_s))
 
@@ -112,20 +148,20 @@ class Race:
 
     def _look(self, heat: Heat) -> None:
         """Look at the points of a heat, and at those of all others if the errors of all have changed."""
-        folder = self._run.run_folder
-        heat.looks = {point: self._run.look(point) for point in heat.points}
+        summary, bound = self._run.summary, self._bound
+        heat.looks = {point: summary.look(point, bound) for point in heat.points}
         if heat.round_s:
-            scatter = max(folder.scatter(point) for point in heat.points)
+            scatter = max(summary.scatter(point) for point in heat.points)
             heat.rounds = max(LEAST_ROUNDS, math.sqrt(heat.beside_s / heat.round_s * scatter * heat.latest))
-        have_changed, self._lendings = folder.lendings > self._lendings, folder.lendings
+        have_changed, self._lendings = summary.lendings > self._lendings, summary.lendings
         for other in self._heats if have_changed else ():
             for point, before in [*other.looks.items()]:
-                other.looks[point] = each = self._run.look(point)
+                other.looks[point] = each = summary.look(point, bound)
                 if each.is_answered != before.is_answered and other is not heat:
                     self._looked(point, each)
         for point, each in heat.looks.items():
             self._looked(point, each)
-        folder.tabulate()
+        self._run.tabulate()
 
 
 def _work(points: Sequence[Point]) -> float:

@@ -7,6 +7,7 @@ asks and waits, so that nothing runs beside a sample.
 import dataclasses
 import os
 import random
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine import possible_rate, replies
-from bench.engine.interference import Interference, queued_s
+from bench.engine.interference import Interference, is_stopped, queued_s
 from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
 from bench.engine.speed import Speed
@@ -117,8 +118,7 @@ class Replicate:
         try:
             reply = self._expect(pool, point)
             if reply["status"] == "ok":  # before the members are there, because they need the memory
-                known = ceilings.recall(*at)
-                self._best[at] = Roof(**known) if known else self._rates(pool, point, RATES_TURNS, RATES_S)
+                self._best[at] = self._roof(pool, *at)
         except Died as death:
             for member in members:
                 member.end(death.status, death.detail, death)
@@ -129,6 +129,21 @@ class Replicate:
                 member.metrics["own_cause"] = False
             if member.is_ok:
                 self._work[at] = Work(**reply["work"])
+
+    def _roof(self, pool: Pool, env_id: str, point: Point) -> Roof | None:
+        """Return the best rates that are known of the device, None without memory to measure them.
+
+        Once in a run they are measured: what is kept lies in a file that anybody may write, and must be possible.
+        """
+        known, setting = ceilings.recall(env_id, point), (env_id, ceilings.setting(point))
+        if known and setting in pool.rated:
+            return Roof(**known)
+        pool.rated.add(setting)
+        now = self._rates(pool, point, RATES_TURNS, RATES_S)
+        if known and now and not possible_rate.is_believable(Roof(**known), now):
+            ceilings.replace(env_id, point, dataclasses.asdict(now))
+            return now
+        return Roof(**known) if known else now
 
     def _judged_by(self, pool: Pool, point: Point) -> list[Member]:
         return [member for member in self._members.values() if member.pool is pool and member.case.point == point]
@@ -306,12 +321,24 @@ class Replicate:
         values, member.cpu_s = reply["sample"], reply["cpu_s"]
         timings_s, others = tuple(values["timings_s"]), self._interference.share()
         taken = Sample(timings_s, values["switches"], values["faults"], others)
+        self._check_stopped()
         objection = member.claims.add(sum(taken.timings_s) * member.calls, waited_s, queue_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
             objection = objection or member.claims.add_work(reply["used_s"], reply["idle_s"])
         if objection:
             raise Ended("error", objection)
         return taken
+
+    def _check_stopped(self) -> None:
+        """Raise Ended if the member that has just taken a sample stopped other processes; they go on."""
+        members = self._members.values()
+        judges = [pool.judge(point) for pool, point in {(each.pool, each.case.point) for each in members}]
+        workers = [*(each.worker for each in members), *judges]
+        stopped = [worker.pid for worker in workers if worker is not None and is_stopped(worker.pid)]
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        if stopped:
+            raise Ended("error", f"stopped other processes of this run: {len(stopped)}")
 
     def _finish_all(self, members: Sequence[Member]) -> None:
         """End the rounds of members, one on each core of a CPU whose energy isn't measured: check all of their work."""

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
-from bench.analyse.race import Look
+from bench.analyse.summary import Summary
 from bench.engine import admission, preflight
 from bench.engine.member import Member
 from bench.engine.pool import Pool
@@ -92,11 +92,13 @@ class Run:
     def __enter__(self) -> Self:
         try:
             admission.check_threads(self.sweep)
+            if self._pool.python is None:
+                admission.check_devices(self.sweep)
             self.run_folder.prepare()
             state = preflight.watch()
             self._open(state)
             if self.sweep.effort.race:
-                self._begin_s -= self.run_folder.measured_s()
+                self._begin_s -= self.summary.measured_s()
             threads = max(point.threads for point in self.sweep.points)
             missing = admission.huge_pages_missing(self.sweep.points)
             self.warnings = [
@@ -214,7 +216,7 @@ class Run:
             self.leave_out(each, processes)
         while missing := {each: names for each in points if (names := self._missing(each, processes))}:
             self.replicate(missing, dataclasses.replace(self.length, budget_s=self.length.budget_s * len(missing)))
-        self.run_folder.tabulate()
+        self.tabulate()
         return self.run_folder.of(point)
 
     def end_s(self, points: int) -> float:
@@ -231,9 +233,14 @@ class Run:
         if new:
             Race(self, new, self.end_s(len(points)), looked).go()
 
-    def look(self, point: Point) -> Look:
-        """Return what the samples of a point say so far."""
-        return self.run_folder.look(point, self.sweep.effort.bound)
+    @property
+    def summary(self) -> Summary:
+        """What the samples of all points say so far."""
+        return self.run_folder.summary
+
+    def tabulate(self) -> None:
+        """Write results.csv if it is due; raises CannotWrite if it can't be written."""
+        self.run_folder.tabulate()
 
     def missing_in_base(self, point: Point) -> list[str]:
         """Return what needs more processes at a point; in a race, without what is far behind in the first of them."""
@@ -241,7 +248,7 @@ class Run:
         if not (missing and self.sweep.effort.race):
             return missing
         kept = {self.sweep.baseline, CONTROL}
-        behind = self.run_folder.behind(point) - kept
+        behind = self.summary.behind(point) - kept
         return [name for name in missing if name not in behind]
 
     def together(self, point: Point) -> list[Point]:
@@ -338,8 +345,8 @@ class Run:
         return Member(Case(point, name), self._pool, self.environment.env_id, thorough, self.sweep.computed_by(name))
 
     def seed(self, point: Point) -> int:
-        """Return the seed of the point's weights and inputs in this session."""
-        return self._seeds.setdefault(point, random.SystemRandom().randrange(1 << 32))
+        """Return the seed of the point's weights and inputs in this session, the same for all its precisions."""
+        return self._seeds.setdefault(dataclasses.replace(point, dtype=""), random.SystemRandom().randrange(1 << 32))
 
     @property
     def length(self) -> Length:

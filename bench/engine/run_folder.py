@@ -11,8 +11,7 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
-from bench.analyse import summary
-from bench.analyse.race import Look
+from bench.analyse.summary import Summary, rows
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
@@ -52,7 +51,7 @@ class RunFolder:
         self._unwritten: dict[Entry, Record] = {}
         self._fresh: set[Entry] = set()
         self._tabulation = Tabulation()
-        self._summary = summary.Summary(sweep.baseline)
+        self._summary = Summary(sweep.baseline)
         self._unread: dict[Point, None] = {}  # the points of which the summary lacks records, in the journal's order
         self._is_open = False
 
@@ -337,35 +336,17 @@ class RunFolder:
         Its errors are by the points that were measured so far.
         """
         if self._unwritten:
-            return table.of_rows(summary.rows(self._in_order(self.of(point)), self.sweep.baseline))
+            return table.of_rows(rows(self._in_order(self.of(point)), self.sweep.baseline))
         if point in self._unread and point in self._tabulation:
             return self._tabulation.table(point)
         self._summarise()
         return table.of_rows(self._summary.rows(point))
 
-    def look(self, point: Point, bound: float) -> Look:
-        """Return what the samples of a point say so far: who is left if the named one's bound is to be `bound`."""
-        self._summarise()
-        return self._summary.look(point, bound) if point in self._summary else Look()
-
-    def behind(self, point: Point) -> set[str]:
-        """Return the implementations that are far behind in the first replicate of a point."""
-        self._summarise()
-        return self._summary.behind(point) if point in self._summary else set()
-
-    def scatter(self, point: Point) -> float:
-        """Return the variance of a value by the rounds of the latest replicate over that between processes."""
-        return self._summary.scatter(point)
-
     @property
-    def lendings(self) -> int:
-        """How often the errors of all points have changed."""
-        return self._summary.lendings
-
-    def measured_s(self) -> float:
-        """Return the seconds in which the points were measured."""
+    def summary(self) -> Summary:
+        """What all records say that the journal has."""
         self._summarise()
-        return self._summary.measured_s()
+        return self._summary
 
     @property
     def has_results(self) -> bool:

@@ -3,34 +3,46 @@
 So the rounds of two environments are paired like those of two implementations, and an interval counts replicates.
 """
 
+import dataclasses
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Self
 
-from bench.analyse.duel import Sides
+from bench.analyse.summary import Summary
+from bench.engine.race import Looked, Race
 from bench.engine.replicate import Replicate
-from bench.engine.run import Run
-from bench.plan.case import Point
+from bench.engine.run import Heard, Run
+from bench.engine.worker import unheard
+from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep
+from bench.sampling.rounds import Length
 from bench.store.environment import Environment
+from bench.store.record import Record
 
-SIDES = ("a", "b")
-"""The folders of the two sides; each is a separate run folder, because each side is a separate environment."""
+SIDES = ("A", "B")
+"""The names of the two sides; each has a run folder, `a` or `b`, because each is a separate environment."""
 
 
 class Pair:
-    """A measurement of two environments into two run folders, `a` and `b`; it is a context manager.
+    """A race of two environments into two run folders, `a` and `b`; it is a context manager.
 
     Entering it raises WrongRequest if an interpreter, its torch or the implementation can't be found, or if a folder
-    has results that were measured under other conditions.
+    has results that were measured under other conditions. Then `summary` says what was measured so far, with the sides
+    as the implementations of `sweep`, A as its baseline.
+    `heard` is called for every event from a worker.
     """
 
     def __init__(self, sweep: Sweep, folder: Path, pythons: tuple[str, str]) -> None:
-        self.sweep = sweep
+        (self.implementation,) = sweep.implementations
+        self.sweep = dataclasses.replace(sweep, implementations=SIDES, baseline=SIDES[0])
+        self.summary = Summary(SIDES[0])
         self.folder = folder
+        self.heard: Heard = unheard
         self._runs = {
-            name: Run(sweep, folder / name, 1, needs_all=True, python=python)
-            for name, python in zip(SIDES, pythons, strict=True)
+            side: Run(sweep, folder / side.lower(), 1, needs_all=True, python=python)
+            for side, python in zip(SIDES, pythons, strict=True)
         }
 
     def __enter__(self) -> Self:
@@ -38,15 +50,12 @@ class Pair:
             for run in self._runs.values():
                 entered.enter_context(run)
             self._entered = entered.pop_all()
+        for point in self.sweep.points:
+            self._summarise(point)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._entered.close()
-
-    def renew(self) -> None:
-        """End all servers, so that the next replicate of a point comes from fresh ones."""
-        for run in self._runs.values():
-            run.renew()
 
     @property
     def warnings(self) -> list[str]:
@@ -60,39 +69,70 @@ class Pair:
         a, b = (run.environment for run in self._runs.values())
         return a, b
 
-    def sides(self, point: Point) -> Sides:
-        """Return the records of a point, side A's and side B's."""
-        a, b = (run.records(point, self.sweep.implementations[0]) for run in self._runs.values())
-        return a, b
+    def end_s(self, points: int) -> float:
+        """Return the time of the monotonic clock at which a race over so many points ends."""
+        return self._runs[SIDES[0]].end_s(points)
 
-    def measure(self, point: Point, processes: int) -> None:
-        """Measure a point until it has this many pairs of processes, or one side has failed."""
-        runs = self._runs.values()
-        for run in runs:
+    def race(self, points: Sequence[Point], looked: Looked = unheard) -> None:
+        """Measure points in a race; `looked` is called after each look at one."""
+        Race(self, points, self.end_s(len(points)), looked).go()
+
+    def together(self, point: Point) -> list[Point]:
+        """Return the point: each is measured by itself."""
+        return [point]
+
+    def leave_out(self, point: Point, processes: int) -> None:
+        """Write a record for each side if the point can't be measured here."""
+        for run in self._runs.values():
             run.leave_out(point, processes)
-            run.end_unneeded(point)
-        while not any(run.run_folder.failed(point) for run in runs) and len(self._pairs(point)) < processes:
-            self._replicate(point)
-        for run in runs:
-            run.run_folder.tabulate()
+        self._summarise(point)
 
-    def _pairs(self, point: Point) -> set[int]:
-        """Return the replicates in which both sides were measured."""
-        a, b = ({record.process for record in side if record.status == "ok"} for side in self.sides(point))
-        return a & b
+    def missing_in_base(self, point: Point) -> list[str]:
+        """Return both sides if a point needs more pairs of processes, and none of the sides has failed."""
+        runs = self._runs.values()
+        a, b = ({entry.process for entry in run.run_folder.known(point) if entry.status == "ok"} for run in runs)
+        is_over = len(a & b) >= self.sweep.effort.processes or any(run.run_folder.failed(point) for run in runs)
+        return [] if is_over else [*SIDES]
 
-    def _replicate(self, point: Point) -> None:
-        """Measure a point in one more replicate; if a process dies for the first time, nothing of it is kept."""
-        (name,) = self.sweep.implementations
+    def replicate(self, missing: Mapping[Point, Sequence[str]], length: Length, *, is_look: bool = False) -> Replicate:
+        """Measure both sides of a point in one more replicate, and end all servers, so that the next has fresh ones.
+
+        If a process dies for the first time, nothing of the replicate is kept.
+        """
+        del is_look
+        (point,) = missing
         first = self._runs[SIDES[0]]
         number = max(run.run_folder.next_process(point) for run in self._runs.values())
-        members = {side: run.member(point, name) for side, run in self._runs.items()}
-        replicate = Replicate(members, dict.fromkeys(SIDES, SIDES[0]), first.length, first.seed(point), number)
+        members = {side: run.member(point, self.implementation) for side, run in self._runs.items()}
+        heard = partial(self.heard, point, number)
+        replicate = Replicate(members, dict.fromkeys(SIDES, SIDES[0]), length, first.seed(point), number, heard)
         replicate.measure(self.sweep.effort.timeout_s, together=True)
         for side, run in self._runs.items():
             run.count_deaths([members[side]])
-        if any(run.is_tried_again(members[side]) for side, run in self._runs.items()):
-            self.renew()
-            return
-        for side, run in self._runs.items():
-            run.keep([members[side]], number, replicate)
+        if not any(run.is_tried_again(members[side]) for side, run in self._runs.items()):
+            for side, run in self._runs.items():
+                run.keep([members[side]], number, replicate)
+            self._summarise(point)
+        for run in self._runs.values():
+            run.renew()
+        return replicate
+
+    def tabulate(self) -> None:
+        """Write both tables of results if they are due; raises CannotWrite if they can't be written."""
+        for run in self._runs.values():
+            run.tabulate()
+
+    def records(self, point: Point, side: str) -> list[Record]:
+        """Return the records of a side at a point."""
+        return self._runs[side].records(point, self.implementation)
+
+    def _summarise(self, point: Point) -> None:
+        """Take the times of a point into the summary: no side costs less memory, so A is named if both are as fast."""
+        if records := [_of_side(record, side) for side in SIDES for record in self.records(point, side)]:
+            self.summary.put(records)
+
+
+def _of_side(record: Record, side: str) -> Record:
+    """Return a record under the name of its side, with what its times need of the metrics."""
+    metrics = {"calls_per_timing": record.metrics["calls_per_timing"]}
+    return dataclasses.replace(record, case=Case(record.case.point, side), metrics=metrics)

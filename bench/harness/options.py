@@ -115,8 +115,7 @@ def add(add_option: AddOption) -> None:
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
     )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
-    add_option("--bound", metavar="2%%", help="what the named implementation may cost before a race ends")
-    add_option("--within", dest="within_s", metavar="4m", help="time after which a race ends")
+    add_race(add_option)
     add_option(
         "--no-race",
         dest="race",
@@ -161,6 +160,12 @@ def add_columns(add_option: AddOption) -> None:
         for name, (_, meaning) in columns.items():
             add_option(flag(name), metavar="A,B,…", help=f"{title}: {meaning}")
     add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
+
+
+def add_race(add_option: AddOption) -> None:
+    """Add the options that say when a race ends."""
+    add_option("--bound", metavar="2%%", help="what the named implementation may cost before a race ends")
+    add_option("--within", dest="within_s", metavar="4m", help="time after which a race ends")
 
 
 def add_timeout(add_option: AddOption) -> None:
@@ -293,11 +298,9 @@ READERS = {
 """How the values of an effort are read whose option may have a unit."""
 
 
-def run_folder(option: argparse.Namespace, name: str, root: Path = ROOT) -> Path:
-    """Return the folder that `--run` asks for, or a new one among the results, with the time and a name."""
-    if option.run:
-        return Path(option.run)
-    return root / "results" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
+def run_folder(option: argparse.Namespace, name: str) -> Path:
+    """Return the folder that `--run` asks for, or a new one in `results` here, with the time and a name."""
+    return Path(option.run or Path("results", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"))
 
 
 def flag(name: str) -> str:

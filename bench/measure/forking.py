@@ -49,8 +49,7 @@ class Server:
     def serve(self) -> None:
         """Serve requests until the parent closes the pipe."""
         die_with_parent()
-        if sys.platform == "linux":  # orphans of its workers then become its children
-            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        adopt_orphans()
         while request := self._next():
             name, descriptors = request["request"], request["descriptors"]
             content: dict[str, Any] = {}
@@ -90,6 +89,7 @@ class Server:
             if os.getppid() != server:
                 return 1
             os.setsid()
+            adopt_orphans()
             self._pipe.close()
             for descriptor in (1, 2):
                 os.dup2(log, descriptor)
@@ -126,6 +126,12 @@ class Server:
         return {pid for pid in _children() - self._workers - self._own if _session(pid) not in self._workers}
 
 
+def adopt_orphans() -> None:
+    """Become the parent of all descendants whose own parent ends, so that they are found and their work is counted."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
 def _session(pid: int) -> int:
     try:
         return os.getsid(pid)
@@ -139,9 +145,19 @@ def _children() -> set[int]:
     return {child.pid for child in psutil.Process().children()} if listed is None else listed
 
 
-def children() -> set[int] | None:
-    """Return the children of this process's threads, dead ones included; None if the system doesn't list them."""
-    files = [*Path("/proc/self/task").glob("*/children")]
+def descendants() -> set[int]:
+    """Return the children of this process, their children and so on; none if the system doesn't list them."""
+    found: set[int] = set()
+    fresh = children() or set()
+    while fresh:
+        found |= fresh
+        fresh = {each for pid in fresh for each in children(pid) or ()} - found
+    return found
+
+
+def children(pid: int | str = "self") -> set[int] | None:
+    """Return the children of a process's threads, dead ones included; None if the system doesn't list them."""
+    files = [*Path(f"/proc/{pid}/task").glob("*/children")]
     texts = []
     for file in files:
         with contextlib.suppress(OSError):  # a thread that has just ended

@@ -25,7 +25,7 @@ from bench.store.roofline import Roof
 
 
 class Judge:
-    """Serves `expect`, `compare`, `rates` and `probe` for one point and one seed."""
+    """Serves `expect`, `compare`, `rates` and `probe` for one point; with another seed it makes all anew."""
 
     def __init__(self) -> None:
         self._work: workload.Workload | None = None
@@ -99,10 +99,10 @@ class Judge:
         return {"product_s": product_s, "copy_s": copy_s, "cpu_s": process_time()}
 
     def _workload(self, point: Point, seed: int) -> workload.Workload:
-        if self._work is None:
+        if self._work is None or self._work.seed != seed:
             workload.set_up(point)
             self._state = process_state.State()
-            self._work = workload.make(point, seed)
+            self._work, self._checks = workload.make(point, seed), {}
         return self._work
 
 

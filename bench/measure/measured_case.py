@@ -9,6 +9,8 @@ import gc
 import math
 import os
 import random
+import resource
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 
 import psutil
 import torch
+from torch import Tensor
 
 import impls
 from bench.measure import (
@@ -36,7 +39,7 @@ from bench.measure import (
 )
 from bench.measure.channel import Channel
 from bench.measure.failure import Outcome
-from bench.measure.forking import children
+from bench.measure.forking import descendants
 from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
@@ -141,7 +144,7 @@ class MeasuredCase:
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
-        self._state = process_state.State()
+        self._state, self._processes = process_state.State(), descendants()
         self._samples_until_kept = int(KEPT_BEFORE ** self._rng.random()) - 1
         self._last_cpu_s = cpu_s()
 
@@ -159,6 +162,8 @@ class MeasuredCase:
         self._timed_cpu_s = 0.0
         sample = sampler.sample(self._call, self._timer, self._pace.calls, timings)
         self._state.check()
+        if started := descendants() - self._processes:
+            raise process_state.LeftChanged(f"started processes that outlive its sample: {len(started)}")
         after_s = children_s()
         used_s, self._last_cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
         return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
@@ -259,10 +264,17 @@ class MeasuredCase:
                 x = work.x.detach().requires_grad_()
                 held = iter([x, *subject.layer.parameters()])
                 metrics["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), held)
+        metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
         fallback = dispatch.fallback(self.request.implementation, metrics["kernels"])
         if fallback:
             self.outcome.end("fallback", fallback)
         return not fallback
+
+    def _own_tensors(self) -> Iterator[Tensor]:
+        """Yield the tensors that are here for any implementation."""
+        yield from (self._layout, self._work.values, self._work.direction, *self._inputs.tensors, *self._kept.tensors)
+        for layer in (self._work.layer, self._subject.layer):
+            yield from (*layer.parameters(), *layer.buffers())
 
     def _warm_up(self, calls_s: list[float]) -> None:
         """Warm up, and set the conditions of samples: the gradient mode, no compilation, no garbage collection."""
@@ -366,15 +378,16 @@ def touch(size: int) -> None:
 
 
 def cpu_s() -> float:
-    """Return the processor's seconds that this process and its living children have used."""
+    """Return the processor's seconds that this process and all that it started have used."""
     return process_time() + children_s()
 
 
 def children_s() -> float:
-    """Return the processor's seconds that the living children of this process have used."""
-    total_s = 0.0
-    for child in children() or ():
+    """Return the processor's seconds of the living descendants of this process, and of its children that ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total_s = ended.ru_utime + ended.ru_stime
+    for pid in descendants():
         with suppress(psutil.Error):  # it has just ended
-            times = psutil.Process(child).cpu_times()
-            total_s += times.user + times.system
+            times = psutil.Process(pid).cpu_times()
+            total_s += times.user + times.system + times.children_user + times.children_system
     return total_s

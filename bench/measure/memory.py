@@ -1,12 +1,13 @@
 """The memory of one call: its peak, and the bytes that autograd keeps for the backward pass."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, UntypedStorage
+from torch._subclasses import FakeTensor
 from torch.profiler import profile
 
 
@@ -23,20 +24,35 @@ def saved_bytes(forward: Callable[[], object], held: Iterator[Tensor]) -> int:
 
     `held` are the tensors that live independently of the call: the input and the weights.
     """
-    storages: dict[int, int] = {}
+    storages: dict[int, UntypedStorage] = {}  # which live until the count is complete, so that no address is reused
     own = {tensor.untyped_storage().data_ptr() for tensor in held}
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in own:
-            storages[storage.data_ptr()] = storage.nbytes()
-        return tensor
+            storages[storage.data_ptr()] = storage
+        return tensor.detach()  # a result that its own graph keeps would never be freed
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        kept = forward()  # held until the count is complete, so that no address is reused
-        total = sum(storages.values())
-    del kept
-    return total
+        forward()
+    return sum(storage.nbytes() for storage in storages.values())
+
+
+def held_bytes(known: Iterable[Tensor]) -> int:
+    """Return the bytes of the tensors that Python code of this process keeps, each storage once, without the known."""
+    ours = {tensor.untyped_storage().data_ptr() for tensor in known}
+    gc.collect()
+    storages: dict[int, int] = {}
+    for tensor in gc.get_objects():
+        if not issubclass(type(tensor), Tensor) or isinstance(tensor, FakeTensor):
+            continue
+        try:
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in ours:
+                storages[storage.data_ptr()] = storage.nbytes()
+        except (RuntimeError, NotImplementedError):  # it has no memory of this kind, as a sparse one
+            continue
+    return sum(storages.values())
 
 
 def peak_of_events(events: list[tuple[int, int]]) -> int:

@@ -6,6 +6,7 @@ step of an implementation and after each of its samples. Nothing is restored: th
 
 import gc
 import os
+import random
 import signal
 import sys
 import time
@@ -41,6 +42,8 @@ DYNAMO = ("recompile_limit", "accumulated_recompile_limit", "suppress_errors", "
 
 FUNCTIONS: tuple[tuple[Any, str], ...] = (
     *((time, name) for name in ("perf_counter", "perf_counter_ns", "monotonic", "process_time", "time")),
+    *((random.Random, name) for name in ("random", "choice", "sample", "shuffle", "randrange", "getrandbits")),
+    (os, "urandom"),
     (clock, "perf_counter"),
     (clock, "synchronize"),
     (torch.cuda, "synchronize"),
@@ -184,6 +187,8 @@ def _python() -> dict[str, Any]:
         "garbage collection": gc.isenabled(),
         "the thresholds of garbage collection": gc.get_threshold(),
         "the cores to run on": os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None,
+        "the scheduling policy": os.sched_getscheduler(0) if hasattr(os, "sched_getscheduler") else None,
+        "the priority": os.getpriority(os.PRIO_PROCESS, 0),
     }
 
 

@@ -81,12 +81,14 @@ class Workload:
 class Inputs:
     """The inputs of one implementation: its own tensors, which alternate from call to call.
 
-    `next()` returns the input of the next call. The values of the shift `unseen` are in none of them.
+    `next()` returns the input of the next call, `direction` is the gradient of its output in training. The values of
+    the shift `unseen` are in no input.
     """
 
     def __init__(self, workload: Workload, rng: random.Random | None = None, unseen: int = 0) -> None:
         self._workload = workload
         self._rng = rng or random.Random(workload.seed)  # noqa: S311 - values, not secrets
+        self.direction = workload.direction.clone()
         self._tensors = [workload.x.clone().requires_grad_(workload.with_gradients) for _ in range(TURNS)]
         self._shifts = [0] * TURNS
         self._choices = [shift for shift in range(1, SHIFTS + 1) if shift != unseen]
@@ -105,6 +107,11 @@ class Inputs:
             self._write(chosen, shift)
         self.next = cycle([self._tensors[index] for index in order]).__next__
         return self._tensors[chosen]
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All tensors of the inputs, and the gradient of the output."""
+        return [*self._tensors, self.direction]
 
     def holding(self, shift: int) -> Tensor:
         """Return one of the inputs, with the values of that shift."""
@@ -181,7 +188,7 @@ def step(subject: Subject, workload: Workload, inputs: Inputs | None = None) -> 
     function, inputs = subject.function, inputs or Inputs(workload)
     if workload.point.mode != "train":
         return lambda: function(inputs.next())
-    weights, direction = [*subject.layer.parameters()], workload.direction.clone()
+    weights, direction = [*subject.layer.parameters()], inputs.direction
 
     def train() -> object:
         x = inputs.next()

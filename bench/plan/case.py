@@ -199,6 +199,9 @@ CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
 CONTROL = "control"
 """The name under which a run measures the baseline a second time: its ratio to the baseline is 1 in truth."""
 
+AS_IS = "as_is"
+"""The implementation of a model's layer that changes nothing."""
+
 
 @dataclass(frozen=True)
 class Case:

@@ -66,7 +66,10 @@ def mistake(name: str, path: Sequence[str], kind: str = "implementation") -> str
             f"{kind} {name!r}: there is no module {module}; "
             f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH{near}"
         )
-    tree = _source(spec)
+    try:
+        tree = _source(spec)
+    except SyntaxError as error:
+        return f"{kind} {name!r} can't be imported: {spec.origin}, line {error.lineno}: {error.msg}"
     first = attribute.partition(".")[0]
     if tree is None or _is_submodule(first, spec):
         return ""
@@ -105,12 +108,12 @@ def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
 
 
 def _source(spec: ModuleSpec) -> ast.Module | None:
-    """Return the syntax tree of a module's source, None if it has none or it can't be parsed."""
+    """Return the syntax tree of a module's source, None if it has none; raises SyntaxError."""
     if not spec.origin or not spec.origin.endswith(".py"):
         return None
     try:
         return ast.parse(importlib.util.decode_source(Path(spec.origin).read_bytes()))
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, ValueError):
         return None
 
 

@@ -154,7 +154,7 @@ def load_sweep(
             lambda: _implementations(tuple(implementations) or document.get("implementations"), baseline, path),
             lambda: _control(document.get("control", True) if control is None else control),
             lambda: _points(_without_other_cpus(document, cpu), threads, allocator, given, product, accelerators),
-            lambda: _effort(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, effort or {})),
+            lambda: effort_of(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, effort or {})),
             lambda: read_published(document.get("published", [])),
         )
     except WrongRequest as error:
@@ -174,7 +174,9 @@ def altered(
     return dataclasses.replace(
         sweep,
         implementations=_implementations(tuple(implementations) or sweep.implementations, sweep.baseline, path),
-        effort=_effort({key: value for key, value in _raced(vars(sweep.effort), effort).items() if value is not None}),
+        effort=effort_of(
+            {key: value for key, value in _raced(vars(sweep.effort), effort).items() if value is not None}
+        ),
     )
 
 
@@ -331,7 +333,8 @@ def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     return {"race": "spread_s" not in values, **values}
 
 
-def _effort(values: Mapping[str, Any]) -> Effort:
+def effort_of(values: Mapping[str, Any]) -> Effort:
+    """Return the effort with these values; raises WrongRequest for those that can't be."""
     if mistakes := [line for key, value in values.items() if (line := _mistake_of_effort(key, value))]:
         raise WrongRequest("\n".join(mistakes))
     effort = Effort(**values)

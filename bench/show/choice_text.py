@@ -62,7 +62,7 @@ def _sentences(of: Choice) -> Iterator[str]:
         if of.as_good:
             yield f"{close}; {listed(of.as_good)} {'is' if len(of.as_good) == 1 else 'are'} as good"
         yield close
-        yield f"use {of.name}: within {more(of.high)}"
+        yield f"use {of.name}: within {more(of.high)}" if of.high > 1 else f"use {of.name}"
     else:
         others = faster(of.high)
         named = f"use {of.name}: {any_of(of.may_be_faster)} {others}"

@@ -8,6 +8,9 @@ from bench.store import units
 COARSE = 3
 """A half-width whose first digit is below this has two digits, because 1 or 2 alone is coarse."""
 
+UNBOUNDED = "unbounded"
+"""The end of an interval that has none."""
+
 DECIMALS = 2
 """Decimals of an exact ratio or exponent."""
 
@@ -16,7 +19,7 @@ def seconds(of: Interval) -> str:
     """Return a time with its interval in one unit: `130 µs [90, 170]`."""
     if not of.is_known:
         return units.seconds(of.value)
-    name = units.seconds(of.high).split()[1]
+    name = units.seconds(of.value if math.isinf(of.high) else of.high).split()[1]
     scale = dict(units.TIME_UNITS)[name]
     value, low, high = _rounded(Interval(of.value / scale, of.low / scale, of.high / scale))
     return f"{value} {name} [{low}, {high}]"
@@ -54,6 +57,8 @@ def place(of: Interval) -> str:
 def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> tuple[str, ...]:
     """Return value, low and high with the decimals that the half-width supports, from `least` to `most`."""
     half, ends = (of.high - of.low) / 2, (of.value, of.low, of.high)
+    if math.isinf(half):
+        half = min(abs(end - of.value) for end in (of.low, of.high))
     if half == 0:
         return tuple(units.significant(end) for end in ends)
     power = math.floor(math.log10(half))
@@ -62,4 +67,6 @@ def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> 
 
 
 def _digits(value: float, decimals: int) -> str:
+    if math.isinf(value):
+        return UNBOUNDED
     return f"{round(value, decimals) + 0:.{max(0, decimals)}f}" if value else "0"  # + 0 makes -0 plain

@@ -64,6 +64,12 @@ class Values:
         known = known[known.any(axis=1)]
         return int(known.sum() - len(known) - known.any(axis=0).sum()) + len({*_parts(known).tolist()})
 
+    def first(self, replicates: int) -> "Values":
+        """Return the values of so many replicates, the first ones."""
+        logs = self.logs[:, :replicates]
+        kept = np.flatnonzero(~np.isnan(logs).all(axis=1))
+        return Values(tuple(self.names[at] for at in kept), logs[kept], self.variances[kept, :replicates])
+
 
 @dataclass(frozen=True)
 class Common:

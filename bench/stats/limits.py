@@ -80,20 +80,18 @@ class Limits:
         return p_within(changes, math.log1p(self.bound))
 
 
-def judged(
-    changes: Estimates, changed: Truths, limits: Limits, *, looks: int = 1, default: str = INCONCLUSIVE
-) -> Verdicts:
+def judged(changes: Estimates, changed: Truths, limits: Limits, *, share: float = 1.0) -> Verdicts:
     """Return the verdict of each change, given whether it is shown to exceed the margin.
 
-    `looks` is the number of times that rows are judged, which share the level of equivalence.
+    `share` is the part of the level of equivalence that a test takes.
     """
     return first_that_holds(
         {
             "faster": changed & (changes.value > 0),
             "slower": changed & (changes.value < 0),
-            "equivalent": limits.p_equivalent(changes) < EQUIVALENCE_LEVEL / looks,
+            "equivalent": limits.p_equivalent(changes) < share * EQUIVALENCE_LEVEL,
         },
-        default,
+        INCONCLUSIVE,
     )
 
 

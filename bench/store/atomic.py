@@ -12,7 +12,9 @@ def replace(path: Path, content: str | bytes | Iterable[bytes]) -> None:
 
     The content may come in parts. Raises OSError if it can't be written; then the old file stays.
     """
-    parts = [content.encode()] if isinstance(content, str) else [content] if isinstance(content, bytes) else content
+    if isinstance(content, str):
+        content = content.encode(errors="surrogateescape")  # it may name a folder whose name isn't UTF-8
+    parts = [content] if isinstance(content, bytes) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:

@@ -29,19 +29,24 @@ def remember(env_id: str, point: Point, rates: Rates) -> None:
     """Keep the rates that are better than the known ones."""
     known = _known(env_id, point)
     best = known | {name: max(rate, known.get(name, 0.0)) for name, rate in rates.items()}
-    if best == known:
-        return
+    if best != known:
+        replace(env_id, point, best)
+
+
+def replace(env_id: str, point: Point, rates: Rates) -> None:
+    """Keep these rates in place of all that were known of the point's device with its dtype and threads."""
     content = atomic.read_objects(PATH)
-    content.setdefault(env_id, {})[_setting(point)] = best
+    content.setdefault(env_id, {})[setting(point)] = rates
     with contextlib.suppress(OSError):  # a later run can measure them again
         atomic.replace_json(PATH, content)
 
 
 def _known(env_id: str, point: Point) -> Rates:
-    known = atomic.read_objects(PATH).get(env_id, {}).get(_setting(point))
+    known = atomic.read_objects(PATH).get(env_id, {}).get(setting(point))
     values = known if isinstance(known, dict) else {}
     return {name: rate for name, rate in values.items() if type(rate) is float}
 
 
-def _setting(point: Point) -> str:
+def setting(point: Point) -> str:
+    """Return the name of the device, dtype and threads of a point."""
     return f"{point.device} {point.dtype} {point.threads}"

@@ -106,8 +106,9 @@ class Metric:
         return () if self.kind is tuple else None
 
 
-def _peak(row: Values) -> Any:
-    return row["system_peak_bytes"] if row["peak_bytes"] is None else row["peak_bytes"]
+def _memory(row: Values) -> Any:
+    peak_bytes = row["system_peak_bytes"] if row["peak_bytes"] is None else row["peak_bytes"]
+    return None if peak_bytes is None else peak_bytes + (row["held_bytes"] or 0)
 
 
 def _known(name: str, processes: Sequence[Values]) -> list[Any]:
@@ -243,13 +244,17 @@ _TABLE = (
         meaning="of the row to use, about how many more seconds of measuring the point would bring `slowdown_high` to "
         "1.02; empty if it is there, or if that is not to be expected"),
     # memory
-    Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _peak(row),
+    Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         heading=Heading("peak memory", place=50, rank=2),
         axis=Axis("memory", "Peak memory", "peak memory of a call", ("tokens",)),
-        meaning="the peak memory of a call: `peak_bytes`, or `system_peak_bytes` if that is unknown"),
+        meaning="the peak memory of a call, and what is kept between calls: `peak_bytes`, or `system_peak_bytes` if "
+        "that is unknown, and `held_bytes`"),
     Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the most that one call held at once beyond its input and weights, as torch's allocator counts it; "
         "empty if another runtime has its own allocator"),
+    Metric("held_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
+        meaning="the bytes of all tensors that the implementation keeps between calls beyond input and weights, such "
+        "as a buffer or a copy of a weight"),
     Metric("saved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         heading=Heading("kept for backward", place=70, rank=3),
         meaning="the bytes that autograd keeps for the backward pass, in the modes that have one"),

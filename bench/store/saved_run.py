@@ -101,6 +101,11 @@ class SavedRun:
         )
 
     @property
+    def is_edited(self) -> bool:
+        """Whether results.csv is known not to be as the run wrote it."""
+        return not self.is_alone and tabulation.is_edited(self.folder)
+
+    @property
     def notices(self) -> list[str]:
         """One line for each fault of the journal."""
         return self._journal.notices()

@@ -19,7 +19,7 @@ from bench.store.record import check_schema
 
 RESULTS = "results.csv"
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """The version of results.csv; an older one must be written anew from the journal."""
 
 END = "\r\n"

@@ -126,6 +126,15 @@ def state_of(run: Path) -> Mapping[str, Any]:
         return {}
 
 
+def is_edited(run: Path) -> bool:
+    """Return whether results.csv of a run is known to be another one than the run wrote."""
+    state = state_of(run)
+    try:
+        return bool(state) and zlib.crc32((run / table.RESULTS).read_bytes()) != state["results_crc32"]
+    except OSError:
+        return False
+
+
 def _crc32(parts: Iterable[bytes]) -> int:
     total = 0
     for part in parts:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from bench.plan.case import COLUMNS as POINT
 from bench.plan.errors import WrongRequest, unknown
 from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, WHOLE
 
@@ -26,6 +27,9 @@ OPERATORS: dict[str, Compared] = {
 CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|!=|==|>|<|=)\s*(.+?)\s*")
 AND = re.compile(r"\s+and\s+")
 TRUTHS = {"true": True, "false": False}
+LETTERS = {str(column.words)[0]: name for name, column in POINT.items() if str(column.words)[1:] == "={}"}
+"""The letters by which tables call columns: N for num_tokens."""
+
 RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
 
 
@@ -44,6 +48,7 @@ def _holds(table: pd.DataFrame, condition: str) -> "pd.Series[bool]":
     if match is None:
         raise WrongRequest(f"--where {condition!r} must be {RULE}")
     name, sign, word = match.groups()
+    name = LETTERS.get(name, name)
     if name not in COLUMNS:
         raise unknown("column", name, COLUMNS)
     value, kind = word.strip("'\""), COLUMNS[name]

@@ -119,3 +119,9 @@ class FusedONNXRuntime(ONNXRuntime):
     """A layer in ONNX Runtime whose core is the operator com.microsoft.MultiHeadAttention."""
 
     adapted = staticmethod(with_attend(_attend))
+
+    def compile(self, x: Tensor) -> None:
+        """Compile as ONNXRuntime does; raises Unsupported for a scale of 0."""
+        if getattr(self.layer, "scale", None) == 0:
+            raise Unsupported("ONNX Runtime takes a scale of 0 for its own, D**-0.5")
+        super().compile(x)

@@ -16,7 +16,7 @@ from tests.advice import POINT, advised, core, looks, seen
 def test_the_bound_is_amdahls() -> None:
     """A share of a fifth leaves 1.25x; the interval is over processes."""
     answer = advice.seen(POINT, looks(core_share=0.2))
-    assert answer.bound == pytest.approx(1.25, rel=0.02)
+    assert answer.bound.value == pytest.approx(1.25, rel=0.02)
     assert answer.share.low < 0.2 < answer.share.high
     assert not answer.is_little
 
@@ -30,7 +30,7 @@ def test_a_layer_that_is_one_operator_counts_as_a_whole() -> None:
     """A setting replaces its projections too."""
     cores = [core("a", operator="_native_multi_head_attention", by_sdpa=False)]
     found = advice.seen(POINT, [seen(cores, 0.1, 0.5, number=number) for number in range(3)])
-    assert found.bound == pytest.approx(2, rel=0.05)
+    assert found.bound.value == pytest.approx(2, rel=0.05)
     assert found.core_share.value == pytest.approx(0.1, rel=0.05)
 
 
@@ -92,9 +92,9 @@ def test_what_is_shown_to_be_faster_is_recommended() -> None:
     """The fastest of them."""
     found = answer(eager=0.8, compiled=0.7, compiled_eager=1.2)
     assert found.recommendation == "compiled"
-    assert {each.name for each in found.alternatives if each.is_faster} == {"eager", "compiled"}
     by_name = {each.name: each for each in found.alternatives}
     assert by_name["eager"].speedup.value == pytest.approx(1.25, rel=0.02)
+    assert 1 < by_name["compiled"].slowdown_high + 0.01 < 0.8 / 0.7 < by_name["eager"].slowdown_high
 
 
 @pytest.mark.parametrize("time_s", [1.0, 1.3])

@@ -1,5 +1,6 @@
 """The race of a point: when it is answered, who is measured on, and how long that is expected to take."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -46,6 +47,17 @@ def test_those_that_may_be_faster_by_more_than_the_bound_are_left() -> None:
     assert (found.named, found.left, found.is_answered) == ("a", ("a", "b"), False)
     assert found.bound == pytest.approx(math.exp(most - logs[1]) - 1)
     assert look(of(*logs), COSTS, 0.01).left == ("a", "b", "c")
+
+
+def test_a_model_as_it_is_stays_until_it_is_known_whether_to_change_it() -> None:
+    """The named one costs no more than the bound, and the model as it is may be much slower, or as fast."""
+    steps = of(0.0, 0.0, 0.03, error=np.array([[0, 0.005, 0.02], [0.005, 0, 0.02], [0.02, 0.02, 0]]))
+    assert look(steps, COSTS, 0.02).is_answered
+    model = dataclasses.replace(steps, names=("eager", "sdpa", "as_is"))
+    costs = {"eager": 1, "sdpa": 2, "as_is": 0}
+    found = look(model, costs, 0.02)
+    assert (found.named, found.left, found.is_answered) == ("eager", ("eager", "as_is"), False)
+    assert look(model, costs, 0.2).is_answered
 
 
 def test_the_named_one_is_first_wherever_it_stands() -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bench.analyse.race import Look
 from bench.analyse.summary import Summary, rows, summarise
 from bench.plan.case import CONTROL, Point
-from bench.store.record import Record, Samples, latest
+from bench.store.record import STATUSES, Record, Samples, latest
 from bench.store.table import COLUMNS
 from tests.examples import ORIGIN, case, record, timed
 
@@ -267,15 +268,28 @@ def test_without_a_whole_baseline_rows_keep_their_latency_and_have_no_speedup(mi
     assert all(pd.isna(found[name]) for name in ("speedup", "speedup_low", "speedup_high", "log_ratio_error"))
 
 
-def test_failure_in_one_of_three_processes_is_the_rows_status() -> None:
-    """The row says what failed and how often, and holds neither a time nor a ratio of the other two."""
-    failed = record("sdpa", process=2, status="oom", detail="needs 3 GiB", samples=Samples())
-    good = [*(measured("eager", number) for number in range(3)), measured("sdpa", 0), measured("sdpa", 1)]
-    table = summarise([*good, failed], "eager")
+def test_failure_in_the_second_process_is_the_rows_status() -> None:
+    """The row says what failed and how often, and holds neither a time nor a ratio of the other one."""
+    failed = record("sdpa", process=1, status="oom", detail="needs 3 GiB", samples=Samples())
+    table = summarise([measured("eager", 0), measured("eager", 1), measured("sdpa", 0), failed], "eager")
     row = row_of(table, "sdpa")
-    assert (row["status"], row["detail"], row["processes"]) == ("oom", "in 1 of 3 processes: needs 3 GiB", 3)
+    assert (row["status"], row["detail"], row["processes"]) == ("oom", "in 1 of 2 processes: needs 3 GiB", 2)
     assert row[["latency_s", "speedup"]].isna().all()
     assert row_of(table, "eager")["status"] == "ok"
+
+
+@pytest.mark.parametrize("status", STATUSES[1:])
+def test_what_was_measured_before_a_process_died_counts(status: str) -> None:
+    """The row has the times of two processes, and says how the third ended; a wrong output takes all of them."""
+    good = [measured(name, number) for name in ("eager", "sdpa") for number in range(2)]
+    failed = record("sdpa", process=2, status=status, detail="why", samples=Samples())
+    row = row_of(summarise([*good, measured("eager", 2), failed], "eager"), "sdpa")
+    if status in ("oom", "timeout", "crashed"):
+        before = row_of(summarise(good, "eager"), "sdpa")
+        assert (row["status"], row["processes"], row["rounds"]) == ("ok", 2, before["rounds"])
+        assert (row["detail"], row["speedup"]) == (f"{status} after 2 processes, which count: why", 1.0)
+    else:
+        assert (row["status"], row["detail"]) == (status, "in 1 of 3 processes: why")
 
 
 def test_a_failure_counts_until_its_case_was_tried_again() -> None:
@@ -290,7 +304,10 @@ def test_a_failure_counts_until_its_case_was_tried_again() -> None:
     assert (found["status"], found["processes"]) == ("ok", 2)
     assert pd.notna(found["speedup"])
     again = record("sdpa", process=3, status="timeout", detail="silent", samples=Samples())
-    assert row_of(summarise([*after, again], "eager"), "sdpa")["detail"] == "in 1 of 3 processes: silent"
+    assert (
+        row_of(summarise([*after, again], "eager"), "sdpa")["detail"]
+        == "timeout after 2 processes, which count: silent"
+    )
 
 
 def test_cold_compilation_is_the_first_and_warm_the_median_of_the_rest() -> None:
@@ -423,3 +440,12 @@ def test_replicates_that_follow_bring_errors() -> None:
 def point_of(tokens: int) -> Point:
     """Return the point of `noisy`."""
     return case(num_tokens=tokens).point
+
+
+def test_a_point_without_times_names_nobody_and_has_no_scatter() -> None:
+    """All may fail after their rounds; of a point that wasn't measured at all the summary says as little."""
+    summary = Summary("eager")
+    summary.put([record(status="error", samples=Samples())])
+    assert summary.scatter(case().point) == 0
+    for at in (case().point, case(num_tokens=3).point):
+        assert (summary.look(at, 0.02), summary.behind(at)) == (Look(), set())

@@ -21,6 +21,13 @@ TINY = "tests.tiny_models"
 NET = f"{TINY}:Net"
 
 
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the fewest rounds."""
+    for name in ("BUDGET_S", "LAYER_BUDGET_S"):
+        monkeypatch.setattr(advise, name, 0.01)
+
+
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Callable[..., list[Point]]:
     """Return a function that sets what looks see; the points that are asked for are in its list."""
@@ -52,7 +59,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Callable
         (["timm:vit_tiny_patch16_224", "--impl", f"{TINY}:rigth"], "has no rigth"),
         (["timm:vit_tiny_patch16_224", "--dtype", "fp32"], "dtype = 'fp32' must be one of"),
         (["timm:vit_tiny_patch16_224", "--threads", "4000"], "threads = 4000 is more than"),
-        (["timm:vit_tiny_patch16_224", "--processes", "0"], "--processes 0 must be above 0"),
+        (["timm:vit_tiny_patch16_224", "--bound", "0"], "bound = 0.0 must be a share above 0"),
         (["timm:vit[depth"], "must read name[option=value"),
     ],
 )
@@ -92,7 +99,7 @@ def test_the_settings_are_measured_in_a_run_folder(
     """The model's run is an ordinary one that other commands read, and its layers' run is in it."""
     made_up()
     run = tmp_path / "run"
-    words = ("--no-compile", "--processes", 2, "--budget-s", 0.01, "--run", run, "--format", "json")
+    words = ("--no-compile", "--within", "1s", "--run", run, "--format", "json")
     content = json.loads(told("advise", "timm:vit_tiny_patch16_224", *words))
     assert [each["name"] for each in content["alternatives"]] == ["sdpa", "eager", "sdpa_flash"]
     assert content["alternatives"][1]["status"] == "ok"
@@ -110,7 +117,7 @@ def test_a_bad_attend_of_the_user_ends_with_1(
     """The others are measured."""
     made_up()
     monkeypatch.setattr(own, "mistake", lambda *_: "")
-    words = ("--no-compile", "--processes", 1, "--budget-s", 0.01, "--run", tmp_path / "run", "--format", "json")
+    words = ("--no-compile", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
     output = told("advise", "timm:vit_tiny_patch16_224", "--impl", "test:wrong", *words, status=1)
     by_name = {each["name"]: each["status"] for each in json.loads(output)["alternatives"]}
     assert (by_name["eager"], by_name["test:wrong"]) == ("ok", "incorrect")
@@ -136,7 +143,7 @@ def test_a_wrong_mask_in_a_model_is_incorrect(
     monkeypatch.setattr(advise, "LOOKS", 1)
     monkeypatch.setattr(analyse, "MOST_LAYERS", 0)
     names = [f"{TINY}:wrong", f"{TINY}:right", "sdpa"]
-    words = ("--processes", 1, "--budget-s", 0.1, "--no-compile", "--run", tmp_path / "run", "--format", "json")
+    words = ("--within", "1s", "--no-compile", "--run", tmp_path / "run", "--format", "json")
     output = told("advise", NET, "--input", "2x9x16", "--impl", ",".join(names), *words, status=1)
     content = json.loads(output)
     by_name = {each["name"]: each for each in content["alternatives"]}

@@ -9,19 +9,20 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
+from bench.plan.case import CONTROL
 from bench.store.table import load
 from tests.engine.interpreters import two
 
 
 @pytest.fixture
 def tiny(scripted_workers: None, tmp_path: Path) -> list[str]:
-    """Return the options of a tiny duel whose workers make their times up; its sweep file is that of a race."""
+    """Return the options of a tiny duel whose workers make their times up; it ends when all is answered."""
     path = tmp_path / "tiny.toml"
     path.write_text(
-        'implementations = ["eager"]\nprocesses = 2\nbudget_s = 0.2\nwithin_s = 60\n'
+        'implementations = ["eager"]\nprocesses = 2\nbudget_s = 0.2\n'
         "[[grid]]\nbatch = 2\nnum_tokens = [5, 7]\nchannels = 12\nnum_heads = 2\n"
     )
-    return ["--sweep", str(path), "--run", str(tmp_path / "run"), "--looks", "2,4"]
+    return ["--sweep", str(path), "--run", str(tmp_path / "run"), "--within", "10m"]
 
 
 PYTHONS = ["--python", sys.executable, "--python", sys.executable]
@@ -40,11 +41,12 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
         ),
         (["sdpa", *PYTHONS[:2]], "got sdpa and 1 of --python"),
         (["sdpa", *PYTHONS[:2], "--python", "/no/such/python"], "/no/such/python must be a Python interpreter"),
-        (["eager", "sdpa", "--looks", "five"], "--looks five must be whole numbers separated by commas"),
-        (["eager", "sdpa", "--looks", "5,5"], "looks 5,5 must be whole numbers of at least 2"),
+        (["eager", "sdpa", "--bound", "0"], "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %"),
+        (["eager", "sdpa", "--bound", "200%"], "bound = 2.0 must be a share above 0 and below 1"),
+        (["eager", "sdpa", "--within", "soon"], "--within soon must be a duration such as 90s, 30m or 1h"),
         (["eager", "sdpa", "--sweep", "articel"], "unknown sweep 'articel'; expected one of"),
         (["eager", "sdpa", "--num-heads", "5"], "channels = 64 must be divisible by num_heads = 5"),
-        (["eager", "sdpa", "--budget-s", "0"], "budget_s = 0.0 must be a number above 0"),
+        (["eager", "sdpa", "--timeout-s", "0"], "timeout_s = 0.0 must be a number above 0"),
     ],
 )
 def test_a_wrong_request_ends_with_2_and_one_line(
@@ -81,31 +83,34 @@ def test_what_is_no_interpreter_is_refused(text: str, reason: str, tmp_path: Pat
 
 
 def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, told: Callable[..., str]) -> None:
-    """The sides are named, what is plain is decided at the first look, and the folder is an ordinary run's."""
+    """The sides are named, each point has its line and its row, and the folder is that of a race with a control."""
     output = told("duel", "sdpa", "test:half", *tiny)
     assert "A is sdpa, B is test:half, both with torch 2.0" in output
-    assert [line.split("|")[1].strip() for line in output.splitlines() if "decided" in line] == ["2 of 2 decided"]
-    assert output.count("B faster") == 2
+    assert {tokens: output.count(f"N={tokens}") for tokens in (5, 7)} == {5: 2, 7: 2}
+    assert output.count("fastest: test:half") == 4
     table = load(tmp_path / "run")
-    assert table["implementation"].tolist() == ["sdpa", "test:half"] * 2
-    assert set(table["processes"]) == {2}
+    assert table["implementation"].tolist() == ["sdpa", "test:half", CONTROL] * 2
+    assert table.loc[table["implementation"] == "test:half", "speedup"].tolist() == pytest.approx([2, 2], rel=0.01)
     effort = json.loads((tmp_path / "run" / "plan.json").read_text())["effort"]
-    assert (effort["processes"], effort["budget_s"]) == (4, 0.4)
-    assert (effort["race"], effort["within_s"]) == (False, None)
+    assert (effort["race"], effort["within_s"], effort["processes"]) == (True, 600, 2)
+    assert set(table["processes"]) == {2}
+    again = told("duel", "sdpa", "test:half", *tiny, "--bound", "3%")
+    assert again.count("fastest: test:half") == 4
+    assert set(load(tmp_path / "run")["processes"]) == {2}
 
 
 def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, told: Callable[..., str]) -> None:
     """Both torches are named, what differs is said, and each side has a folder."""
     a, b = two(tmp_path, "1.1e-3")
-    output = told("duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5", "--budget-s", "0.2")
-    for words in ("A is sdpa with torch 2.0, Python 3.", "differ in: torch: '2.0' against '2.1'", "B slower"):
+    output = told("duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5")
+    for words in ("A is sdpa with torch 2.0, Python 3.", "differ in: torch: '2.0' against '2.1'", "0.91x"):
         assert words in output
     assert [len(load(tmp_path / "run" / side)) for side in "ab"] == [1, 1]
 
 
 def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], told: Callable[..., str]) -> None:
     """The rows are there, and say why."""
-    assert "N=5: B error: no" in told("duel", "sdpa", "test:raises", *tiny, status=1)
+    assert "N=5: test:raises error: no" in told("duel", "sdpa", "test:raises", *tiny, status=1)
 
 
 def test_help_names_the_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,6 +118,5 @@ def test_help_names_the_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         main(["duel", "--help"])
     output = capsys.readouterr().out
-    for option in ("--sweep", "--num-tokens", "--dtype", "--threads", "--budget-s", "--python"):
+    for option in ("--sweep", "--num-tokens", "--dtype", "--threads", "--bound", "--within", "--python"):
         assert option in output
-    assert not any(option in output for option in ("--target", "--bound", "--within"))

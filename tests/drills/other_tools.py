@@ -1,7 +1,10 @@
-"""The same ratio by several tools in the same minutes: `python -m tests.drills.other_tools FILE [RUNS]`.
+"""The same decision by several tools in the same minutes: `python -m tests.drills.other_tools FILE [RUNS]`.
 
-Measures sdpa against eager at two shapes with pytest-benchmark, with torch's Timer, with pyperf and with this suite, in
-random order, RUNS times. Prints for each tool the ratios, what two runs differ by, and the seconds of a run.
+Measures four implementations at three shapes with pytest-benchmark, with torch's Timer, with pyperf and with this
+suite, in random order, RUNS times. Prints for each tool the ratio of two implementations, what two runs differ by, and
+how often a run names one that takes at most 3 % longer than the fastest: this suite by its own word, the others by the
+least time. The fastest is that of all runs of the tool together. If a tool does so in fewer than 95 of 100 runs, it may
+take several and name by their mean; how many it needs is found by drawing from its runs.
 Appends what it measures to FILE, a CSV file, and prints what is there. pyperf must be installed; without it a line says
 so.
 """
@@ -28,11 +31,17 @@ from bench.engine.run import run
 from bench.plan.sweep import Effort, Sweep
 from tests.drills.company import shape
 
-SHAPES = ((13, 100, 64, 4), (8, 197, 384, 6))
-NAMES = ("eager", "sdpa")
+SHAPES = ((13, 100, 64, 4), (8, 50, 384, 6), (8, 197, 384, 6))
+NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
 
-SECONDS = 5.0
+SECONDS = 3.0
 """The seconds for each function, for the tools that are told."""
+
+LOSS, OFTEN = 0.03, 0.95
+MOST_RUNS, DRAWS = 30, 2000
+
+Result = tuple[str, dict[str, float]]
+"""The implementation that a run names, and the logarithms of times relative to the first one's."""
 
 SETUP = """
 import torch
@@ -73,40 +82,40 @@ with work.gradient_mode():
 """
 
 
-def suite(shape_of: tuple[int, ...], folder: Path) -> float:
-    """Return the ratio by this suite."""
-    effort = Effort(processes=4, budget_s=SECONDS * len(NAMES))
-    list(run(Sweep("tools", (shape(*shape_of),), NAMES, NAMES[0], effort), folder / "run"))
-    table = bench.load(folder / "run")
-    return float(table["speedup"][table["implementation"] == "sdpa"].item())
+def suite(shape_of: tuple[int, ...], folder: Path) -> Result:
+    """Return what this suite's race names."""
+    effort = Effort(processes=2, budget_s=4.0, race=True)
+    list(run(Sweep("tools", (shape(*shape_of),), NAMES, NAMES[0], effort, control=True), folder / "run"))
+    table = bench.load(folder / "run").set_index("implementation")
+    return str(table["rank"].idxmin()), dict(zip(table.index, -np.log(table["speedup"].astype(float)), strict=True))
 
 
-def timer(shape_of: tuple[int, ...], folder: Path) -> float:
-    """Return the ratio of medians by torch.utils.benchmark."""
-    return _ratio(json.loads(_python(_script(folder / "timer.py", shape_of, TIMER))))
+def timer(shape_of: tuple[int, ...], folder: Path) -> Result:
+    """Return the least median by torch.utils.benchmark."""
+    return _least(json.loads(_python(_script(folder / "timer.py", shape_of, TIMER))))
 
 
-def pytest_benchmark(shape_of: tuple[int, ...], folder: Path) -> float:
-    """Return the ratio of medians by pytest-benchmark."""
+def pytest_benchmark(shape_of: tuple[int, ...], folder: Path) -> Result:
+    """Return the least median by pytest-benchmark."""
     result = folder / "result.json"
     options = ["-q", "-p", "no:cacheprovider", f"--benchmark-json={result}", f"--benchmark-max-time={SECONDS}"]
     _python("-m", "pytest", _script(folder / "test_time.py", shape_of, PYTEST), *options)
-    times = {each["params"]["name"]: each["stats"]["median"] for each in json.loads(result.read_text())["benchmarks"]}
-    return _ratio(times)
+    runs = json.loads(result.read_text())["benchmarks"]
+    return _least({each["params"]["name"]: each["stats"]["median"] for each in runs})
 
 
-def pyperf(shape_of: tuple[int, ...], folder: Path) -> float:
-    """Return the ratio of means by pyperf, with its option --fast."""
+def pyperf(shape_of: tuple[int, ...], folder: Path) -> Result:
+    """Return the least mean by pyperf, with its option --fast."""
     result = folder / "result.json"
     _python(_script(folder / "perf.py", shape_of, PYPERF), "--fast", "-q", "--inherit-environ=PYTHONPATH", "-o", result)
     times = {}
     for each in json.loads(result.read_text())["benchmarks"]:
         values = [value for one in each["runs"] for value in one.get("values", [])]
         times[each.get("metadata", {}).get("name", NAMES[0])] = statistics.mean(values)
-    return _ratio(times)
+    return _least(times)
 
 
-TOOLS: dict[str, Callable[[tuple[int, ...], Path], float]] = {
+TOOLS: dict[str, Callable[[tuple[int, ...], Path], Result]] = {
     "pytest-benchmark": pytest_benchmark,
     "torch Timer": timer,
     "pyperf --fast": pyperf,
@@ -125,14 +134,32 @@ def _python(*words: object) -> str:
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
 
 
-def _ratio(times_s: dict[str, float]) -> float:
-    return times_s["eager"] / times_s["sdpa"]
+def _least(times_s: dict[str, float]) -> Result:
+    return min(times_s, key=times_s.__getitem__), {name: math.log(times_s[name] / times_s[NAMES[0]]) for name in NAMES}
 
 
-def main(file: str, runs: str = "10") -> None:
-    """Measure in turns and print a line for each tool and shape."""
-    tools = dict(TOOLS)
-    if importlib.util.find_spec("pyperf") is None:
+def _decided(rows: pd.DataFrame) -> str:
+    """Return how often a run names one that is fast enough, and how many runs do so often enough."""
+    logs = rows[[*NAMES]].to_numpy()
+    loss = np.expm1(logs.mean(axis=0) - logs.mean(axis=0).min())
+    is_good = loss <= LOSS
+    named = [NAMES.index(name) for name in rows["named"]]
+    good = is_good[named].mean()
+    said = f"names one within {LOSS:.0%} in {good:.0%} of runs, at worst {loss[named].max():.1%}"
+    if good >= OFTEN:
+        return f"{said}: {rows['run_s'].mean():.0f} s"
+    rng = np.random.default_rng(0)
+    for count in range(2, MOST_RUNS + 1):
+        means = logs[rng.integers(len(logs), size=(DRAWS, count))].mean(axis=1)
+        if is_good[means.argmin(axis=1)].mean() >= OFTEN:
+            return f"{said}; by the mean of {count} runs in {OFTEN:.0%}: {count * rows['run_s'].mean():.0f} s"
+    return f"{said}; by the mean of {MOST_RUNS} runs still in fewer than {OFTEN:.0%}"
+
+
+def main(file: str, runs: str = "10", *names: str) -> None:
+    """Measure in turns with all tools, or those that are named, and print a line for each tool and shape."""
+    tools = {name: TOOLS[name] for name in names or TOOLS}
+    if "pyperf --fast" in tools and importlib.util.find_spec("pyperf") is None:
         print("pyperf is not installed, so it is left out")
         del tools["pyperf --fast"]
     pairs = [*itertools.product(tools, SHAPES)]
@@ -140,17 +167,18 @@ def main(file: str, runs: str = "10") -> None:
         for name, shape_of in random.sample(pairs, len(pairs)):
             begin = time.perf_counter()
             with tempfile.TemporaryDirectory() as folder:
-                log = math.log(tools[name](shape_of, Path(folder)))
-            row = {"tool": name, "shape": str(shape_of), "log_ratio": log, "run_s": time.perf_counter() - begin}
+                named, logs = tools[name](shape_of, Path(folder))
+            row = {"tool": name, "shape": str(shape_of), "run_s": time.perf_counter() - begin, "named": named, **logs}
+            row = {key: row[key] for key in ("tool", "shape", "run_s", "named", *NAMES)}
             pd.DataFrame([row]).to_csv(file, mode="a", header=not Path(file).exists(), index=False)
     for (tool, at), rows in pd.read_csv(file).groupby(["tool", "shape"]):
-        logs = rows["log_ratio"]
-        apart = [abs(one - other) for one, other in itertools.combinations(logs, 2)] or [math.nan]
+        logs_of = -rows[NAMES[1]]
+        apart = [abs(one - other) for one, other in itertools.combinations(logs_of, 2)] or [math.nan]
         print(
-            f"{tool}, (B, N, C, H) = {at}: sdpa {math.exp(logs.median()):.3f}x "
-            f"[{math.exp(logs.min()):.3f} to {math.exp(logs.max()):.3f}] of {len(logs)} runs; two runs differ by "
+            f"{tool}, (B, N, C, H) = {at}: {NAMES[1]} {math.exp(logs_of.median()):.3f}x "
+            f"[{math.exp(logs_of.min()):.3f} to {math.exp(logs_of.max()):.3f}] of {len(rows)} runs; two runs differ by "
             f"{np.median(apart):.1%}, 95th percentile {np.percentile(apart, 95):.1%}; "
-            f"{rows['run_s'].mean():.0f} s a run",
+            f"{rows['run_s'].mean():.0f} s a run; {_decided(rows)}",
             flush=True,
         )
 

@@ -52,7 +52,7 @@ class DrawnRun:
         self, points: Mapping[Point, Source], baseline: str, between: float, noise: float, rng: np.random.Generator
     ) -> None:
         self.sweep = SimpleNamespace(effort=EFFORT)
-        self.run_folder = self
+        self.summary = self
         self.clock_s = 0.0
         self.lendings = self._lent_to = self._replicates = 0
         self._points, self._baseline, self._sd, self._noise, self._rng = (
@@ -106,7 +106,7 @@ class DrawnRun:
         self.clock_s += beside_s + rounds * round_s
         return SimpleNamespace(rounds_s=rounds * round_s, rounds=rounds)
 
-    def look(self, point: Point) -> Look:
+    def look(self, point: Point, bound: float) -> Look:
         """Return what the samples of a point say so far."""
         if self._replicates > LENT_ANEW * self._lent_to:
             self._lent = prior([*self._values.values()], (CONTROL, self._baseline))
@@ -114,7 +114,7 @@ class DrawnRun:
             self.lendings += 1
         of = contrasts(self._values[point], self._lent).without(CONTROL)
         costs = {name: place for place, name in enumerate(of.names)}
-        return look(of, costs, EFFORT.bound, self._values[point].logs.shape[1])
+        return look(of, costs, bound, self._values[point].logs.shape[1])
 
     def scatter(self, point: Point) -> float:
         """Return the variance of a value by the rounds of the latest replicate over that between processes."""

@@ -1,8 +1,11 @@
 """What a machine can be asked for."""
 
+import dataclasses
+
 import pytest
 
 from bench.engine.admission import (
+    check_devices,
     check_threads,
     huge_pages_missing,
     least_bytes,
@@ -14,7 +17,7 @@ from bench.engine.admission import (
 from bench.plan.case import HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from bench.store import machine
+from bench.store import accelerators, machine
 from tests.points import point
 
 GIB = 1 << 30
@@ -39,6 +42,25 @@ def test_as_many_threads_as_cores_are_admitted(monkeypatch: pytest.MonkeyPatch) 
         check_threads(crowded(64))
     assert "--oversubscribe" in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "gpus", "reason"), [("", ["A"], "torch 2.13.0 is built without CUDA"), ("13.0", [], "sees no NVIDIA GPU")]
+)
+def test_a_gpu_that_nothing_here_can_use_is_refused(
+    monkeypatch: pytest.MonkeyPatch, cuda: str, gpus: list[str], reason: str
+) -> None:
+    """With the reason in a line; a sweep that also has the CPU is measured, and so is one where both are there."""
+    monkeypatch.setattr(accelerators, "torch_version", lambda: "2.13.0")
+    monkeypatch.setattr(accelerators, "torch_cuda", lambda: cuda)
+    monkeypatch.setattr(accelerators, "gpus", lambda: gpus)
+    there = Sweep("tiny", (point(device="cuda:1"),), ("eager",))
+    with pytest.raises(WrongRequest, match=f"device = cuda:1 can't be used here, because .*{reason}; expected cpu"):
+        check_devices(there)
+    check_devices(Sweep("tiny", (point(device="cuda"), point()), ("eager",)))
+    monkeypatch.setattr(accelerators, "torch_cuda", lambda: "13.0")
+    monkeypatch.setattr(accelerators, "gpus", lambda: ["A"])
+    check_devices(there)
 
 
 def test_what_fits_is_not_named() -> None:
@@ -129,6 +151,12 @@ def test_a_formula_says_more() -> None:
     """In float32 inference eager is known to hold both score tensors beside the projection."""
     case = Case(point(batch=2, num_tokens=1000, token_len=12, channels=12, num_heads=3), "eager")
     assert least_bytes(case) == 2 * TENSORS + 4 * (2 * 2 * 3 * 1000**2 + 3 * 2 * 1000 * 12)
+
+
+def test_the_reference_of_a_long_sequence_holds_some_rows_of_scores() -> None:
+    """A point of 100,000 tokens needs no memory for all pairs of them."""
+    long = dataclasses.replace(LARGE, num_tokens=100_000)
+    assert reference_bytes(long) - least_bytes(Case(long, "sdpa")) < 3 * 8 * 512 * 3 * 100_000
 
 
 def test_the_reference_holds_one_items_scores_twice_in_float64() -> None:

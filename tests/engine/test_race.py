@@ -34,7 +34,8 @@ class ScriptedRun:
 
     def __init__(self, clock: Clock, looks: Mapping[Point, int], growths: Mapping[Point, float] | None = None) -> None:
         self.sweep = SimpleNamespace(effort=EFFORT)
-        self.run_folder = self
+        self.finer: dict[Point, int] = {}
+        self.summary = self
         self.lendings = 0
         self.taken: list[Taken] = []
         self.lengths: list[float] = []
@@ -74,10 +75,10 @@ class ScriptedRun:
         self._clock.now_s += members * self.beside_s + rounds_s
         return SimpleNamespace(rounds_s=rounds_s, rounds=rounds)
 
-    def look(self, point: Point) -> Look:
-        """Return that two of the three are left while a point has looks to come."""
+    def look(self, point: Point, bound: float) -> Look:
+        """Return that two of the three are left while a point has looks to come, more of them for a finer bound."""
         self._lend("look")
-        if self.left[point] <= 0:
+        if self.left[point] + (self.finer.get(point, 0) if bound < EFFORT.bound else 0) <= 0:
             return Look("a", 0.01, replicates=2)
         return Look("a", 0.1, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
 
@@ -198,6 +199,17 @@ def test_a_point_that_opens_again_is_measured_on(by: str, clock: Clock) -> None:
     raced(run, SMALL, LARGE)
     again = [(9, True), (5, True), (9, True)] if by == "look" else [(9, True), (9, True), (5, True)]
     assert run.tokens == [(5, False), (5, False), (9, False), (9, False), *again]
+
+
+def test_a_finer_bound_comes_after_a_good_answer_at_all_points(clock: Clock) -> None:
+    """The small point could be answered finely at once, and waits for the first answer at the large one."""
+    run = ScriptedRun(clock, {SMALL: 0, LARGE: 2})
+    run.sweep.effort = dataclasses.replace(EFFORT, bound=EFFORT.bound / 2)
+    run.finer = {SMALL: 1, LARGE: 1}
+    Race(cast(Run, run), [SMALL, LARGE], 1000.0, lambda *_: None).go()
+    looks = [tokens for tokens, is_look in run.tokens if is_look]
+    assert looks[:2] == [LARGE.num_tokens] * 2
+    assert sorted(looks[2:]) == [SMALL.num_tokens, LARGE.num_tokens]
 
 
 def test_points_of_the_same_rounds_race_together(clock: Clock) -> None:

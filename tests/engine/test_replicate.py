@@ -152,6 +152,18 @@ def test_rates_are_measured_once_for_an_environment(
     assert ceilings.recall("elsewhere", point()) is None
 
 
+def test_rates_that_the_device_is_far_from_are_not_believed(
+    servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They lie in a file into which a kernel's process may write: with such rates nothing would be impossible."""
+    monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
+    monkeypatch.setattr(servers, "rated", set())
+    ceilings.remember("here", point(), {"flops_per_s": 1e30, "bytes_per_s": 1e10})
+    (member,) = measured(servers, "eager").values()
+    assert member.metrics["ceiling_flops_per_s"] == 1e9
+    assert ceilings.recall("here", point()) == {"flops_per_s": 1e9, "bytes_per_s": 1e9}
+
+
 # The timings of a sample
 
 

@@ -21,12 +21,12 @@ from scipy import stats
 
 from bench.analyse.precision import changes
 from bench.analyse.race import Look
+from bench.analyse.summary import Summary
 from bench.engine import pool, preflight
 from bench.engine import run as engine
 from bench.engine.member import Member
 from bench.engine.preflight import Preflight
 from bench.engine.run import Run
-from bench.engine.run_folder import RunFolder
 from bench.engine.worker import Died
 from bench.plan.case import CONTROL, HUGE, Case
 from bench.plan.errors import WrongRequest
@@ -516,7 +516,7 @@ def test_a_reference_that_cannot_fit_skips_the_point_before_a_worker_is_asked(tm
         assert [record.status for record in records] == ["skipped", "skipped"]
         assert len({record.detail for record in records}) == 1
         assert "no implementation can be checked here" in records[0].detail
-        assert "PiB" in records[0].detail
+        assert "GiB" in records[0].detail
         assert [record.status for record in opened.measure(huge.points[1])] == ["ok"] * 4
         assert opened.finished() == [*huge.points]
 
@@ -735,12 +735,20 @@ def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(tmp_path
 @scripted
 def test_the_seconds_of_an_earlier_session_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A race may take as long in all as it was told, or so long for each point."""
-    monkeypatch.setattr(RunFolder, "measured_s", lambda _: 100.0)
+    monkeypatch.setattr(Summary, "measured_s", lambda _: 100.0)
     for within_s, expected_s in ((1000.0, 900.0), (None, BASE_S + 2 * POINT_S - 100.0)):
         sweep = racing("eager", bound=0.1)
         effort = dataclasses.replace(sweep.effort, within_s=within_s)
         with Run(dataclasses.replace(sweep, effort=effort), tmp_path) as opened:
             assert opened.end_s(2) - time.monotonic() == pytest.approx(expected_s, abs=30)
+
+
+@scripted
+def test_precisions_of_a_shape_have_one_seed(tmp_path: Path) -> None:
+    """Their judges stay while one of them is measured alone, and keep what they expect."""
+    with Run(racing("eager", bound=0.1), tmp_path) as opened:
+        assert opened.seed(point()) == opened.seed(point()) == opened.seed(point(dtype="bfloat16"))
+        assert opened.seed(point(num_tokens=5)) != opened.seed(point())
 
 
 @scripted

@@ -207,6 +207,21 @@ def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
 
 
+def test_a_table_that_was_edited_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Until it is written anew."""
+    run_folder = opened(tmp_path)
+    kept(run_folder, "eager", "sdpa")
+    run_folder.close()
+    written = (tmp_path / RESULTS).read_text()
+    (tmp_path / RESULTS).write_text(written.replace(",ok,", ",ok ,", 1))
+    main(["show", str(tmp_path)])
+    assert "results.csv is not as the run wrote it; from its journal: " in capsys.readouterr().err
+    assert main(["summarise", str(tmp_path)]) == 0
+    capsys.readouterr()
+    main(["show", str(tmp_path)])
+    assert capsys.readouterr().err == ""
+
+
 def test_a_table_behind_its_journal_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`show` says that the run is at work, or was killed and how to write the table anew, until the table has all."""
     run_folder = opened(tmp_path)

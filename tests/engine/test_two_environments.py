@@ -1,25 +1,32 @@
 """Two environments side by side: what each side measured stands in its folder, and the rounds of the two pair."""
 
+import dataclasses
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bench.analyse.race import Look
+from bench.analyse.standing import FASTEST
 from bench.analyse.summary import values_of
 from bench.engine import claims, pool, preflight, replicate
+from bench.engine.pool import Pool
 from bench.engine.preflight import Preflight
-from bench.engine.two_environments import Pair
+from bench.engine.two_environments import SIDES, Pair
 from bench.plan.case import HUGE
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import journal, machine
+from bench.store.record import Record
 from bench.store.table import load
 from tests.engine.interpreters import two
 from tests.points import point
 
 pytestmark = pytest.mark.slow
 
-EFFORT = Effort(processes=3, budget_s=0.1, timeout_s=60)
+EFFORT = Effort(processes=2, budget_s=0.1, race=True, bound=0.02, within_s=0.01, timeout_s=60)
+"""The time of a base alone."""
 
 
 @pytest.fixture(autouse=True)
@@ -33,24 +40,27 @@ def script(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 
-def measured(folder: Path, implementation: str = "sdpa", processes: int = 1) -> Pair:
-    """Return a pair that measured one tiny point in so many pairs of processes; B takes twice the time of A."""
-    sweep = Sweep("tiny", (point(),), (implementation,), implementation, EFFORT)
+def measured(folder: Path, implementation: str = "sdpa", effort: Effort = EFFORT) -> Pair:
+    """Return a pair after a race at one tiny point; B takes twice the time of A."""
+    sweep = Sweep("tiny", (point(),), (implementation,), implementation, effort)
     with Pair(sweep, folder, two(folder, "2e-3")) as pair:
-        for number in range(1, processes + 1):
-            pair.measure(sweep.points[0], number)
-            pair.renew()
+        pair.race(sweep.points)
     return pair
+
+
+def sides(pair: Pair) -> list[list[Record]]:
+    """Return the records of each side."""
+    return [pair.records(point(), side) for side in SIDES]
 
 
 def statuses(pair: Pair) -> list[list[str]]:
     """Return the statuses of the records of each side."""
-    return [[record.status for record in side] for side in pair.sides(point())]
+    return [[record.status for record in side] for side in sides(pair)]
 
 
 def log_ratios(pair: Pair) -> list[float]:
     """Return the log ratio of A's time to B's in each pair of processes."""
-    a, b = values_of(dict(zip("AB", pair.sides(point()), strict=True))).logs
+    a, b = values_of(dict(zip(SIDES, sides(pair), strict=True))).logs
     return [float(log) for log in a - b if not np.isnan(log)]
 
 
@@ -59,7 +69,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """Return a pair that measured a point in two pairs of processes."""
     with pytest.MonkeyPatch.context() as patch:
         script(patch)
-        return measured(tmp_path_factory.mktemp("filled"), processes=2)
+        return measured(tmp_path_factory.mktemp("filled"))
 
 
 def test_a_side_that_takes_twice_the_time_is_half_as_fast(filled: Pair) -> None:
@@ -82,7 +92,7 @@ def test_each_side_is_a_run_folder_of_its_own(filled: Pair) -> None:
 
 def test_sides_take_turns_in_the_same_rounds(filled: Pair) -> None:
     """Every round has a slot of each side, with the readings that the worker gave."""
-    (a, _), (b, _) = filled.sides(point())
+    (a, _), (b, _) = sides(filled)
     assert a.samples.rounds == b.samples.rounds
     assert len(a.samples.rounds) > 1
     assert b.samples.timings_s[0] == (b.samples.values_s[0],) * 3
@@ -91,23 +101,57 @@ def test_sides_take_turns_in_the_same_rounds(filled: Pair) -> None:
 
 def test_a_second_run_into_the_same_folders_measures_only_what_is_missing(tmp_path: Path) -> None:
     """Pairs that are there stay, and a record without its other half is no pair."""
-    measured(tmp_path)
+    one = dataclasses.replace(EFFORT, processes=1, bound=0.99)
+    measured(tmp_path, effort=one)
     before = journal.read(tmp_path / "a")
+    assert [len(side) for side in sides(measured(tmp_path, effort=one))] == [1, 1]
     (tmp_path / "b" / journal.JOURNAL).unlink()
-    pair = measured(tmp_path)
+    pair = measured(tmp_path, effort=one)
     assert journal.read(tmp_path / "a")[:1] == before
-    a, b = pair.sides(point())
-    assert [[record.process for record in side] for side in (a, b)] == [[0, 1], [1]]
+    assert [[record.process for record in side] for side in sides(pair)] == [[0, 1], [1]]
     assert len(log_ratios(pair)) == 1
+
+
+def test_a_race_of_environments_goes_on_until_one_is_the_fastest(tmp_path: Path) -> None:
+    """The sides are told as A and B after each look; B takes twice the time, which two replicates can't show."""
+    looks: list[Look] = []
+    effort = dataclasses.replace(EFFORT, within_s=600.0)
+    sweep = Sweep("tiny", (point(),), ("sdpa",), "sdpa", effort)
+    with Pair(sweep, tmp_path, two(tmp_path, "2e-3")) as pair:
+        pair.race(sweep.points, lambda _, look: looks.append(look))
+    assert [look.is_answered for look in looks] == [False] * (len(looks) - 1) + [True]
+    assert {look.named for look in looks} == {"A"}
+    assert looks[0].replicates == effort.processes
+    rows = {row["implementation"]: row for row in pair.summary.rows(point())}
+    assert rows["A"]["standing"] == FASTEST
+    assert rows["B"]["speedup"] == pytest.approx(0.5, rel=0.01)
+    with Pair(sweep, tmp_path, two(tmp_path, "2e-3")) as again:
+        again.race(sweep.points)
+    assert len(journal.read(tmp_path / "a")) == looks[-1].replicates
+
+
+def test_each_replicate_has_fresh_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of one server share the layout of the code, so each replicate ends the servers of both sides."""
+    renewed: Counter[Pool] = Counter()
+    end = Pool.renew
+
+    def renew(of: Pool) -> None:
+        renewed[of] += 1
+        end(of)
+
+    monkeypatch.setattr(Pool, "renew", renew)
+    with Pair(Sweep("tiny", (point(),), ("sdpa",), "sdpa", EFFORT), tmp_path, two(tmp_path)) as pair:
+        pair.race([point()])
+        assert [*renewed.values()] == [EFFORT.processes] * len(SIDES)
 
 
 @pytest.mark.parametrize("implementation", ["test:raises_in_b", "test:exits_in_b"])
 def test_where_one_side_cannot_be_prepared_the_other_is_skipped(implementation: str, tmp_path: Path) -> None:
     """Nothing is timed without the other, both sides have their row, and neither is tried again."""
-    pair = measured(tmp_path, implementation, processes=2)
+    pair = measured(tmp_path, implementation)
     assert statuses(pair) == [["skipped"], ["incorrect" if "raises" in implementation else "crashed"]]
     assert [len(load(tmp_path / side)) for side in "ab"] == [1, 1]
-    assert [record.own_cause for side in pair.sides(point()) for record in side] == [False, True]
+    assert [record.own_cause for side in sides(pair) for record in side] == [False, True]
 
 
 def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +159,8 @@ def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatc
     monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
     pair = measured(tmp_path, "test:killed_once")
     assert [*tmp_path.glob("test-*")]
-    assert statuses(pair) == [["ok"], ["ok"]]
-    assert len(log_ratios(pair)) == 1
+    assert statuses(pair) == [["ok", "ok"], ["ok", "ok"]]
+    assert len(log_ratios(pair)) == 2
 
 
 @pytest.mark.parametrize(
@@ -128,7 +172,7 @@ def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatc
 )
 def test_one_that_ends_in_its_turn_has_no_time(implementation: str, status: str, detail: str, tmp_path: Path) -> None:
     """What goes wrong in the rounds of one side ends that side, and the other keeps what it measured."""
-    (a,), (b,) = measured(tmp_path, implementation).sides(point())
+    (a,), (b,) = sides(measured(tmp_path, implementation))
     assert (a.status, b.status) == ("ok", status)
     assert b.detail.startswith(detail)
     assert b.own_cause
@@ -140,7 +184,7 @@ def test_an_impossible_time_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """The objection after the rounds ends the case without its samples, on both sides."""
     monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
     monkeypatch.setattr(claims, "OVERHEAD_S", 60.0)  # else the clock may disagree first, on a busy machine
-    for records in measured(tmp_path, "test:impossible").sides(point()):
+    for records in sides(measured(tmp_path, "test:impossible")):
         (record,) = records
         assert (record.status, record.samples.rounds) == ("error", ())
         assert "impossible rate" in record.detail
@@ -174,8 +218,8 @@ def test_a_pair_without_huge_pages_is_unsupported_on_both_sides(
     at = point(allocator=HUGE)
     sweep = Sweep("huge", (at,), ("sdpa",), "sdpa", EFFORT)
     with Pair(sweep, tmp_path, two(tmp_path, "2e-3")) as pair:
-        pair.measure(at, 3)
+        pair.race([at])
         assert any("they are switched off" in warning for warning in pair.warnings)
-    for side in pair.sides(at):
+    for side in (pair.records(at, name) for name in SIDES):
         assert [record.status for record in side] == ["unsupported"]
         assert "they are switched off" in side[0].detail

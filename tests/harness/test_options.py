@@ -218,12 +218,12 @@ def test_statuses_that_fail_a_point(text: str | None, statuses: tuple[str, ...] 
     assert options.fail_on(asked(fail_on=text)) == statuses
 
 
-def test_the_folder_is_the_one_asked_for_or_a_new_one(tmp_path: Path) -> None:
-    """Without --run the folder is named by time and sweep under results/."""
+def test_the_folder_is_the_one_asked_for_or_a_new_one() -> None:
+    """Without --run the folder is named by time and sweep under results/, where the user is."""
     sweep = load_sweep("article")
-    assert options.run_folder(asked(run="there"), sweep.name, tmp_path) == Path("there")
-    fresh = options.run_folder(asked(), sweep.name, tmp_path)
-    assert fresh.parent == tmp_path / "results"
+    assert options.run_folder(asked(run="there"), sweep.name) == Path("there")
+    fresh = options.run_folder(asked(), sweep.name)
+    assert fresh.parent == Path("results")
     assert fresh.name.endswith("Z-article")
 
 

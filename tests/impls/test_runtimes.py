@@ -12,6 +12,7 @@ import torch
 
 import impls
 from impls.layers.vit import ViTAttention
+from impls.runtimes.onnxruntime import FusedONNXRuntime
 from tests.impls.hardware import INSTALLED
 from tests.impls.reference import array, distance, forward, normal, weights
 from tests.own_runtime import NumPy
@@ -93,3 +94,9 @@ def test_a_runtime_is_built_once_for_each_form() -> None:
     assert forms == [(2, 5, 8), (2, 7, 8)]
     with pytest.raises(impls.Unsupported, match="NumPy is used for inference alone"):
         runtime(normal(2, 9, 8))
+
+
+def test_a_scale_of_zero_is_not_for_onnx_runtimes_operator() -> None:
+    """The operator takes 0 for its own scale, so the layer is refused before anything is exported."""
+    with pytest.raises(impls.Unsupported, match="scale of 0"):
+        FusedONNXRuntime(ViTAttention(8, 8, qk_scale=0.0)).compile(torch.zeros(1, 4, 8))

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import impls
-from bench.measure import correctness, workload
+from bench.measure import correctness, outputs, workload
 from bench.plan.layers import LAYERS
-from bench.sampling.checks import AFTERWARDS, TIMED
+from bench.sampling.checks import AFTERWARDS, NORMAL, ROWS, TIMED
 from tests import mutants
 from tests.checked import SHAPES, checked, compared, expected
 from tests.impls.hardware import NOT_EAGER_ON_CPU
@@ -167,3 +167,53 @@ def test_what_we_ship_passes_at_every_shape(shape: dict[str, Any], mode: str) ->
             assert work.point.token_len != work.point.channels
             continue
         assert compared(subject, work, checks).reason == "", implementation
+
+
+@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
+@pytest.mark.parametrize("layer", OF_LAYER)
+def test_long_sequences_are_checked_without_all_scores(layer: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What we ship passes, and a mutant is rejected, on every layer."""
+    monkeypatch.setattr(correctness, "LONG_SCORES", 1)
+    at = of_layer(layer, mode=mode)
+    short, result = checked(at, "eager"), checked(at, "sdpa")
+    assert (short.reason, result.reason) == ("", "")
+    assert result.error <= result.tolerance
+    assert checked(at, "tests.mutants:mean_of_values").reason
+
+
+def test_one_wrong_row_of_a_hundred_is_found() -> None:
+    """In at least 99 of 100 draws."""
+    assert (1 - 0.01) ** ROWS < 0.01
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (lambda w: w[:, 64:].fill_(True), "tokens 64 to 196"),
+        (lambda w: w[1, 3].fill_(True), "item 1, token 3"),
+        (lambda w: w[2:, :, 8:16].fill_(True), "items 2 to 3, channels 8 to 15"),
+        (lambda w: w[:, ::64].fill_(True), "4 of 197 tokens, the first is 0"),
+        (lambda w: w.fill_(True), ""),
+    ],
+)
+def test_the_place_of_an_error_names_what_is_wrong(wrong: Any, text: str) -> None:
+    """As a tile's edge, an item of the batch, or a head's channels; an axis that is all wrong says nothing."""
+    mask = torch.zeros(4, 197, 32, dtype=torch.bool)
+    wrong(mask)
+    assert correctness.place(mask, range(4)) == text
+
+
+def test_items_have_the_numbers_that_they_have_in_the_batch() -> None:
+    """Only some of them are compared."""
+    mask = torch.zeros(3, 5, 4, dtype=torch.bool)
+    mask[1] = True
+    assert correctness.place(mask, [3, 5, 8]) == "item 5"
+
+
+def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where() -> None:
+    """In the reason of its row, with the item's own number if only some are compared."""
+    work = workload.make(point(batch=2, num_tokens=9))
+    check = correctness.expect(work, NORMAL)
+    y = outputs.compute(workload.subject(work, "sdpa"), work.x.clone(), None).y.clone()
+    y[1, 5:] *= 1.1
+    assert correctness.compare(work, check, [y]).reason.endswith(", at item 1, tokens 5 to 8")

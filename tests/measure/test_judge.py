@@ -109,6 +109,17 @@ def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(made: 
     assert made[3:] == [(TIMED, 6), (TIMED, 5)]
 
 
+@pytest.mark.usefixtures("made")
+def test_another_seed_has_other_expectations(tmp_path: Path) -> None:
+    """What a seed's weights and inputs give is right for no other, whatever was made before."""
+    judge = Judge()
+    expect(judge, point())
+    expect(judge, point(), seed=SEED + 1)
+    at = tmp_path / "output"
+    assert compare(judge, PEAKED, 0, written(at, point(), PEAKED, 0, seed=SEED + 1))["reason"] == ""
+    assert "is off by" in compare(judge, PEAKED, 0, written(at, point(), PEAKED, 0))["reason"]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
 @pytest.mark.parametrize("check", SHIFTS)

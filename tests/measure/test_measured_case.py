@@ -27,7 +27,7 @@ from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.sampling.samples import Sample
 from impls.attend import sdpa
-from tests import meddlers, mutants
+from tests import hacks, meddlers, mutants
 from tests.children import in_child
 from tests.measure.conftest import Measured, without_huge_pages
 from tests.measure.stub import SHIFTS, case
@@ -179,6 +179,14 @@ def test_calls_for_the_judge_are_made_once_beside_an_early_sample(order_seed: in
         assert {made.sample()["status"] for _ in range(KEPT_BEFORE)} == {"ok"}
         made.finish()
         assert made.reasons() == {PEAKED: "", TIMED: "", AFTERWARDS: ""}
+
+
+def test_what_is_kept_between_calls_is_in_the_metrics(tmp_path: Path) -> None:
+    """A buffer of a mebibyte, and nothing of what is there for every implementation, in training too."""
+    for mode in ("inference", "train"):
+        for name, held_bytes in (("tests.hacks:keeps_a_buffer", hacks.KEPT_BYTES), ("eager", 0)):
+            with case(point(mode=mode), name, tmp_path) as made:
+                assert made.prepare()["metrics"]["held_bytes"] == held_bytes
 
 
 def test_the_work_of_child_processes_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

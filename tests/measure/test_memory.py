@@ -91,3 +91,21 @@ def test_views_of_one_storage_are_one() -> None:
         return y[:500] * y[500:]
 
     assert memory.saved_bytes(forward, iter(itertools.chain([x]))) == 4000
+
+
+def test_what_is_kept_between_calls_is_counted_once_and_without_what_is_known() -> None:
+    """A buffer, a view of it and another one, beside a tensor that is there anyway; a dropped one is free."""
+    before = memory.held_bytes([])
+    known, buffer, other = torch.empty(7), torch.empty(100), torch.empty(3, dtype=torch.float64)
+    view, dropped = buffer[:5], torch.empty(50)
+    del dropped
+    assert memory.held_bytes([known]) - before == 4 * 100 + 8 * 3
+    assert memory.held_bytes([known, view, other]) == before
+
+
+def test_counting_what_autograd_keeps_keeps_nothing() -> None:
+    """Softmax saves its own output, which a graph could hold for ever."""
+    before = memory.held_bytes([])
+    x = torch.randn(5, 5, requires_grad=True)
+    assert memory.saved_bytes(lambda: x.softmax(-1).softmax(-1), iter([x])) == 2 * 4 * 25
+    assert memory.held_bytes([x]) == before

@@ -27,6 +27,15 @@ def test_calls_bytes_and_flops_are_those_of_one_call(found: dict[str, Operator])
     assert found["aten::_softmax"].flops is None
 
 
+def test_the_operations_of_a_convolution_stand_where_its_time_is() -> None:
+    """PyTorch counts them at the outermost event, which only hands the work on."""
+    at = point(layer="conv", batch=2, num_tokens=64, channels=32, image_size=8, token_len=32)
+    found = {each.name: each for each in operators(captured(at, "eager").middle_half, "cpu")}
+    (counted,) = [each for each in found.values() if each.flops and "conv" in each.name]
+    assert counted.flops == 2 * 2 * 64 * 32 * (4 + 4 + 32)
+    assert counted.self_s == max(each.self_s for each in found.values() if "conv" in each.name)
+
+
 def test_the_self_times_add_up_to_no_more_than_the_call(found: dict[str, Operator]) -> None:
     """No moment is counted twice, what took longest comes first, and a CPU has neither device time nor kernels."""
     times = [each.self_s for each in found.values()]

@@ -29,6 +29,8 @@ UNKNOWN = (math.nan, math.nan)
         (intervals.ratio, Interval(1.234, 1.206, 1.263), "1.23x [1.21, 1.26]"),
         (intervals.ratio, Interval(1.2, 1.05, 1.37), "1.20x [1.05, 1.37]"),
         (intervals.ratio, Interval(1.2, *UNKNOWN), "1.20x"),
+        (intervals.ratio, Interval(1.05, 0.3, math.inf), "1.1x [0.3, unbounded]"),
+        (intervals.seconds, Interval(2e-3, 1.5e-3, math.inf), "2.0 ms [1.5, unbounded]"),
         (intervals.place, Interval(168.7, 164.2, 174.1), "at 169 [164, 174]"),
         (intervals.place, Interval(168.7, 141.0, 223.0), "at 170 [140, 220]"),
         (intervals.place, Interval(200.4, 199.9, 200.8), "at 200 [200, 201]"),

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bench.plan.errors import WrongRequest
 from bench.stats.estimates import Estimates
-from bench.stats.limits import EQUIVALENCE, POWER, Limits, detectable
+from bench.stats.limits import EQUIVALENCE, POWER, Limits, detectable, judged
 from bench.stats.significance import p_beyond
 
 
@@ -40,3 +41,11 @@ def test_without_a_scatter_no_change_is_known_to_be_detectable() -> None:
     columns = np.array([[0.0, 0.0], [math.nan, 0.0], [math.nan, 3.0]])
     assert math.isnan(detectable(Estimates(*columns), 0.01, 0.01))
     assert math.isfinite(detectable(Estimates(*np.array([[0.0], [1e6], [3.0]])), 0.01, 0.01))
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(1.0, "equivalent"), (0.8, "inconclusive")])
+def test_a_part_of_the_level_needs_more_to_show_that_rows_are_equivalent(share: float, verdict: str) -> None:
+    """The larger of the two one-sided tests has a p-value of 0.045, between 4 and 5 %."""
+    error = math.log1p(EQUIVALENCE) / stats.norm.isf(0.045)
+    change = Estimates(*np.array([[0.0], [error], [1e6]]))
+    assert judged(change, np.array([False]), Limits(), share=share).tolist() == [verdict]

@@ -1,5 +1,6 @@
 """Files are replaced at once or not at all."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,12 @@ def test_a_file_is_made_and_replaced(tmp_path: Path) -> None:
     atomic.replace(path, b"second")
     assert path.read_bytes() == b"second"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_name_that_is_not_utf_8_can_be_written(tmp_path: Path) -> None:
+    """Its bytes stay as they are."""
+    atomic.replace(tmp_path / "file", os.fsdecode(b"a \xff"))
+    assert (tmp_path / "file").read_bytes() == b"a \xff"
 
 
 def test_on_a_full_disk_the_old_file_stays(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ TABLE = table(
     [
         ("num_tokens>=577", ["sdpa", "manual"]),
         ("num_tokens >= 577 and speedup > 1.2", ["sdpa"]),
+        ("N>=577 and B==8 and C>=1 and H>=1", ["sdpa", "manual"]),
         ("speedup<2", ["eager", "sdpa"]),
         ("implementation==sdpa", ["sdpa"]),
         ("implementation = 'sdpa'", ["sdpa"]),

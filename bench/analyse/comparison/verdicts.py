@@ -17,7 +17,8 @@ VERDICTS = {
 }
 """Every verdict with its meaning, worst first."""
 
-REGRESSIONS = ("slower",)
+REGRESSIONS = ("slower", "newly failing")
+"""The verdicts that end with status 1 if nothing else is asked for."""
 
 
 def hyphened(verdict: str) -> str:

@@ -25,7 +25,7 @@ def as_object(advice: Advice) -> dict[str, Any]:
         **_interval("share", advice.share),
         **_interval("core_share", advice.core_share),
         **_interval("layer_share", advice.layer_share),
-        "bound": _number(advice.bound),
+        **_interval("bound", advice.bound),
         "call_s": _number(advice.call_s),
         "layers": [
             {"path": kind.path, "count": kind.count, "share": _number(kind.share), **kind.core} for kind in advice.kinds
@@ -51,6 +51,7 @@ def _alternative(of: Alternative) -> dict[str, Any]:
         "detail": of.detail,
         **_interval("speedup", of.speedup),
         **_interval("predicted", of.predicted),
+        "slowdown_high": _number(of.slowdown_high),
         "kernels": [*of.kernels],
         "latency_s": _number(of.latency_s),
         "peak_bytes": _number(of.peak_bytes),

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from bench.analyse.advice import AS_IS, Advice
+from bench.analyse.advice import Advice
+from bench.plan.case import AS_IS
 from bench.show.advice import words
 from bench.store import units
 

@@ -3,7 +3,8 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from bench.analyse.advice import AS_IS, LITTLE, Advice
+from bench.analyse.advice import LITTLE, Advice
+from bench.plan.case import AS_IS
 from bench.show.advice import words
 from bench.show.terminal.console import table
 from bench.show.terminal.styles import GOOD, QUIET, WARNING
@@ -38,7 +39,7 @@ def answer(advice: Advice) -> RenderableType:
     for each in advice.alternatives:
         if each.status == "ok":
             cells.add_row(
-                Text(each.name, GOOD if each.is_faster else ""),
+                Text(each.name, GOOD if each.name == advice.recommendation else ""),
                 words.gain(each.speedup),
                 words.gain(each.predicted),
                 units.seconds(each.latency_s),

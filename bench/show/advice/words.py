@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from bench.analyse.advice import AS_IS, Advice, Alternative, Kind, disagrees
+from bench.analyse.advice import WHOLE_ENCODER, Advice, Alternative, Kind, disagrees
+from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.choice_text import FEWEST_PROCESSES, more
 from bench.show.point_text import shared
@@ -29,17 +30,20 @@ def about(advice: Advice) -> str:
 
 def bound(advice: Advice) -> str:
     """Return the first line: the share of the time in attention, and the most that this leaves to gain."""
-    most = f"no setting of attention alone can gain more than {units.ratio(advice.bound)}"
-    if any(kind.is_whole for kind in advice.kinds):
-        return f"attention layers, each one operator, take {share(advice.share)} of the time: {most}"
-    return f"attention takes {share(advice.share)} of the time: {most}"
+    what = "attention takes"
+    if any(str(kind.core["operator"]).startswith(WHOLE_ENCODER) for kind in advice.kinds):
+        what = "encoder layers, each one operator with its feed-forward part, take"
+    elif any(kind.is_whole for kind in advice.kinds):
+        what = "attention layers, each one operator, take"
+    most = f"no setting of attention alone can gain more than {intervals.ratio(advice.bound)}"
+    return f"{what} {share(advice.share)} of the time: {most}"
 
 
 def share(of: Interval) -> str:
     """Return a share with its interval: `12.3 % [11.9, 12.7]`."""
     if not of.is_known:
         return f"{100 * of.value:.1f} %"
-    return f"{100 * of.value:.1f} % [{100 * max(0.0, of.low):.1f}, {100 * of.high:.1f}]"
+    return f"{100 * of.value:.1f} % [{100 * of.low:.1f}, {100 * of.high:.1f}]"
 
 
 def found(advice: Advice) -> list[str]:
@@ -81,9 +85,8 @@ def recommendation(advice: Advice) -> str:
         high = advice.as_is.get("slowdown_high")
         most = FEWEST_PROCESSES if units.is_missing(high) else f"none is more than {more(float(high or 1))} faster"
         return f"keep the model as it is: no setting is shown to be faster; {most}"
-    others = [each.name for each in advice.alternatives if each.is_faster and each.name != best.name]
-    also = f"; {', '.join(others)} {'is' if len(others) == 1 else 'are'} shown to be faster too" if others else ""
-    return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{also}"
+    most = f"; no setting is more than {more(best.slowdown_high)} faster" if best.slowdown_high > 1 else ""
+    return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{most}"
 
 
 def differences(advice: Advice) -> list[str]:
@@ -195,7 +198,7 @@ def legend(alternatives: Sequence[Alternative]) -> list[str]:
     """Return what the columns mean."""
     lines = [
         "measured: how many times as fast as the model as it is, paired round by round, with its 95 % interval; "
-        f"the probability that any setting is falsely called faster is at most {LEVEL:.0%}",
+        f"the probability that a setting is wrongly recommended is at most {LEVEL:.0%}",
         "output error: the largest deviation from float64, relative to the largest value",
     ]
     if any(each.predicted.is_known for each in alternatives):

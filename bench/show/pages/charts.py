@@ -75,6 +75,14 @@ PERCENT_LABELS = "format(datum.value, '.0%')"
 PLAIN_LABELS = "format(datum.value, '.3~f')"
 
 
+LEAST_BOUND, BOUNDS = 0.001, [step * 10.0**power for power in range(-3, 3) for step in (1, 2, 5)]
+"""Where a bound stands that is less than can be drawn, as that of a fastest one, which is 0; ticks of bounds."""
+
+BOUND_LABELS = f"(datum.value > {LEAST_BOUND} ? '' : '≤ ') + format(datum.value*100, '.3~f') + '%'"
+
+MOST_COLOURS = 10
+"""The most points that have a colour of their own."""
+
 ROUND_S = [step * 10.0**power for power in range(-8, 3) for step in (1, 3)]
 """Ticks on a long axis of time."""
 
@@ -183,6 +191,37 @@ def compilation(names: Sequence[str]) -> Spec:
         x=x, y=y, color=_colour(names), strokeDash=_dash(names), tooltip=_tooltip()
     )
     return _spec(lines.add_params(alt.param(name="at", value=0)).properties(height=LINES_PX), description)
+
+
+def course(labels: Sequence[str], goal: float | None) -> Spec:
+    """Return the chart of each point's bound against the time; `labels` name the points, a line is drawn at `goal`."""
+    description = "The bound of each point's choice against the seconds of the run"
+    base = _chart(description).transform_filter(IN_RANGE)
+    x = alt.X("end_s:Q", title="seconds of the run", axis=alt.Axis(tickCount=10))
+    y = alt.Y("bound:Q", title="what the choice can cost at most", scale=alt.Scale(type="log", nice=False, padding=8),
+        axis=alt.Axis(labelExpr=BOUND_LABELS, values=BOUNDS, labelOverlap="greedy", grid=True))  # fmt: skip
+    has_colours = len(labels) <= MOST_COLOURS
+    opacity = 1.0 if has_colours else 0.5
+    colour = _colour_of_points(labels) if has_colours else alt.value("var(--link)")
+    lines = base.mark_line(strokeWidth=THIN, interpolate="step-after", opacity=opacity).encode(
+        x=x, y=y, color=colour, detail="point:N"
+    )
+    marks = base.mark_point(filled=True, opacity=opacity).encode(
+        x=x, y=y, color=colour, size=alt.condition("datum.answers", alt.value(SIZE), alt.value(SIZE / 5)),
+        tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("replicates:Q"), alt.Tooltip("named:N"),
+            alt.Tooltip("bound_text:N", title="bound"), alt.Tooltip("left:Q")],
+    )  # fmt: skip
+    rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="var(--ink)").encode(y=alt.datum(goal))
+    layers = [lines, marks] if goal is None else [rule, lines, marks]
+    return _spec(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=LINES_PX), description)
+
+
+def _colour_of_points(labels: Sequence[str]) -> alt.Color:
+    """Return a colour for each point, with a legend that has as many columns as there is room for."""
+    column_px = 30 + 7 * max(map(len, labels))
+    legend = alt.Legend(title=None, orient="bottom", labelColor="var(--ink)", labelFontSize=12, labelLimit=column_px,
+        columns=alt.ExprRef(f"max(1, floor(width / {column_px}))"), symbolType="circle")  # fmt: skip
+    return alt.Color("label:N", scale=alt.Scale(domain=list(labels), scheme="category10"), legend=legend)
 
 
 def samples() -> Spec:

@@ -10,6 +10,7 @@ import pandas as pd
 from bench.analyse.precision import changes
 from bench.plan.errors import WrongRequest
 from bench.plan.shard import machine_columns, without
+from bench.plan.sweep import Effort
 from bench.show import answer as say
 from bench.show.answer import At
 from bench.show.choice_text import words
@@ -65,9 +66,10 @@ def page(saved: SavedRun) -> str:
     names = list(dict.fromkeys(str(row["implementation"]) for row in rows))
     for each in shown:
         cells.complete(each.at.rows, baseline)
+    effort = _effort(first)
     quiet = {name: say.machine(run.whole) for name, run in machines.items()}
     with charts.unchecked():
-        data = run_data.data(machines, shown, names, baseline, ignored)
+        data = run_data.data(machines, shown, names, baseline, ignored, effort)
     several = len(machines) > 1
     said = {name: say.answer(points, baseline) for name, points in found.items()}
     return shell.render(
@@ -93,6 +95,8 @@ def page(saved: SavedRun) -> str:
         columns=cells.COLUMNS,
         table=[(row, cells.cells(row, each.label, baseline)) for each in shown for row in ordered(each.at)],
         baseline=baseline,
+        bound=units.percent(effort.bound, trim=True),
+        is_race=effort.race,
         places=[
             (name if several else "", list(_facts(run.folder.resolve().name, run.environment, run.table)))
             for name, run in machines.items()
@@ -125,6 +129,14 @@ def _machines(saved: SavedRun) -> tuple[dict[str, SavedRun], list[str]]:
     shown = [name for name, _ in found.values()]
     named = {f"{name} ({folder})" if shown.count(name) > 1 else name: run for folder, (name, run) in found.items()}
     return named, [f"A machine is left out: {error}." for error in refused]
+
+
+def _effort(saved: SavedRun) -> Effort:
+    """Return the effort of a run, the usual one if it isn't known."""
+    try:
+        return saved.effort or Effort()
+    except WrongRequest:  # a plan that this suite can't carry out
+        return Effort()
 
 
 def _of(machine: str, text: str, several: bool) -> str:

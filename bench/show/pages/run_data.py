@@ -1,4 +1,4 @@
-"""What the script of a run's page reads: rows, series of them, ticks, growth, maps of winners, charts, and samples."""
+"""What the script of a run's page reads: rows, series of them, ticks, growth, maps, courses, charts, and samples."""
 
 import math
 from collections import Counter
@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.analyse.course import course
 from bench.analyse.scaling.growth import Exponent, scalings
 from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, SERIES, TOKENS, Axis, groups, places, point_of
 from bench.analyse.standing import Choice
 from bench.plan.case import Case
+from bench.plan.sweep import Effort
 from bench.show import answer as say
 from bench.show import intervals
 from bench.show.answer import At
@@ -20,6 +22,8 @@ from bench.show.pages import cells, charts, shell
 from bench.show.pages.samples import STEPS, by_case, samples
 from bench.show.point_text import parts, varying
 from bench.show.rows import Row, is_measured, measured
+from bench.store import units
+from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 
 
@@ -46,6 +50,7 @@ def data(
     names: Sequence[str],
     baseline: str | None,
     ignored: frozenset[str],
+    effort: Effort,
 ) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here.
 
@@ -70,7 +75,11 @@ def data(
     if has_maps := list(_maps(machines, shown, names)):
         drawn["winners"] = {axis.name: charts.winners(axis) for axis in (HEADS, CHANNELS)}
     drawn["samples"] = {"any": charts.samples()}
-    found, every = _samples(machines, rows)
+    records = [_records(run, shown, machine) for machine, run in enumerate(machines.values())]
+    found, every = _samples(records, rows)
+    if steps := list(_course(records, shown, baseline, effort.bound)):
+        labels = list(dict.fromkeys(each["label"] for each in steps))
+        drawn["course"] = {"any": charts.course(labels, effort.bound if effort.race else None)}
     return {
         "kind": "run",
         "names": list(names),
@@ -84,6 +93,7 @@ def data(
         ],
         "growth": _columns(growth),
         "maps": has_maps,
+        "course": _columns(steps),
         "charts": drawn,
         "samples": shell.packed(shell.as_data(found)),
         "every": every,
@@ -247,16 +257,40 @@ def _paint(of: Choice, names: Sequence[str]) -> dict[str, str]:
     return {"fill": f"color-mix(in srgb, {charts.variable(number)} {share}%, var(--surface))", "ink": ink}
 
 
-def _samples(machines: Mapping[str, SavedRun], rows: Sequence[tuple[int, Shown, Row]]) -> tuple[dict[int, Any], int]:
-    """Return the samples of the cases of the page; those of other cases are not read."""
+def _records(run: SavedRun, shown: Sequence[Shown], machine: int) -> list[Record]:
+    """Return the records of the points that the page shows of a machine; those of others are not read."""
+    points = {each.at.point for each in shown if each.machine == machine}
+    return list(run.loaded(entry for entry in run.entries if entry.case.point in points))
+
+
+def _course(
+    records: Sequence[Sequence[Record]], shown: Sequence[Shown], baseline: str | None, bound: float
+) -> Iterator[dict[str, Any]]:
+    """Yield the looks at the points of each machine, with the seconds of its run."""
+    numbers = {(each.machine, each.at.point): (number, each.at.label) for number, each in enumerate(shown)}
+    for machine, own in enumerate(records):
+        for step in course(own, baseline or "", bound):
+            number, label = numbers[machine, step.point]
+            yield {
+                "point": number,
+                "label": label,
+                "machine": machine,
+                "end_s": round(step.end_s, 1),
+                "bound": _short(max(step.look.bound, charts.LEAST_BOUND)),
+                "bound_text": units.percent(step.look.bound),
+                "replicates": step.look.replicates,
+                "named": step.look.named,
+                "left": len(step.look.left),
+                "answers": step.answers,
+            }
+
+
+def _samples(records: Sequence[Sequence[Record]], rows: Sequence[tuple[int, Shown, Row]]) -> tuple[dict[int, Any], int]:
+    """Return the samples of the cases of the page."""
     cases = {number: (shown.machine, Case.from_columns(row)) for number, (_, shown, row) in enumerate(rows)
         if is_measured(row)}  # fmt: skip
-    wanted = {*cases.values()}
-    records = [
-        by_case(saved.loaded(entry for entry in saved.entries if (machine, entry.case) in wanted))
-        for machine, saved in enumerate(machines.values())
-    ]
+    found = [by_case(own) for own in records]
     return samples({
-        number: (float(rows[number][2]["latency_s"]), records[machine].get(case, []))
+        number: (float(rows[number][2]["latency_s"]), found[machine].get(case, []))
         for number, (machine, case) in cases.items()
     })  # fmt: skip

@@ -1,71 +1,57 @@
-"""A duel in the terminal: a line for each interim look, and the table at the end."""
+"""A duel in the terminal: how fast B is relative to A at each point, which of them to use, and what failed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.text import Text
 
-from bench.analyse.duel import Row
-from bench.show.point_text import differences, varying
-from bench.show.terminal.console import table
-from bench.show.terminal.styles import BAD, GOOD, QUIET, WARNING
-from bench.stats.limits import Limits
-from bench.stats.sequential import OPEN, USUAL
+from bench.show.answer import At, speedup_cell
+from bench.show.choice_text import words
+from bench.show.rows import UNTRIED, reason, unmeasured
+from bench.show.terminal.console import PLAIN_WIDTH, table
+from bench.show.terminal.styles import BAD, style_of_choice
+from bench.show.terminal.summary import RATIO
 from bench.store import units
 
-WORDS = {"faster": "B faster", "slower": "B slower"}
-STYLES = {"faster": GOOD, "slower": BAD, "inconclusive": WARNING, OPEN: QUIET}
-
 UNMEASURED = "not measured"
-ONLY_POINT = "the point"
+
+TIME, BESIDE = 7, 21
+"""The width of a time, and that of the number of processes with the spaces between all columns, in characters."""
+
+LEGEND = (
+    "as fast as: the ratio paired round by round, with its 95 % interval",
+    "fastest: the other is shown to be slower, by so much. use: the other may be faster, by so much at most",
+)
 
 
-def look_line(processes: int, elapsed_s: float, rows: Sequence[Row]) -> str:
-    """Return one line on a look: how many rows are decided, and the ratios of the others."""
-    columns = varying(row.point for row in rows)
-    undecided = [row for row in rows if not row.is_decided]
-    decided = f"{len(rows) - len(undecided)} of {len(rows)} decided"
-    cells = [f"{differences(row.point, columns)} {ratio(row)}".strip() for row in undecided]
-    words = [f"{processes:>2} processes, {units.duration(elapsed_s)}", decided, *(f"open: {cell}" for cell in cells)]
-    return " | ".join(words)
-
-
-def render(rows: Sequence[Row], looks: Sequence[int], limits: Limits = USUAL) -> RenderableType:
-    """Return the table of a duel with its legend."""
-    columns = varying(row.point for row in rows)
-    cells = table("point", ["B as fast as A", "verdict"], ["processes", "A", "B"])
-    failures = []
-    for row in rows:
-        point, verdict = differences(row.point, columns) or ONLY_POINT, row.judgement.verdict
-        if row.is_measured:
-            said = Text(WORDS.get(verdict, verdict), STYLES.get(verdict, ""))
-            times = map(units.seconds, row.latencies_s)
-            cells.add_row(Text(point), Text(ratio(row)), said, str(row.judgement.processes), *times)
+def render(points: Sequence[At], a: str, b: str, width: int = PLAIN_WIDTH) -> RenderableType:
+    """Return the table of a duel of A and B with its legend; what to use is said as shortly as the width needs."""
+    ratio = f"{b} as fast as {a}"
+    cells = table("point", [escape(ratio), "what to use"], ["processes", escape(a), escape(b)])
+    label = max(map(len, ("point", *(at.label for at in points))))
+    room = width - label - max(RATIO, len(ratio)) - max(TIME, len(a)) - max(TIME, len(b)) - BESIDE
+    for at in points:
+        if is_measured(at, a, b):
+            both = [row for name in (a, b) if (row := at.row(name))]
+            said = Text(words(at.choice, room), style_of_choice(at.choice))
+            times = [units.seconds(row["latency_s"]) for row in both]
+            processes = str(min(row["processes"] for row in both))
+            cells.add_row(Text(at.label), Text(speedup_cell(both[-1], a)), said, processes, *times)
         else:
-            cells.add_row(Text(point), "", Text(UNMEASURED, BAD))
-            failures.append(Text(f"{point}: {row.detail}", BAD))
-    return Group(cells, *failures, *(Text(line) for line in legend(looks, limits)))
+            cells.add_row(Text(at.label), "", Text(UNMEASURED, BAD))
+    failures = [Text(f"{at.label}: {line}", BAD) for at in points for line in _failures(at)]
+    return Group(cells, *failures, *map(Text, LEGEND))
 
 
-def legend(looks: Sequence[int], limits: Limits = USUAL) -> tuple[str, ...]:
-    """Return what the verdicts mean if these looks were planned."""
-    margin, bound, level = (units.percent(share, trim=True) for share in (limits.margin, limits.bound, limits.level))
-    many = len(looks) > 1
-    planned = ", ".join(map(str, looks))
-    part = {2: "half", 3: "third", 4: "fourth"}.get(len(looks), f"{len(looks)}th")
-    split = f", a {part} of it at each look (at {planned} processes)" if many else ""
-    whole = ", however many looks were taken" if many else ""
-    return (
-        f"B as fast as A: the ratio paired round by round, with its 95 % interval{whole}",
-        f"faster, slower: by more than {margin}; a wrong one has a chance of {level} in the whole table{split}",
-        f"equivalent: within {bound}; inconclusive: neither is shown",
-    )
+def is_measured(at: At, a: str, b: str) -> bool:
+    """Return whether both sides were measured at a point."""
+    return at.row(a) is not None and at.row(b) is not None
 
 
-def ratio(row: Row) -> str:
-    """Return a row's ratio with its interval: `1.312x [1.290, 1.334]`."""
-    judgement = row.judgement
-    if units.is_missing(judgement.ratio):
-        return ""
-    interval = "" if units.is_missing(judgement.low) else f" [{judgement.low:.3f}, {judgement.high:.3f}]"
-    return f"{judgement.ratio:.3f}x{interval}"
+def _failures(at: At) -> Iterator[str]:
+    """Yield why a side has no time, without one that was skipped because the other failed."""
+    lost = unmeasured(at.rows)
+    own = [row for row in lost if row["status"] not in UNTRIED]
+    for row in own or lost:
+        yield f"{row['implementation']} {row['status']}: {reason(row)}"

@@ -20,14 +20,16 @@ Kind = tuple[str, str, tuple[Point, ...]]
 
 
 def failures(table: pd.DataFrame) -> RenderableType:
-    """Return the failed cases, then those never tried; each kind once with its implementations and points."""
-    rows = [row for row in plain(table) if row["status"] != "ok"]
-    wrong = [row for row in rows if row["status"] not in UNTRIED]
+    """Return the failed cases, those never tried, and those with a doubt; each kind once with its points."""
+    rows = [row for row in plain(table) if row["status"] != "ok" or reason(row)]
+    wrong = [row for row in rows if row["status"] not in ("ok", *UNTRIED)]
     untried = [row for row in rows if row["status"] in UNTRIED]
     if not rows:
         return Text(f"all {len(table)} cases were measured")
+    doubtful = [row for row in rows if row["status"] == "ok"]
     different = varying(Case.from_columns(row).point for row in plain(table))
-    blocks = [*_block("failed", wrong, different), *_block("not tried", untried, different)]
+    titled = {"failed": wrong, "not tried": untried, "measured, with a doubt": doubtful}
+    blocks = [block for title, of in titled.items() for block in _block(title, of, different)]
     return Group(*blocks)
 
 

@@ -79,7 +79,7 @@ def flags(row: Row) -> list[Flag]:
     apart_bytes = abs(system_bytes - allocator_bytes) if are_known else 0
     held_bytes = row["memory_bytes"] or 0
     raised = (
-        (ONE_PROCESS, row["latency_low_s"] is None),
+        (ONE_PROCESS, row["latency_low_s"] is None and row["slowdown_high"] is None),
         (UNSETTLED, row["settled"] is False and (row["slow_start"] is None or row["slow_start"] > SLOW_START)),
         (FAULTS, (row["page_faults"] or 0) * FAULT_S >= FAULT_SHARE * row["latency_s"]),
         (disturbed(row["threads"]), (row["flagged_share"] or 0) >= FLAGGED_SHARE),

@@ -62,7 +62,16 @@ def test_everything_is_drawn_and_nothing_complains(chromium: Browser, page: Path
     """Each chart has marks and a table beside it, nothing reaches beyond the window, and the console is silent."""
     opened(chromium, page, dark=dark, width=width)
     kinds = chromium.run("return [...document.querySelectorAll('.figure:not([hidden])')].map((f) => f.id.slice(7))")
-    assert {*kinds} == {"speedup", "latency", "memory", "winners", "compile", "growth-latency", "growth-memory"}
+    assert {*kinds} == {
+        "speedup",
+        "latency",
+        "memory",
+        "winners",
+        "compile",
+        "course",
+        "growth-latency",
+        "growth-memory",
+    }
     for kind in kinds:
         assert chromium.run(f"return document.querySelectorAll('#figure-{kind} svg path').length") > 5
         assert chromium.run(f"return document.querySelectorAll('[data-table=\"{kind}\"] tbody tr').length") > 3

@@ -15,10 +15,11 @@ import altair
 import pytest
 
 from bench.plan.case import Case
+from bench.plan.sweep import Effort, load_sweep
+from bench.show.pages import charts, shell
 from bench.show.pages import run as module
-from bench.show.pages import shell
 from bench.show.pages.run import PAGE, page, write
-from bench.store import environment, journal, machines
+from bench.store import environment, journal, machines, plan
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 from tests import examples, runs
@@ -145,6 +146,45 @@ def test_samples_are_those_of_the_journal(text: str) -> None:
         values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
         assert values == pytest.approx(each.samples.values_s, rel=2e-3)
         assert disturbed == []
+
+
+def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text: str) -> None:
+    """After the second and the third of three replicates; the last one is the bound of the table."""
+    data = data_of(text)
+    course = data["course"]
+    assert course["point"] == [number for number in range(12) for _ in range(2)]
+    assert course["replicates"] == [2, 3] * 12
+    named = quick.table[quick.table["rank"] == 1]
+    assert course["named"][1::2] == named["implementation"].tolist()
+    least = (named["slowdown_high"] - 1).clip(lower=charts.LEAST_BOUND)
+    assert course["bound"][1::2] == pytest.approx(least.tolist(), rel=1e-5)
+    assert "dashed line" not in text
+
+
+def test_a_race_has_a_line_at_its_bound(quick: SavedRun, tmp_path: Path) -> None:
+    """The caption says what it is; a plan that can't be read, as none at all, draws no line."""
+    copy = shutil.copytree(quick.folder, tmp_path / "race")
+    race = dataclasses.replace(load_sweep(str(example_results.WIDE)), effort=Effort(race=True, bound=0.05))
+    plan.save(race, copy)
+    text = page(SavedRun(copy))
+    assert "until its bound is at most 5%, the dashed line" in text
+    assert {"y": {"datum": 0.05}} in [each["encoding"] for each in data_of(text)["charts"]["course"]["any"]["layer"]]
+    (copy / plan.PLAN).write_text("{}")
+    assert "dashed line" not in page(SavedRun(copy))
+
+
+def test_one_replicate_draws_no_bounds(tmp_path: Path) -> None:
+    """There are none."""
+    data = data_of(page(SavedRun(saved.of(tmp_path / "run", [case("eager"), case("sdpa")], processes=1))))
+    assert "course" not in data["charts"]
+    assert data["course"] == {}
+
+
+def test_many_points_share_a_colour() -> None:
+    """A legend names those of a few points."""
+    few, many = (charts.course([f"N={n}" for n in range(count)], None)["layer"][0] for count in (10, 11))
+    assert len(few["encoding"]["color"]["scale"]["domain"]) == 10
+    assert "value" in many["encoding"]["color"]
 
 
 def test_many_samples_are_thinned_and_the_page_says_so(quick: SavedRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def letters(**changes: object) -> str:
         ({"compute_speed": 0.7}, "S"),
         ({"host_s": 0.1}, "L"),
         ({"throttle": "software power cap"}, "T"),
-        ({"latency_low_s": None, "speedup_low": None, "speedup_high": None}, "1"),
+        ({"latency_low_s": None, "slowdown_high": None}, "1"),
     ],
 )
 def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> None:
@@ -53,6 +53,7 @@ def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> Non
         {"compute_speed": None},
         {"huge_bytes": 0, "memory_bytes": 2**20},
         {"host_s": 0.01},
+        {"latency_low_s": None, "slowdown_high": 1.3},
         {},
     ],
 )

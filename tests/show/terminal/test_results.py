@@ -202,6 +202,14 @@ def test_failures_are_gathered_by_their_reason() -> None:
     assert rendered(failures(some())) == "all 8 cases were measured\n"
 
 
+def test_a_time_with_a_doubt_says_it() -> None:
+    """It is measured, and its reason stands apart from failures."""
+    table = some()
+    table.loc[table["implementation"] == "mha", "detail"] = "crashed after 2 processes, which count: killed"
+    assert rendered(failures(table)).startswith("measured, with a doubt: 2 cases\n")
+    assert "crashed after 2 processes, which count: killed; at 2 points" in rendered(failures(table))
+
+
 def test_colours_are_for_terminals_only() -> None:
     """What to use stands out in green and what failed in red; a file has none, and room for every column."""
     table, file = some({Case(point(), "mha"): ("oom", "")}), io.StringIO()

@@ -27,6 +27,7 @@ function asRows(values) {
 
 const rows = asRows(data.rows).map((row, id) => ({ id, ...row }));
 const growth = asRows(data.growth);
+const course = asRows(data.course);
 
 // What is shown: the implementations of the legend, a view (a series, or every point), and some of its points.
 
@@ -77,6 +78,7 @@ const SOURCES = {
   default: () => viewed(),
   growth: () => (series() ? growth.filter((each) => each.series === state.view) : []),
   compile: () => viewed(),
+  course: () => course,
   changes: () => rows.filter((row) => row.change !== null),
 };
 
@@ -251,6 +253,11 @@ function fillTable(kind) {
     const several = data.machines?.length > 1;
     place.replaceChildren(table([...(several ? ["machine"] : []), "implementation", "between", "exponent"], values.map((each) => [
       ...(several ? [data.machines[each.machine]] : []), each.implementation, each.from_to, each.text])));
+    return;
+  }
+  if (kind === "course") {
+    place.replaceChildren(table(["point", "replicates", "seconds", "named", "bound", "left"], course.map((each) => [
+      data.points[each.point], each.replicates, each.end_s, each.named, each.bound_text, each.left])));
     return;
   }
   const names = ["point", "implementation", ...(BESIDE[kind] ?? [])];

@@ -1,0 +1,198 @@
+"""Measure a kernel again whenever its file is saved."""
+
+import argparse
+import importlib.util
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.commands import FINE, say
+from bench.engine import admission
+from bench.engine.member import Member
+from bench.engine.watch import Watch
+from bench.harness import options
+from bench.plan import own
+from bench.plan.errors import WrongRequest
+from bench.plan.names import is_own
+from bench.plan.sweep import Sweep, load_sweep
+from bench.show import intervals
+from bench.show.command_text import python
+from bench.show.point_text import shared
+from bench.stats.contrasts import contrasts, prior, values
+from bench.stats.estimates import Interval, joined
+from bench.stats.estimates import intervals as ends
+from bench.store import units
+from bench.store.machine import default_allocator, default_threads
+from impls.name import parse
+
+POLL_S = 0.2
+"""The seconds between two looks at the file."""
+
+CLAIMED = ("batch", "num_tokens", "channels", "num_heads", "dtype", "mode", "threads")
+"""The columns of the point that the command for a claim names."""
+
+SHAPE = {"num_tokens": [197], "channels": [384], "num_heads": [6]}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("names", metavar="IMPL", nargs="+", help="your kernel, and before it what it is compared with")
+    options.add_columns(parser.add_argument)
+    options.add_timeout(parser.add_argument)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure the kernel now and after each time that its file is saved, until Ctrl-C."""
+    baseline, name = _names(arguments.names)
+    sweep = _sweep(arguments, baseline)
+    point, file = sweep.points[0], _file(name)
+    with tempfile.TemporaryDirectory() as folder:
+        sys.path.insert(0, folder)  # before the first process starts
+        try:
+            with Watch(point, baseline, sweep.effort.timeout_s) as watch:
+                say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
+                _watched(watch, Versions(name, file, Path(folder)), baseline)
+        except KeyboardInterrupt:
+            shape = " ".join(f"{options.flag(column)} {getattr(point, column)}" for column in CLAIMED)
+            say("", f"A claim: {python()} -m bench duel {baseline} {name} {shape}")
+        finally:
+            sys.path.remove(folder)
+    return FINE
+
+
+class Versions:
+    """The saved versions of a kernel's module, each under a name of its own in a folder.
+
+    A module of a package has none, because it may import its neighbours.
+    """
+
+    def __init__(self, name: str, file: Path, folder: Path) -> None:
+        self._name = name
+        self._module, _, self._attribute = name.partition(":")
+        self._file = file
+        self._folder = folder
+        self._count = 0
+        self._stamp: tuple[int, int] | None = None
+
+    def has_changed(self) -> bool:
+        """Return whether the file was saved since the last call; at the first one it was."""
+        try:
+            state = self._file.stat()
+        except FileNotFoundError:  # an editor replaces it
+            return False
+        before, self._stamp = self._stamp, (state.st_mtime_ns, state.st_size)
+        return before != self._stamp
+
+    def saved(self) -> str:
+        """Return the name of the version that is there now."""
+        if "." in self._module:
+            return self._name
+        self._count += 1
+        copy = f"{self._module}_save_{self._count}"
+        shutil.copyfile(self._file, self._folder / f"{copy}.py")
+        return f"{copy}:{self._attribute}"
+
+
+def _watched(watch: Watch, versions: Versions, baseline: str) -> None:
+    """Try each version as it is saved, beside the last one that was right."""
+    last = ""
+    while True:
+        if versions.has_changed():
+            name = versions.saved()
+            if _tried(watch, name, last if last != name else "", baseline):
+                last = name
+        _wait()
+
+
+def _wait() -> None:
+    time.sleep(POLL_S)
+
+
+def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
+    """Try a version and print what it is worth; return whether it is right."""
+    began_s = time.monotonic()
+    if mistake := own.mistake(name, own.search_path()):
+        say(f"{_since(began_s)} {mistake}")
+        return False
+    rounds: dict[str, dict[int, dict[int, float]]] = {}
+    for number, members in enumerate(watch.tried([name, *filter(None, [last])])):
+        member = members[name]
+        if not member.is_ok:
+            say(f"{_since(began_s)} {member.status}: {member.detail}")
+            return False
+        if number == 0:
+            say(f"{_since(began_s)} right, error {member.metrics['error']:.1g}: {', '.join(_kernels(member))}")
+        for each, of in members.items():
+            if of.is_ok:
+                taken = dict(zip(of.samples.rounds, of.samples.values_s, strict=True))
+                rounds.setdefault(each, {})[number] = taken
+    say(f"{_since(began_s)} {'; '.join(_judged(rounds, name, last, baseline))}")
+    return True
+
+
+def _kernels(member: Member) -> list[str]:
+    return list(member.metrics.get("kernels") or ["kernels unknown"])
+
+
+def _judged(rounds: dict[str, dict[int, dict[int, float]]], name: str, last: str, baseline: str) -> list[str]:
+    """Return how fast a version is, beside the baseline and the last version, by the rounds of each replicate."""
+    of = values(rounds)
+    known = contrasts(of, prior([of]))
+    said = []
+    for other, what in ((baseline, baseline), (last, "the last version")):
+        if other in known.names and name in known.names:
+            ratio = ends(joined([known.speedup(name, other)]))[0].exp()
+            said.append(f"{_verdict(ratio)} {what}: {intervals.ratio(ratio)}")
+    return said
+
+
+def _verdict(ratio: Interval) -> str:
+    if ratio.low > 1:
+        return "faster than"
+    return "slower than" if ratio.high < 1 else "not shown to differ from"
+
+
+def _since(began_s: float) -> str:
+    return f"[{units.duration(time.monotonic() - began_s)}]"
+
+
+def _names(given: Sequence[str]) -> tuple[str, str]:
+    """Return what the kernel is compared with, and the kernel; raises WrongRequest if it is no module of the user's."""
+    if len(given) > 2 or not is_own(given[-1]):
+        raise WrongRequest(
+            f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(given)}"
+        )
+    own.check([parse(given[-1]).base])
+    return (given[0] if len(given) == 2 else "eager"), given[-1]
+
+
+def _sweep(arguments: argparse.Namespace, baseline: str) -> Sweep:
+    """Return the sweep of one point that the options ask for; raises WrongRequest if they ask for several."""
+    given = {**SHAPE, **options.overrides(arguments)}
+    asked = load_sweep(
+        "quick",
+        threads=default_threads(),
+        allocator=default_allocator(),
+        implementations=[baseline],
+        control=False,
+        overrides=given,
+        effort=options.effort(arguments, ("timeout_s", "oversubscribe")),
+        product=True,
+    )
+    if len(asked.points) != 1:
+        raise WrongRequest(f"watch measures one shape, and the options ask for {len(asked.points)}")
+    admission.check_threads(asked)
+    admission.check_devices(asked)
+    return asked
+
+
+def _file(name: str) -> Path:
+    """Return the file of a kernel's module."""
+    module = parse(name).base.partition(":")[0]
+    spec = importlib.util.find_spec(module)
+    if spec is None or not spec.origin:
+        raise WrongRequest(f"{module} has no file that could be watched")
+    return Path(spec.origin)

@@ -1,0 +1,134 @@
+"""`watch`, which measures a kernel again whenever it is saved."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench.cli import main
+from bench.commands import watch
+from bench.commands.watch import Versions
+from bench.plan import own
+
+KERNEL = """
+from impls import with_attend
+from impls.attend.sdpa import attend as sdpa
+
+
+def attend(q, k, v, scale):
+    o = sdpa(q, k, v, scale)
+    return o
+
+
+adapt = with_attend(attend)
+"""
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of a kernel, in the folder in which the user stands."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "watched_kernel.py"
+    file.write_text(KERNEL, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["sdpa"], "takes your kernel as module:attribute"),
+        (["eager", "sdpa", "watched_kernel:adapt"], "takes your kernel as module:attribute"),
+        (["watched_kernel:adpat"], "did you mean adapt?"),
+        (["watched_kernel:adapt", "--num-tokens", "5,7"], "measures one shape, and the options ask for 2"),
+        (["watched_kernel:adapt", "--threads", "4000"], "threads = 4000 is more than"),
+    ],
+)
+@pytest.mark.usefixtures("kernel")
+def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Callable[..., str]) -> None:
+    """Before anything starts."""
+    assert line in refused("watch", *words)
+
+
+def test_each_saved_version_has_a_name_of_its_own(kernel: Path, tmp_path: Path) -> None:
+    """A file that was not saved since has not changed; one of a package keeps its name, because it has neighbours."""
+    folder = tmp_path / "versions"
+    folder.mkdir()
+    versions = Versions("watched_kernel:adapt", kernel, folder)
+    assert versions.has_changed()
+    assert not versions.has_changed()
+    assert versions.saved() == "watched_kernel_save_1:adapt"
+    kernel.write_text(KERNEL + "\n# another\n", encoding="utf-8")
+    assert versions.has_changed()
+    assert versions.saved() == "watched_kernel_save_2:adapt"
+    assert [path.read_text(encoding="utf-8") for path in sorted(folder.iterdir())] == [KERNEL, f"{KERNEL}\n# another\n"]
+    kernel.unlink()
+    assert not versions.has_changed()
+    assert Versions("kernels.fast:adapt", kernel, folder).saved() == "kernels.fast:adapt"
+
+
+def member(call_s: float, *, status: str = "ok", detail: str = "") -> Any:
+    """Return a member with five rounds of about this time."""
+    times_s = [call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998)]
+    samples = SimpleNamespace(rounds=range(5), values_s=times_s)
+    return SimpleNamespace(
+        is_ok=status == "ok", status=status, detail=detail, samples=samples, metrics={"error": 1e-7, "kernels": ["bmm"]}
+    )
+
+
+class Made:
+    """Tries whose times are made up; a name without a time is incorrect."""
+
+    def __init__(self, times_s: dict[str, float]) -> None:
+        self.times_s = times_s
+
+    def tried(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield three replicates."""
+        for number in range(3):
+            yield {
+                name: member(self.times_s[name] * (1 + 0.001 * number))
+                if name in self.times_s
+                else member(1.0, status="incorrect", detail="output is off, at tokens 64 to 196")
+                for name in ("eager", *names)
+            }
+
+
+def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First whether it is right, then both ratios; a wrong one says where, and is not the last one for the next."""
+    monkeypatch.setattr(own, "mistake", lambda *_: "")
+    made: Any = Made({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
+    assert watch._tried(made, "k_save_2:adapt", "k_save_1:adapt", "eager")
+    right, judged = capsys.readouterr().out.splitlines()
+    assert "right, error 1e-07: bmm" in right
+    assert "faster than eager: 1.8" in judged
+    assert "slower than the last version: 0.9" in judged
+    assert not watch._tried(made, "wrong:adapt", "k_save_1:adapt", "eager")
+    assert "incorrect: output is off, at tokens 64 to 196" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_kernel_is_measured_as_often_as_it_is_saved(
+    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In real processes: right, then wrong from a token on, then Ctrl-C with the command for a claim."""
+    changes = iter([KERNEL.replace("return o", "o[:, :, 3:] = 0\n    return o"), None])
+
+    def saved() -> None:
+        if (text := next(changes)) is None:
+            raise KeyboardInterrupt
+        kernel.write_text(text, encoding="utf-8")
+        os.utime(kernel, ns=(1, 1))
+
+    monkeypatch.setattr(watch, "_wait", saved)
+    monkeypatch.setattr("bench.engine.watch.ROUNDS_S", 0.05)
+    shape = ["--batch", "2", "--num-tokens", "7", "--channels", "12", "--num-heads", "2"]
+    assert main(["watch", "watched_kernel:adapt", *shape]) == 0
+    said = capsys.readouterr().out
+    assert "right, error" in said
+    assert "tokens 3 to 6" in said
+    assert "bench duel eager watched_kernel:adapt" in said
