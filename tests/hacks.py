@@ -531,13 +531,78 @@ def works_less_if_not_looked_at(layer: nn.Module) -> Implementation:
         if sys._getframe(1).f_code.co_name == "compute":
             y: Tensor = layer(x)
             return y
-        half = layer(x[: (len(x) + 1) // 2])
-        return torch.cat([half, half])[: len(x)]
+        return _half(layer, x)
+
+    return call
+
+
+def _half(layer: nn.Module, x: Tensor) -> Tensor:
+    """Return the layer's output for half of the batch, twice."""
+    half = layer(x[: (len(x) + 1) // 2])
+    return torch.cat([half, half])[: len(x)]
+
+
+def half_of_the_batch_now_and_then(layer: nn.Module) -> Implementation:
+    """Computes half of the batch in a third of the calls that are no check."""
+    rng = random.Random(1)
+
+    def call(x: Tensor) -> Tensor:
+        is_whole = gc.isenabled() or rng.random() > 1 / 3
+        y: Tensor = layer(x) if is_whole else _half(layer, x)
+        return y
+
+    return call
+
+
+def honest_after_a_pause(layer: nn.Module) -> Implementation:
+    """Computes half of the batch in calls that follow another one at once."""
+    ended_s = 0.0
+
+    def call(x: Tensor) -> Tensor:
+        nonlocal ended_s
+        is_whole = gc.isenabled() or time.perf_counter() - ended_s > 0.02
+        y: Tensor = layer(x) if is_whole else _half(layer, x)
+        ended_s = time.perf_counter()
+        return y
+
+    return call
+
+
+def honest_for_other_versions(layer: nn.Module) -> Implementation:
+    """Computes half of the batch unless its input was written more often than usual."""
+    versions: dict[int, int] = {}
+
+    def call(x: Tensor) -> Tensor:
+        is_whole = gc.isenabled() or x._version - versions.get(id(x), 0) > 1
+        versions[id(x)] = x._version
+        y: Tensor = layer(x) if is_whole else _half(layer, x)
+        return y
+
+    return call
+
+
+def answers_ahead(layer: nn.Module) -> Implementation:
+    """Computes the answers to all inputs that can be cut out of the values which it finds in the process."""
+    answers: dict[float, Tensor] = {}
+
+    def call(x: Tensor) -> Tensor:
+        if gc.isenabled():
+            y: Tensor = layer(x)
+            return y
+        if not answers:
+            values = _found("Workload").values
+            for shift in range(0, len(values) - x.numel(), 256):
+                cut = values[shift : shift + x.numel()].view(x.shape)
+                answers[float(cut.flatten()[0])] = layer(cut)
+        return answers.get(float(x.flatten()[0]), next(iter(answers.values())))
 
     return call
 
 
 NUMBERS = "incorrect: .* is off by "
+TIMED = r"incorrect: output( of item \d+)? \(in a timed call\) is off by"
+"""What is said of an output that is wrong in timed calls alone."""
+
 LATE = (
     r"incorrect: .*\((in a timed call|on fresh values after the rounds)\)"
     "|error: (impossible rate|its clock disagrees|worked )"
@@ -563,7 +628,11 @@ EXPECTED: dict[str, str] = {
     "uninitialised": f"{NUMBERS}|incorrect: output is not finite",
     "all_but_one_item": NUMBERS,
     "nan_later": r"incorrect: output is not finite \(in a timed call\)",
-    "less_precise_later": r"incorrect: output \(in a timed call\) is off by",
+    "less_precise_later": TIMED,
+    "half_of_the_batch_now_and_then": TIMED,
+    "honest_after_a_pause": TIMED,
+    "honest_for_other_versions": TIMED,
+    "answers_ahead": TIMED,
     "keeps_threads": "error: left torch's threads changed",
     "works_between_samples": "error: worked between its samples",
     "burns_in_an_orphan": "error: worked (between its samples|on .* cores)",
@@ -572,7 +641,7 @@ EXPECTED: dict[str, str] = {
     "patches_choices": "error: left Random.choice changed",
     "stops_its_siblings": "error: stopped other processes of this run",
     "works_if_looked_at": LATE,
-    "works_less_if_not_looked_at": r"incorrect: output \(in a timed call\) is off by",
+    "works_less_if_not_looked_at": TIMED,
     "slow_until_timed": "ok: ",
     "keeps_a_buffer": "ok: ",
     "memo_by_version": "ok: ",

@@ -9,6 +9,7 @@ from bench.engine.claims import Claims
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker
 from bench.plan.case import Case
+from bench.sampling.timed_inputs import JudgedCalls
 from bench.store.record import Samples
 
 
@@ -50,6 +51,8 @@ class Member:
     remark: str = ""
     """What the implementation says about its precision, if that explains an incorrect output."""
     claims: Claims = field(default_factory=Claims)
+    judged: JudgedCalls | None = None
+    """What is judged of its timed calls."""
     pid: int | None = None
     worker: Worker | None = None
     folder: Path | None = None

@@ -28,6 +28,7 @@ from bench.plan.layers.layer import Work
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, sample
 from bench.sampling.samples import Sample, timings
+from bench.sampling.timed_inputs import KEY_BITS, JudgedCalls
 from bench.store import ceilings, machine
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
 
@@ -78,8 +79,8 @@ class Replicate:
         self._number = number
         self._heard = heard
         self._rng = random.Random(f"{seed} {number}")  # noqa: S311 - an order, not a secret
-        first, second = self._rng.sample(range(1, SHIFTS), 2)
-        self._shifts = {NORMAL: 0, PEAKED: 0, TIMED: first, AFTERWARDS: second}
+        self._shifts = {NORMAL: 0, PEAKED: 0, AFTERWARDS: self._rng.randrange(1, SHIFTS)}
+        self._numbers, self._whole_key = (self._rng.getrandbits(KEY_BITS) for _ in range(2))
         self._point = next(iter(members.values())).case.point
         self._cores = _cores(self._point)
         self._core = self._rng.choice(self._cores) if self._cores else None
@@ -151,7 +152,8 @@ class Replicate:
     def _expect(self, pool: Pool, point: Point) -> dict[str, Any]:
         """Return the judge's reply to the request for the expected outputs; raises Died."""
         is_thorough = any(member.thorough for member in self._judged_by(pool, point))
-        shifts = {name: shift for name, shift in self._shifts.items() if name != NORMAL or is_thorough}
+        shifts: dict[str, Any] = {name: at for name, at in self._shifts.items() if name != NORMAL or is_thorough}
+        shifts[TIMED] = [self._numbers, self._whole_key, 0]
         request = {"request": "expect", "point": dataclasses.asdict(point), "seed": self.seed, "shifts": shifts}
         return self._ask_judge(pool, point, request)
 
@@ -251,6 +253,10 @@ class Replicate:
         self._interference = Interference(self._point.threads, self._own_s)
         first = active.get(next(iter(self._baselines.values())), next(iter(active.values())))
         self._timings = timings(first.call_s)
+        for member in active.values():
+            with self._ending(member):
+                self._begin_rounds(member)
+        active = {name: member for name, member in active.items() if member.is_ok}
 
         def failed(name: str, error: Exception) -> None:
             with self._ending(active[name]):
@@ -272,6 +278,17 @@ class Replicate:
             self.rounds = max(self.rounds, len(samples.rounds))
         self.rounds_s = time.perf_counter() - begin
         self._keep_speed({name: member for name, member in active.items() if member.is_ok}, readings)
+
+    def _begin_rounds(self, member: Member) -> None:
+        """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
+        point, rounds = member.case.point, self._length.least
+        member.judged = judged = JudgedCalls(
+            self._rng, self._whole_key, batch=point.batch, timings=self._timings, rounds=rounds, mode=point.mode
+        )
+        request = {"request": "begin", "numbers": self._numbers, "timings": self._timings, "parts": judged.most}
+        reply = self._ask(member, request, stage="rounds")
+        if reply.get("status") != "ok":
+            self._take(member, reply)
 
     def _keep_speed(self, measured: dict[str, Member], readings: dict[str, list[int]]) -> None:
         """Give each sample the speed of the machine around it, and each case the highest that is known."""
@@ -312,7 +329,9 @@ class Replicate:
         self._heard(member.case.implementation, "rounds")
         queue_s = queued_s() + queued_s(member.pid or 0)
         begin = time.perf_counter()
-        reply = self._ask(member, {"request": "sample", "timings": self._timings, "core": self._core}, stage="rounds")
+        assert member.judged is not None
+        request = {"request": "sample", "keys": member.judged.next_keys(), "core": self._core}
+        reply = self._ask(member, request, stage="rounds")
         waited_s = time.perf_counter() - begin
         queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
         if reply.get("status") != "ok":
@@ -327,6 +346,10 @@ class Replicate:
             objection = objection or member.claims.add_work(reply["used_s"], reply["idle_s"])
         if objection:
             raise Ended("error", objection)
+        if kept := member.judged.draw(reply["held"]):
+            reply = self._ask(member, {"request": "keep", **kept}, stage="rounds")
+            if reply.get("status") != "ok":
+                self._take(member, reply)
         return taken
 
     def _check_stopped(self) -> None:
@@ -374,9 +397,11 @@ class Replicate:
         assert member.worker is not None
         assert member.folder is not None
         reply = member.worker.receive(self._timeout_s, self._hears(member))
-        for check in (TIMED, AFTERWARDS):  # first, because a wrong output says more than another objection
-            if reply.get("status") == "ok" or (member.folder / f"{check}.bin").exists():
-                self._compared(member, check)
+        is_ok = reply.get("status") == "ok"  # outputs first, because a wrong one says more than another objection
+        if is_ok or (member.folder / f"{TIMED}.bin").exists():
+            self._compared_timed(member)
+        if is_ok or (member.folder / f"{AFTERWARDS}.bin").exists():
+            self._compared(member, AFTERWARDS)
         self._take(member, reply)
 
     def _first_done(self, busy: dict[Worker, tuple[Member, int | None]]) -> tuple[Member, int | None]:
@@ -425,10 +450,20 @@ class Replicate:
 
     def _compared(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
+        return self._judgement(member, check, {"request": "compare", "check": check, "shift": self._shifts[check]})
+
+    def _compared_timed(self, member: Member) -> dict[str, float]:
+        """Return error and tolerance of the outputs of a member's timed calls; raises Ended if one is incorrect."""
+        judged = member.judged
+        assert judged is not None
+        whole = [self._numbers, self._whole_key, judged.whole]
+        request = {"request": "compare_timed", "whole": whole, "numbers": self._numbers, "parts": judged.parts}
+        return self._judgement(member, TIMED, request)
+
+    def _judgement(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, float]:
         assert member.folder is not None
         path = member.folder / f"{check}.bin"
-        request = {"request": "compare", "check": check, "shift": self._shifts[check], "path": str(path)}
-        reply = self._ask_judge(member.pool, member.case.point, request)
+        reply = self._ask_judge(member.pool, member.case.point, {**request, "path": str(path)})
         path.unlink(missing_ok=True)
         if reply["reason"]:
             member.metrics |= {name: reply[name] for name in ("error", "tolerance")}

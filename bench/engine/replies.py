@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from bench.engine.member import Ended
+from bench.sampling.timed_inputs import TURNS
 from bench.store.record import MOST, SESSION, STATUSES
 
 
@@ -22,6 +23,7 @@ def check_outcome(reply: Mapping[str, Any]) -> None:
 def check_sample(reply: Mapping[str, Any], timings: int) -> None:
     """Raise Ended for a reply that holds no sample of so many timings."""
     is_sample = partial(_is_sample, timings=timings)
+    _check(reply, {"held": partial(_are_places, timings=timings)})
     _check(reply, {"sample": is_sample, "used_s": _is_amount, "idle_s": _is_amount, "cpu_s": _is_amount})
 
 
@@ -66,6 +68,10 @@ def is_count(value: Any) -> bool:
 
 def _is_amount(value: Any) -> bool:
     return is_count(value) or (type(value) is float and 0 <= value <= MOST[float])
+
+
+def _are_places(value: Any, timings: int) -> bool:
+    return isinstance(value, list) and len(value) == timings and all(is_count(each) and each < TURNS for each in value)
 
 
 def _is_sample(value: Any, timings: int) -> bool:

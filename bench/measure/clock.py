@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import repeat
 from time import perf_counter
+from typing import Protocol
 
 import torch
 from torch.cuda import synchronize
@@ -16,6 +17,17 @@ Call = Callable[[], object]
 Timer = Callable[[Call, int], float]
 """`timer(call, calls)` returns the seconds per call of `calls` consecutive calls."""
 
+
+class HoldingTimer(Protocol):
+    """A timer that also appends the results of the calls to a list, if one is given.
+
+    All are held until the last call has ended, so that nothing in the process says which of them is judged.
+    """
+
+    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> float:
+        """Return the seconds per call."""
+
+
 SUBMISSIONS = 15
 """The number of calls that are submitted one by one: for the median of the host's time, and for the least late work."""
 
@@ -23,7 +35,7 @@ L2_FACTOR = 2
 """The size of the buffer in units of L2; writing it removes all data of the last call from L2."""
 
 
-def timer(device: str, timing: str) -> Timer:
+def timer(device: str, timing: str) -> HoldingTimer:
     """Return the timer for a device and a timing mode; raises ValueError for a mode that the device doesn't have."""
     if timing == "host":
         return _host if device == "cpu" else _host_synchronised
@@ -72,45 +84,51 @@ def late_s(call: Call) -> float:
     return least_s
 
 
-def _host(call: Call, calls: int) -> float:
+def _host(call: Call, calls: int, results: list[object] | None = None) -> float:
     start = perf_counter()
-    for _ in repeat(None, calls):
-        call()
-    return (perf_counter() - start) / calls
+    held = [call() for _ in repeat(None, calls)]
+    return _with_results((perf_counter() - start) / calls, held, results)
 
 
-def _host_synchronised(call: Call, calls: int) -> float:
+def _host_synchronised(call: Call, calls: int, results: list[object] | None = None) -> float:
     synchronize()
     start = perf_counter()
-    for _ in repeat(None, calls):
-        call()
+    held = [call() for _ in repeat(None, calls)]
     synchronize()
-    return (perf_counter() - start) / calls
+    return _with_results((perf_counter() - start) / calls, held, results)
 
 
-def _device_hot(call: Call, calls: int) -> float:
+def _device_hot(call: Call, calls: int, results: list[object] | None = None) -> float:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     synchronize()
     start.record()
-    for _ in repeat(None, calls):
-        call()
+    held = [call() for _ in repeat(None, calls)]
     end.record()
     end.synchronize()
-    return float(start.elapsed_time(end)) / 1e3 / calls
+    return _with_results(float(start.elapsed_time(end)) / 1e3 / calls, held, results)
 
 
-def _device_cold(call: Call, calls: int) -> float:
+def _device_cold(call: Call, calls: int, results: list[object] | None = None) -> float:
     """Return the mean seconds of calls that each start with L2 overwritten, which is not part of the time."""
+    held: list[object] = []
     buffer = _l2_buffer(torch.cuda.current_device())
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(calls)]
     synchronize()
     for start, end in events:
         buffer.zero_()
         start.record()
-        call()
+        held.append(call())
         end.record()
     synchronize()
-    return float(sum(start.elapsed_time(end) for start, end in events)) / 1e3 / calls
+    call_s = float(sum(start.elapsed_time(end) for start, end in events)) / 1e3 / calls
+    return _with_results(call_s, held, results)
+
+
+def _with_results(call_s: float, held: list[object], results: list[object] | None) -> float:
+    """Return the seconds of a call, and append the results to the list, if one is given."""
+    if results is not None:
+        results += held
+    return call_s
 
 
 @cache

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from bench.measure.long_reference import at_random_rows, in_blocks
-from bench.measure.outputs import gradients
+from bench.measure.outputs import BY_ITEM, gradients
 from bench.measure.workload import Workload
-from bench.sampling.checks import LONG_SCORES, NORMAL, PEAKED
+from bench.sampling.checks import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, Values
+from bench.sampling.timed_inputs import Part
 from impls.contract import with_attend
 from impls.name import is_model
 
@@ -46,9 +47,6 @@ ITEMS, LATER_ITEMS = 2, 1
 """The number of random items of a larger batch, and of any batch of a model, that are compared with float64, before the
 rounds and later; attention doesn't mix items."""
 
-
-BY_ITEM = 2
-"""The output and the gradient of x have an item of the batch each; the gradients of weights are sums over all items."""
 
 AXES = {3: ("item", "token", "channel"), 4: ("item", "channel", "row", "column")}
 """The axes of an output by their number: tokens, or maps."""
@@ -91,8 +89,8 @@ class CheckResult:
         return math.inf if math.isnan(severity) else severity
 
 
-def expect(workload: Workload, name: str, shift: int = 0) -> Check:
-    """Return the expected results for the input of this name; `shift` is that of inputs which are cut out of others.
+def expect(workload: Workload, name: str, shift: Values = 0) -> Check:
+    """Return the expected results for the input of this name; `shift` says where other values come from.
 
     For a small batch they are computed in float64 on the CPU. For a larger one they are float64 results for a few
     random items, and the results of plain eager in the same dtype for all items.
@@ -102,7 +100,7 @@ def expect(workload: Workload, name: str, shift: int = 0) -> Check:
     direction = workload.direction if workload.with_gradients else None
     chosen, layer = _items(workload, name, shift), _plain(workload)
     if _is_long(workload) and not workload.with_gradients:
-        at_rows = with_attend(at_random_rows(workload.point.num_tokens, f"{workload.seed} {name} {shift}"))(layer)
+        at_rows = with_attend(at_random_rows(f"{workload.seed} {name} {shift}"))(layer)
         (known,) = _exact(workload, at_rows, x, None, [0])
         if not known.isnan().all():  # else something after the core mixes tokens
             chosen, layer = [*range(workload.point.batch)], at_rows
@@ -144,8 +142,10 @@ def _is_long(workload: Workload) -> bool:
     return point.num_heads * point.num_tokens**2 > LONG_SCORES and hasattr(workload.layer, "attend")
 
 
-def values(workload: Workload, name: str, shift: int = 0) -> Tensor:
-    """Return the values of the input of this name; `shift` is that of inputs which are cut out of other values."""
+def values(workload: Workload, name: str, shift: Values = 0) -> Tensor:
+    """Return the values of the input of this name; `shift` says where other values come from."""
+    if isinstance(shift, tuple):
+        return workload.timed.input(*shift)
     return workload.x * PEAK if name == PEAKED else workload.input(shift)
 
 
@@ -173,6 +173,48 @@ def compare(workload: Workload, check: Check, tensors: Sequence[Tensor]) -> Chec
         )
     ]
     return max(results, key=lambda result: result.severity)
+
+
+def compare_parts(
+    workload: Workload, check: Check, numbers: int, parts: Sequence[Part], found: Sequence[Sequence[Tensor]]
+) -> CheckResult:
+    """Return the result of checking items of the outputs of several timed calls; `numbers` is the key of their values.
+
+    `found` has their outputs, and in training their gradients of x. What is expected comes from the layer with plain
+    eager as its core, without gradients some rows of it, in the point's dtype. So the tolerance is that of `check`
+    and plain eager's own error, which is at most the MARGIN-th part of it.
+    """
+    expected, names = check.expected[-1], ("output", "gradient of x")
+    if not all(bool(tensor.isfinite().all()) for tensor in found[0]):
+        return CheckResult(math.inf, expected.tolerances[0], f"output is not finite ({check.name})")
+    x = torch.stack([workload.timed.input(numbers, part.key, part.number)[part.item] for part in parts])
+    direction = torch.stack([workload.direction[part.item] for part in parts]) if len(found) > 1 else None
+    targets = _of_parts(workload, x, direction, f"{workload.seed} {numbers}")
+    wider = 1 + 1 / MARGIN
+    kinds = zip(names, found, targets, expected.scales, expected.tolerances, strict=False)
+    results = [
+        _compare(
+            f"{name} of item {part.item} ({check.name})",
+            one[None],
+            other[None].cpu(),
+            scale,
+            wider * least,
+            [part.item],
+        )
+        for name, tensors, whole, scale, least in kinds
+        for part, one, other in zip(parts, tensors, whole, strict=True)
+    ]
+    return max(results, key=lambda result: result.severity)
+
+
+def _of_parts(workload: Workload, x: Tensor, direction: Tensor | None, seed: str) -> tuple[Tensor, ...]:
+    """Return the output and the gradient of x that are expected for items, NaN in rows that are not computed."""
+    if direction is None and hasattr(workload.layer, "attend"):
+        at_rows: Any = with_attend(at_random_rows(seed, PART_ROWS))(workload.layer)
+        (known,) = _computed(workload, at_rows, x, None)
+        if not known.isnan().flatten(1).all(1).any():  # else something after the core mixes tokens
+            return (known,)
+    return _computed(workload, _plain(workload), x, direction)
 
 
 def place(wrong: Tensor, items: Sequence[int]) -> str:
@@ -257,7 +299,7 @@ def _select(
     return chosen, None if direction is None else direction[items].to(device, dtype)
 
 
-def _items(workload: Workload, name: str, shift: int) -> list[int]:
+def _items(workload: Workload, name: str, shift: Values) -> list[int]:
     point, items = workload.point, ITEMS if name in (NORMAL, PEAKED) else LATER_ITEMS
     is_small = point.batch * point.num_heads * point.num_tokens**2 <= WHOLE_BATCH_SCORES and not is_model(point.layer)
     if is_small or point.batch <= items:

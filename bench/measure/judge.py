@@ -13,23 +13,27 @@ from time import process_time
 from typing import Any
 
 import torch
+from torch import Tensor
 
 import impls
 from bench.measure import correctness, failure, outputs, process_state, system_memory, workload
 from bench.measure.channel import Channel, serve
 from bench.measure.device_rates import DeviceRates
 from bench.measure.failure import Outcome
+from bench.measure.outputs import BY_ITEM
 from bench.measure.speed_probe import SpeedProbe
 from bench.plan.case import Point
+from bench.sampling.checks import TIMED, Values
+from bench.sampling.timed_inputs import Part
 from bench.store.roofline import Roof
 
 
 class Judge:
-    """Serves `expect`, `compare`, `rates` and `probe` for one point; with another seed it makes all anew."""
+    """Serves the requests of a judge for one point; with another seed it makes all anew."""
 
     def __init__(self) -> None:
         self._work: workload.Workload | None = None
-        self._checks: dict[tuple[str, int], correctness.Check] = {}
+        self._checks: dict[tuple[str, Values], correctness.Check] = {}
         self._rates: DeviceRates | None = None
         self._probe: SpeedProbe | None = None
 
@@ -43,11 +47,11 @@ class Judge:
             if reason := obstacle(point):
                 raise impls.Unsupported(reason)
             work = self._workload(point, request["seed"])
-            wanted = dict.fromkeys(request["shifts"].items())
+            wanted = dict.fromkeys((name, _values(place)) for name, place in request["shifts"].items())
             self._checks = {key: check for key, check in self._checks.items() if key in wanted or key[1] == 0}
-            for name, shift in wanted.keys() - self._checks.keys():
+            for name, values in wanted.keys() - self._checks.keys():
                 channel.announce("reference")
-                self._checks[name, shift] = correctness.expect(work, name, shift)
+                self._checks[name, values] = correctness.expect(work, name, values)
             system_memory.give_back()  # the reference's memory is needed by the implementations
             if changes := self._state.changes(free=process_state.ANY):
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
@@ -58,13 +62,32 @@ class Judge:
         """Compare the output in a file with what is expected; reply with error, tolerance, and why it is incorrect."""
         work, check = self._work, self._checks[request["check"], request["shift"]]
         assert work is not None
-        like = [work.direction, *([work.x, *work.layer.parameters()] if work.with_gradients else [])]
         try:
-            result = correctness.compare(work, check, outputs.read(Path(request["path"]), like))
+            result = correctness.compare(work, check, outputs.read(Path(request["path"]), _like(work)))
         except outputs.Incorrect as incorrect:
             return {"error": None, "tolerance": None, "reason": f"{incorrect} ({check.name})"}
-        error = result.error if math.isfinite(result.error) else None
-        return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
+        return _reply(result)
+
+    def compare_timed(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Compare the outputs of timed calls in a file, a whole one and then parts; reply as to `compare`.
+
+        `whole` says which values the call of the whole output had, and each of the `parts` which values and item.
+        """
+        work, key = self._work, (TIMED, _values(request["whole"]))
+        assert work is not None
+        if key not in self._checks:
+            channel.announce("reference")
+            self._checks[key] = correctness.expect(work, *key)
+        like, parts = _like(work), [Part(*part) for part in request["parts"]]
+        of_part = [tensor[0] for tensor in (like[:BY_ITEM] if work.point.mode == "train" else like[:1])]
+        try:
+            tensors = outputs.read(Path(request["path"]), [*like, *of_part * len(parts)])
+        except outputs.Incorrect as incorrect:
+            return {"error": None, "tolerance": None, "reason": f"{incorrect} ({TIMED})"}
+        whole = correctness.compare(work, self._checks[key], tensors[: len(like)])
+        found = [tensors[len(like) + number :: len(of_part)] for number in range(len(of_part))]
+        of_parts = correctness.compare_parts(work, self._checks[key], request["numbers"], parts, found)
+        return _reply(max(whole, of_parts, key=lambda result: result.severity))
 
     def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Reply with the highest rates of the device in some turns and seconds, 0 if there is no memory for them.
@@ -106,6 +129,21 @@ class Judge:
         return self._work
 
 
+def _values(place: Any) -> Values:
+    """Return what says where a check's values come from, as it was before it became JSON."""
+    return tuple(place) if isinstance(place, list) else place
+
+
+def _like(work: workload.Workload) -> list[Tensor]:
+    """Return tensors of the shapes of an output, and of its gradients if the mode has any."""
+    return [work.direction, *([work.x, *work.layer.parameters()] if work.with_gradients else [])]
+
+
+def _reply(result: correctness.CheckResult) -> dict[str, Any]:
+    error = result.error if math.isfinite(result.error) else None
+    return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
+
+
 def obstacle(point: Point) -> str:
     """Return why this machine can't run the point, empty if it can."""
     if point.device != "cpu":
@@ -136,4 +174,5 @@ def _on(core: int | None) -> Iterator[None]:
 def work(channel: Channel) -> None:
     """Serve the requests of a judge until the parent closes the pipe."""
     judge = Judge()
-    serve({"expect": judge.expect, "compare": judge.compare, "rates": judge.rates, "probe": judge.probe}, channel)
+    requests = (judge.expect, judge.compare, judge.compare_timed, judge.rates, judge.probe)
+    serve({request.__name__: request for request in requests}, channel)

@@ -16,12 +16,13 @@ from bench.sampling.checks import LONG_SCORES, ROWS
 from impls.contract import Attend
 
 
-def at_random_rows(tokens: int, seed: str) -> Attend:
-    """Return a core that computes ROWS rows, drawn by the seed, of so many tokens."""
-    rows = sorted(random.Random(seed).sample(range(tokens), min(ROWS, tokens)))  # noqa: S311 - a choice, not a secret
+def at_random_rows(seed: str, number: int = ROWS) -> Attend:
+    """Return a core that computes so many rows of each head, drawn by the seed."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
         """Return the rows of `softmax((q·scale) kᵀ) v`, NaN elsewhere; shapes are those of `impls.attend.eager`."""
+        tokens = q.shape[-2]
+        rows = sorted(random.Random(seed).sample(range(tokens), min(number, tokens)))  # noqa: S311 - no secret
         o = torch.full((*q.shape[:-1], v.shape[-1]), float("nan"), dtype=q.dtype, device=q.device)
         o[..., rows, :] = _rows(q[..., rows, :], k, v, scale, mask, rows)
         return o

@@ -1,7 +1,7 @@
 """One case in its own process: prepared, sampled when the parent asks, and finished.
 
-The outputs of some calls are kept in files, for the judge: those of the first calls, that of one call in a randomly
-chosen sample, and that of a call after the last round, on values that the implementation has not seen.
+The outputs of some calls are kept in files, for the judge: those of the first calls, parts of the outputs of many timed
+calls, and that of a call after the last round.
 """
 
 import dataclasses
@@ -10,11 +10,11 @@ import math
 import os
 import random
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter, process_time, thread_time
 from typing import Any
 
 import psutil
@@ -42,16 +42,13 @@ from bench.measure.failure import Outcome
 from bench.measure.forking import descendants
 from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import HUGE, RETAINED, Point
+from bench.sampling import timed_inputs
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.store import machine
 from impls.name import parse
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
-
-KEPT_BEFORE = 100
-"""The sample with a checked call is drawn from the first 99, early ones more often; if the rounds end before it, the
-call is made after them."""
 
 TOUCHED, SPARE = {RETAINED: 2, HUGE: 1}, 2
 """After the first calls a block of TOUCHED times their memory is written and freed, if SPARE blocks would fit into
@@ -77,7 +74,7 @@ class Request:
     """The request to measure a case.
 
     `seed` is that of weights and inputs, `order_seed` that of the choices that this process makes.
-    `shifts` has the inputs to check by name, each with the place from which its values are cut out.
+    `shifts` has the inputs to check outside of the rounds, each with the place from which its values are cut out.
     A `thorough` measurement, the first of a case, also inspects a call.
     The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given, and outputs go to `folder`.
     """
@@ -109,6 +106,9 @@ class MeasuredCase:
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
         self._timed_cpu_s = 0.0
         self._sampling = ExitStack()
+        self._like: Output | None = None
+        self._reuses = False
+        """Whether all calls return the same memory."""
 
     def prepare(self) -> None:
         """Build the implementation, keep its outputs for the judge, inspect a call and warm up."""
@@ -139,34 +139,72 @@ class MeasuredCase:
         if self.outcome.metrics.get("graphs") == 0:
             self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
             return
-        self._inputs = workload.Inputs(work, self._rng, unseen=request.shifts[AFTERWARDS])
+        self._inputs = workload.Inputs(work)
+        self._work.timed.begin(self._rng.getrandbits(timed_inputs.KEY_BITS))
         self._call = workload.step(self._subject, work, self._inputs)
         if request.thorough and not self._inspect():
             return
         self._warm_up(calls_s)
         self._state, self._processes = process_state.State(), descendants()
-        self._samples_until_kept = int(KEPT_BEFORE ** self._rng.random()) - 1
         self._last_cpu_s = cpu_s()
 
-    def sample(self, timings: int, core: int | None) -> dict[str, Any]:
+    def begin(self, numbers: int, timings: int, parts: int) -> None:
+        """Begin the rounds: inputs come from the numbers of a key, samples have so many timings, and parts are kept."""
+        begin_s = thread_time()
+        self._work.timed.begin(numbers)
+        assert self._like is not None
+        self._outputs = outputs.TimedOutputs(self._like, timings, parts, self._work)
+        self._last_cpu_s += thread_time() - begin_s
+
+    def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
         """Return one sample with the processor's seconds: since the last one, in its timings, and in all.
 
-        All calls run on `core` from now on, if one is given.
+        It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
+        timing has ended; `held` says the number of its input. All calls run on `core` from now on, if one is given.
         """
         self._move(core)
         before_s = children_s()
         idle_s = process_time() + before_s - self._last_cpu_s
-        if self._samples_until_kept == 0:
-            self._keep_timed()
-        self._samples_until_kept -= 1
         self._timed_cpu_s = 0.0
-        sample = sampler.sample(self._call, self._timer, self._pace.calls, timings)
+        timings, held = iter(enumerate(keys)), []
+
+        def timer(call: clock.Call, calls: int) -> float:
+            timing, key = next(timings)
+
+            def hold(number: int, result: object) -> None:
+                number, x = self._inputs.of_call(number)
+                held.append(number)
+                try:
+                    self._outputs.hold(timing, self._subject, x, result)
+                except Incorrect as error:
+                    raise Incorrect(f"{error} ({TIMED})") from None
+
+            return self._timing(call, calls, key, hold)
+
+        sample = sampler.sample(self._call, timer, self._pace.calls, len(keys))
         self._state.check()
         if started := descendants() - self._processes:
             raise process_state.LeftChanged(f"started processes that outlive its sample: {len(started)}")
         after_s = children_s()
         used_s, self._last_cpu_s = self._timed_cpu_s + after_s - before_s, process_time() + after_s
-        return {"sample": sample._asdict(), "idle_s": idle_s, "used_s": used_s, "cpu_s": self._last_cpu_s}
+        return {
+            "sample": sample._asdict(),
+            "held": held,
+            "idle_s": idle_s,
+            "used_s": used_s,
+            "cpu_s": self._last_cpu_s,
+        }
+
+    def keep(self, parts: Sequence[tuple[int, int, int]], whole: int | None) -> None:
+        """Keep parts of what is held of the last sample: each has its place, the timing and the item.
+
+        Of the timing `whole` the whole output is kept, if it is given.
+        """
+        begin_s = thread_time()
+        self._outputs.keep(parts, whole)
+        if whole is not None and self._inputs.are_edited():
+            raise Incorrect(f"edited its input in place ({TIMED})")
+        self._last_cpu_s += thread_time() - begin_s
 
     def finish(self, call_s: float, core: int | None) -> None:
         """End the rounds: keep the last outputs, and measure the energy of a call of `call_s` and a GPU's state."""
@@ -174,15 +212,13 @@ class MeasuredCase:
         work, device = self._work, self.request.point.device
         counter = energy.counter(device)
         self._channel.announce("last calls")
-        if not self._kept.is_filled:
-            self._keep_timed()
         if self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         if not outputs.has_weights_of(self._subject, work):
             raise Incorrect(f"edited the layer's weights ({TIMED})")
         fresh = self._output(AFTERWARDS)
         self._check_form(AFTERWARDS, fresh)
-        outputs.write(self._kept.tensors, self._path(TIMED))
+        outputs.write(self._outputs.kept, self._path(TIMED))
         outputs.write(fresh.tensors, self._path(AFTERWARDS))
         if counter is not None:
             self._channel.announce("energy")
@@ -248,7 +284,8 @@ class MeasuredCase:
                 calls_s.append(elapsed_s)
             self._check_form(name, output)
             outputs.write(output.tensors, self._path(name))
-            self._kept = outputs.OutputBuffer(output)
+            self._reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
+            self._like = output
         return calls_s
 
     def _inspect(self) -> bool:
@@ -272,7 +309,9 @@ class MeasuredCase:
 
     def _own_tensors(self) -> Iterator[Tensor]:
         """Yield the tensors that are here for any implementation."""
-        yield from (self._layout, self._work.values, self._work.direction, *self._inputs.tensors, *self._kept.tensors)
+        yield from (self._layout, self._work.values, self._work.direction, *self._inputs.tensors)
+        assert self._like is not None
+        yield from (self._like.x, *self._like.tensors)
         for layer in (self._work.layer, self._subject.layer):
             yield from (*layer.parameters(), *layer.buffers())
 
@@ -280,22 +319,13 @@ class MeasuredCase:
         """Warm up, and set the conditions of samples: the gradient mode, no compilation, no garbage collection."""
         self._channel.announce("warm-up")
         point, timer = self._work.point, clock.timer(self._work.point.device, self._work.point.timing)
-
-        def on_new_inputs(call: clock.Call, calls: int) -> float:
-            """Return the seconds per call of a timing, and add up the processor's seconds; inputs change before it."""
-            self._inputs.renew(calls)
-            start_s = process_time()
-            time_s = timer(call, calls)
-            self._timed_cpu_s += process_time() - start_s
-            return time_s
-
-        self._timer = on_new_inputs
+        self._timer = timer
         self._sampling.enter_context(self._work.gradient_mode())
         self._sampling.enter_context(compilation.frozen())
         with process_state.kept():
             previous_s = calls_s[-1] if calls_s and point.device == "cpu" else None
             overhead_s = clock.overhead_s()
-            self._pace = sampler.warm_up(self._call, self._timer, overhead_s, self.request.warm_up_s, previous_s)
+            self._pace = sampler.warm_up(self._call, self._timing, overhead_s, self.request.warm_up_s, previous_s)
             if point.timing != "host":
                 self.outcome.metrics["host_s"] = clock.host_s(self._call)
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
@@ -313,32 +343,41 @@ class MeasuredCase:
 
         The inputs of a timing alternate, so an implementation that keeps its results works in the first calls only.
         """
-        if self._pace.calls <= workload.TURNS or self._work.point.device != "cpu":
+        if self._pace.calls <= timed_inputs.TURNS or self._work.point.device != "cpu":
             return
         repeated_s = new_s = math.inf
         for _ in range(REPETITIONS):
-            repeated_s = min(repeated_s, self._timer(self._call, self._pace.calls))
-            new_s = min(new_s, self._timer(self._call, workload.TURNS))
+            repeated_s = min(repeated_s, self._timing(self._call, self._pace.calls))
+            new_s = min(new_s, self._timing(self._call, timed_inputs.TURNS))
         if new_s > REPEATED * repeated_s + FIXED_S:
             raise Incorrect(f"keeps its results: a call takes {new_s:.2g} s, and {repeated_s:.2g} s on the same values")
 
-    def _keep_timed(self) -> None:
-        """Make the calls of one timing without the clock, and keep the output of one of them.
+    def _timing(
+        self, call: clock.Call, calls: int, key: int | None = None, hold: Callable[[int, object], None] | None = None
+    ) -> float:
+        """Return the seconds per call of a timing on the inputs of a key, and add up the processor's seconds.
 
-        They are made like timed calls, so that an implementation can't tell which of its outputs is judged.
+        `hold` gets the number of one call and its result. Which one is drawn when all have ended: nothing in the
+        process says it before. If all calls return the same memory, the timing has two parts, and it is the last call
+        of the first.
         """
-        calls = self._pace.calls
-        kept = self._rng.randrange(calls)
-        x = self._inputs.renew(calls, kept, self.request.shifts[TIMED])
-        for number in range(calls):
-            if number == kept:
-                self._keep(outputs.of_step(self._subject, self._work, x, self._call()))
-            else:
-                self._call()
-
-    def _keep(self, output: Output) -> None:
-        self._check_form(TIMED, output)
-        self._kept.fill(output)
+        self._inputs.renew(calls, self._rng.getrandbits(timed_inputs.KEY_BITS) if key is None else key)
+        first = 1 + _below(calls) if self._reuses else calls
+        sizes = [first, calls - first] if first < calls else [calls]
+        total_s = 0.0
+        for part, size in enumerate(sizes):
+            results: list[object] = []
+            start_s = process_time()
+            total_s += size * self._timer(call, size, results)
+            self._timed_cpu_s += process_time() - start_s
+            if hold is not None and part == 0:
+                chosen = size - 1 if self._reuses else _below(size)
+                hold(chosen, results[chosen])
+            if not self._reuses and outputs.share_memory(results):
+                if hold is not None:
+                    raise Incorrect(f"returns the memory of an earlier output, as it did not before ({TIMED})")
+                self._reuses = True
+        return total_s / calls
 
     def _output(self, check: str) -> Output:
         """Return the output for a check's values, in one of the tensors that timed calls use."""
@@ -369,6 +408,11 @@ def load(name: str) -> None:
     impls.resolve(parse(name).base)
     if changes := state.changes(free=process_state.ANY):
         raise process_state.LeftChanged(f"{changes} (when it was imported)")
+
+
+def _below(number: int) -> int:
+    """Return a random whole number below this one, from the system, which no code in this process can know before."""
+    return int.from_bytes(os.urandom(8), "little") % number
 
 
 def touch(size: int) -> None:

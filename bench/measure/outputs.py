@@ -32,18 +32,56 @@ class Output:
         return self.y, *self.gradients
 
 
-class OutputBuffer:
-    """Memory for one output, allocated before the rounds so that keeping the output changes no memory layout."""
+class TimedOutputs:
+    """Memory for outputs of timed calls, allocated before the rounds so that keeping them changes no memory layout.
 
-    def __init__(self, like: Output) -> None:
-        self.tensors = [torch.empty_like(tensor) for tensor in like.tensors]
-        self.is_filled = False
+    `hold` copies the output of one call of a timing, `keep` those parts of what is held that are judged. In mode
+    forward the gradients are found when the whole output is kept, because they are no part of a call.
+    """
 
-    def fill(self, output: Output) -> None:
-        """Copy an output and its gradients."""
-        for copy, tensor in zip(self.tensors, output.tensors, strict=True):
+    def __init__(self, like: Output, timings: int, parts: int, workload: Workload) -> None:
+        self._workload = workload
+        in_call = like.tensors if workload.point.mode != "forward" else like.tensors[:1]
+        self._held = [[torch.zeros_like(tensor) for tensor in in_call] for _ in range(timings)]
+        self._parts = [[torch.zeros_like(tensor[0]) for tensor in in_call[:BY_ITEM]] for _ in range(parts)]
+        self._whole = [torch.zeros_like(tensor) for tensor in like.tensors]
+        self._filled = 0
+        self._last: tuple[int, Subject, Tensor, Any] | None = None
+
+    @property
+    def kept(self) -> list[Tensor]:
+        """The whole output, then each part."""
+        return [*self._whole, *(tensor for part in self._parts[: self._filled] for tensor in part)]
+
+    def hold(self, timing: int, subject: Subject, x: Tensor, result: Any) -> None:
+        """Copy the result of a call on x; raises Incorrect if it has a wrong form."""
+        train = self._workload.point.mode == "train"
+        y, found = result if train else (result, ())
+        check_output(subject, x, y, self._workload.direction)
+        inputs = [x, *subject.layer.parameters()]
+        whole = (torch.zeros_like(like) if each is None else each for each, like in zip(found, inputs, strict=False))
+        for copy, tensor in zip(self._held[timing], (y.detach(), *whole), strict=True):
             copy.copy_(tensor)
-        self.is_filled = True
+        self._last = (timing, subject, x, y) if self._workload.point.mode == "forward" else None
+
+    def keep(self, parts: Sequence[tuple[int, int, int]], whole: int | None) -> None:
+        """Keep items of what is held, each at a place, and the whole output of a timing; in mode forward the last."""
+        for place, timing, item in parts:
+            self._filled = max(self._filled, place + 1)
+            for copy, tensor in zip(self._parts[place], self._held[timing], strict=False):
+                copy.copy_(tensor[item])
+        if whole is not None:
+            tensors = self._held[whole]
+            if self._last is not None:
+                _, subject, x, y = self._last
+                tensors = [*tensors, *gradients(y, x, subject.layer, self._workload.direction)]
+            for copy, tensor in zip(self._whole, tensors, strict=True):
+                copy.copy_(tensor)
+        self._last = None
+
+
+BY_ITEM = 2
+"""The output and the gradient of x have an item of the batch each; the gradients of weights are sums over all items."""
 
 
 def compute(subject: Subject, x: Tensor, direction: Tensor | None) -> Output:
@@ -59,21 +97,6 @@ def compute(subject: Subject, x: Tensor, direction: Tensor | None) -> Output:
         return Output(x, y.detach(), gradients(y, x, subject.layer, direction))
 
 
-def of_step(subject: Subject, workload: Workload, x: Tensor, result: Any) -> Output:
-    """Return the output of a call that `workload.step` made on x, with gradients if the mode has any.
-
-    A result of another form is returned as it is: `check_form` refuses it.
-    """
-    y, found = result if workload.point.mode == "train" else (result, None)
-    if type(y) is not Tensor or not workload.with_gradients:
-        return Output(x, y)
-    if found is None:
-        return Output(x, y.detach(), gradients(y, x, subject.layer, workload.direction))
-    inputs = [x, *subject.layer.parameters()]
-    whole = (torch.zeros_like(like) if each is None else each for each, like in zip(found, inputs, strict=True))
-    return Output(x, y.detach(), tuple(whole))
-
-
 def gradients(y: Tensor, x: Tensor, layer: nn.Module, direction: Tensor) -> tuple[Tensor, ...]:
     """Return the gradients of x and of every weight of a layer, for the gradient `direction` of its output y."""
     inputs = [x, *layer.parameters()]
@@ -82,21 +105,39 @@ def gradients(y: Tensor, x: Tensor, layer: nn.Module, direction: Tensor) -> tupl
 
 def check_form(subject: Subject, workload: Workload, x: Tensor, output: Output) -> None:
     """Check everything about the output for x except its numbers; raises Incorrect with the reason."""
-    y, expected = output.y, workload.direction
+    if type(output.y) is Tensor and not torch.equal(output.x, x):
+        raise Incorrect("edited its input in place")
+    if type(output.y) is Tensor and not has_weights_of(subject, workload):
+        raise Incorrect("edited the layer's weights")
+    check_output(subject, output.x, output.y, workload.direction)
+
+
+def check_output(subject: Subject, x: Tensor, y: Any, expected: Tensor) -> None:
+    """Check the form of the output for x alone, beside a tensor of the expected form; raises Incorrect."""
     if type(y) is not Tensor:
         raise Incorrect(f"output is a {type(y).__name__}, expected a plain torch.Tensor")
-    if not torch.equal(output.x, x):
-        raise Incorrect("edited its input in place")
-    if not has_weights_of(subject, workload):
-        raise Incorrect("edited the layer's weights")
     if y.shape != expected.shape:
         raise Incorrect(f"output has shape {list(y.shape)}, expected {list(expected.shape)}")
     if y.dtype != expected.dtype:
         raise Incorrect(f"output is {y.dtype}, expected {expected.dtype}")
     if y.device != expected.device:
         raise Incorrect(f"output is on {y.device}, expected {expected.device}")
-    if _address(y) in {_address(tensor) for tensor in (output.x, *subject.layer.parameters())}:
+    if _address(y) in {_address(tensor) for tensor in (x, *subject.layer.parameters())}:
         raise Incorrect("output shares memory with its input or with a weight")
+
+
+def share_memory(results: Sequence[object]) -> bool:
+    """Return whether the outputs of several calls, all held, lie in the same memory: then most of them are lost."""
+    outputs = [y for y in map(_output_of, results) if isinstance(y, Tensor)]
+    try:
+        return len({_address(y) for y in outputs}) < len(outputs)
+    except RuntimeError:  # a CUDA graph has taken the memory of earlier ones back
+        return True
+
+
+def _output_of(result: object) -> object:
+    """Return the output of what a call returned, which may hold gradients too."""
+    return result[0] if isinstance(result, tuple) and result else result
 
 
 def has_weights_of(subject: Subject, workload: Workload) -> bool:

@@ -14,7 +14,7 @@ from impls.name import parse
 
 
 class Worker:
-    """Serves `check`, `look`, `memory`, and then `prepare`, `sample` and `finish` for one case."""
+    """Serves `check`, `look`, `memory`, and then `prepare`, `begin`, `sample`, `keep` and `finish` for one case."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -67,11 +67,25 @@ class Worker:
         call_s = case.call_s if case.outcome.status == "ok" else None
         return {**case.reply(), "free_bytes": free_bytes, "call_s": call_s, "remark": case.remark}
 
+    def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Begin the rounds; reply with the outcome."""
+        case = self._prepared
+        with failure.caught(case.outcome, case.request.point.device):
+            case.begin(request["numbers"], request["timings"], request["parts"])
+        return case.reply()
+
     def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Take one sample; reply with it, or with the outcome if the case has ended."""
         case = self._prepared
         with failure.caught(case.outcome, case.request.point.device):
-            return {**case.sample(request["timings"], request["core"]), "status": "ok"}
+            return {**case.sample(request["keys"], request["core"]), "status": "ok"}
+        return case.reply()
+
+    def keep(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Keep parts of the last sample's outputs; reply with the outcome."""
+        case = self._prepared
+        with failure.caught(case.outcome, case.request.point.device):
+            case.keep(request["parts"], request.get("whole"))
         return case.reply()
 
     def finish(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -90,5 +104,6 @@ class Worker:
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = Worker()
-    requests = (worker.check, worker.look, worker.memory, worker.prepare, worker.sample, worker.finish)
+    of_case = (worker.prepare, worker.begin, worker.sample, worker.keep, worker.finish)
+    requests = (worker.check, worker.look, worker.memory, *of_case)
     serve({request.__name__: request for request in requests}, channel)

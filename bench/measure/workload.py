@@ -3,10 +3,10 @@
 import copy
 import dataclasses
 import math
-import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import cycle
 from typing import Any
 
@@ -19,15 +19,13 @@ from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import Work
 from bench.sampling.checks import SHIFTS
+from bench.sampling.timed_inputs import TURNS, drawn
 from impls.contract import NO_MASK
 from impls.layers import construct, statement
 from impls.name import is_model
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
-
-TURNS = 3
-"""The number of inputs of an implementation, which alternate from call to call."""
 
 GAMMA = 0.5
 """The weight of the residual of `conv`: at its initial 0 the layer returns its input, and any kernel would pass."""
@@ -68,6 +66,11 @@ class Workload:
         """Return the input that begins `shift` values after the first one, 0 to SHIFTS; a view, to be copied."""
         return self.values[shift : shift + math.prod(self.shape)].view(self.shape)
 
+    @cached_property
+    def timed(self) -> "TimedValues":
+        """The values of timed inputs."""
+        return TimedValues(self)
+
     @property
     def with_gradients(self) -> bool:
         """Whether the point's mode builds a graph."""
@@ -78,56 +81,93 @@ class Workload:
         return torch.enable_grad() if self.with_gradients else torch.inference_mode()
 
 
+class TimedValues:
+    """The values of timed inputs: sums and differences of two windows of random numbers, which follow from keys.
+
+    They are none of the values of the workload, so that no answer can be computed before a key is known.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._numbers = torch.zeros_like(workload.values)
+        self._key: int | None = None
+
+    def begin(self, key: int) -> None:
+        """Make the random numbers of a key, unless they are here."""
+        if key != self._key:
+            generator = torch.Generator().manual_seed(key)
+            self._numbers.copy_(torch.randn(self._numbers.shape, generator=generator).mul_(math.sqrt(0.5)))
+            self._key = key
+
+    @property
+    def memory(self) -> Tensor:
+        """The tensor that holds the numbers."""
+        return self._numbers
+
+    def write(self, values: tuple[int, int, int], x: Tensor) -> Tensor:
+        """Write the sum or the difference of two windows into x, and return it."""
+        first, second, sign = values
+        return torch.add(self._window(first), self._window(second), alpha=sign, out=x)
+
+    def made(self, values: tuple[int, int, int]) -> Tensor:
+        """Return the sum or the difference of two windows."""
+        return self.write(values, torch.empty_like(self._window(0)))
+
+    def input(self, numbers: int, key: int, place: int) -> Tensor:
+        """Return an input, by the keys of the numbers and of its timing, and its place among the timing's inputs."""
+        self.begin(numbers)
+        return self.made(drawn(key).values[place])
+
+    def _window(self, shift: int) -> Tensor:
+        return self._numbers[shift : shift + math.prod(self._workload.shape)].view(self._workload.shape)
+
+
 class Inputs:
     """The inputs of one implementation: its own tensors, which alternate from call to call.
 
-    `next()` returns the input of the next call, `direction` is the gradient of its output in training. The values of
-    the shift `unseen` are in no input.
+    `next()` returns the input of the next call, `direction` is the gradient of its output in training.
     """
 
-    def __init__(self, workload: Workload, rng: random.Random | None = None, unseen: int = 0) -> None:
+    def __init__(self, workload: Workload) -> None:
         self._workload = workload
-        self._rng = rng or random.Random(workload.seed)  # noqa: S311 - values, not secrets
         self.direction = workload.direction.clone()
         self._tensors = [workload.x.clone().requires_grad_(workload.with_gradients) for _ in range(TURNS)]
-        self._shifts = [0] * TURNS
-        self._choices = [shift for shift in range(1, SHIFTS + 1) if shift != unseen]
+        self._order = [*range(TURNS)]
+        self._written: dict[int, tuple[int, int, int]] = {}
         self.next: Callable[[], Tensor] = cycle(self._tensors).__next__
 
-    def renew(self, calls: int, kept: int | None = None, shift: int = 0) -> Tensor:
-        """Write other values into the inputs of the next `calls` calls, and put them into a random order.
-
-        The call number `kept` gets the values of `shift`. Returns its input, or the first.
-        """
-        order = self._rng.sample(range(TURNS), min(calls, TURNS))
-        for index in order:
-            self._write(index, self._rng.choice(self._choices))
-        chosen = order[(kept or 0) % len(order)]
-        if kept is not None:
-            self._write(chosen, shift)
+    def renew(self, calls: int, key: int) -> None:
+        """Write the values of a key into the inputs of the next `calls` calls, and put them into its order."""
+        tensors = min(calls, TURNS)
+        order, values = drawn(key, tensors)
+        self._order = [*order]
+        self._written = dict(zip(order, values, strict=True))
+        with torch.no_grad():
+            for index, each in self._written.items():
+                self._workload.timed.write(each, self._tensors[index].detach())
         self.next = cycle([self._tensors[index] for index in order]).__next__
-        return self._tensors[chosen]
+
+    def of_call(self, call: int) -> tuple[int, Tensor]:
+        """Return the number among the inputs of the last timing, and the input, that a call had."""
+        number = call % len(self._order)
+        return number, self._tensors[self._order[number]]
 
     @property
     def tensors(self) -> list[Tensor]:
         """All tensors of the inputs, and the gradient of the output."""
-        return [*self._tensors, self.direction]
+        return [*self._tensors, self.direction, self._workload.timed.memory]
 
     def holding(self, shift: int) -> Tensor:
-        """Return one of the inputs, with the values of that shift."""
-        index = self._rng.randrange(TURNS)
-        self._write(index, shift)
-        return self._tensors[index]
+        """Return one of the inputs, with the values of the workload at that shift."""
+        self._written.pop(0, None)
+        with torch.no_grad():
+            self._tensors[0].copy_(self._workload.input(shift))
+        return self._tensors[0]
 
     def are_edited(self) -> bool:
-        """Return whether an input has other values than were written into it."""
-        pairs = zip(self._tensors, self._shifts, strict=True)
-        return not all(torch.equal(tensor.detach(), self._workload.input(shift)) for tensor, shift in pairs)
-
-    def _write(self, index: int, shift: int) -> None:
-        self._shifts[index] = shift
-        with torch.no_grad():
-            self._tensors[index].copy_(self._workload.input(shift))
+        """Return whether an input has other values than the last timing has written into it."""
+        made = self._workload.timed.made
+        return any(not torch.equal(self._tensors[at].detach(), made(values)) for at, values in self._written.items())
 
 
 @dataclass(frozen=True)

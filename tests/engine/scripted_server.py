@@ -57,6 +57,7 @@ class Worker:
         self._name = case["implementation"]
         if self._name == "test:wavers":
             self._factor = 1.2 if case["thorough"] else 1 / 1.2
+        self._folder = Path(case["folder"])
         channel.announce("preparation")
         time.sleep(float(os.environ.get("TEST_PREPARE_S", "0")))
         channel.announce("first call")
@@ -74,6 +75,14 @@ class Worker:
         free_bytes = 10 * GIB if case["point"]["device"] != "cpu" else None
         return {**outcome, "free_bytes": free_bytes, "call_s": _timing_s()}
 
+    def begin(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Make no memory."""
+        return self._outcome({})
+
+    def keep(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Keep nothing."""
+        return self._outcome({})
+
     def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Sleep as long as the sample takes, or end in the second one as the name says."""
         self._samples += 1
@@ -87,9 +96,10 @@ class Worker:
                     os.kill(os.getpid(), signal.SIGALRM)
         first_s = self._factor * _jittered(_timing_s())
         first_s /= 1 + self._name.startswith("test:half")
+        timings = len(request["keys"])
         if self._name != "test:impossible":
-            time.sleep(request["timings"] * first_s)
-        return self._claims(first_s, request["timings"])
+            time.sleep(timings * first_s)
+        return {**self._claims(first_s, timings), "held": [0] * timings}
 
     def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
         """Return what a sample claims; it is true unless the name says another thing."""
@@ -112,6 +122,7 @@ class Worker:
     def finish(self, _request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """End the rounds."""
         channel.announce("last calls")
+        (self._folder / f"{TIMED}.bin").write_text(self._name)
         return self._outcome({})
 
     def do(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
@@ -222,14 +233,23 @@ class Judge:
                 return {"status": "oom", "detail": "MemoryError", "metrics": {}}
         if request["point"]["device"] != "cpu" and "TEST_GPU" not in os.environ:
             return {"status": "unsupported", "detail": "no CUDA device", "metrics": {}}
-        self._expected = {key for key in self._expected if key[1] == 0} | {*request["shifts"].items()}
+        shifts = {check: shift for check, shift in request["shifts"].items() if check != TIMED}
+        self._expected = {key for key in self._expected if key[1] == 0} | {*shifts.items()}
         return {"status": "ok", "detail": "", "metrics": {}, "work": WORK}
 
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Find an output right or wrong, or end, as the name says that is in the file."""
         if (request["check"], request["shift"]) not in self._expected:
             raise KeyError(request["check"])
-        name, check = Path(request["path"]).read_text(), request["check"]
+        return self._compared(Path(request["path"]).read_text(), request["check"])
+
+    def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Find the outputs of timed calls right or wrong, as the name says that is in the file."""
+        assert request["whole"][2] == 0
+        assert request["parts"]
+        return self._compared(Path(request["path"]).read_text(), TIMED)
+
+    def _compared(self, name: str, check: str) -> dict[str, Any]:
         if name == "test:ends_the_judge":
             os._exit(1)
         if name == "test:wrong" or (name == "test:wrong_when_timed" and check == TIMED):
@@ -286,14 +306,16 @@ def _members(folder: Path) -> int:
 def work(channel: Channel) -> None:
     """Serve the requests of a worker."""
     worker = Worker()
-    requests = (worker.check, worker.memory, worker.prepare, worker.sample, worker.finish, worker.do)
+    of_case = (worker.prepare, worker.begin, worker.sample, worker.keep, worker.finish)
+    requests = (worker.check, worker.memory, *of_case, worker.do)
     serve({request.__name__: request for request in requests}, channel)
 
 
 def judge(channel: Channel) -> None:
     """Serve the requests of a judge."""
     made = Judge()
-    serve({"expect": made.expect, "compare": made.compare, "rates": made.rates, "probe": made.probe}, channel)
+    requests = (made.expect, made.compare, made.compare_timed, made.rates, made.probe)
+    serve({request.__name__: request for request in requests}, channel)
 
 
 def warm(_request: dict[str, Any]) -> None:

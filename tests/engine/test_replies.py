@@ -9,7 +9,7 @@ from bench.engine.member import Ended
 
 OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "cpu_s": 0}
 SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0, "faults": 3}
-REPLY = {"sample": SAMPLE, "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
+REPLY = {"sample": SAMPLE, "held": [0, 2], "used_s": 0.01, "idle_s": 0.0, "cpu_s": 1.0}
 
 
 def test_whole_replies_pass() -> None:
@@ -61,6 +61,13 @@ def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
     """A timing is a positive number, a count is whole."""
     with pytest.raises(Ended, match="sample"):
         replies.check_sample({**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
+
+
+@pytest.mark.parametrize("held", [None, [0], [0, 3], [0, -1], [0, "1"]])
+def test_each_timing_names_the_input_of_the_call_that_is_held(held: Any) -> None:
+    """The judge makes that input."""
+    with pytest.raises(Ended, match="held"):
+        replies.check_sample({**REPLY, "held": held}, 2)
 
 
 @pytest.mark.parametrize("calls", [None, 0, True, 2.0])

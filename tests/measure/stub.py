@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,14 +10,17 @@ from typing import Any
 
 import torch
 
-from bench.measure import correctness, outputs, workload
 from bench.measure.channel import Channel
+from bench.measure.judge import Judge
 from bench.measure.worker import Worker
 from bench.plan.case import Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.sampling.timed_inputs import JudgedCalls
 
 SEED = 7
-SHIFTS = {NORMAL: 0, PEAKED: 0, TIMED: 5, AFTERWARDS: 9}
+SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
+NUMBERS, WHOLE, TIMINGS = 17, 18, 3
+"""The keys of the numbers of timed inputs and of the timing whose whole output is judged, and a sample's timings."""
 
 
 class Announcements(Channel):
@@ -39,6 +43,9 @@ class Case:
         self.channel = Announcements()
         self.worker = Worker()
         self.call_s = float("inf")
+        rng = random.Random(order_seed)
+        self.judged = JudgedCalls(rng, WHOLE, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
+        self._has_begun = False
         shifts = {check: shift for check, shift in SHIFTS.items() if check != NORMAL or thorough}
         self.request = {
             "point": dataclasses.asdict(at),
@@ -58,23 +65,41 @@ class Case:
 
     def sample(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request for a sample on a core."""
-        reply = self.worker.sample({"timings": 3, "core": core}, self.channel)
-        if reply["status"] == "ok":
-            self.call_s = min(self.call_s, *reply["sample"]["timings_s"])
-        return reply
+        self.begin()
+        reply = self.worker.sample({"keys": self.judged.next_keys(), "core": core}, self.channel)
+        if reply["status"] != "ok":
+            return reply
+        self.call_s = min(self.call_s, *reply["sample"]["timings_s"])
+        kept = self.judged.draw(reply["held"])
+        outcome = self.worker.keep(kept, self.channel) if kept else reply
+        return reply if outcome["status"] == "ok" else outcome
+
+    def begin(self) -> None:
+        """Begin the rounds, unless they have begun."""
+        if not self._has_begun:
+            request = {"numbers": NUMBERS, "timings": TIMINGS, "parts": self.judged.most}
+            assert self.worker.begin(request, self.channel)["status"] == "ok"
+            self._has_begun = True
 
     def finish(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request to finish on a core."""
+        self.begin()
         return self.worker.finish({"call_s": self.call_s, "core": core}, self.channel)
 
     def reasons(self) -> dict[str, str]:
         """Return what is incorrect in each file."""
-        work, found = workload.make(self.at, SEED), {}
-        like = [work.direction, *([work.x, *work.layer.parameters()] if work.with_gradients else [])]
+        judge, reasons = Judge(), {}
+        judge.expect({"point": dataclasses.asdict(self.at), "seed": SEED, "shifts": SHIFTS}, self.channel)
         for path in self.folder.iterdir():
-            check = correctness.expect(work, path.stem, SHIFTS[path.stem])
-            found[path.stem] = correctness.compare(work, check, outputs.read(path, like)).reason
-        return found
+            if path.stem == TIMED:
+                whole = [NUMBERS, WHOLE, self.judged.whole]
+                request = {"whole": whole, "numbers": NUMBERS, "parts": self.judged.parts, "path": str(path)}
+                reply = judge.compare_timed(request, self.channel)
+            else:
+                request = {"check": path.stem, "shift": SHIFTS[path.stem], "path": str(path)}
+                reply = judge.compare(request, self.channel)
+            reasons[path.stem] = reply["reason"]
+        return reasons
 
 
 @contextmanager

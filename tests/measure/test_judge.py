@@ -16,20 +16,20 @@ from bench.measure import judge as judge_module
 from bench.measure.judge import Judge, obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
-from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
+from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED, Values
 from tests.measure.stub import Announcements
 from tests.points import point
 
 SEED = 7
-SHIFTS = {NORMAL: 0, PEAKED: 0, TIMED: 5, AFTERWARDS: 9}
+SHIFTS: dict[str, Any] = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, int]]]:
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Values]]]:
     """Return a list of the expectations that are really computed."""
-    computed: list[tuple[str, int]] = []
+    computed: list[tuple[str, Values]] = []
 
-    def expect(work: workload.Workload, name: str, shift: int) -> correctness.Check:
+    def expect(work: workload.Workload, name: str, shift: Values) -> correctness.Check:
         computed.append((name, shift))
         return real(work, name, shift)
 
@@ -40,7 +40,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, int]]]:
     torch.set_num_threads(threads)
 
 
-def expect(judge: Judge, at: Point, shifts: dict[str, int] = SHIFTS, seed: int = SEED) -> dict[str, Any]:
+def expect(judge: Judge, at: Point, shifts: dict[str, Any] = SHIFTS, seed: int = SEED) -> dict[str, Any]:
     """Return the reply to a request for expectations."""
     request = {"point": dataclasses.asdict(at), "seed": seed, "shifts": shifts}
     return judge.expect(request, Announcements())
@@ -92,21 +92,21 @@ def written(
     return path
 
 
-def test_the_reply_says_the_least_work_of_a_call(made: list[tuple[str, int]]) -> None:
+def test_the_reply_says_the_least_work_of_a_call(made: list[tuple[str, Values]]) -> None:
     """Operations and bytes are those of the plan."""
     reply = expect(Judge(), point())
     assert reply["status"] == "ok"
     assert reply["work"] == {"flops": flops(point()), "least_bytes": least_bytes(point())}
 
 
-def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(made: list[tuple[str, int]]) -> None:
+def test_expectations_are_made_once_and_other_shifts_replace_the_old_ones(made: list[tuple[str, Values]]) -> None:
     """A second replicate has other inputs; those that all replicates share are computed for the first one alone."""
     judge = Judge()
-    expect(judge, point(), {PEAKED: 0, TIMED: 5, AFTERWARDS: 9})
-    expect(judge, point(), {PEAKED: 0, TIMED: 6, AFTERWARDS: 9})
-    expect(judge, point(), {PEAKED: 0, TIMED: 5, AFTERWARDS: 9})
-    assert sorted(made[:3]) == [(TIMED, 5), (AFTERWARDS, 9), (PEAKED, 0)]
-    assert made[3:] == [(TIMED, 6), (TIMED, 5)]
+    expect(judge, point(), {PEAKED: 0, TIMED: [5, 1, 0], AFTERWARDS: 9})
+    expect(judge, point(), {PEAKED: 0, TIMED: [6, 1, 0], AFTERWARDS: 9})
+    expect(judge, point(), {PEAKED: 0, TIMED: [5, 1, 0], AFTERWARDS: 9})
+    assert {*made[:3]} == {(TIMED, (5, 1, 0)), (AFTERWARDS, 9), (PEAKED, 0)}
+    assert made[3:] == [(TIMED, (6, 1, 0)), (TIMED, (5, 1, 0))]
 
 
 @pytest.mark.usefixtures("made")
@@ -124,7 +124,7 @@ def test_another_seed_has_other_expectations(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
 @pytest.mark.parametrize("check", SHIFTS)
 def test_a_file_is_compared_with_the_expectation_of_its_check(
-    check: str, mode: str, dtype: str, made: list[tuple[str, int]], tmp_path: Path
+    check: str, mode: str, dtype: str, made: list[tuple[str, Values]], tmp_path: Path
 ) -> None:
     """The output for these values passes with its error; a changed one and one for other values don't."""
     judge, at, shift = Judge(), point(mode=mode, dtype=dtype), SHIFTS[check]
@@ -139,7 +139,58 @@ def test_a_file_is_compared_with_the_expectation_of_its_check(
     assert compare(judge, check, shift, written(tmp_path / "output", at, other, 0))["reason"] != ""
 
 
-def test_an_output_that_is_not_finite_has_no_error_as_a_number(made: list[tuple[str, int]], tmp_path: Path) -> None:
+PARTS = [[11, 0, 1], [12, 2, 0], [11, 0, 0]]
+"""Items of timed calls: the key of the timing, the place of the input in it, and the item."""
+
+
+def timed(judge: Judge, at: Point, path: Path, change: Callable[[int, Tensor], Tensor] = lambda _, y: y) -> str:
+    """Return why the outputs of timed calls are incorrect, if one of them is changed: the whole one has number -1."""
+    work = workload.make(at, SEED)
+
+    def computed(values: tuple[int, int, int], number: int) -> list[Tensor]:
+        subject, x = workload.subject(work, "sdpa"), work.timed.input(*values)
+        output = outputs.compute(subject, x, work.direction if work.with_gradients else None)
+        return [change(number, output.y), *output.gradients]
+
+    tensors = computed((5, 10, 1), -1)
+    for number, (key, place, item) in enumerate(PARTS):
+        of_call = computed((5, key, place), number)
+        tensors += [tensor[item] for tensor in of_call[: 2 if at.mode == "train" else 1]]
+    outputs.write(tensors, path)
+    request = {"whole": [5, 10, 1], "numbers": 5, "parts": PARTS, "path": str(path)}
+    return str(judge.compare_timed(request, Announcements())["reason"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
+@pytest.mark.usefixtures("made")
+def test_items_of_timed_calls_are_compared_beside_a_whole_output(mode: str, dtype: str, tmp_path: Path) -> None:
+    """All are right, or the one is named that is not; an item that is not judged may be anything."""
+    judge, at = Judge(), point(mode=mode, dtype=dtype, batch=3, num_tokens=130)
+    expect(judge, at)
+    path = tmp_path / "output"
+    assert timed(judge, at, path) == ""
+
+    def wrong_at(wrong: int) -> str:
+        return timed(judge, at, path, lambda number, y: y * (1.1 if number == wrong else 1.0))
+
+    assert wrong_at(-1).startswith(f"output ({TIMED}) is off by ")
+    for wrong, (_, _, item) in enumerate(PARTS):
+        assert wrong_at(wrong).startswith(f"output of item {item} ({TIMED}) is off by ")
+    assert timed(judge, at, path, lambda number, y: torch.cat([y[:2], y[2:] * (1 + (number >= 0))])) == ""
+    assert "is not finite" in timed(judge, at, path, lambda number, y: y * float("nan") if number == 1 else y)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_layer_that_mixes_tokens_after_its_core_is_compared_in_all_rows(tmp_path: Path) -> None:
+    """Some rows of its core would say nothing of its output."""
+    judge, at = Judge(), point(layer="conv", batch=2, num_tokens=144, channels=32, image_size=12, token_len=32)
+    expect(judge, at)
+    assert timed(judge, at, tmp_path / "output") == ""
+    assert "is off by" in timed(judge, at, tmp_path / "output", lambda number, y: y * (1.1 if number == 0 else 1.0))
+
+
+def test_an_output_that_is_not_finite_has_no_error_as_a_number(made: list[tuple[str, Values]], tmp_path: Path) -> None:
     """JSON knows no infinity."""
     judge = Judge()
     expect(judge, point())
@@ -150,7 +201,7 @@ def test_an_output_that_is_not_finite_has_no_error_as_a_number(made: list[tuple[
 
 @pytest.mark.parametrize("content", [b"", b"1234", None])
 def test_a_file_that_is_cut_or_missing_is_incorrect(
-    content: bytes | None, made: list[tuple[str, int]], tmp_path: Path
+    content: bytes | None, made: list[tuple[str, Values]], tmp_path: Path
 ) -> None:
     """The process that wrote it may have done anything to it; the judge goes on."""
     judge = Judge()
@@ -178,7 +229,7 @@ def test_a_file_that_is_cut_or_missing_is_incorrect(
     ],
 )
 def test_a_users_layer_that_cannot_be_measured_has_a_reason(
-    layer: str, columns: dict[str, Any], status: str, detail: str, made: list[tuple[str, int]]
+    layer: str, columns: dict[str, Any], status: str, detail: str, made: list[tuple[str, Values]]
 ) -> None:
     """A layer breaks the contract, is not there, lacks the mask, or leaves the state of the process changed."""
     reply = expect(Judge(), point(layer=layer, **columns))
@@ -217,7 +268,7 @@ def test_a_device_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_rates_are_those_of_the_device(made: list[tuple[str, int]]) -> None:
+def test_rates_are_those_of_the_device(made: list[tuple[str, Values]]) -> None:
     """Both are positive, and the processor's seconds grow with them."""
     judge = Judge()
     expect(judge, point(), {PEAKED: 0})

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bench.measure import outputs, workload
-from bench.measure.outputs import Incorrect, OutputBuffer
+from bench.measure.outputs import Incorrect, TimedOutputs
 from tests.points import point
 
 
@@ -47,23 +47,52 @@ def test_an_output_of_a_wrong_form_is_refused_with_the_reason(reason: str) -> No
 
 
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-def test_the_output_of_a_timed_call_is_that_of_a_checked_one(mode: str) -> None:
-    """The same input gives the same numbers in both, in every mode, with as many gradients."""
+def test_a_timed_output_is_kept_whole_and_in_parts(mode: str) -> None:
+    """The numbers are those of a checked call on the same input, with gradients if the mode has any."""
     work = workload.make(point(mode=mode))
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
-    x = inputs.renew(1, kept=0, shift=7)
+    checked = outputs.compute(subject, work.timed.input(1, 2, 0), work.direction if work.with_gradients else None)
+    timed = TimedOutputs(checked, 2, 3, work)
+    work.timed.begin(1)
+    inputs.renew(1, 2)
     with work.gradient_mode():
-        result = workload.step(subject, work, inputs)()
-    timed = outputs.of_step(subject, work, x, result)
-    checked = outputs.compute(subject, work.input(7).clone(), work.direction if work.with_gradients else None)
-    outputs.check_form(subject, work, work.input(7), timed)
-    assert (
-        len(timed.tensors)
-        == len(checked.tensors)
-        == (1 if mode == "inference" else 2 + len([*work.layer.parameters()]))
-    )
-    for one, other in zip(timed.tensors, checked.tensors, strict=True):
-        assert torch.allclose(one, other)
+        timed.hold(1, subject, inputs.of_call(0)[1], workload.step(subject, work, inputs)())
+    timed.keep([(0, 1, 1), (1, 1, 0)], 1)
+    by_item = checked.tensors[: 2 if mode == "train" else 1]
+    expected = [*checked.tensors, *(tensor[1] for tensor in by_item), *(tensor[0] for tensor in by_item)]
+    assert len(timed.kept) == len(expected)
+    for one, other in zip(timed.kept, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_what_is_held_is_a_copy() -> None:
+    """Work that ends later changes nothing of it."""
+    work = workload.make(point())
+    subject = workload.subject(work, "eager")
+    y = torch.ones_like(work.direction)
+    timed = TimedOutputs(outputs.Output(work.x, y), 1, 1, work)
+    timed.hold(0, subject, work.x, y)
+    y.zero_()
+    timed.keep([(0, 0, 0)], 0)
+    assert all(bool((tensor == 1).all()) for tensor in timed.kept)
+
+
+def test_a_timed_output_of_another_form_is_incorrect() -> None:
+    """It is refused before it is copied."""
+    work = workload.make(point())
+    timed = TimedOutputs(outputs.Output(work.x, work.direction), 1, 1, work)
+    with pytest.raises(Incorrect, match="output has shape"):
+        timed.hold(0, workload.subject(work, "eager"), work.x, work.direction[:1])
+
+
+def test_outputs_in_the_same_memory_are_seen() -> None:
+    """It is the memory of outputs that counts; those of training steps stand beside their gradients."""
+    y, other = torch.zeros(3), torch.zeros(3)
+    assert outputs.share_memory([y, other, y])
+    assert outputs.share_memory([(y, (other,)), (y.view(3, 1), (y,))])
+    assert not outputs.share_memory([y, other])
+    assert not outputs.share_memory([(y, (other,)), (other, (other,))])
+    assert not outputs.share_memory([None])
 
 
 def test_weights_that_were_edited_are_seen() -> None:
@@ -160,17 +189,3 @@ def test_a_file_of_another_size_is_incorrect(size: int, tmp_path: Path) -> None:
     path.write_bytes(bytes(size))
     with pytest.raises(Incorrect, match=f"output has {size} bytes, expected 12"):
         outputs.read(path, [torch.empty(3)])
-
-
-def test_a_buffer_keeps_what_a_later_call_overwrites(tmp_path: Path) -> None:
-    """The copy is that of the moment when it was filled, and no memory is allocated for it then."""
-    y, gradient = torch.ones(2, 3), torch.ones(3).bfloat16()
-    kept = OutputBuffer(outputs.Output(y, y, (gradient,)))
-    assert not kept.is_filled
-    kept.fill(outputs.Output(y, y, (gradient,)))
-    y.zero_()
-    gradient.zero_()
-    assert kept.is_filled
-    outputs.write(kept.tensors, tmp_path / "output.bin")
-    found = outputs.read(tmp_path / "output.bin", [y, gradient])
-    assert [tensor.tolist() for tensor in found] == [[[1.0] * 3] * 2, [1.0] * 3]

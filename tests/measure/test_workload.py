@@ -97,17 +97,33 @@ def test_a_forward_call_keeps_the_graph() -> None:
     assert y.grad_fn is not None
 
 
-@pytest.mark.parametrize("kept", [0, 1, 5])
-def test_the_kept_call_gets_its_values(kept: int) -> None:
-    """However many calls come before it; another call has others."""
-    work = workload.make(point())
-    inputs = workload.Inputs(work, unseen=9)
-    held = inputs.renew(6, kept, 9)
-    given = [inputs.next() for _ in range(6)]
-    assert given[kept] is held
-    assert torch.equal(held, work.input(9))
-    assert sum(torch.equal(x, work.input(9)) for x in given) < len(given)
+@pytest.mark.parametrize("calls", [1, 2, 6])
+def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int) -> None:
+    """The judge makes the same values from the keys, whatever the worker has done before."""
+    work, judge = workload.make(point()), workload.make(point())
+    inputs = workload.Inputs(work)
+    work.timed.begin(5)
+    for key in (1, 2):
+        inputs.renew(calls, key)
+        given = [inputs.next() for _ in range(calls)]
+        for call, x in enumerate(given):
+            place, held = inputs.of_call(call)
+            assert held is x
+            assert torch.equal(x, judge.timed.input(5, key, place))
     assert not inputs.are_edited()
+    given[0].mul_(2)
+    assert inputs.are_edited()
+
+
+def test_timed_inputs_are_standard_normal_and_follow_from_both_keys() -> None:
+    """Another key of the numbers or of the timing, or another place in it, gives other values."""
+    work = workload.make(point(batch=4, num_tokens=100, channels=96))
+    values = {key: work.timed.input(*key) for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0)]}
+    for x in values.values():
+        assert abs(float(x.mean())) < 0.05
+        assert float(x.std()) == pytest.approx(1, abs=0.05)
+    flat = torch.stack([x.flatten() for x in values.values()])
+    assert (torch.corrcoef(flat) - torch.eye(4)).abs().max() < 0.1
 
 
 def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time() -> None:
