@@ -630,8 +630,6 @@ EXPECTED: dict[str, str] = {
     "nan_later": r"incorrect: output is not finite \(in a timed call\)",
     "less_precise_later": TIMED,
     "half_of_the_batch_now_and_then": TIMED,
-    "honest_after_a_pause": TIMED,
-    "honest_for_other_versions": TIMED,
     "answers_ahead": TIMED,
     "keeps_threads": "error: left torch's threads changed",
     "works_between_samples": "error: worked between its samples",
@@ -660,6 +658,6 @@ IN_INFERENCE: dict[str, str] = {
 
 IN_TRAINING = (
     "memo_by_id", "memo_by_shape", "batch_and_skip", "zeroes_its_input", "uninitialised", "all_but_one_item",
-    "less_precise_later", "works_if_looked_at", "slow_until_timed", "memo_by_version",
+    "less_precise_later", "works_if_looked_at", "slow_until_timed", "memo_by_version", "keeps_a_buffer",
 )  # fmt: skip
 """Those that are tried in training too: they deal with outputs and gradients, the others with the process."""
