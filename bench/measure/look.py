@@ -20,7 +20,7 @@ import impls
 from bench.measure import dispatch, workload
 from bench.measure.channel import Channel
 from bench.plan.case import Point
-from impls.models import settings, watch
+from impls.models import flow, settings, watch
 from impls.models.model import Model
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
@@ -34,11 +34,16 @@ MICROSECOND_S = 1e-6
 CALL, LAYER = "model call", "model layer "
 """The labels of a call, and of a layer before its path."""
 
-FUSED = re.compile(r"aten::_?scaled_dot_product_(?!.*backward)\w*attention\w*")
-PRODUCTS = frozenset(f"aten::{name}" for name in ("matmul", "bmm", "baddbmm", "einsum"))
-SOFTMAXES = frozenset(f"aten::{name}" for name in ("softmax", "_softmax", "_safe_softmax", "_masked_softmax"))
-LINEAR = frozenset(f"aten::{name}" for name in ("linear", "addmm", "mm", "convolution", "conv2d", "conv1d"))
-"""The operators by which a core is known in a profile, as in `impls.models.watch`."""
+WHOLE = re.compile(rf"aten::({watch.FUSED.pattern}|{watch.WHOLE.pattern})")
+
+NAMES = {
+    **{f"aten::{name}": kind for name, kind in flow.KINDS.items()},
+    "aten::scaled_dot_product_attention": watch.CORE,
+}
+"""The operators by which cores are known, by their names in a profile; those that compute one alone have more names."""
+
+AROUND = ("aten::matmul", "aten::einsum")
+"""The operators that may copy a product's operands before it."""
 
 NO_WORK = {"add", "add_", "dropout", "feature_dropout", "alpha_dropout", "mT", "mH", "numpy_T", "T"}
 """Operators that make a view, or return their input outside training; under a dispatch mode they are not called. Nor
@@ -79,7 +84,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
             raise impls.Unsupported("no attention was found in the model: no fused operator, no product with a softmax")
         paths = list(dict.fromkeys(core.layer for core in seen.cores))
         channel.announce("profile")
-        calls = [*_profiled(call, model, paths, point.device)]
+        calls = [*_profiled(call, model, paths, point.device, seen)]
     found = _settings(model, request["settings"], channel)
     return {
         "cores": [dataclasses.asdict(core) for core in seen.cores],
@@ -114,7 +119,9 @@ def _activities(device: str) -> list[ProfilerActivity]:
     return [ProfilerActivity.CPU] if device == "cpu" else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
 
 
-def _profiled(call: Callable[[], object], model: Model, paths: Sequence[str], device: str) -> Iterator[dict[str, Any]]:
+def _profiled(
+    call: Callable[[], object], model: Model, paths: Sequence[str], device: str, seen: watch.Watch
+) -> Iterator[dict[str, Any]]:
     """Yield the seconds of profiled calls: in all, in cores, and in each layer; and those of plain calls beside."""
     begin = time.perf_counter()
     for number in range(CALLS):
@@ -125,7 +132,7 @@ def _profiled(call: Callable[[], object], model: Model, paths: Sequence[str], de
             call()
             if device != "cpu":
                 torch.cuda.synchronize(device)
-        yield {"plain_s": plain_s, **_times(profiler, device)}
+        yield {"plain_s": plain_s, **_times(profiler, device, seen)}
 
 
 def _timed_s(call: Callable[[], object], device: str) -> float:
@@ -159,13 +166,14 @@ def _labelled(model: Model, paths: Sequence[str]) -> Iterator[None]:
         yield
 
 
-def _times(profiler: profile, device: str) -> dict[str, Any]:
+def _times(profiler: profile, device: str, seen: watch.Watch) -> dict[str, Any]:
     """Return the seconds of a profiled call: in all, in its cores, and in each layer."""
     events = sorted(
         (event for event in profiler.events() or [] if event.device_type.name == "CPU"),
         key=lambda event: (event.time_range.start, -event.time_range.end),
     )
     whole = next(event for event in events if event.name == CALL)
+    forward = [event for event in events if event.thread == whole.thread]
     in_call: list[Span] = [(whole.time_range.start, whole.time_range.end)]
     layers: dict[str, list[Span]] = {}
     for event in events:
@@ -173,35 +181,43 @@ def _times(profiler: profile, device: str) -> dict[str, Any]:
             layers.setdefault(event.name.removeprefix(LAYER), []).append(_span(event))
     return {
         "total_s": _seconds(events, in_call, device),
-        "core_s": _seconds(events, spans_of_cores(events), device),
+        "core_s": _seconds(events, spans_of_cores(forward, seen.operators, seen.steps), device),
         "layers": {path: _seconds(events, spans, device) for path, spans in layers.items()},
     }
 
 
-def spans_of_cores(events: Sequence[Any]) -> list[Span]:
-    """Return the spans of the attention cores among a profile's events, which are ordered by their begin."""
-    spans: list[Span] = []
-    first = after_softmax = None
-    done = 0.0
+def spans_of_cores(events: Sequence[Any], operators: Sequence[str], cores: Sequence[Sequence[int]]) -> list[Span]:
+    """Return the spans of the attention cores among a profile's events, which are ordered by their begin.
+
+    `operators` are the operators by which cores are known, in order, as a watch has seen them, and each core has the
+    places of its own. A core goes from the first of them to the last, without operators of other layers between.
+    Raises `impls.Unsupported` if the profile has other operators.
+    """
+    places: list[Span] = []
+    names: list[str] = []
+    around, done = (0.0, 0.0), 0.0
     for event in events:
-        begin, end = _span(event)
-        if begin < done:
-            continue  # inside an operator that was taken as a whole
-        if FUSED.match(event.name):
-            spans.append((begin, end))
-            first = after_softmax = None
-        elif event.name in PRODUCTS and after_softmax is not None:
-            spans.append((after_softmax, end))
-            first = after_softmax = None
-        elif event.name in PRODUCTS:
-            first = begin
-        elif event.name in SOFTMAXES and first is not None:
-            after_softmax = first
-        elif event.name in LINEAR:
-            first = after_softmax = None
-        else:
-            continue
-        done = end
+        if event.name in AROUND and _span(event)[0] >= around[1]:
+            around = _span(event)
+        name = NAMES.get(event.name) or (watch.CORE if WHOLE.match(event.name) else None)
+        if name is not None and _span(event)[0] >= done:  # else inside an operator that was taken as a whole
+            begin, end = _span(event)
+            places.append(around if begin < around[1] else (begin, end))
+            names.append(name)
+            done = end
+    last = max(core[-1] for core in cores)
+    if names[: last + 1] != [*operators][: last + 1]:
+        raise impls.Unsupported(
+            "under the profiler the model ran other products and softmaxes than when it was watched"
+        )
+    spans: list[Span] = []
+    for core in cores:
+        begin = places[core[0]][0]
+        for number in range(core[0] + 1, core[-1]):
+            if number not in core:
+                spans.append((begin, places[number][0]))
+                begin = places[number][1]
+        spans.append((begin, places[core[-1]][1]))
     return spans
 
 

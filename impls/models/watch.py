@@ -4,6 +4,7 @@ A dispatch mode and hooks that hold for all modules leave the model's choice of 
 not: under any of them `nn.MultiheadAttention` leaves its fast path.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from impls.models.flow import Flow, Scores, described
 from impls.models.model import SDPA, Model
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
@@ -25,12 +26,10 @@ FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
 WHOLE = re.compile(r"_native_multi_head_attention|_transformer_encoder_layer_fwd")
 """The operators that compute a layer in one: the fast paths of torch's own modules."""
 
-PRODUCTS = ("bmm", "baddbmm")
-SOFTMAXES = ("_softmax", "_safe_softmax", "_masked_softmax")
-LINEAR = ("addmm", "mm", "convolution")
-"""The operators by which an unfused core is known: a product, a softmax and a product, with no other layer between."""
-
 UNFUSED = "unfused"
+
+CORE = "core"
+"""The name, among operators, of one that computes a core alone."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,8 @@ class Core:
     mask: str = ""
     causal: bool = False
     dropout: float = 0.0
+    lines: str = ""
+    """The lines of source that compute the core, if several operators do: `/home/me/model.py:12-15`."""
 
     @property
     def is_fused(self) -> bool:
@@ -97,9 +98,14 @@ class Watch(TorchDispatchMode):
         self._modules: list[tuple[nn.Module, tuple[int, ...]]] = []
         self._depth = 0
         self._operator = ""
-        self._product: tuple[Tensor, Tensor] | None = None
-        self._scores: Tensor | None = None
-        self._mask = ""
+        self._flow = Flow()
+        self.steps: list[list[int]] = []
+        """For each core the places among `operators` of those that compute it."""
+
+    @property
+    def operators(self) -> list[str]:
+        """The operators by which cores are known, in the order of their calls."""
+        return self._flow.operators
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -108,6 +114,8 @@ class Watch(TorchDispatchMode):
 
     def enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """Note that a module begins."""
+        if not self._modules:
+            self._flow.begin(args)
         shape = next((tuple(value.shape) for value in args if isinstance(value, Tensor)), ())
         self._modules.append((module, shape))
 
@@ -126,6 +134,7 @@ class Watch(TorchDispatchMode):
                 output = function(query, key, value, *args, **kwargs)
             finally:
                 self._depth -= 1
+            self.steps.append([self._flow.whole(CORE, output)])
             names = ("attn_mask", "dropout_p", "is_causal")
             given = {**dict(zip(names, args, strict=False)), **kwargs}
             self._add(
@@ -152,39 +161,28 @@ class Watch(TorchDispatchMode):
         name = func.overloadpacket.__name__
         if self._depth:
             self._operator = name if FUSED.search(name) else self._operator
+            self._flow.inside(output)
         elif FUSED.search(name):
+            self.steps.append([self._flow.whole(CORE, output)])
             self._add(name, tuple(args[:3]), causal=any(value is True for value in args[3:]))
         elif WHOLE.search(name):
+            self.steps.append([self._flow.whole(CORE, output)])
             self._add(name, (args[0],))
-        else:
-            self._unfused(name, args, output)
+        elif scores := self._flow.next(name, args, kwargs, output):
+            self._finish(scores)
         return output
 
-    def _unfused(self, name: str, args: Sequence[Any], output: Any) -> None:
-        """Follow a product, a softmax and a product through the operators."""
-        if name in LINEAR:
-            self._product = self._scores = None
-        elif name in PRODUCTS and self._scores is None:
-            left, right = args[-2:]
-            self._product, self._mask = (left, right), "" if name == "bmm" else described(args[0])
-        elif name in PRODUCTS and self._product is not None and self._scores is not None:
-            self._finish(args[-1])
-        elif self._product is not None and self._scores is None:
-            if name in SOFTMAXES:
-                self._scores = output
-            elif name in ("add", "add_", "masked_fill", "masked_fill_", "where"):
-                tensors = [value for value in args if isinstance(value, Tensor)]
-                self._mask = described(min(tensors, key=Tensor.numel)) if len(tensors) > 1 else self._mask
-
-    def _finish(self, value: Tensor) -> None:
-        assert self._product is not None
-        assert self._scores is not None
-        query, key = self._product[0], self._product[1].mT
-        scores, mask = self._scores, self._mask
-        self._product = self._scores = None
-        lead = tuple(scores.shape[:-2])
-        shaped = [(*lead, *tensor.shape[-2:]) for tensor in (query, key, value)]
-        self._add(UNFUSED, (query, key, value), mask=mask, shapes=tuple(shaped))
+    def _finish(self, scores: Scores) -> None:
+        assert scores.value is not None
+        tensors = scores.query, scores.key, scores.value
+        lead = scores.lead or ()
+        count = math.prod(lead)
+        fits = all(tensor.numel() == count * tensor.shape[-2:].numel() for tensor in tensors)
+        shapes = tuple((*lead, *tensor.shape[-2:]) if fits else tuple(tensor.shape) for tensor in tensors)
+        files, numbers = {file for file, _ in scores.lines}, [line for _, line in scores.lines]
+        lines = f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else ""
+        self.steps.append(scores.steps)
+        self._add(UNFUSED, tensors, mask=scores.mask, shapes=shapes, lines=lines)
 
     def _add(
         self,
@@ -196,6 +194,7 @@ class Watch(TorchDispatchMode):
         causal: bool = False,
         dropout: float = 0.0,
         shapes: tuple[tuple[int, ...], ...] = (),
+        lines: str = "",
     ) -> None:
         around = [(module, shape) for module, shape in self._modules if id(module) in self._paths]
         with_weights = [each for each in around if next(each[0].parameters(), None) is not None]
@@ -213,12 +212,6 @@ class Watch(TorchDispatchMode):
                 mask=mask,
                 causal=causal,
                 dropout=dropout,
+                lines=lines,
             )
         )
-
-
-def described(mask: Any) -> str:
-    """Return a mask in words: its dtype and shape; empty without one."""
-    if not isinstance(mask, torch.Tensor):
-        return ""
-    return f"{str(mask.dtype).removeprefix('torch.')} {list(mask.shape)}"
