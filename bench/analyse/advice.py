@@ -89,6 +89,9 @@ class Advice:
     as_is: Mapping[Any, Any] = field(default_factory=dict)
     recommendation: str | None = None
     processes: int = 0
+    rewritten: Interval = UNKNOWN
+    """The gain if `F.scaled_dot_product_attention` computed the cores that separate operators compute, from their times
+    by themselves and from the share of cores; unknown if a setting does that."""
 
     @property
     def bound(self) -> Interval:
@@ -109,9 +112,32 @@ def seen(point: Point, looks: Sequence[Seen]) -> Advice:
     found = tuple(kinds(looks))
     share = layer_share if any(kind.is_whole for kind in found) else core_share
     call_s = float(np.median([call["plain_s"] for each in looks for call in each["calls"]]))
+    objections = tuple(_objections(looks))
     return Advice(
-        point, share, core_share, layer_share, found, str(looks[0]["library"]), call_s, tuple(_objections(looks))
+        point,
+        share,
+        core_share,
+        layer_share,
+        found,
+        str(looks[0]["library"]),
+        call_s,
+        objections,
+        rewritten=_rewritten(looks, found),
     )
+
+
+def _rewritten(looks: Sequence[Seen], found: Sequence[Kind]) -> Interval:
+    """Return the gain of a fused core in a model that can't be switched to one, unknown if not all cores are plain."""
+    is_switched = looks[0]["settings"].get("sdpa", {}).get("status") in ("ok", "same")
+    if is_switched or not all(kind.core.get("is_plain") for kind in found):
+        return UNKNOWN
+    logs: list[list[float]] = []
+    for each in looks:
+        medians = [np.median(each["written"][kind.path], axis=0) * kind.count for kind in found]
+        kept = sum(fused for _, fused in medians) / sum(written for written, _ in medians)
+        shares = [call["core_s"] / call["total_s"] for call in each["calls"]]
+        logs.append([-math.log(1 - min(share, MOST_SHARE) * (1 - kept)) for share in shares])
+    return _interval(_over_processes(logs)).exp()
 
 
 def kinds(looks: Sequence[Seen]) -> list[Kind]:

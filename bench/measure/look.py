@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -25,6 +26,9 @@ from impls.models.model import Model
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
+
+CORE_BUDGET_S = 0.5
+"""The seconds for each kind of core that separate operators compute, beside `F.scaled_dot_product_attention`."""
 
 WARM_CALLS = 2
 """Calls before all others: the first one is slower."""
@@ -85,8 +89,11 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         paths = list(dict.fromkeys(core.layer for core in seen.cores))
         channel.announce("profile")
         calls = [*_profiled(call, model, paths, point.device, seen)]
+        channel.announce("core")
+        written = {core.layer: _beside_sdpa(core, work) for core in _kinds(seen.cores) if core.is_plain}
     found = _settings(model, request["settings"], channel)
     return {
+        "written": written,
         "cores": [dataclasses.asdict(core) for core in seen.cores],
         "calls": calls,
         "kernels": plain,
@@ -247,6 +254,58 @@ def _descendants(events: Sequence[Any]) -> Iterator[Any]:
 
 def _span(event: Any) -> Span:
     return float(event.time_range.start), float(event.time_range.end)
+
+
+def _kinds(cores: Sequence[watch.Core]) -> list[watch.Core]:
+    """Return one core of each kind: those of a kind differ in their layers alone."""
+    return [*{dataclasses.replace(core, layer=""): core for core in reversed(cores)}.values()]
+
+
+def _beside_sdpa(core: watch.Core, work: workload.Workload) -> list[list[float]]:
+    """Return pairs of seconds of a core as separate operators and by `F.scaled_dot_product_attention`, in turns.
+
+    Values are random, of the core's shapes and dtype, and lie as projections of tokens leave them: token after token,
+    with the heads of each together. The result is brought into that order too. In training the backward pass counts.
+    """
+    dtype, device = getattr(torch, core.dtype), work.point.device
+    q, k, v = (
+        torch.randn(*shape[:-3], *shape[-2:-4:-1], shape[-1], device=device).to(dtype).transpose(-2, -3)
+        for shape in core.shapes
+    )
+    for each in (q, k, v):
+        each.requires_grad_(work.with_gradients)
+    mask, scale = _mask(core, device), q.shape[-1] ** -0.5
+
+    def written() -> torch.Tensor:
+        scores = q @ k.mT * scale
+        o: torch.Tensor = (scores if mask is None else scores + mask).softmax(-1) @ v
+        return o.transpose(-2, -3).contiguous()
+
+    def fused() -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale).transpose(-2, -3).contiguous()
+
+    def seconds(call: Callable[[], torch.Tensor]) -> float:
+        begin = time.perf_counter()
+        o = call()
+        if work.point.mode == "train":
+            torch.autograd.grad(o, [q, k, v], torch.ones_like(o))
+        if device != "cpu":
+            torch.cuda.synchronize(device)
+        return time.perf_counter() - begin
+
+    pairs: list[list[float]] = []
+    begin = time.perf_counter()
+    while len(pairs) < WARM_CALLS + LEAST_CALLS or time.perf_counter() - begin < CORE_BUDGET_S:
+        pairs.append([seconds(written), seconds(fused)])
+    return pairs[WARM_CALLS:]
+
+
+def _mask(core: watch.Core, device: str) -> torch.Tensor | None:
+    """Return a mask of a core's scores that is added to them, None without one."""
+    if not core.mask:
+        return None
+    queries, keys = core.shapes[0][-2], core.shapes[1][-2]
+    return torch.zeros(queries, keys, dtype=getattr(torch, core.dtype), device=device)
 
 
 def _settings(model: Model, names: Sequence[str], channel: Channel) -> dict[str, dict[str, str]]:

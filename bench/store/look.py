@@ -13,7 +13,8 @@ from bench.store import atomic
 LOOK = "look.json"
 
 Seen = Mapping[str, Any]
-"""What one process saw: `cores`, `calls`, `kernels`, `observed_kernels`, `settings`, `parameters`, `item`, `library`.
+"""What one process saw: `cores`, `calls`, `written`, `kernels`, `observed_kernels`, `settings`, `parameters`, `item`,
+`library`.
 
 `bench.measure.look` writes it.
 """

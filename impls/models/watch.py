@@ -56,6 +56,8 @@ class Core:
     dropout: float = 0.0
     lines: str = ""
     """The lines of source that compute the core, if several operators do: `/home/me/model.py:12-15`."""
+    is_plain: bool = False
+    """Whether these are a product, a softmax and a product, with no other layer between."""
 
     @property
     def is_fused(self) -> bool:
@@ -182,7 +184,8 @@ class Watch(TorchDispatchMode):
         files, numbers = {file for file, _ in scores.lines}, [line for _, line in scores.lines]
         lines = f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else ""
         self.steps.append(scores.steps)
-        self._add(UNFUSED, tensors, mask=scores.mask, shapes=shapes, lines=lines)
+        is_plain = [self.operators[step] for step in scores.steps] == ["product", "softmax", "product"] and fits
+        self._add(UNFUSED, tensors, mask=scores.mask, shapes=shapes, lines=lines, is_plain=is_plain)
 
     def _add(
         self,
@@ -195,6 +198,7 @@ class Watch(TorchDispatchMode):
         dropout: float = 0.0,
         shapes: tuple[tuple[int, ...], ...] = (),
         lines: str = "",
+        is_plain: bool = False,
     ) -> None:
         around = [(module, shape) for module, shape in self._modules if id(module) in self._paths]
         with_weights = [each for each in around if next(each[0].parameters(), None) is not None]
@@ -213,5 +217,6 @@ class Watch(TorchDispatchMode):
                 causal=causal,
                 dropout=dropout,
                 lines=lines,
+                is_plain=is_plain,
             )
         )

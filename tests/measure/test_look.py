@@ -47,6 +47,16 @@ def test_a_look_sees_what_a_plain_call_runs(name: str) -> None:
         assert {*call["layers"]} == {core["layer"] for core in seen["cores"]}
 
 
+@pytest.mark.parametrize("mode", ["inference", "train"])
+def test_a_written_core_is_timed_beside_a_fused_one(mode: str) -> None:
+    """Pairs of seconds for each kind, and the lines of source; a fused core needs none."""
+    seen = looked("Net[kind=written,input=5x16]", mode=mode)
+    assert {*seen["written"]} == {"layers.0"}
+    assert all(min(pair) > 0 and len(pair) == 2 for pair in seen["written"]["layers.0"])
+    assert all(".py:" in each["lines"] and each["is_plain"] for each in seen["cores"])
+    assert looked("Net[input=5x16]", mode=mode)["written"] == {}
+
+
 def test_a_training_step_has_its_backward_pass() -> None:
     """Times are those of both passes."""
     seen = looked("Net[input=5x16]", mode="train")

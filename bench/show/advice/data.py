@@ -26,6 +26,7 @@ def as_object(advice: Advice) -> dict[str, Any]:
         **_interval("core_share", advice.core_share),
         **_interval("layer_share", advice.layer_share),
         **_interval("bound", advice.bound),
+        **_interval("rewritten", advice.rewritten),
         "call_s": _number(advice.call_s),
         "layers": [
             {"path": kind.path, "count": kind.count, "share": _number(kind.share), **kind.core} for kind in advice.kinds

@@ -17,7 +17,7 @@ def _lines(advice: Advice) -> Iterator[str]:
     bound = words.bound(advice)
     yield f"**{bound[0].upper()}{bound[1:]}.**"
     yield from ("", words.about(advice), "")
-    yield from (f"- {line}" for line in (*words.found(advice), *advice.objections))
+    yield from (f"- {line}" for line in (*words.found(advice), *words.rewriting(advice), *advice.objections))
     if not advice.alternatives:
         return
     yield from (

@@ -18,6 +18,7 @@ def head(advice: Advice) -> RenderableType:
         Text(words.about(advice)),
         *(Text(f"  {line}", QUIET) for line in words.found(advice)),
         *(Text(f"  {line}", WARNING) for line in advice.objections),
+        *(Text(f"  {line}") for line in words.rewriting(advice)),
     )
 
 

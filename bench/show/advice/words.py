@@ -68,7 +68,8 @@ def kind(of: Kind) -> str:
     how = "by F.scaled_dot_product_attention: " if core["by_sdpa"] else ""
     where = of.path or "the model itself"
     number = f"{of.count} layers" if of.count > 1 else "1 layer"
-    return f"{number} {core['class_name']} ({where}): {q}, {', '.join(extra)}; {how}{core['operator']}"
+    lines = f" by {core['lines']}" if core.get("lines") else ""
+    return f"{number} {core['class_name']} ({where}): {q}, {', '.join(extra)}; {how}{core['operator']}{lines}"
 
 
 def gain(of: Interval) -> str:
@@ -80,13 +81,30 @@ def recommendation(advice: Advice) -> str:
     """Return what to use, or that nothing is shown to be faster."""
     best = next((each for each in advice.alternatives if each.name == advice.recommendation), None)
     if best is None:
-        if not advice.processes:
-            return "nothing was measured"
+        if advice.rewritten.is_known and advice.rewritten.low > 1:
+            return f"put F.scaled_dot_product_attention into the model: about {gain(advice.rewritten)} as fast as it is"
+        if not any(each.status == "ok" for each in advice.alternatives):
+            return "keep the model as it is: none of the settings can be made in it"
         high = advice.as_is.get("slowdown_high")
         most = FEWEST_PROCESSES if units.is_missing(high) else f"none is more than {more(float(high or 1))} faster"
         return f"keep the model as it is: no setting is shown to be faster; {most}"
     most = f"; no setting is more than {more(best.slowdown_high)} faster" if best.slowdown_high > 1 else ""
     return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{most}"
+
+
+def rewriting(advice: Advice) -> list[str]:
+    """Return what to write in place of cores that no setting reaches, and what it brings; empty without such cores."""
+    if not advice.rewritten.is_known:
+        return []
+    places = dict.fromkeys(str(each.core["lines"]) for each in advice.kinds if each.core["lines"])
+    mask = ", attn_mask=mask" if any(each.core["mask"] for each in advice.kinds) else ""
+    return [
+        f"no setting reaches the attention of this model: its source computes it, at {', '.join(places)}",
+        f"in its place: o = F.scaled_dot_product_attention(q, k, v{mask}), which multiplies by q.shape[-1] ** -0.5; "
+        "scale=… says another factor",
+        f"that would make the model {gain(advice.rewritten)} as fast: from the time of both by themselves, on random "
+        "values of the same shapes, and from the share of the cores",
+    ]
 
 
 def differences(advice: Advice) -> list[str]:

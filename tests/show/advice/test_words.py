@@ -31,6 +31,19 @@ def test_an_operator_that_is_more_than_attention_is_said(operator: str, words_of
     assert ", 100.0] of the time" in line
 
 
+def test_what_to_write_in_a_model_that_can_not_be_switched_is_said() -> None:
+    """The lines of its source, the call in their place, and what it brings."""
+    times = {"blocks.0.attn": [[2.0, 1.0]] * 3}
+    written = core("blocks.0.attn", operator="unfused", by_sdpa=False, is_plain=True, lines="model.py:3-5", mask="x")
+    at = [seen([written], 0.2, 0.4, number=number, settings={}, written=times) for number in range(3)]
+    where, what, gain = words.rewriting(analyse.seen(POINT, at))
+    assert "model.py:3-5" in where
+    assert "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)" in what
+    assert "1.11" in gain
+    assert words.recommendation(analyse.seen(POINT, at)).startswith("put F.scaled_dot_product_attention into the model")
+    assert words.rewriting(analyse.seen(POINT, looks())) == []
+
+
 def test_a_kind_of_layer_is_one_line() -> None:
     """Where it is, its shapes and strides, and what computes it."""
     line, whole = words.found(analyse.seen(POINT, looks()))
