@@ -419,6 +419,19 @@ def keeps_a_buffer(layer: nn.Module) -> Implementation:
     return call
 
 
+def returns_one_buffer(layer: nn.Module) -> Implementation:
+    """Returns its own buffer at every call, as a captured graph does."""
+    buffers: list[Tensor] = []
+
+    def call(x: Tensor) -> Tensor:
+        y: Tensor = layer(x)
+        if not buffers:
+            buffers.append(torch.empty_like(y))
+        return buffers[0].copy_(y)
+
+    return call
+
+
 def slow_until_timed(layer: nn.Module) -> Implementation:
     """Is slow in the warm-up, so that fewer calls are timed together; it wins nothing by that."""
 
@@ -651,6 +664,7 @@ There a slow warm-up wins nothing, and no values are repeated within a timing.
 
 IN_INFERENCE: dict[str, str] = {
     "replays_from_a_file": f"{NUMBERS}|{LATE}",
+    "returns_one_buffer": "ok: returns the same memory for every output",
     "lazy": "incorrect: output is a _Lazy, expected a plain torch.Tensor",
     "background_process": f"{LATE}|error: started processes",
 }

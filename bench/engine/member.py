@@ -50,6 +50,8 @@ class Member:
     """The seconds of a call in the warm-up."""
     remark: str = ""
     """What the implementation says about its precision, if that explains an incorrect output."""
+    doubt: str = ""
+    """What a user of it should know although it is right."""
     claims: Claims = field(default_factory=Claims)
     judged: JudgedCalls | None = None
     """What is judged of its timed calls."""

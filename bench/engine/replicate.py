@@ -44,6 +44,8 @@ TIMED_AGAIN_S = 1.0
 SPARE_BYTES, GROWTH = 1 << 29, 1.2
 """Another process starts if SPARE_BYTES and GROWTH times the memory of the largest process so far are free."""
 
+REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
+
 FEWEST = 2
 """The number of processes that start whatever memory is free: with fewer there is no ratio."""
 
@@ -232,6 +234,7 @@ class Replicate:
         self._take(member, reply)
         member.calls, member.call_s = replies.calls_per_timing(member.metrics), replies.call_s(reply)
         member.remark = replies.remark(reply)
+        member.doubt = REUSES if replies.reuses(reply) else ""
         results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in self._shifts_of(member)]
         worst = max(results, key=lambda result: result["error"] / result["tolerance"])
         member.metrics |= {name: worst[name] for name in ("error", "tolerance")}
@@ -413,7 +416,7 @@ class Replicate:
         """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
         if not member.is_ok:
             return
-        point = member.case.point
+        point, member.detail = member.case.point, member.doubt
         at = member.env_id, point
         work, best = self._work[at], self._best[at]
         member.metrics |= {"flops": work.flops, "least_bytes": work.least_bytes}
@@ -426,7 +429,7 @@ class Replicate:
         best = self._best[at] = judgement.best
         ceilings.remember(*at, dataclasses.asdict(best))
         member.metrics |= {CEILING_FLOPS: best.flops_per_s, CEILING_BYTES: best.bytes_per_s}
-        member.detail = judgement.doubt
+        member.detail = "; ".join(filter(None, [member.detail, judgement.doubt]))
         if judgement.objection:
             raise Ended("error", judgement.objection)
 

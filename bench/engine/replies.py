@@ -45,6 +45,11 @@ def remark(reply: Mapping[str, Any]) -> str:
     return value if isinstance(value, str) else ""
 
 
+def reuses(reply: Mapping[str, Any]) -> bool:
+    """Return whether an implementation returns the same memory at every call, as its process says."""
+    return reply.get("reuses") is True
+
+
 def free_bytes(reply: Mapping[str, Any]) -> int | None:
     """Return the free memory of a GPU, None if the reply has none."""
     value = reply.get("free_bytes")

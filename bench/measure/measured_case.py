@@ -107,7 +107,7 @@ class MeasuredCase:
         self._timed_cpu_s = 0.0
         self._sampling = ExitStack()
         self._like: Output | None = None
-        self._reuses = False
+        self.reuses = False
         """Whether all calls return the same memory."""
 
     def prepare(self) -> None:
@@ -284,7 +284,7 @@ class MeasuredCase:
                 calls_s.append(elapsed_s)
             self._check_form(name, output)
             outputs.write(output.tensors, self._path(name))
-            self._reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
+            self.reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
             self._like = output
         return calls_s
 
@@ -362,7 +362,7 @@ class MeasuredCase:
         of the first.
         """
         self._inputs.renew(calls, self._rng.getrandbits(timed_inputs.KEY_BITS) if key is None else key)
-        first = 1 + _below(calls) if self._reuses else calls
+        first = 1 + _below(calls) if self.reuses else calls
         sizes = [first, calls - first] if first < calls else [calls]
         total_s = 0.0
         for part, size in enumerate(sizes):
@@ -371,12 +371,12 @@ class MeasuredCase:
             total_s += size * self._timer(call, size, results)
             self._timed_cpu_s += process_time() - start_s
             if hold is not None and part == 0:
-                chosen = size - 1 if self._reuses else _below(size)
+                chosen = size - 1 if self.reuses else _below(size)
                 hold(chosen, results[chosen])
-            if not self._reuses and outputs.share_memory(results):
+            if not self.reuses and outputs.share_memory(results):
                 if hold is not None:
                     raise Incorrect(f"returns the memory of an earlier output, as it did not before ({TIMED})")
-                self._reuses = True
+                self.reuses = True
         return total_s / calls
 
     def _output(self, check: str) -> Output:

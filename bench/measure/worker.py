@@ -65,7 +65,8 @@ class Worker:
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
         free_bytes = torch.cuda.mem_get_info()[0] if is_on_gpu else None
         call_s = case.call_s if case.outcome.status == "ok" else None
-        return {**case.reply(), "free_bytes": free_bytes, "call_s": call_s, "remark": case.remark}
+        facts = {"free_bytes": free_bytes, "call_s": call_s, "remark": case.remark, "reuses": case.reuses}
+        return {**case.reply(), **facts}
 
     def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Begin the rounds; reply with the outcome."""

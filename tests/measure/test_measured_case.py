@@ -19,7 +19,7 @@ from torch.nn.attention import SDPBackend
 
 import impls
 from bench.engine.worker import ALLOCATOR_VARIABLES
-from bench.measure import clock, energy, gpu_state, measured_case
+from bench.measure import clock, energy, gpu_state, measured_case, outputs
 from bench.measure.gpu_state import GpuState
 from bench.measure.measured_case import LATE_S, load
 from bench.plan.case import HUGE
@@ -205,6 +205,27 @@ def test_no_call_of_a_timing_can_tell_that_it_is_judged(name: str, tmp_path: Pat
         assert {made.sample()["status"] for _ in range(5)} == {"ok"}
         made.finish()
         assert "is off by" in made.reasons()[TIMED]
+
+
+def test_one_buffer_for_all_outputs_is_judged_call_by_call(tmp_path: Path) -> None:
+    """Each timing has two parts then, and what the first one leaves is right."""
+    with case(point(batch=8), "tests.hacks:returns_one_buffer", tmp_path) as made:
+        assert made.prepare()["reuses"]
+        assert {made.sample()["status"] for _ in range(20)} == {"ok"}
+        made.finish()
+        assert set(made.reasons().values()) == {""}
+
+
+def test_memory_that_is_used_again_in_the_rounds_alone_is_incorrect(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Results of a timing must all be there when it ends, if they were in the warm-up."""
+    with case(point(batch=8), "eager", tmp_path) as made:
+        assert not made.prepare()["reuses"]
+        monkeypatch.setattr(outputs, "share_memory", lambda _results: True)
+        reply = made.sample()
+    assert reply["status"] == "incorrect"
+    assert "returns the memory of an earlier output" in reply["detail"]
 
 
 def test_one_that_works_for_new_values_alone_is_incorrect(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def _by_status(matched: pd.DataFrame, baseline: str | None) -> Verdicts:
             "new": in_new & ~in_base,
             "newly failing": base_ok & ~new_ok,
             "fixed": new_ok & ~base_ok,
-            "failing": ~base_ok & ~new_ok,
+            "not measured": ~base_ok & ~new_ok,
             "baseline": matched["implementation"].isin([baseline]).to_numpy(dtype=bool),
         },
         default="",

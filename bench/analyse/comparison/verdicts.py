@@ -8,7 +8,7 @@ VERDICTS = {
     "newly failing": "ok in BASE, not in NEW",
     "missing": "only in BASE",
     INCONCLUSIVE: "nothing is shown, neither a change nor its absence",
-    "failing": "ok in neither",
+    "not measured": "ok in neither run",
     "new": "only in NEW",
     "fixed": "ok in NEW, not in BASE",
     "faster": "faster by more than the margin",

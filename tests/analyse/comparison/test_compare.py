@@ -132,7 +132,7 @@ def test_what_has_no_interval_is_inconclusive() -> None:
 @pytest.mark.parametrize(
     ("base", "new", "verdict"),
     [
-        (failed(SDPA), failed(SDPA, "crashed"), "failing"),
+        (failed(SDPA), failed(SDPA, "crashed"), "not measured"),
         (row(SDPA, CLOSE), failed(SDPA), "newly failing"),
         (failed(SDPA), row(SDPA, CLOSE), "fixed"),
         (row(SDPA, CLOSE), None, "missing"),
