@@ -13,7 +13,7 @@ from typing import IO
 import pytest
 
 from bench.engine.process import Process, start
-from tests.engine.test_worker import lives
+from tests.engine.test_worker import has_ended, lives
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes])
     child = int((tmp_path / "pid").read_text())
     assert lives(child)
     assert (process.end(), process.end()) == (3, 3)
-    assert not lives(child)
+    assert has_ended(child)
 
 
 def test_a_python_without_pidfds_can_start_processes(log: IO[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,4 +81,4 @@ def test_a_forked_process_ends_with_its_group(tmp_path: Path) -> None:
     deadline = time.monotonic() + 5  # the system ends it when it lets it run
     while lives(grandchild) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not lives(grandchild)
+    assert has_ended(grandchild)

@@ -45,6 +45,14 @@ def lives(pid: int) -> bool:
         return False
 
 
+def has_ended(pid: int) -> bool:
+    """Return whether a process that was killed ends, which a busy machine may take some time for."""
+    deadline = time.monotonic() + 10
+    while lives(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not lives(pid)
+
+
 def told(worker: Worker, timeout_s: float = 10, **request: Any) -> dict[str, Any]:
     """Return the worker's reply."""
     return worker.ask({"request": "do", **request}, timeout_s)
@@ -94,7 +102,7 @@ def test_what_is_no_event_of_the_request_is_a_crash(worker: Worker, line: str) -
     assert death.value.status == "crashed"
     assert line[:8] in death.value.detail
     assert len(death.value.detail) < 150
-    assert not lives(worker.pid)
+    assert has_ended(worker.pid)
 
 
 def test_an_event_of_an_earlier_request_is_a_crash(worker: Worker) -> None:
@@ -127,7 +135,7 @@ def test_a_death_is_noticed_while_a_child_holds_the_pipe(worker: Worker, tmp_pat
         told(worker, what="leave a child", path=str(tmp_path / "child"))
     assert (death.value.status, death.value.detail) == ("crashed", "killed by SIGSEGV during warm-up")
     assert not death.value.is_outside
-    assert not lives(int((tmp_path / "child").read_text()))
+    assert has_ended(int((tmp_path / "child").read_text()))
 
 
 def test_the_last_answer_counts(worker: Worker) -> None:
@@ -143,7 +151,7 @@ def test_a_closed_pipe_is_a_crash(worker: Worker, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(Died) as death:
         told(worker, what="close pipe")
     assert death.value.status == "crashed"
-    assert not lives(worker.pid)
+    assert has_ended(worker.pid)
 
 
 def test_an_end_is_noticed_without_a_pidfd(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,7 +300,7 @@ def test_a_server_that_ends_takes_its_workers_with_it(tmp_path: Path) -> None:
         with pytest.raises(Died, match="killed by SIGKILL"):
             server.fork("worker")
         worker.close()
-        assert not lives(worker.pid)
+        assert has_ended(worker.pid)
 
 
 def test_a_worker_dies_with_its_parent(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_every_judged_row_has_its_mark_at_its_change() -> None:
     assert places["slower"] == [pytest.approx([0.8, 0])]
     assert sorted(places[name][0][1] for name in MARKS) == [0, 1, 2, 3]
     assert places["faster"] == [pytest.approx([1.2, 3])]
-    assert "not drawn: 1 newly failing, 1 missing, 1 failing, 1 new, 1 fixed, 1 baseline" in said(made)
+    assert "not drawn: 1 newly failing, 1 missing, 1 not measured, 1 new, 1 fixed, 1 baseline" in said(made)
     changes = sorted((y, x) for line in marks(picture(many(40))).values() for x, y in np.asarray(line.get_data()).T)
     assert [y for y, _ in changes] == list(range(40))
     assert all(above <= below for (_, above), (_, below) in itertools.pairwise(changes))
