@@ -44,8 +44,6 @@ TIMED_AGAIN_S = 1.0
 SPARE_BYTES, GROWTH = 1 << 29, 1.2
 """Another process starts if SPARE_BYTES and GROWTH times the memory of the largest process so far are free."""
 
-REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
-
 FEWEST = 2
 """The number of processes that start whatever memory is free: with fewer there is no ratio."""
 
@@ -234,7 +232,7 @@ class Replicate:
         self._take(member, reply)
         member.calls, member.call_s = replies.calls_per_timing(member.metrics), replies.call_s(reply)
         member.remark = replies.remark(reply)
-        member.doubt = REUSES if replies.reuses(reply) else ""
+        member.doubt = replies.doubts(reply)
         results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in self._shifts_of(member)]
         worst = max(results, key=lambda result: result["error"] / result["tolerance"])
         member.metrics |= {name: worst[name] for name in ("error", "tolerance")}

@@ -8,6 +8,11 @@ from bench.engine.member import Ended
 from bench.sampling.timed_inputs import TURNS
 from bench.store.record import MOST, SESSION, STATUSES
 
+REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
+
+LONG_IMPORT_S = 2.0
+"""An import that takes longer is worth a line: each process pays it."""
+
 
 def check_outcome(reply: Mapping[str, Any]) -> None:
     """Raise Ended for a reply that is no outcome."""
@@ -45,9 +50,13 @@ def remark(reply: Mapping[str, Any]) -> str:
     return value if isinstance(value, str) else ""
 
 
-def reuses(reply: Mapping[str, Any]) -> bool:
-    """Return whether an implementation returns the same memory at every call, as its process says."""
-    return reply.get("reuses") is True
+def doubts(reply: Mapping[str, Any]) -> str:
+    """Return what a user should know of an implementation that is prepared, empty if there is nothing."""
+    words = [REUSES] if reply.get("reuses") is True else []
+    import_s = reply.get("import_s")
+    if _is_amount(import_s) and import_s > LONG_IMPORT_S:
+        words.append(f"its import takes {import_s:.1f} s in every process")
+    return "; ".join(words)
 
 
 def free_bytes(reply: Mapping[str, Any]) -> int | None:

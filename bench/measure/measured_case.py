@@ -109,6 +109,7 @@ class MeasuredCase:
         self._like: Output | None = None
         self.reuses = False
         """Whether all calls return the same memory."""
+        self.import_s = 0.0
 
     def prepare(self) -> None:
         """Build the implementation, keep its outputs for the judge, inspect a call and warm up."""
@@ -121,7 +122,11 @@ class MeasuredCase:
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
         self._work = work = workload.make(point, request.seed)
         impls.activate(name)
+        self._channel.announce("import")
+        begin = perf_counter()
         load(name)
+        self.import_s = perf_counter() - begin
+        self._channel.announce("preparation")
         with process_state.kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
                 with suppress(Exception):  # the first call will raise the same error

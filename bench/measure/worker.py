@@ -66,6 +66,7 @@ class Worker:
         free_bytes = torch.cuda.mem_get_info()[0] if is_on_gpu else None
         call_s = case.call_s if case.outcome.status == "ok" else None
         facts = {"free_bytes": free_bytes, "call_s": call_s, "remark": case.remark, "reuses": case.reuses}
+        facts["import_s"] = case.import_s
         return {**case.reply(), **facts}
 
     def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:

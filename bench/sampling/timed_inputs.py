@@ -76,6 +76,7 @@ class JudgedCalls:
         self.whole: int | None = None
         self._rng = rng
         self._whole_key = whole_key
+        self._mode = mode
         self._batch = batch
         self._timings = timings
         self._each = min(batch, math.ceil(self.most / (rounds * timings)))
@@ -94,7 +95,7 @@ class JudgedCalls:
     def draw(self, numbers: Sequence[int]) -> dict[str, Any]:
         """Return the request to keep parts of the last sample; `numbers` says which input each held call had.
 
-        A sample with nothing to keep has an empty one.
+        A sample with nothing to keep has an empty one. In mode forward there is always one, which lets go of the graph.
         """
         kept: dict[int, tuple[int, int]] = {}
         for timing, (key, number) in enumerate(zip(self._keys, numbers, strict=True)):
@@ -104,7 +105,8 @@ class JudgedCalls:
                 if place is not None:
                     self.parts[place : place + 1] = [Part(key, number, item)]
                     kept[place] = timing, item
-        request: dict[str, Any] = {"parts": [[place, *taken] for place, taken in kept.items()]} if kept else {}
+        request: dict[str, Any] = {"parts": [[place, *taken] for place, taken in kept.items()]}
+        request = request if kept or self._mode == "forward" else {}
         number, timing = self._whole_at
         if self._samples == number + 1:
             self.whole = numbers[timing]

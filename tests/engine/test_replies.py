@@ -63,6 +63,22 @@ def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
         replies.check_sample({**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
 
 
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ({}, ""),
+        ({"reuses": False, "import_s": 0.5}, ""),
+        ({"reuses": True}, replies.REUSES),
+        ({"import_s": 20.04}, "its import takes 20.0 s in every process"),
+        ({"reuses": True, "import_s": 3}, f"{replies.REUSES}; its import takes 3.0 s in every process"),
+        ({"reuses": "yes", "import_s": "20"}, ""),
+    ],
+)
+def test_what_a_user_should_know_is_said(reply: dict[str, Any], words: str) -> None:
+    """One buffer for all outputs, and a long import; a value of another kind says nothing."""
+    assert replies.doubts(reply) == words
+
+
 @pytest.mark.parametrize("held", [None, [0], [0, 3], [0, -1], [0, "1"]])
 def test_each_timing_names_the_input_of_the_call_that_is_held(held: Any) -> None:
     """The judge makes that input."""

@@ -78,7 +78,16 @@ def test_what_a_case_does_is_announced(tmp_path: Path) -> None:
     with case(point(), "eager", tmp_path) as made:
         made.prepare()
         made.finish()
-        stages = ["preparation", "first call", "correctness check", "inspection", "warm-up", "last calls"]
+        stages = [
+            "preparation",
+            "import",
+            "preparation",
+            "first call",
+            "correctness check",
+            "inspection",
+            "warm-up",
+            "last calls",
+        ]
         assert made.channel.stages[: len(stages)] == stages
 
 

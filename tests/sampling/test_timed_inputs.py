@@ -76,3 +76,6 @@ def test_the_gradients_of_mode_forward_are_those_of_the_last_timing() -> None:
         judged = JudgedCalls(random.Random(seed), 1, batch=2, timings=3, rounds=1, mode="forward")
         assert judged.next_keys()[2] == 1
         assert judged.draw([0, 1, 2])["whole"] == 2
+    for _ in range(200):
+        judged.next_keys()
+        assert "parts" in judged.draw([0, 1, 2])  # else the graph would stay until the next sample
