@@ -53,7 +53,7 @@ def remark(reply: Mapping[str, Any]) -> str:
 def doubts(reply: Mapping[str, Any]) -> str:
     """Return what a user should know of an implementation that is prepared, empty if there is nothing."""
     words = [REUSES] if reply.get("reuses") is True else []
-    import_s = reply.get("import_s")
+    import_s: Any = reply.get("import_s")
     if _is_amount(import_s) and import_s > LONG_IMPORT_S:
         words.append(f"its import takes {import_s:.1f} s in every process")
     return "; ".join(words)
