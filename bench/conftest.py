@@ -22,6 +22,8 @@ from bench.show.command_text import python
 from bench.show.point_text import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bench.engine.run import Run
     from bench.store.saved_run import SavedRun
 
@@ -155,7 +157,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if run is None or not run.run_folder.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
     from bench.analyse.precision import changes
-    from bench.show.figures import catalogue
     from bench.show.terminal.closing import closing
     from bench.show.terminal.console import PLAIN_WIDTH, on_one_line, rendered
     from bench.show.terminal.failures import failures
@@ -168,15 +169,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     is_long = config.stash[ASKED] > 0
     if is_long:
         terminalreporter.section("attention-bench")
-    pictures: list[Path] = []
-    try:
-        pictures += catalogue.draw(saved.plots, results=without_control(table))
-        pictures += catalogue.draw(saved.plots, profiles=saved.profiles)
-    except OSError as error:
-        terminalreporter.write_line(f"No pictures: {saved.plots} can't be written: {error.strerror}")
-    except WrongRequest as error:
-        terminalreporter.write_line(f"No pictures of profiles: {error}")
-    page = _page(saved, terminalreporter)
+    is_drawn = not run.run_folder.has_new and saved.page.exists()
+    pictures = [] if is_drawn else _pictures(saved, without_control(table), terminalreporter)
+    page = saved.page if is_drawn else _page(saved, terminalreporter)
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
     if not is_long:
@@ -189,6 +184,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
     for line in closing(table, run.folder, pictures, of_dtypes):
         terminalreporter.write_line(line)
+
+
+def _pictures(saved: "SavedRun", results: "pd.DataFrame", terminalreporter: pytest.TerminalReporter) -> list[Path]:
+    """Draw the pictures of the run, and return their files; a line says why if some can't be drawn."""
+    from bench.show.figures import catalogue
+
+    pictures: list[Path] = []
+    try:
+        pictures += catalogue.draw(saved.plots, results=results)
+        pictures += catalogue.draw(saved.plots, profiles=saved.profiles)
+    except OSError as error:
+        terminalreporter.write_line(f"No pictures: {saved.plots} can't be written: {error.strerror}")
+    except WrongRequest as error:
+        terminalreporter.write_line(f"No pictures of profiles: {error}")
+    return pictures
 
 
 def _page(saved: "SavedRun", terminalreporter: pytest.TerminalReporter) -> Path | None:

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
 
+It may be named in place of an adapter.
+
 It may declare keywords: `mask` if it can compute a masked core (the value is "causal"), and its own options, which a
-name gives in brackets, as in `mykernel:adapt[block_tokens=64]`.
+name gives in brackets, as in `mykernel:attend[block_tokens=64]`.
 """
 
 Implementation = Callable[[Tensor], Tensor]
@@ -26,6 +28,11 @@ Its keyword-only parameters are the options that its name can carry.
 """
 
 NO_MASK = "none"
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+ATTEND_PARAMETERS = 3
+"""A function with at least this many required parameters is an attend: an adapter takes only the layer."""
 
 
 class Unsupported(Exception):  # noqa: N818 - a status, not an error
@@ -51,7 +58,7 @@ def imported(path: str, what: str) -> Callable[..., Any]:
 
 
 def compiling(adapt: Adapt) -> Adapt:
-    """Mark an adapter as one that compiles, so that a case without a compiled graph ends as `fallback`."""
+    """Mark an adapter or attend as one that compiles, so that a case without a compiled graph ends as `fallback`."""
     adapt.compiles = True  # type: ignore[attr-defined]  # functions take attributes
     return adapt
 
@@ -76,7 +83,14 @@ def with_attend(attend: Attend) -> Adapt:
         return adapted
 
     adapt.options = keywords - {"mask"}  # type: ignore[attr-defined]  # functions take attributes
-    return adapt
+    return compiling(adapt) if getattr(attend, "compiles", False) else adapt
+
+
+def is_attend(function: Callable[..., Any]) -> bool:
+    """Return whether a function takes queries, keys and values, and so is no adapter."""
+    parameters = _parameters(function)
+    required = [each for each in parameters if each.default is each.empty and each.kind in POSITIONAL]
+    return len(required) >= ATTEND_PARAMETERS
 
 
 def masked(attend: Attend, mask: str, **options: Any) -> Attend:
@@ -106,9 +120,13 @@ def declared_options(function: Callable[..., object]) -> frozenset[str]:
     stated = getattr(function, "options", None)
     if isinstance(stated, frozenset):
         return stated
+    return frozenset(each.name for each in _parameters(function) if each.kind is each.KEYWORD_ONLY)
+
+
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Return the parameters of a function or of a module's forward; none for a builtin without a signature."""
     function = function.forward if isinstance(function, nn.Module) else function
     try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # a builtin without a signature declares nothing
-        return frozenset()
-    return frozenset(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
+        return [*inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return []

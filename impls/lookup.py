@@ -7,7 +7,16 @@ from torch import nn
 from torch.nn import attention
 
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, KNOWN, Entry
-from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported
+from impls.contract import (
+    Adapt,
+    Implementation,
+    Unresolved,
+    Unsupported,
+    declared_options,
+    imported,
+    is_attend,
+    with_attend,
+)
 from impls.models import settings
 from impls.models.model import Model
 from impls.name import parse
@@ -17,7 +26,7 @@ def build(layer: nn.Module, name: str) -> Implementation:
     """Return the implementation `name` of a layer; both share the layer's parameters.
 
     `name` is a key of `impls.catalogue.IMPLEMENTATIONS`, an entry point of the group
-    `attention_bench.implementations`, or `module:attribute` of your own adapter.
+    `attention_bench.implementations`, or `module:attribute` of your own adapter or attend.
     Options that the adapter declares may follow in brackets: `online[block_tokens=64]`.
     Raises `Unsupported` if the implementation can't express the layer, Unresolved for an unknown name or option,
     ValueError for a name that breaks the grammar.
@@ -79,14 +88,16 @@ def compiles(name: str) -> bool:
 def resolve(name: str) -> Adapt:
     """Return the adapter of a name without options: a shipped one, an installed entry point, or `module:attribute`.
 
+    An attend in place of an adapter is wrapped by `with_attend`.
+
     Raises Unresolved for an unknown name, a module that can't be imported, and an attribute that isn't callable.
     """
     what = f"implementation {name!r}"
     if name in KNOWN:
         return imported(KNOWN[name].adapter, what)
-    if ":" in name:
-        return imported(name, what)
-    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
-        return imported(entry.value, what)
-    expected = ", ".join(IMPLEMENTATIONS)
-    raise Unresolved(f"unknown implementation {name!r}; expected one of {expected}, or module:attribute")
+    installed = entry_points(group=ENTRY_POINT_GROUP, name=name)
+    if ":" not in name and not installed:
+        expected = ", ".join(IMPLEMENTATIONS)
+        raise Unresolved(f"unknown implementation {name!r}; expected one of {expected}, or module:attribute")
+    adapt = imported(name if ":" in name else next(iter(installed)).value, what)
+    return with_attend(adapt) if is_attend(adapt) else adapt

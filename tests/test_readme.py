@@ -29,11 +29,7 @@ README = DOCUMENTS["README.md"]
 ALL = "\n".join(DOCUMENTS.values())
 COMMANDS = sorted({*re.findall(r"python -m bench (\w+)", README)})
 
-KERNEL = """
-from impls import with_attend
-from impls.attend.eager import attend
-adapt = with_attend(attend)
-"""
+KERNEL = "from impls.attend.eager import attend\n"
 
 
 def blocks(text: str, language: str = "") -> list[str]:
@@ -176,10 +172,7 @@ def test_a_python_example_works(name: str, tmp_path: Path, monkeypatch: pytest.M
     path.write_text(examples("python")[name], encoding="utf-8")
     names = runpy.run_path(str(path))
     x = torch.randn(2, 5, 12)
-    if "adapt" in names:
-        layer = ViTAttention(12, 12, 3).eval()
-        torch.testing.assert_close(names["adapt"](layer)(x), layer(x))
-    elif "MyAttention" in names:
+    if "MyAttention" in names:
         layer = names["MyAttention"](12, 3)
         assert layer(x).shape == (2, 5, 12)
         torch.testing.assert_close(impls.build(layer, "sdpa")(x), layer(x))
@@ -187,6 +180,9 @@ def test_a_python_example_works(name: str, tmp_path: Path, monkeypatch: pytest.M
         layer = ViTAttention(12, 12, 3).eval()
         with torch.inference_mode():
             torch.testing.assert_close(names["MyRuntime"](layer)(x), layer(x))
+    elif {"adapt", "attend"} & {*names}:
+        layer, adapt = ViTAttention(12, 12, 3).eval(), names.get("adapt") or impls.with_attend(names["attend"])
+        torch.testing.assert_close(adapt(layer)(x), layer(x))
     else:
         assert len(names["table"])
 

@@ -34,7 +34,7 @@ def run(_arguments: argparse.Namespace) -> int:
     for title, entries in (
         ("sweeps", described),
         ("layers", {**names.LAYERS, "mylayer:MyAttention": OWN}),
-        ("implementations", {**names.IMPLEMENTATIONS, "mykernel:adapt": OWN}),
+        ("implementations", {**names.IMPLEMENTATIONS, "mykernel:attend": OWN}),
         ("options of implementations, as in online[block_tokens=64]", _options_of_implementations()),
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),

@@ -24,13 +24,16 @@ from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries_of, may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
-from bench.store import machine
+from bench.store import environment, machine
 from bench.store import plan as stored
 from bench.store.environment import Environment
 from bench.store.record import Record
 
 MOST_DEATHS = 2
 """The deaths of a case's process after which it is not tried again: one may have come from outside."""
+
+LEAST_RACE_S = 30.0
+"""A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
 
 SECOND_DEATH = "second death, in a fresh process"
 NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
@@ -95,17 +98,9 @@ class Run:
             if self._pool.python is None:
                 admission.check_devices(self.sweep)
             self.run_folder.prepare()
-            state = preflight.watch()
-            self._open(state)
             if self.sweep.effort.race:
                 self._begin_s -= self.summary.measured_s()
-            threads = max(point.threads for point in self.sweep.points)
-            missing = admission.huge_pages_missing(self.sweep.points)
-            self.warnings = [
-                *self.run_folder.notices,
-                *([f"{missing}; its cases will be unsupported"] if missing else []),
-                *preflight.warnings(state, threads, machine.physical_cores()),
-            ]
+            self.warnings = [*self.run_folder.notices, *self._open()]
         except BaseException:
             self.close()
             raise
@@ -119,9 +114,16 @@ class Run:
         self._pool.close()
         self.run_folder.close()
 
-    def _open(self, state: preflight.Preflight) -> None:
-        """Open the folder for what this machine is and the state in which it was seen."""
-        python = self._pool.python
+    def _open(self) -> list[str]:
+        """Open the folder for what this machine is and the state in which it was seen, and return warnings.
+
+        A run that has nothing to do starts no server.
+        """
+        before = environment.load(self.folder)
+        if before and self._has_nothing_to_do():
+            self.run_folder.open(before)
+            return []
+        state, python = preflight.watch(), self._pool.python
         try:
             facts, runtimes = self._pool.check(self.sweep.points, self._needed)
         except WrongRequest as error:
@@ -129,6 +131,22 @@ class Run:
         named = {"machine_name": self._machine_name} if self._machine_name else {}
         here = machine.observe(facts, {"sweep": self.sweep.name, **named}, dataclasses.asdict(state))
         self.run_folder.open(dataclasses.replace(here, runtimes=runtimes))
+        threads = max(point.threads for point in self.sweep.points)
+        missing = admission.huge_pages_missing(self.sweep.points)
+        return [
+            *([f"{missing}; its cases will be unsupported"] if missing else []),
+            *preflight.warnings(state, threads, machine.physical_cores()),
+        ]
+
+    def _has_nothing_to_do(self) -> bool:
+        points = self.sweep.points
+        if any(self.missing_in_base(point) for point in points):
+            return False
+        is_over = self.end_s(len(points)) - time.monotonic() < LEAST_RACE_S
+        bound = self.sweep.effort.bound
+        return (
+            is_over or not self.sweep.effort.race or all(self.summary.look(each, bound).is_answered for each in points)
+        )
 
     def renew(self) -> None:
         """End all servers, so that the next replicate of a point comes from a fresh one."""

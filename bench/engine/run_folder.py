@@ -349,6 +349,11 @@ class RunFolder:
         return self._summary
 
     @property
+    def has_new(self) -> bool:
+        """Whether this session has added records."""
+        return bool(self._fresh)
+
+    @property
     def has_results(self) -> bool:
         """Whether there are results."""
         return bool(self._tabulation)

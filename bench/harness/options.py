@@ -85,7 +85,7 @@ TITLE = """attention-bench: measure attention layers
   python -m pytest bench --num-tokens 197,577 --num-heads 6,12  4 points
   python -m pytest bench --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
   python -m pytest bench --sweep vit --batch 1                  every point of a sweep, at batch 1
-  python -m pytest bench --impl sdpa,mykernel:adapt             your own kernel, beside eager
+  python -m pytest bench --impl sdpa,mykernel:attend             your own kernel, beside eager
 
   How options and grids combine: with --sweep, an option replaces its column in every grid of the sweep.
   Without it, options of shape make one product; what they leave out is 8 items of 197 tokens, 384 channels, 6 heads.

@@ -11,9 +11,6 @@ from pathlib import Path
 
 from bench.plan.errors import WrongRequest, suggestion
 
-ATTEND_PARAMETERS = 3
-"""A function with at least this many required parameters can't be an adapter, which takes only the layer."""
-
 USUAL_ATTRIBUTES = {"implementation": "adapt", "attend": "attend", "layer": "MyAttention", "model": "make"}
 """The attribute that an error line proposes if a name has none."""
 
@@ -71,14 +68,12 @@ def mistake(name: str, path: Sequence[str], kind: str = "implementation") -> str
     except SyntaxError as error:
         return f"{kind} {name!r} can't be imported: {spec.origin}, line {error.lineno}: {error.msg}"
     first = attribute.partition(".")[0]
-    if tree is None or _is_submodule(first, spec):
+    names = None if tree is None or _is_submodule(first, spec) else _names(tree)
+    if names is None or first in names:
         return ""
-    names = _names(tree)
-    if names is not None and first not in names:
-        known = sorted(name for name in names if not name.startswith("_"))
-        content = f"it has {', '.join(known)}" if known else "it has no names"
-        return f"{kind} {name!r}: {module} has no {first}; {content}{suggestion(first, known)}"
-    return _raw_attend(module, attribute, tree) if kind == "implementation" else ""
+    public = sorted(name for name in names if not name.startswith("_"))
+    content = f"it has {', '.join(public)}" if public else "it has no names"
+    return f"{kind} {name!r}: {module} has no {first}; {content}{suggestion(first, public)}"
 
 
 def _dotted(module: str) -> str:
@@ -147,29 +142,3 @@ def _top_level(node: ast.AST) -> Iterator[ast.AST]:
         yield child
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             yield from _top_level(child)
-
-
-def _raw_attend(module: str, attribute: str, tree: ast.Module) -> str:
-    """Return the error line for an attend in place of an adapter, with how to wrap it; empty if it isn't an attend."""
-    bound = [node for node in tree.body if attribute in (_names(ast.Module([node], [])) or {attribute})]
-    last = bound[-1] if bound else None  # `core = with_attend(core)` gives the name to an adapter
-    if not isinstance(last, ast.FunctionDef) or last.name != attribute or last.decorator_list:
-        return ""
-    arguments = last.args
-    required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
-    if required < ATTEND_PARAMETERS:
-        return ""
-    remedy = f"wrap it in {module}, adapt = with_attend({attribute}), and name {module}:adapt"
-    if adapter := _adapter_of(attribute, tree):
-        remedy = f"name {module}:{adapter}, which wraps it"
-    return f"implementation '{module}:{attribute}' is an attend, and an implementation takes the layer; {remedy}"
-
-
-def _adapter_of(attend: str, tree: ast.Module) -> str:
-    """Return the name to which a module assigns `with_attend(attend)`, empty if there is none."""
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function, args=[ast.Name(id=wrapped)])):
-                if wrapped == attend and ast.unparse(function).endswith("with_attend"):
-                    return name
-    return ""

@@ -202,8 +202,8 @@ _TABLE = (
         meaning="`flops` over `latency_s`"),
     Metric("roofline_share", unit=Unit.SHARE, derived=roofline.share,
         heading=Heading("of roofline", place=114, rank=10),
-        meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer "
-        "of both, over `latency_s`; above 1 if a cache holds the bytes"),
+        meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
+        "over `latency_s`; above 1 if a cache holds the bytes or the ceilings were measured in a slower state"),
     Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
         meaning="the most that matrix products have reached on the device, with this dtype and these threads, "
         "up to the time of the measurement"),

@@ -13,6 +13,7 @@ from bench.store.profile import Profile
 from bench.store.record import Record
 
 PLOTS = "plots"
+PAGE = "report.html"
 
 
 class SavedRun:
@@ -47,6 +48,11 @@ class SavedRun:
     def plots(self) -> Path:
         """The folder of the run's pictures, which may not exist."""
         return self.folder / PLOTS
+
+    @property
+    def page(self) -> Path:
+        """The run's page, which may not exist."""
+        return self.folder / PAGE
 
     @property
     def traces(self) -> Path:

@@ -6,23 +6,19 @@ switch did not take, it raises `Unsupported` with the reason.
 
 import contextlib
 import copy
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from impls.contract import Adapt, Attend, Implementation, Unsupported, compiling, declared_options, with_attend
+from impls.contract import Adapt, Implementation, Unsupported, compiling, declared_options
 from impls.models.model import Model
 from impls.models.watch import UNFUSED, Core, cores
-
-ATTEND_PARAMETERS = 3
-"""A function with at least this many required parameters is an attend, not an adapter, which takes only the layer."""
 
 MISSING_KERNEL = ("No available kernel", "No viable backend")
 """What torch says if no backend that is allowed can compute a core."""
@@ -98,25 +94,14 @@ def with_core(layer: nn.Module, adapt: Adapt, **options: Any) -> Implementation:
 def of_model(name: str, resolve: Callable[[str], Adapt]) -> Adapt:
     """Return the adapter of a name for whole models.
 
-    A name that isn't a setting is an adapter that replaces the core, or an attend.
+    A name that isn't a setting is an adapter that replaces the core.
     """
     if name in SETTINGS:
         return SETTINGS[name]
     adapt = resolve(name)
-    adapt = with_attend(cast(Attend, adapt)) if is_attend(adapt) else adapt
     into_model = partial(with_core, adapt=adapt)
     into_model.options = declared_options(adapt)  # type: ignore[attr-defined]  # functions take attributes
     return into_model
-
-
-def is_attend(function: Callable[..., Any]) -> bool:
-    """Return whether a function takes queries, keys and values, and so is no adapter."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    required = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
-    return len(required) >= ATTEND_PARAMETERS
 
 
 @compiling

@@ -22,6 +22,9 @@ from impls.models.model import Model, Place
 TOKENS = 128
 """The tokens of a text if the name says nothing, or fewer if the model takes no more."""
 
+IMAGE_SIDE = 224
+"""The height and width of an image if neither the name nor the model's configuration says one."""
+
 TORCHVISION_OPERATORS = ("nms", "qnms")
 """What torchvision's Python part asks torch for even where its compiled part was built for another torch."""
 
@@ -88,7 +91,7 @@ def _torchvision(name: str, options: Options) -> Model:
         raise Unresolved(_unknown("torchvision", name, models.list_models()))
     given, options = _taken(options, "input")
     inner = _constructed(name, lambda: models.get_model(name, weights=None, **options))
-    side = getattr(inner, "image_size", 224)
+    side = getattr(inner, "image_size", IMAGE_SIDE)
     return _with_input(inner, given.get("input"), (3, side, side))
 
 
@@ -105,9 +108,9 @@ def _transformers(name: str, options: Options) -> Model:
         config = _constructed(name, lambda: kind(**options))
     inner = _constructed(name, lambda: transformers.AutoModel.from_config(config))
     if inner.main_input_name == "pixel_values":
-        side = config.image_size
+        side = getattr(config, "image_size", None) or IMAGE_SIDE
         height, width = side if isinstance(side, list | tuple) else (side, side)
-        usual = (config.num_channels, height, width)
+        usual = (getattr(config, "num_channels", 3), height, width)
         return _with_input(inner, given.get("input"), usual, keyword="pixel_values")
     if inner.main_input_name != "input_ids" or "inputs_embeds" not in inspect.signature(inner.forward).parameters:
         raise Unresolved(f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts")
@@ -116,6 +119,8 @@ def _transformers(name: str, options: Options) -> Model:
     if not 0 <= padding < tokens <= most:
         raise Unresolved(f"transformers:{name}: padding < tokens <= {most} must hold, got {padding} and {tokens}")
     kwargs: dict[str, Any] = {"inputs_embeds": Place.X}
+    if config.is_encoder_decoder:
+        kwargs["decoder_inputs_embeds"] = Place.X
     if padding:
         shown = torch.ones(1, tokens, dtype=torch.long)
         shown[:, tokens - padding :] = 0

@@ -7,7 +7,7 @@ import pytest
 
 from bench.plan.case import Case
 from bench.show.pages import shell
-from bench.show.pages.run import PAGE
+from bench.store.saved_run import PAGE
 from tests.examples import point
 from tests.show.pages import saved
 

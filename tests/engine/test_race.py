@@ -35,6 +35,7 @@ class ScriptedRun:
     def __init__(self, clock: Clock, looks: Mapping[Point, int], growths: Mapping[Point, float] | None = None) -> None:
         self.sweep = SimpleNamespace(effort=EFFORT)
         self.finer: dict[Point, int] = {}
+        self.bounds: dict[Point, float] = {}
         self.summary = self
         self.lendings = 0
         self.taken: list[Taken] = []
@@ -80,7 +81,8 @@ class ScriptedRun:
         self._lend("look")
         if self.left[point] + (self.finer.get(point, 0) if bound < EFFORT.bound else 0) <= 0:
             return Look("a", 0.01, replicates=2)
-        return Look("a", 0.1, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
+        looks = sum(point in points for points, _, is_look in self.taken if is_look) if point in self.bounds else 0
+        return Look("a", self.bounds.get(point, 0.1), ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2 + looks)
 
     def _lend(self, place: str) -> None:
         """Open a point again after the first look at another, once."""
@@ -139,6 +141,14 @@ def test_a_look_holds_only_those_that_are_left(clock: Clock) -> None:
     told = raced(run, SMALL)
     assert run.taken[2:] == [((SMALL,), ("a", "c"), True)] * 2
     assert [look.is_answered for _, look in told] == [False, False, True]
+
+
+def test_a_point_of_which_the_base_says_little_gets_one_look_before_all_others(clock: Clock) -> None:
+    """Then those come first that are soonest answered."""
+    run = ScriptedRun(clock, {SMALL: 1, MEDIUM: 1, LARGE: 3}, {SMALL: 0.5, MEDIUM: 0.6, LARGE: 9.0})
+    run.bounds = {MEDIUM: 0.09, LARGE: 0.3}
+    raced(run, SMALL, MEDIUM, LARGE)
+    assert [tokens for tokens, is_look in run.tokens if is_look] == [9, 5, 7, 9, 9]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ from bench.store import ceilings, journal, machine
 from bench.store.table import load
 from tests import mutants
 from tests.points import point
+from tests.refusals import refusal
 
 pytestmark = pytest.mark.slow
 
@@ -624,6 +625,27 @@ def test_a_resumed_run_completes_its_control(tmp_path: Path) -> None:
     assert load(tmp_path)["processes"].tolist() == [2] * 6
     with Run(sweep, tmp_path) as opened:
         assert opened.finished() == [*sweep.points]
+
+
+@scripted
+@pytest.mark.parametrize("effort", [QUICK, dataclasses.replace(QUICK, race=True, bound=0.02, within_s=0.001)])
+def test_a_finished_run_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: Effort) -> None:
+    """Its rows are there at once, and nothing is added; with more to measure it starts them again."""
+    sweep = dataclasses.replace(swept("eager", "sdpa", tokens=(5,)), effort=effort)
+    list(engine.run(sweep, tmp_path))
+    before = journal.read(tmp_path)
+    monkeypatch.setattr(pool.Pool, "check", refuse_to_start)
+
+    (records,) = engine.run(sweep, tmp_path)
+
+    assert records == before == journal.read(tmp_path)
+    more = dataclasses.replace(sweep, points=swept("eager").points)
+    assert "was started" in refusal(lambda: list(engine.run(more, tmp_path, extend=True)))
+
+
+def refuse_to_start(*_: object) -> None:
+    """Stand in for the check of a first process."""
+    raise WrongRequest("a process was started")
 
 
 @scripted

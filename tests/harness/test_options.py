@@ -180,7 +180,6 @@ def test_models_and_layers_are_options() -> None:
         ({"threads": "1,64"}, ["threads = 64 is more than the 2 cores"]),
         ({"impl": "./mykernel:adapt"}, ["must be spelled module:attribute", "did you mean mykernel:adapt?"]),
         ({"impl": "nosuch:adapt"}, ["there is no module nosuch"]),
-        ({"impl": "tests.foreign:twin_attend"}, ["is an attend", "name tests.foreign:twin, which wraps it"]),
         (
             {"fail_on": "incorect"},
             ["unknown status of --fail-on 'incorect'; expected one of", "did you mean incorrect?"],

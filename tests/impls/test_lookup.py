@@ -11,7 +11,7 @@ from torch import nn
 from impls import IMPLEMENTATIONS, Unsupported, build, versions
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
-from impls.lookup import resolve
+from impls.lookup import compiles, resolve
 from tests.impls.reference import normal
 
 USER_MODULE = """
@@ -22,6 +22,11 @@ def adapt(layer):
 
 box = types.SimpleNamespace(inner=types.SimpleNamespace(adapt=adapt))
 number = 3
+
+def attend(q, k, v, scale, /, *, mask=None, times=1):
+    return times * (q @ k.mT * scale).softmax(-1) @ v
+
+attend.compiles = True
 """
 
 
@@ -61,6 +66,16 @@ def test_a_users_adapter_is_found(name: str) -> None:
     x = normal(2, 4)
 
     assert (build(layer, name)(x) - layer(x)).allclose(x.new_ones(()), atol=1e-6)
+
+
+def test_an_attend_is_taken_in_place_of_an_adapter() -> None:
+    """A function of queries, keys and values becomes the layer's core; its keywords are options of its name."""
+    layer, x = ViTAttention(8, 8, 2), normal(1, 10, 8)
+    without, once, twice = (build(layer, f"users_kernel:attend[times={times}]")(x) for times in (0, 1, 2))
+    torch.testing.assert_close(once, layer(x))
+    torch.testing.assert_close(twice - without, 2 * (once - without))
+    assert compiles("users_kernel:attend")
+    assert not compiles("users_kernel:adapt")
 
 
 @pytest.mark.parametrize("name", ["sdap", "Eager", "foreign"])

@@ -10,7 +10,6 @@ from tests.refusals import refusal
 KERNEL = """
 raise SystemExit("this file must not run")
 import torch
-from impls import with_attend
 
 def attend(q, k, v, scale=1.0):
     return q
@@ -20,15 +19,6 @@ def adapt(layer):
 
 def taking_options(layer, tile=8, stages=2):
     return layer
-
-@some.decorator
-def decorated(q, k, v, scale):
-    return q
-
-def rewrapped(q, k, v, scale):
-    return q
-
-rewrapped = with_attend(rewrapped)
 
 if True:
     late = box = adapt
@@ -43,7 +33,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder that the user stands in, with kernels in it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mykernel.py").write_text(KERNEL, encoding="utf-8")
-    (tmp_path / "wrapped.py").write_text(KERNEL + "fast = with_attend(attend)\n", encoding="utf-8")
     (tmp_path / "starred.py").write_text("from somewhere import *\n", encoding="utf-8")
     (tmp_path / "dynamic.py").write_text("def __getattr__(name): ...\n", encoding="utf-8")
     (tmp_path / "made.py").write_text("globals()['adapt'] = 1\n", encoding="utf-8")
@@ -63,8 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "mykernel:late",
         "mykernel:box.inner.adapt",
         "mykernel:Kernel",
-        "mykernel:decorated",
-        "mykernel:rewrapped",
+        "mykernel:attend",
         "mykernel:torch",
         "starred:anything",
         "dynamic:anything",
@@ -90,12 +78,10 @@ def test_nothing_speaks_against_what_may_be_there(name: str, folder: Path) -> No
         ("mykernel:adpat", ["mykernel has no adpat", "did you mean adapt?"]),
         ("mykernel:hidden", ["mykernel has no hidden"]),
         ("broken:adapt", ["broken.py, line 1: '(' was never closed"]),
-        ("mykernel:attend", ["is an attend", "adapt = with_attend(attend)", "name mykernel:adapt"]),
-        ("wrapped:attend", ["is an attend", "name wrapped:fast, which wraps it"]),
     ],
 )
 def test_what_cannot_be_an_implementation_is_refused(name: str, reasons: list[str], folder: Path) -> None:
-    """A missing module, a missing name and a core that nobody wrapped are one line that says what to do."""
+    """A missing module, a missing name and a syntax error are one line that says what to do."""
     line = own.mistake(name, [str(folder)])
 
     assert all(reason in line for reason in (name, *reasons))
@@ -132,7 +118,7 @@ def test_what_is_no_file_is_no_misspelling(name: str) -> None:
 
 
 def test_a_layer_may_be_any_name_of_a_module(folder: Path) -> None:
-    """A function that takes three values is no adapter, and may well make a layer; one that isn't there may not."""
+    """A function of a module may make a layer; a name that the module doesn't have may not."""
     assert own.mistake("mykernel:attend", [str(folder)], "layer") == ""
     line = own.mistake("mykernel:Kernle", [str(folder)], "layer")
     assert line.startswith("layer 'mykernel:Kernle': ")

@@ -28,9 +28,6 @@ from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
 from bench.store.table import END, RESULTS
 
-PAGE = "report.html"
-"""The name of the page in a run's folder."""
-
 MOST_CASES = 1_500
 """The most cases in a page; of more it has the first points, and says so."""
 
@@ -51,7 +48,7 @@ def write(saved: SavedRun) -> Path:
 
     Raises WrongRequest if the run has no rows, or if the file can't be written.
     """
-    return shell.write(saved.folder / PAGE, page(saved))
+    return shell.write(saved.page, page(saved))
 
 
 def page(saved: SavedRun) -> str:

@@ -52,6 +52,22 @@ def test_transformers_has_models_by_a_config_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "item", "cores"),
+    [
+        ("T5Config[d_model=16,d_kv=8,num_heads=2,d_ff=16,num_layers=1,vocab_size=8,tokens=5]", (5, 16), 3),
+        ("SegformerConfig[num_encoder_blocks=1,input=3x32x32]", (3, 32, 32), 2),
+    ],
+)
+def test_what_a_config_leaves_out_is_filled_in(name: str, item: tuple[int, ...], cores: int) -> None:
+    """An encoder and decoder take the same tokens; a configuration without a size of images has the usual one."""
+    has("transformers")
+    model = make(f"transformers:{name}").eval()
+    assert model.item == item
+    with torch.inference_mode():
+        assert len(watch.cores(model, torch.randn(2, *model.item))) == cores
+
+
+@pytest.mark.parametrize(
     ("library", "name", "words"),
     [
         ("timm", "timm:vit_smal_patch16_224", "did you mean vit_small_patch16_224"),

@@ -18,7 +18,7 @@ from bench.plan.case import Case
 from bench.plan.sweep import Effort, load_sweep
 from bench.show.pages import charts, shell
 from bench.show.pages import run as module
-from bench.show.pages.run import PAGE, page, write
+from bench.show.pages.run import page, write
 from bench.store import environment, journal, machines, plan
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
@@ -290,7 +290,7 @@ def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("bench.store.atomic.replace", full)
-    assert refusal(write, quick) == f"cannot write {quick.folder / PAGE} (No space left on device)"
+    assert refusal(write, quick) == f"cannot write {quick.page} (No space left on device)"
 
 
 @pytest.mark.slow
