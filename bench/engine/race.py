@@ -14,9 +14,6 @@ from bench.plan.layers import flops
 from bench.plan.sweep import Sweep
 from bench.sampling.rounds import LEAST_ROUNDS, Length
 
-VAGUE = 0.1
-"""A bound above which an answer from the base alone helps nobody: such a point gets a look before all others."""
-
 UNKNOWN_GROWTH = 3.0
 """How many times as much as was measured is expected to be needed if nothing tells."""
 
@@ -70,9 +67,11 @@ class Heat:
         """The number of those that are left at all points together."""
         return sum(len(each.left) for each in self.looks.values())
 
-    def is_vague(self, base: int) -> bool:
-        """Whether a point that has `base` replicates or fewer can cost more than VAGUE."""
-        return any(each.left and each.replicates <= base and not each.bound <= VAGUE for each in self.looks.values())
+    @property
+    def bound(self) -> float:
+        """The largest bound of a point that isn't answered, infinite if one isn't known."""
+        bounds = [each.bound for each in self.looks.values() if each.left]
+        return math.inf if any(map(math.isnan, bounds)) else max(bounds, default=0.0)
 
     @property
     def least_s(self) -> float:
@@ -93,8 +92,8 @@ class Heat:
 class Race:
     """The race of a run over some points, until all are answered or the time is up.
 
-    First come points that can cost more than VAGUE by their base, then those that are soonest answered. A bound that is
-    finer than a rough one comes second: first all points are to have a rough answer.
+    The point that is soonest answered comes first; if none is expected to be answered in time, that with the largest
+    bound. A bound that is finer than a rough one comes second: first all points are to have a rough answer.
     `end_s` is the time of the monotonic clock at which it ends; the base is taken all the same. Every point has an
     answer from its base on, so a race can be stopped at any moment. One that goes on later begins with what is known.
     """
@@ -122,9 +121,10 @@ class Race:
 
     def _answer(self) -> None:
         """Take looks until all points are answered or the time is up."""
-        base = self._run.sweep.effort.processes
         while heats := [heat for heat in self._heats if heat.members and heat.least_s < self._left_s]:
-            self._take(min(heats, key=lambda heat: (not heat.is_vague(base), heat.expected_s)))
+            in_time = [heat for heat in heats if heat.expected_s < self._left_s]
+            soonest = min(in_time, key=lambda heat: heat.expected_s, default=None)
+            self._take(soonest or max(heats, key=lambda heat: heat.bound))
 
     @property
     def _left_s(self) -> float:

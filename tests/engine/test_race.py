@@ -81,8 +81,9 @@ class ScriptedRun:
         self._lend("look")
         if self.left[point] + (self.finer.get(point, 0) if bound < EFFORT.bound else 0) <= 0:
             return Look("a", 0.01, replicates=2)
-        looks = sum(point in points for points, _, is_look in self.taken if is_look) if point in self.bounds else 0
-        return Look("a", self.bounds.get(point, 0.1), ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2 + looks)
+        looks = sum(point in points for points, _, is_look in self.taken if is_look)
+        bound = self.bounds.get(point, 0.1) / (1 + looks)
+        return Look("a", bound, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
 
     def _lend(self, place: str) -> None:
         """Open a point again after the first look at another, once."""
@@ -143,12 +144,13 @@ def test_a_look_holds_only_those_that_are_left(clock: Clock) -> None:
     assert [look.is_answered for _, look in told] == [False, False, True]
 
 
-def test_a_point_of_which_the_base_says_little_gets_one_look_before_all_others(clock: Clock) -> None:
-    """Then those come first that are soonest answered."""
-    run = ScriptedRun(clock, {SMALL: 1, MEDIUM: 1, LARGE: 3}, {SMALL: 0.5, MEDIUM: 0.6, LARGE: 9.0})
-    run.bounds = {MEDIUM: 0.09, LARGE: 0.3}
-    raced(run, SMALL, MEDIUM, LARGE)
-    assert [tokens for tokens, is_look in run.tokens if is_look] == [9, 5, 7, 9, 9]
+def test_if_no_point_can_be_answered_in_time_the_largest_bound_comes_first(clock: Clock) -> None:
+    """A look takes 3 s here; SMALL is answered in time, then the others share what is left by their bounds."""
+    run = ScriptedRun(clock, {SMALL: 1, MEDIUM: NEVER, LARGE: NEVER}, {SMALL: 0.5, MEDIUM: 40.0, LARGE: 50.0})
+    run.bounds = {MEDIUM: 0.3, LARGE: 0.2}
+    raced(run, SMALL, MEDIUM, LARGE, end_s=60.0)
+    assert [tokens for tokens, is_look in run.tokens if is_look][:3] == [5, 7, 9]
+    assert {tokens for tokens, is_look in run.tokens if is_look} == {5, 7, 9}
 
 
 @pytest.mark.parametrize(
