@@ -101,6 +101,9 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         supports="on a GPU", kernel="scaled_dot_product_efficient_attention"),
     "sdpa_cudnn": Entry("impls.attend.sdpa:adapt_cudnn", "scaled_dot_product_attention, cuDNN's backend alone",
         Style("#777711", DASH_DOT_DOT, "p"), supports="on a GPU", kernel="scaled_dot_product_cudnn_attention"),
+    "measured": Entry("impls.measured:adapt", "for each shape the core that a table of measured choices names",
+        Style("#b3541e", LONG, "8", hollow=True), supports="with a table that `python -m bench export` wrote",
+        options={"table": "the file of the table"}),
     "flex": Entry("impls.attend.flex:adapt", "flex_attention, compiled; the rest of the layer eager",
         Style("#cc79a7", SOLID, "d"), supports="in inference; in other modes on a GPU alone", compiles=True),
     # lighter than a tint of eager's black, which people without green cones take for the green of online

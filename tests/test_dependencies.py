@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-DECLARED = "impls.catalogue, impls.name"
-"""The modules of impls that import no torch: what is declared of layers and implementations, and their names."""
+DECLARED = "impls.catalogue, impls.name, impls.table"
+"""The modules of impls that import no torch: what is declared of implementations, their names, tables of choices."""
 
 BELOW: dict[str, set[str]] = {
     DECLARED: set(),

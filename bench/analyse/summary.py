@@ -130,6 +130,10 @@ class Summary:
         costs = {case.implementation: cost(cells) for case, cells in known.rows.items()}
         return look(_joined(contrasts(of, self._lent).without(CONTROL)), costs, bound, of.logs.shape[1])
 
+    def contrasts(self, point: Point) -> Contrasts:
+        """Return the contrasts of the implementations of a point, without the control."""
+        return contrasts(self._anew(point).values, self._lent).without(CONTROL)
+
     def behind(self, point: Point) -> set[str]:
         """Return the implementations that are far behind in the first replicate of a point."""
         return behind(self._points[point].values) if point in self else set()

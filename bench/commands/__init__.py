@@ -8,7 +8,7 @@ from bench.show.terminal.console import console
 
 NAMES = (
     "list", "show", "report", "compare", "history", "plot", "scaling", "profile", "summarise", "merge", "cluster",
-    "duel", "watch", "doctor", "selfcheck", "advise",
+    "duel", "watch", "doctor", "selfcheck", "advise", "export",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

@@ -25,7 +25,7 @@ from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.names import is_implementation, is_own
-from bench.plan.sweep import Effort, Sweep, effort_of
+from bench.plan.sweep import MEASURED, Effort, Sweep, effort_of, mistakes_of_table
 from bench.show.advice import terminal
 from bench.show.advice.data import as_json
 from bench.show.advice.markdown import markdown
@@ -76,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the shape of the input with its batch, or module:function that returns inputs",
     )
     add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
+    add_option("--use", metavar="TABLE", help="also try the choices of a table that `export` wrote")
     for name, (_, meaning) in options.SETTINGS.items():
         add_option(options.flag(name), metavar="A,B,…", help=meaning)
     add_option("--oversubscribe", action="store_true", default=None, help="allow more threads than cores")
@@ -172,6 +173,7 @@ def _numbers(flag: str, text: str) -> list[int]:
 def _extra(arguments: argparse.Namespace) -> list[str]:
     """Return the settings that were asked for besides the usual ones; raises WrongRequest for an unknown one."""
     names = [name.strip() for name in COMMA_OUTSIDE_BRACKETS.split(arguments.impl) if name.strip()]
+    names += [f"{MEASURED}[table={arguments.use}]"] if arguments.use else []
     path = own.search_path()
     for name in names:
         try:
@@ -183,6 +185,8 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
             raise WrongRequest(unknown_names("setting", [name], expected))
         if ":" in base and (mistake := own.mistake(base, path, "attend")):
             raise WrongRequest(mistake)
+        if base == MEASURED and (mistakes := mistakes_of_table(parse(name).options)):
+            raise WrongRequest(*mistakes)
     return [name for name in names if name != AS_IS]
 
 

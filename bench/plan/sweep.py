@@ -19,8 +19,12 @@ from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
 from bench.plan.shard import Shard, part
+from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
 from impls.name import parse
+
+MEASURED = "measured"
+"""The implementation that follows a table of choices."""
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
@@ -320,9 +324,21 @@ def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
             for option in (option for option in parsed.options if option not in known):
                 rule = f"option {option!r}; expected one of {', '.join(known)}" if known else f"options, got {option!r}"
                 mistakes.append(f"implementation {base!r} has no {rule}{suggestion(option, known)}")
+            mistakes += mistakes_of_table(parsed.options) if base == MEASURED and path is not None else []
     if unknown_list:
         mistakes.insert(0, unknown_names("implementation", unknown_list, (*known_names(), "module:attribute")))
     return mistakes
+
+
+def mistakes_of_table(options: Mapping[str, Any]) -> list[str]:
+    """Return why the implementation that follows a table can't read it; none if it can."""
+    if "table" not in options:
+        return [f"{MEASURED} needs a table: {MEASURED}[table=FILE]; `python -m bench export RUN FILE` writes one"]
+    try:
+        table.load(str(options["table"]))
+    except table.WrongTable as error:
+        return [str(error)]
+    return []
 
 
 def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

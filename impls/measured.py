@@ -1,0 +1,186 @@
+"""Attention by a table of measured choices: each shape gets the core that was the best one at the nearest point."""
+
+import platform
+import re
+import warnings
+from collections.abc import Iterator, Set
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import Tensor, nn
+
+from impls.attend import sdpa
+from impls.contract import NO_MASK, Attend, Implementation, Unresolved, Unsupported, declared_options, with_attend
+from impls.lookup import resolve
+from impls.name import parse
+from impls.table import SDPA, Table, WrongTable, load, nearest
+
+ORIGINAL = F.scaled_dot_product_attention
+"""torch's own function."""
+
+CAUSAL = "causal"
+
+HEADS_APART = 4
+"""The dimensions of queries in which heads have one of their own: `[B, H, N, D]`."""
+
+
+def adapt(layer: nn.Module, *, table: str = "") -> Implementation:
+    """Return the layer with the core that the table in a file names for each shape.
+
+    Raises `Unsupported` without a table, Unresolved for a file that is no table, and as `with_attend` does.
+    """
+    if not table:
+        raise Unsupported("it needs a table: measured[table=FILE]; `python -m bench export RUN FILE` writes one")
+    try:
+        return with_attend(attend_by(table))(layer)
+    except WrongTable as error:
+        raise Unresolved(str(error)) from None
+
+
+adapt.options = frozenset({"table"})  # type: ignore[attr-defined]  # functions take attributes
+
+
+@cache
+def attend_by(path: str | Path) -> Attend:
+    """Return the `attend(q, k, v, scale)` that follows the table in a file.
+
+    The core for a shape is chosen at its first call, and is `sdpa` if no measured point is near, or if the one that
+    was chosen fails there. What no table knows goes to `sdpa` too: a mask tensor, dropout, queries of another number
+    than keys. Warns once of each: another machine, torch or number of threads was measured; a core can't be used here.
+    Raises WrongTable.
+    """
+    table = load(path, torch.get_num_threads())
+    if differing := _differences(table):
+        warnings.warn(f"the table {path} was measured with {differing}", stacklevel=2)
+    cores, chosen, choices = _cores(table), dict[Any, Attend](), table.choices
+
+    def attend(
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        scale: float,
+        *,
+        mask: str | None = None,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        if attn_mask is not None or dropout_p or q.shape != k.shape or q.dim() != HEADS_APART:
+            is_causal = mask is not None
+            return ORIGINAL(q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        wants_gradients = torch.is_grad_enabled() and q.requires_grad
+        key = q.shape, v.shape, q.dtype, q.device.type, wants_gradients, mask
+        core = chosen.get(key)
+        if core is None:
+            kind = q.device.type, str(q.dtype).removeprefix("torch."), wants_gradients, mask or NO_MASK
+            name = nearest(choices, kind, (q.shape[2], q.shape[3], q.shape[0] * q.shape[1]))
+            core = chosen[key] = _usable(cores[name, mask or NO_MASK], cores[SDPA, mask or NO_MASK], q, k, v, scale)
+        return core(q, k, v, scale)
+
+    return attend
+
+
+@contextmanager
+def in_place_of_sdpa(path: str | Path) -> Iterator[None]:
+    """Have `torch.nn.functional.scaled_dot_product_attention` follow the table in a file inside; raises WrongTable."""
+    attend, before = attend_by(path), F.scaled_dot_product_attention
+
+    def scaled_dot_product_attention(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        factor, mask = query.shape[-1] ** -0.5 if scale is None else scale, CAUSAL if is_causal else None
+        around, F.scaled_dot_product_attention = F.scaled_dot_product_attention, ORIGINAL  # a core may call it
+        try:
+            return attend(
+                query, key, value, factor, mask=mask, attn_mask=attn_mask, dropout_p=dropout_p, enable_gqa=enable_gqa
+            )
+        finally:
+            F.scaled_dot_product_attention = around
+
+    F.scaled_dot_product_attention = scaled_dot_product_attention
+    try:
+        yield
+    finally:
+        F.scaled_dot_product_attention = before
+
+
+def _cores(table: Table) -> dict[tuple[str, str], Attend]:
+    """Return the cores of a table by name and mask; sdpa stands in for one that can't be used here, with a warning."""
+    wanted = {(name, mask) for (*_, mask), _, name in table.choices}
+    cores, refused = dict[tuple[str, str], Attend](), dict[str, Exception]()
+    for mask in (NO_MASK, CAUSAL):
+        cores[SDPA, mask] = _core(SDPA, mask)
+        for name in {name for name, _ in wanted} - {SDPA}:
+            try:
+                cores[name, mask] = _core(name, mask)
+            except (LookupError, ValueError, TypeError, Unsupported) as error:
+                cores[name, mask] = cores[SDPA, mask]
+                refused |= {name: error} if (name, mask) in wanted else {}
+    if refused:
+        reasons = "; ".join(f"{name} ({error})" for name, error in sorted(refused.items()))
+        warnings.warn(f"sdpa stands in for what can't be used here of the table: {reasons}", stacklevel=3)
+    return cores
+
+
+def _core(name: str, mask: str) -> Attend:
+    """Return the attend that an implementation puts in place of a layer's core.
+
+    Raises `Unsupported` if it replaces more than the core, and what `resolve` and the adapter raise.
+    """
+    layer, parsed = nn.Module(), parse(name)
+    layer.mask, layer.attend = mask, sdpa.attend  # type: ignore[assignment]  # no submodules
+    adapt = resolve(parsed.base)
+    if unknown := parsed.options.keys() - declared_options(adapt):
+        raise Unresolved(f"it has no option {', '.join(sorted(unknown))}")
+    core = getattr(adapt(layer, **parsed.options), "attend", None)
+    if core is None:
+        raise Unsupported("it replaces more than the core")
+    return cast(Attend, core)
+
+
+def _usable(core: Attend, usual: Attend, *inputs: Any) -> Attend:
+    """Return a core if it takes the inputs, else the usual one."""
+    if core is usual or torch.compiler.is_compiling():
+        return core
+    try:
+        core(*inputs)
+    except (RuntimeError, Unsupported):
+        return usual
+    return core
+
+
+def _differences(table: Table) -> str:
+    """Return what differs here from the machine that a table was measured on, empty if nothing does."""
+    devices = {kind[0] for kind, *_ in table.choices}
+    gpus = {torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())}
+    threads = table.threads if "cpu" in devices else frozenset()
+    pairs: list[tuple[str, Set[Any], Set[Any]]] = [
+        ("torch", {table.torch}, {torch.__version__}),
+        ("CPU", {table.cpu}, {_cpu()}),
+        ("GPU", table.gpus if "cuda" in devices else set(), gpus),
+        ("threads", threads, {torch.get_num_threads()}),
+    ]
+    return "; ".join(
+        f"{what} {', '.join(map(str, sorted(there)))} and not {', '.join(map(str, sorted(here))) or 'none'}"
+        for what, there, here in pairs
+        if there and not there & here
+    )
+
+
+def _cpu() -> str:
+    """Return the CPU's model name, as tables have it."""
+    with suppress(OSError):
+        if found := re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M):
+            return found[1]
+    return platform.processor() or platform.machine()

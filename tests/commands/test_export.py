@@ -1,0 +1,79 @@
+"""The command that writes which core to use at each point."""
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from bench.cli import main
+from bench.plan.case import Case
+from impls.table import load, nearest
+from tests import examples
+from tests.runs import measured, saved
+
+Told = Callable[..., str]
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "table.schema.json").read_text())
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a run at which sdpa is the fastest core with few tokens and eager with many; the user stands beside it."""
+    monkeypatch.chdir(tmp_path)
+    seconds = {("eager", 64): 2.0, ("sdpa", 64): 1.0, ("eager", 512): 1.0, ("sdpa", 512): 1.5, ("mha", 512): 0.5}
+    records = [
+        measured(Case(examples.point(num_tokens=tokens), name), process, value_s)
+        for tokens in (64, 512)
+        for process in range(5)
+        for (name, of), value_s in seconds.items()
+        if of == tokens
+    ]
+    return saved(tmp_path / "run", records, examples.environment())
+
+
+def test_a_table_keeps_its_schema_and_can_be_read(run: Path, told: Told) -> None:
+    """It names the run, what was measured with, and a core for each point."""
+    assert "attention.json: 2 points, at 1 of them another core than sdpa" in told("export", run)
+    content = json.loads(Path("attention.json").read_text())
+    jsonschema.validate(content, SCHEMA)
+    assert (content["run"], content["measured_at"]) == ("run", examples.ORIGIN.started_at)
+    few, many = content["points"]
+    assert (few["num_tokens"], few["implementation"], few["head_width"]) == (64, "sdpa", 64)
+    assert (many["num_tokens"], many["implementation"]) == (512, "eager")
+    assert many["speedup"] == pytest.approx(1.5, rel=0.01)
+    assert [name for *_, name in load("attention.json").choices] == ["sdpa", "eager"]
+
+
+def test_a_function_says_the_same_without_the_suite(run: Path, told: Told) -> None:
+    """It imports math alone, and its choice is that of the table at measured shapes, between and far from them."""
+    told("export", run, "table.json")
+    told("export", run, "choose.py", "--format", "python")
+    text = Path("choose.py").read_text()
+    assert [line for line in text.splitlines() if "import" in line] == ["import math"]
+    core = runpy.run_path("choose.py")["core"]
+    choices = load("table.json").choices
+    found = set()
+    for tokens in (31, 32, 64, 181, 182, 512, 1024, 1025):
+        found.add(core("cpu", "float32", False, "none", tokens, 64, 48))
+        assert core("cpu", "float32", False, "none", tokens, 64, 48) == nearest(
+            choices, ("cpu", "float32", False, "none"), (tokens, 64, 48)
+        )
+    assert found == {"sdpa", "eager"}
+
+
+def test_a_run_without_another_core_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line says what must be measured; nothing is written."""
+    records = [measured(Case(examples.point(), name), process, 1.0) for process in range(3) for name in ("mha", "sdpa")]
+    run = saved(tmp_path / "run", records, examples.environment())
+    assert main(["export", str(run), str(tmp_path / "out.json")]) == 2
+    assert "no point at which sdpa was measured beside another core, such as eager" in capsys.readouterr().err
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_file_that_cannot_be_written_is_said_in_one_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its folder isn't there."""
+    assert main(["export", str(run), "no/such/folder.json"]) == 2
+    assert "can't be written: No such file or directory" in " ".join(capsys.readouterr().err.split())

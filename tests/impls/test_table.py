@@ -1,0 +1,87 @@
+"""The table of choices: what is read, what is refused, and which core a shape gets."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from impls.table import Kind, Sizes, WrongTable, load, nearest
+from tests.tables import POINT, written
+
+PLAIN: Kind = ("cpu", "float32", False, "none")
+CHOICES = (
+    (PLAIN, (100, 64, 48), "manual"),
+    (PLAIN, (400, 64, 48), "online"),
+    (("cpu", "bfloat16", False, "none"), (100, 64, 48), "eager"),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "core"),
+    [
+        (PLAIN, (100, 64, 48), "manual"),
+        (PLAIN, (199, 64, 48), "manual"),
+        (PLAIN, (201, 64, 48), "online"),
+        (PLAIN, (800, 64, 48), "online"),
+        (PLAIN, (801, 64, 48), "sdpa"),
+        (PLAIN, (49, 64, 48), "sdpa"),
+        (PLAIN, (100, 129, 48), "sdpa"),
+        (PLAIN, (100, 64, 97), "sdpa"),
+        (PLAIN, (100, 32, 24), "manual"),
+        (("cpu", "bfloat16", False, "none"), (100, 64, 48), "eager"),
+        (("cuda", "float32", False, "none"), (100, 64, 48), "sdpa"),
+        (("cpu", "float32", True, "none"), (100, 64, 48), "sdpa"),
+        (("cpu", "float32", False, "causal"), (100, 64, 48), "sdpa"),
+    ],
+)
+def test_a_shape_gets_the_core_of_the_nearest_point(kind: Kind, sizes: Sizes, core: str) -> None:
+    """Near is within a factor of 2 in each size, by logarithms, and of the same kind; what has none gets sdpa."""
+    assert nearest(CHOICES, kind, sizes) == core
+
+
+def test_a_table_has_its_points(tmp_path: Path) -> None:
+    """A GPU's number and points that keep a graph without a backward pass are of no use to a call."""
+    points: tuple[dict[str, Any], ...] = ({}, {"device": "cuda:1", "mode": "train"}, {"mode": "forward"})
+    assert load(written(tmp_path, *points)).choices == (
+        (PLAIN, (8, 4, 6), "manual"),
+        (("cuda", "float32", True, "none"), (8, 4, 6), "manual"),
+    )
+
+
+def test_points_of_other_threads_count_if_there_are_no_others(tmp_path: Path) -> None:
+    """The number of threads of a call is compared with that of the points."""
+    path = written(tmp_path, {"threads": 3}, {"threads": 5, "implementation": "online"})
+    assert [name for *_, name in load(path, 5).choices] == ["online"]
+    assert load(path, 7).threads == {3, 5}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"format": "another"}, "must have format 'attention-bench table' and schema_version 1, got"),
+        ({"schema_version": 2}, "schema_version 1, got ('attention-bench table', 2)"),
+        ({"points": [{**POINT, "num_tokens": "8"}]}, "num_tokens must be a whole number of at least 1, got '8'"),
+        ({"points": [{**POINT, "batch": 0}]}, "batch must be a whole number of at least 1, got 0"),
+        ({"points": [{"mode": "inference", "threads": 1}]}, "lacks batch"),
+        ({"points": [3]}, "has a value of another type"),
+        ({"environment": 3}, "has a value of another type"),
+        ({"environment": {}}, "lacks cpu"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_one_line(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    """The line names the file, and what must be there or is missing."""
+    path = written(tmp_path, **changes)
+    with pytest.raises(WrongTable) as refused:
+        load(path)
+    assert str(path) in str(refused.value)
+    assert reason in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """It isn't there, or it is not JSON."""
+    with pytest.raises(WrongTable, match="can't be read: No such file"):
+        load(tmp_path / "missing.json")
+    (tmp_path / "text").write_text("{")
+    with pytest.raises(WrongTable, match="is not JSON; `python -m bench export RUN` writes one"):
+        load(tmp_path / "text")
