@@ -188,7 +188,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _pictures(saved: "SavedRun", results: "pd.DataFrame", terminalreporter: pytest.TerminalReporter) -> list[Path]:
     """Draw the pictures of the run, and return their files; a line says why if some can't be drawn."""
-    from bench.show.figures import catalogue
+    from bench.show.charts import catalogue
 
     pictures: list[Path] = []
     try:

@@ -163,7 +163,7 @@ def test_every_dependency_is_used(package_name: str) -> None:
         ("bench.profiling.traces", "from bench.cli import main", ["bench.cli.main"]),
         ("bench.profiling.traces", "from bench import run", ["bench.run"]),
         ("bench.harness.progress", "from bench.commands import FINE", ["bench.commands.FINE"]),
-        ("bench.show.figures.catalogue", "from bench.commands import plot", ["bench.commands.plot"]),
+        ("bench.show.charts.catalogue", "from bench.commands import plot", ["bench.commands.plot"]),
         ("bench.plan.case", "import bench", ["bench"]),
         ("impls.attend.eager", "import bench", ["bench"]),
         ("impls.attend.eager", "from bench.plan.names import LAYERS", ["bench.plan.names.LAYERS"]),

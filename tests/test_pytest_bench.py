@@ -150,7 +150,7 @@ def test_the_readmes_layer_from_end_to_end(tmp_path: Path, capsys: pytest.Captur
     assert {*table["layer"]} == {layer}
     assert len(re.findall(r"^\[ *[123]/3\]", done.stdout, re.MULTILINE)) == 3
     assert re.search(r"exit status is 1: 3 of 3 points\n +broken:adapt error", done.stdout)
-    assert {path.suffix for path in (run / "plots").iterdir()} == {".png", ".svg"}
+    assert {path.suffix for path in (run / "plots").iterdir()} == {".png"}
     assert {"latency", "scaling"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
     assert f"The page: {run / 'report.html'}" in done.stdout
     assert (run / "report.html").stat().st_size > 500_000

@@ -22,7 +22,6 @@ from bench.show.comparison.markdown import markdown
 from bench.show.comparison.report import ONE_SIDED, STAMP, Report
 from bench.show.comparison.terminal import render
 from bench.show.control_text import warning
-from bench.show.figures import catalogue, page
 from bench.show.point_text import counted
 from bench.show.terminal.console import console, rendered
 from bench.stats.limits import MARGIN, Limits
@@ -81,7 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare two runs; BAD if a row has a verdict of `--fail-on`."""
     failing = named(arguments.fail_on)
     if arguments.plot:
-        page.check_name(arguments.plot)
+        from bench.show.charts import catalogue  # slow to import
+
+        catalogue.check_name(arguments.plot)
     pairs = _machines(arguments)
     if pairs is not None:
         return _each(arguments, pairs)
@@ -90,8 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rerun:
         report = compare_rerun.settled(report, arguments)
     _put(report, arguments)
-    if arguments.plot and not catalogue.draw_comparison(report, arguments.plot):
-        say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
+    if arguments.plot:
+        from bench.show.charts import catalogue
+
+        if not catalogue.draw_comparison(report, arguments.plot):
+            say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
     if arguments.report:
         from bench.show.pages import comparison as web  # slow to import
 

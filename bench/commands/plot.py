@@ -2,9 +2,9 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from bench.commands import FINE, say
-from bench.show.figures import catalogue
 from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
 
@@ -15,14 +15,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", metavar="DIR", type=Path, help="the folder for the pictures (default: plots/ beside the results)"
     )
+    parser.add_argument("--svg", action="store_true", help="write each picture as SVG too")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Draw every kind of picture for which the run has values, and print the files."""
+    from bench.show.charts import catalogue  # slow to import
+
     runs = runs_of(arguments.run)
+    suffixes = catalogue.suffixes(svg=arguments.svg)
     files: list[Path] = []
     for name, saved in runs.items():  # pictures of each machine by themselves
         folder = arguments.to / name if arguments.to and len(runs) > 1 else arguments.to
-        files += catalogue.draw(folder or saved.plots, results=saved.table, profiles=saved.profiles)
+        material: dict[str, Any] = {"results": saved.table, "profiles": saved.profiles}
+        files += catalogue.draw(folder or saved.plots, **material, suffixes=suffixes)
     say(*(map(str, files) if files else ["nothing to draw: no column varies over cases that are ok"]))
     return FINE

@@ -6,8 +6,8 @@ from bench.commands import BAD, FINE, profile_diff, say
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select, traces
+from bench.show.charts import catalogue
 from bench.show.control_text import warning
-from bench.show.figures import catalogue
 from bench.show.report import page
 from bench.show.terminal import profile as show
 from bench.show.terminal.console import console

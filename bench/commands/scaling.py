@@ -3,7 +3,6 @@
 import argparse
 
 from bench.commands import FINE, plot, say
-from bench.show.figures import catalogue
 from bench.show.terminal import scaling
 from bench.show.terminal.console import console
 from bench.store.saved_run import SavedRun
@@ -13,7 +12,10 @@ add_arguments = plot.add_arguments
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the fits of every series and draw them, and the maps of winners."""
+    from bench.show.charts import catalogue  # slow to import
+
     saved: SavedRun = arguments.run
     console().print(scaling.render(scaling.series(saved.table)))
-    say(*map(str, catalogue.draw(arguments.to or saved.plots, ("scaling", "winners"), results=saved.table)))
+    folder, suffixes = arguments.to or saved.plots, catalogue.suffixes(svg=arguments.svg)
+    say(*map(str, catalogue.draw(folder, ("scaling", "winners"), results=saved.table, suffixes=suffixes)))
     return FINE

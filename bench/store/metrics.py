@@ -202,6 +202,7 @@ _TABLE = (
         meaning="`flops` over `latency_s`"),
     Metric("roofline_share", unit=Unit.SHARE, derived=roofline.share,
         heading=Heading("of roofline", place=114, rank=10),
+        axis=Axis("roofline", "Share of the roofline", "share of the roofline", ()),
         meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
         "over `latency_s`; above 1 if a cache holds the bytes or the ceilings were measured in a slower state"),
     Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,

@@ -65,7 +65,7 @@ def test_what_all_profiles_show_is_drawn_and_put_on_a_page_where_one_is_asked_fo
     output = told(*words)
     assert not (run / "profile.html").exists()
     pictures = sorted((run / "plots").iterdir())
-    assert {picture.suffix for picture in pictures} == {".png", ".svg"}
+    assert {picture.suffix for picture in pictures} == {".png"}
     output += told(*words, "--report")
     assert "stepwise" in (run / "profile.html").read_text(encoding="utf-8")
     assert all(output.count(str(picture)) == 2 for picture in pictures)

@@ -56,7 +56,7 @@ def decimal(low: float, high: float) -> list[float]:
     """Return ticks at round decimal numbers, logarithmic or, if the axis is short, evenly spaced."""
     ladders = [_within(_ladder(steps, low), low, high) for steps in LADDERS]
     others = (
-        [_even(low, high, bins) for bins in BINS]
+        [even(low, high, bins) for bins in BINS]
         if high / low < SHORT
         else [ladders[-1][:: math.ceil(len(ladders[-1]) / MANY)]]
     )
@@ -82,7 +82,7 @@ def binary(low: float, high: float) -> list[float]:
         if FEW <= len(ticks) <= MANY:
             return ticks
     unit = 2.0 ** (10 * max(0, math.floor(math.log2(low) / 10)))
-    return [tick * unit for tick in _even(low / unit, high / unit)]
+    return [tick * unit for tick in even(low / unit, high / unit)]
 
 
 def spaced(positions: Sequence[float], widths: Sequence[float], order: Sequence[int]) -> list[int]:
@@ -140,6 +140,7 @@ def _ladder(steps: Sequence[float], low: float) -> Iterator[float]:
         yield from (float(f"{step}e{decade}") for step in steps)
 
 
-def _even(low: float, high: float, bins: int = BINS[0]) -> list[float]:
+def even(low: float, high: float, bins: int = BINS[0]) -> list[float]:
+    """Return evenly spaced ticks at round numbers."""
     locator = MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10])
-    return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high and tick > 0]
+    return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high]

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,14 @@ from matplotlib.textpath import text_to_path
 from matplotlib.transforms import BboxTransformTo, ScaledTranslation, Transform
 from numpy.typing import NDArray
 
-from bench.plan.errors import WrongRequest
 from bench.show.figures import log_axis
-from bench.show.palette import ink, style
+from bench.show.palette import ink
 from impls.catalogue import Style
 
 PNG_DPI = 160
 
 LARGEST_PIXELS = 60_000
 """The largest width or height; matplotlib's PNG can't be much larger."""
-
-SUFFIXES = (".png", ".svg")
 
 Drawing = tuple[str, Figure]
 """A picture's name, which is that of its files, and its figure."""
@@ -52,9 +49,6 @@ AXES_WIDTH, AXES_HEIGHT = 5.4, 3.5
 
 LABEL_START = 0.62
 """From the axes to the text of a label: the room for the leader and a sample of the line."""
-
-NAME_START, NAME_SAMPLE = 0.36, 0.2
-"""From the axes to the names of implementations and to the samples of their marks."""
 
 LABEL_GAP, ROW_HEIGHT = 0.185, 0.2
 """The heights of a label beside axes, and of a row of marks."""
@@ -113,36 +107,29 @@ def new_figure(
     panels: Sequence[float],
     *,
     right: float,
-    across: float = AXES_WIDTH,
-    left: float = LEFT,
     gap: float = 0.0,
-    above: float = 0.0,
-    foot: float = FOOT,
-    alarm: Sequence[str] = (),
 ) -> Figure:
-    """Return a figure with axes of these heights from top to bottom, `across` wide, and all text around them.
+    """Return a figure with axes of these heights from top to bottom, and all text around them.
 
-    The heading comes first, then the alarm and the facts; the notes are at the foot. All but the heading is wrapped.
-    `left`, `right`, `above` and `foot` are the room between the axes and the edge or this text, `gap` is between axes.
+    The heading comes first, then the facts; the notes are at the foot. All but the heading is wrapped.
+    `right` is the room between the axes and the edge, `gap` is between axes.
     """
-    width = left + across + right
+    width = LEFT + AXES_WIDTH + right
     room = width - 2 * EDGE
-    lines = [(text, ALARM, "bold") for text in wrapped(alarm, room, bold=True)]
-    lines += [(text, GREY, "normal") for text in wrapped(facts, room)]
-    footnotes = wrapped(notes, room, SMALL_SIZE)
-    foot += NOTE_LINE * len(footnotes)
-    height = EDGE + TITLE_LINE * (len(lines) + 1.6) + above + sum(panels) + gap * (len(panels) - 1) + foot
+    lines, footnotes = wrapped(facts, room), wrapped(notes, room, SMALL_SIZE)
+    foot = FOOT + NOTE_LINE * len(footnotes)
+    height = EDGE + TITLE_LINE * (len(lines) + 1.6) + sum(panels) + gap * (len(panels) - 1) + foot
     figure = Figure(figsize=(width, height), facecolor="white")
     figure.text(EDGE / width, 1 - EDGE / height, heading, size=TITLE_SIZE, weight="bold", va="top")
-    for number, (text, colour, weight) in enumerate(lines):
+    for number, text in enumerate(lines):
         up = 1 - (EDGE + TITLE_LINE * (number + 1.25)) / height
-        figure.text(EDGE / width, up, text, color=colour, weight=weight, va="top")
+        figure.text(EDGE / width, up, text, color=GREY, va="top")
     for number, text in enumerate(reversed(footnotes)):
         up = (0.08 + NOTE_LINE * number) / height
         figure.text(EDGE / width, up, text, size=SMALL_SIZE, color=GREY, va="bottom")
     for number, tall in enumerate(panels):
         bottom = foot + sum(panels[number + 1 :]) + gap * (len(panels) - 1 - number)
-        figure.add_axes((left / width, bottom / height, across / width, tall / height))
+        figure.add_axes((LEFT / width, bottom / height, AXES_WIDTH / width, tall / height))
     return figure
 
 
@@ -204,24 +191,6 @@ def write_beside(axes: Axes, start: float, place: float, text: str, colour: str,
     axes.text(across, place, text, transform=inches(axes), color=ink(colour), va="center_baseline", gid=gid)
 
 
-def write_name(axes: Axes, number: int, name: str, marks: dict[str, Any]) -> None:
-    """Write the name of an implementation beside axes, in line `number` from the top, after a sample of its marks."""
-    width, height = size(axes)
-    place = height - LABEL_GAP * (number + 0.5)
-    axes.plot([width + NAME_SAMPLE], [place], transform=inches(axes), clip_on=False, **marks)
-    write_beside(axes, NAME_START, place, name, style(name).colour, f"label {name}")
-
-
-def names_height(names: Collection[str]) -> float:
-    """Return the height of axes that have room for these names beside them."""
-    return max(AXES_HEIGHT, LABEL_GAP * (len(names) + 1))
-
-
-def names_width(names: Collection[str]) -> float:
-    """Return the room that these names need to the right of axes."""
-    return NAME_START + max(map(text_width, names)) + EDGE
-
-
 def marker(of: Style, size: float, edge_width: float) -> dict[str, Any]:
     """Return matplotlib's options for the marks of a style, of this size and with an edge this wide, in points."""
     return {
@@ -233,15 +202,6 @@ def marker(of: Style, size: float, edge_width: float) -> dict[str, Any]:
     }
 
 
-def save(figure: Figure, name: str, folder: Path) -> list[Path]:
-    """Write a figure as PNG and as SVG into a folder, which is made if it is missing, and return both files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{name}{suffix}" for suffix in SUFFIXES]
-    for file in files:
-        save_as(figure, file)
-    return files
-
-
 def save_as(figure: Figure, file: Path) -> None:
     """Write a figure in the format that the file's name ends with; raises OSError if it can't be written.
 
@@ -250,9 +210,3 @@ def save_as(figure: Figure, file: Path) -> None:
     dpi = min(PNG_DPI, LARGEST_PIXELS / max(figure.get_size_inches()))
     with styled():
         figure.savefig(file, dpi=dpi, metadata={"Date": None} if file.suffix == ".svg" else None)
-
-
-def check_name(file: Path) -> None:
-    """Raise WrongRequest for a file name that is not that of a picture."""
-    if file.suffix not in SUFFIXES:
-        raise WrongRequest(f"the picture {file} must end in {' or '.join(SUFFIXES)}")

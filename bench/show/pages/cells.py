@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bench.analyse.derived import calls_until_paid
 from bench.plan.case import Case
@@ -12,6 +11,8 @@ from bench.show.rows import Row, reason
 from bench.show.terminal.flags import flags
 from bench.show.terminal.kernels import algorithm
 from bench.store import units
+from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Metric
 
 
 @dataclass(frozen=True)
@@ -25,43 +26,53 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table; `key` names it to the page's script."""
+    """A column of the table; `key` names it to the page's script. That of a metric is the metric's name."""
 
     key: str
     heading: str
     is_number: bool = False
 
 
-COLUMNS = (
-    Column("point", "point"),
-    Column("implementation", "implementation"),
-    Column("status", "status"),
-    Column("letters", "flags"),
-    Column("speedup", "speed-up", is_number=True),
-    Column("latency", "latency", is_number=True),
-    Column("memory", "peak memory", is_number=True),
-    Column("predicted", "predicted", is_number=True),
-    Column("roofline", "of roofline", is_number=True),
-    Column("compile", "first compile", is_number=True),
-    Column("paid", "compiling pays after", is_number=True),
-    Column("flagged", "disturbed", is_number=True),
-    Column("ran", "kernels that ran"),
-)
-"""The columns from left to right."""
+Maker = Callable[[Row, str | None], Cell]
+"""What makes a cell of a row; it takes the name of the baseline too."""
+
+
+def columns(rows: Sequence[Row]) -> list[tuple[Column, Maker]]:
+    """Return the columns from left to right: those of metrics as in the terminal if any row has one, and others."""
+    metrics = [metric for metric in METRICS.values() if metric.heading and any(row[metric.name] for row in rows)]
+    placed: list[tuple[int, Column, Maker]] = [
+        (0, Column("implementation", "implementation"), lambda row, _: Cell(str(row["implementation"]))),
+        (1, Column("status", "status"), _status),
+        (2, Column("letters", "flags"), lambda row, _: Cell(row["letters"])),
+        (60, Column("predicted_bytes", "predicted", is_number=True), _predicted_cell),
+        (110, Column("paid", "compiling pays after", is_number=True), _paid_cell),
+        *(
+            (each.heading.place, Column(each.name, each.heading.text, is_number=each.kind in (int, float)), _of(each))
+            for each in metrics
+            if each.heading
+        ),
+    ]
+    return [(column, maker) for _, column, maker in sorted(placed, key=lambda each: each[0])]
 
 
 def complete(rows: Sequence[Row], baseline: str | None) -> None:
     """Add to the rows of one point what follows from them: predicted memory, calls until paid, flags."""
     for row in rows:
-        row["predicted_bytes"] = _predicted(row)
+        row["predicted_bytes"] = peak_bytes(Case.from_columns(row))
         row["paid"] = calls_until_paid(row, rows, baseline)
         row["letters"] = "".join(flag.letter for flag in flags(row)) if row["status"] == "ok" else ""
 
 
-def cells(row: Row, label: str, baseline: str | None) -> list[Cell]:
-    """Return the cells of a row, one for each of COLUMNS."""
-    made = (maker(row, baseline) for maker in MAKERS)
-    return [Cell(label), Cell(str(row["implementation"])), *made]
+def text_of(metric: Metric, row: Row, baseline: str | None) -> str:
+    """Return the value of a metric in a row as text, with its interval if it has one; empty if there is none."""
+    if row["status"] != "ok" or row[metric.name] is None:
+        return ""
+    texts: dict[str, Callable[[], str]] = {
+        "speedup": lambda: speedup_cell(row, baseline),
+        "latency_s": lambda: latency_text(row),
+        "memory_bytes": lambda: memory_text(row),
+    }
+    return texts.get(metric.name, lambda: units.formatted(row[metric.name], metric.unit))()
 
 
 def latency_text(row: Row) -> str:
@@ -74,10 +85,6 @@ def memory_text(row: Row) -> str:
     """Return a peak of memory, and that the system measured it if torch can't know it."""
     by_system = row["peak_bytes"] is None and row["memory_bytes"] is not None
     return f"{units.size(row['memory_bytes'])}{' by the system' if by_system else ''}"
-
-
-def _predicted(row: Row) -> int | None:
-    return peak_bytes(Case.from_columns(row))
 
 
 def _predicted_cell(row: Row, _: str | None) -> Cell:
@@ -96,52 +103,16 @@ def _paid_cell(row: Row, _: str | None) -> Cell:
     return Cell("never", 1e300) if calls == float("inf") else Cell(f"{calls:,.0f} calls", float(calls))
 
 
-def _number(column: str, text: Callable[[Any], str]) -> Callable[[Row, str | None], Cell]:
-    def cell(row: Row, _: str | None) -> Cell:
-        value = row[column] if row["status"] == "ok" else None
-        return Cell("") if value is None else Cell(text(value), float(value))
+def _of(metric: Metric) -> Maker:
+    def cell(row: Row, baseline: str | None) -> Cell:
+        if metric.kind is tuple:
+            names = row[metric.name] or ""
+            return Cell(algorithm(names), more=", ".join(names.split(";"))) if names else Cell("")
+        text = text_of(metric, row, baseline)
+        return Cell(text, float(row[metric.name])) if text else Cell("")
 
     return cell
-
-
-def _with_text(column: str, text: Callable[[Row], str]) -> Callable[[Row, str | None], Cell]:
-    def cell(row: Row, _: str | None) -> Cell:
-        return Cell("") if row["status"] != "ok" or row[column] is None else Cell(text(row), float(row[column]))
-
-    return cell
-
-
-def _speedup(row: Row, baseline: str | None) -> Cell:
-    value = row["speedup"]
-    if row["status"] != "ok" or value is None:
-        return Cell("")
-    return Cell(speedup_cell(row, baseline), float(value))
-
-
-def _ran(row: Row, _: str | None) -> Cell:
-    kernels = row["kernels"]
-    if not kernels:
-        return Cell("")
-    short = algorithm(kernels)
-    names = ", ".join(kernels.split(";"))
-    return Cell(short, more=names)
 
 
 def _status(row: Row, _: str | None) -> Cell:
     return Cell(": ".join(filter(None, (row["status"], reason(row)))))
-
-
-MAKERS: tuple[Callable[[Row, str | None], Cell], ...] = (
-    _status,
-    lambda row, _: Cell(row["letters"]),
-    _speedup,
-    _with_text("latency_s", latency_text),
-    _with_text("memory_bytes", memory_text),
-    _predicted_cell,
-    _number("roofline_share", units.percent),
-    _number("compile_cold_s", units.seconds),
-    _paid_cell,
-    _number("flagged_share", units.percent),
-    _ran,
-)
-"""What makes each cell after the first two, in the order of COLUMNS."""

@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan.case import Case
+from bench.show.charts import base as base_of_charts
+from bench.show.charts import over_time
+from bench.show.charts.changes import changes, drawn_row, is_drawn
 from bench.show.comparison.headline import headline
 from bench.show.comparison.report import Report, change, counts, explanations, failure, implementations, side
-from bench.show.pages import charts, shell
+from bench.show.pages import shell
 from bench.show.pages.cells import Cell, Column, latency_text
 from bench.show.pages.samples import STEPS, by_case, samples
 from bench.show.rows import Row, is_measured, plain
@@ -23,14 +26,6 @@ COLUMNS = (
     Column("detail", "why it fails in NEW"),
 )
 """The columns of the table from left to right."""
-
-COLOURS = {
-    "slower": "var(--warning)",
-    "newly failing": "var(--warning)",
-    "faster": "var(--good)",
-    "equivalent": "var(--ink)",
-}
-"""The colour of a row's interval by its verdict; the others are grey."""
 
 MOST_ROWS = 1_500
 """The most rows in a page, the worst first."""
@@ -61,7 +56,6 @@ def page(report: Report, base: SavedRun, new: SavedRun) -> str:
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
         columns=COLUMNS,
         table=[_cells(report, row) for row in rows],
-        swatches=[charts.swatch(name) for name in names],
     )
 
 
@@ -96,37 +90,31 @@ def _data(report: Report, rows: Sequence[Row], names: Sequence[str], base: Saved
     points = list(dict.fromkeys(labels))
     cases = [Case.from_columns(row) for row in rows]
     sides = [_rows_by_case(saved) for saved in (base, new)]
-    columns = {
-        "point": [points.index(label) for label in labels],
-        "label": [" ".join((str(row["implementation"]), label)) for row, label in zip(rows, labels, strict=True)],
-        "implementation": [str(row["implementation"]) for row in rows],
-        "verdict": [str(row["verdict"]) for row in rows],
-        "status": ["ok"] * len(rows),
-        "text": [change(row) for row in rows],
-        "colour": [COLOURS.get(str(row["verdict"]), "var(--quiet)") for row in rows],
-        **{name: [_drawn(row, name) for row in rows] for name in ("change", "change_low", "change_high")},
-        "sides": [[_side(found.get(case)) for found in sides] for case in cases],
-    }
-    packs = [_samples(saved, cases, found) for saved, found in zip((base, new), sides, strict=True)]
-    with charts.unchecked():
-        drawn = {"changes": {"any": charts.changes()}, "samples": {"any": charts.samples()}}
+    drawn_rows = [
+        {
+            **drawn_row(report, row),
+            "point": points.index(label),
+            "sides": [_side(rows_of_side.get(case)) for rows_of_side in sides],
+        }
+        for row, label, case in zip(rows, labels, cases, strict=True)
+    ]
+    packs = [_samples(saved, cases, own) for saved, own in zip((base, new), sides, strict=True)]
+    judged = [row for row in rows if is_drawn(row)]
+    with base_of_charts.unchecked():
+        drawn = {"samples": {"any": over_time.samples()}}
+        if judged:
+            drawn["changes"] = {"any": changes(judged, report.limits)}
     return {
         "kind": "comparison",
         "names": list(names),
         "points": points,
-        "rows": columns,
+        "rows": shell.columns(drawn_rows),
         "charts": drawn,
         "samples": shell.packed(shell.as_data([pack for pack, _ in packs])),
         "every": max(every for _, every in packs),
         "steps": STEPS,
         "sides": ["BASE", "NEW"],
-        "swatches": [charts.swatch(name) for name in names],
     }
-
-
-def _drawn(row: Row, name: str) -> float | None:
-    is_drawn = row["change"] is not None and row["verdict"] != "baseline"
-    return _number(row[name]) if is_drawn else None
 
 
 def _rows_by_case(saved: SavedRun) -> dict[Case, Row]:

@@ -7,7 +7,8 @@ from typing import Any
 from bench.analyse.history import History
 from bench.plan.case import Case
 from bench.show import intervals
-from bench.show.pages import charts, shell
+from bench.show.charts import base, over_time
+from bench.show.pages import shell
 from bench.show.pages.cells import Cell, Column
 from bench.show.point_text import differences, shared, varying
 from bench.show.terminal.history import ARROWS, label
@@ -72,7 +73,6 @@ def _data(
         "label": [f"{number:04d}|{label(of, number)}, {of.runs[number].version}" for _, number in listed],
         "run": [number for _, number in listed],
         "implementation": [case.implementation for case, _ in listed],
-        "status": ["ok"] * len(listed),
         "speedup": [entry.speedup.value for entry in entries],
         "speedup_low": [_known(entry.speedup.low) for entry in entries],
         "speedup_high": [_known(entry.speedup.high) for entry in entries],
@@ -82,15 +82,14 @@ def _data(
         "step": [entry.step for entry in entries],
         "arrow": [ARROWS.get(entry.step, "") for entry in entries],
     }
-    with charts.unchecked():
-        drawn = {"history": {"any": charts.history(names)}, "samples": {"any": charts.samples()}}
+    with base.unchecked():
+        drawn = {"history": {"any": over_time.history(names)}}
     return {
         "kind": "history",
         "names": names,
         "points": labels,
         "rows": columns,
         "charts": drawn,
-        "swatches": [charts.swatch(name) for name in names],
     }
 
 

@@ -13,13 +13,14 @@ from bench.plan.shard import machine_columns, without
 from bench.plan.sweep import Effort
 from bench.show import answer as say
 from bench.show.answer import At
+from bench.show.charts import base
 from bench.show.choice_text import words
-from bench.show.pages import cells, charts, run_data, shell
+from bench.show.pages import cells, run_data, shell
 from bench.show.pages.run_data import Shown, ordered
 from bench.show.point_text import counted, differences, order, shared, symbols, varying
 from bench.show.precision_text import in_words
 from bench.show.report.page import PAGE as PROFILES
-from bench.show.rows import is_measured, plain
+from bench.show.rows import Row, is_measured, plain
 from bench.show.terminal.flags import flags as flags_of
 from bench.show.terminal.flags import legend
 from bench.store import units
@@ -65,7 +66,8 @@ def page(saved: SavedRun) -> str:
         cells.complete(each.at.rows, baseline)
     effort = _effort(first)
     quiet = {name: say.machine(run.whole) for name, run in machines.items()}
-    with charts.unchecked():
+    columns = cells.columns(rows)
+    with base.unchecked():
         data = run_data.data(machines, shown, names, baseline, ignored, effort)
     several = len(machines) > 1
     said = {name: say.answer(points, baseline) for name, points in found.items()}
@@ -89,11 +91,14 @@ def page(saved: SavedRun) -> str:
         symbols=symbols([each.at.point for each in shown]),
         points=[_line(each, baseline) for each in shown],
         left_out=" ".join([*without_rows, *_left_out(len(shown), len(every), saved, several)]),
-        columns=cells.COLUMNS,
-        table=[(row, cells.cells(row, each.label, baseline)) for each in shown for row in ordered(each.at)],
+        figures=list(_figures(data["charts"], rows, baseline, effort)),
+        columns=[cells.Column("point", "point"), *(column for column, _ in columns)],
+        table=[
+            [cells.Cell(each.label), *(maker(row, baseline) for _, maker in columns)]
+            for each in shown
+            for row in ordered(each.at)
+        ],
         baseline=baseline,
-        bound=units.percent(effort.bound, trim=True),
-        is_race=effort.race,
         places=[
             (name if several else "", list(_facts(run.folder.resolve().name, run.environment, run.table)))
             for name, run in machines.items()
@@ -102,9 +107,65 @@ def page(saved: SavedRun) -> str:
         documents={name: shell.document(f"{name}.md", saved.folder) for name in ("method", "terms", "comparing")},
         profiles=PROFILES if (saved.folder / PROFILES).exists() else "",
         csv=_csv(machines),
-        swatches=[charts.swatch(name) for name in names],
         processes=counted([number for run in machines.values() for number in _processes(run)], "process", "processes"),
     )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A section with charts: its kind, by which the page's script finds them, its title, and what it shows."""
+
+    kind: str
+    title: str
+    note: str
+    is_wide: bool = False
+
+
+NOTES = {
+    "speedup": "How many times as fast as {baseline}; above 1 is faster. Bands and bars are 95 % intervals. What to "
+    "use stands in the table Point by point. A speed-up is paired within rounds, so it is not the quotient of the two "
+    "latencies. Drag over the chart to mark some points, click on a mark to see its samples.",
+    "latency_s": "Time per call, with 95 % intervals.",
+    "memory_bytes": "The most that one call holds at once, beyond its input and weights. A horizontal tick is the peak "
+    "that follows from the shapes by a formula.",
+    "roofline_share": "How near a call comes to the highest rates that this device has shown. Above 100 % the data fit "
+    "into a cache.",
+}
+"""What is said under the title of a metric's charts; of others it is the metric's meaning."""
+
+OTHERS = (
+    Figure("winners", "What to use where", "A cell names what to use and what that can cost at most. The stronger the "
+        "colour, the surer; that of a compiled one is paler from the start."),
+    Figure("growth-latency", "Growth of latency", "The exponent between two adjacent values: 1 is linear, 2 is "
+        "quadratic. If the machine was slow for a while, it shows here too."),
+    Figure("growth-memory", "Growth of peak memory", "The exponent between two adjacent values: 1 is linear, 2 is "
+        "quadratic."),
+    Figure("compile", "What compilation costs", "Time per call if the first compilation is shared by all calls. Right "
+        "of a crossing the compiled implementation costs less in all. It uses measured means, whether or not the "
+        "difference is shown."),
+)  # fmt: skip
+"""The sections that aren't of one metric."""
+
+
+def _figures(
+    drawn: Mapping[str, object], rows: Sequence[Row], baseline: str | None, effort: Effort
+) -> Iterator[Figure]:
+    """Yield the sections with charts, from top to bottom."""
+    for each in run_data.quantities_of(rows, baseline):
+        meaning = each.metric.meaning.replace("`", "")
+        note = each.filled(NOTES.get(each.column, f"{meaning[:1].upper()}{meaning[1:]}."))
+        yield Figure(each.name, each.filled(each.axis.title), note, is_wide=each.axis.relative)
+    yield from (each for each in OTHERS if each.kind in {*drawn, "winners"})
+    bound = units.percent(effort.bound, trim=True)
+    goal = f"From a large mark on it is at most {bound}, or one is shown to be the fastest."
+    if effort.race:
+        goal = (
+            f"While there is time, a point is measured on until its bound is at most {bound}, the dashed line, or one "
+            "is shown to be the fastest; a large mark says that it is answered."
+        )
+    what = "The bound of each point's choice, what it can cost at most, after each replicate."
+    note = f"{what} {goal} Interruptions of the run are left out."
+    yield Figure("course", "How the bound fell", note, is_wide=True)
 
 
 def _machines(saved: SavedRun) -> tuple[dict[str, SavedRun], list[str]]:

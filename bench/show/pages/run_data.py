@@ -2,23 +2,22 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bench.analyse.course import course
 from bench.analyse.scaling.growth import Exponent, scalings
-from bench.analyse.scaling.series import AXES, CHANNELS, HEADS, SERIES, TOKENS, Axis, groups, places, point_of
-from bench.analyse.standing import Choice
+from bench.analyse.scaling.series import AXES, SERIES, TOKENS, Axis, groups, places, point_of
 from bench.plan.case import Case
 from bench.plan.sweep import Effort
-from bench.show import answer as say
 from bench.show import intervals
 from bench.show.answer import At
-from bench.show.choice_text import certainty, short, words
-from bench.show.figures import log_axis
-from bench.show.figures.winner_map import maps
-from bench.show.pages import cells, charts, shell
+from bench.show.charts import over_time, quantity
+from bench.show.charts.quantity import Quantity
+from bench.show.charts.winners import cells as cells_of
+from bench.show.charts.winners import follows, maps, most_lines, winners
+from bench.show.pages import cells, shell
 from bench.show.pages.samples import STEPS, by_case, samples
 from bench.show.point_text import parts, varying
 from bench.show.rows import Row, is_measured, measured
@@ -59,74 +58,65 @@ def data(
     rows = [(number, each, row) for number, each in enumerate(shown) for row in ordered(each.at)]
     values = [row for _, _, row in rows]
     places_of = {id(row): (each.machine, number) for number, each, row in rows}
-    quantities = [
-        each for each in charts.quantities(baseline) if any(row[each.column] for row in values if is_measured(row))
-    ]
-    found_series = [each for axis in AXES for each in _series(values, axis, places_of, ignored)]
-    series = [one for one, _ in found_series]
+    quantities = quantities_of(values, baseline)
+    own_series = [each for axis in AXES for each in _series(values, axis, places_of, ignored)]
+    series = [one for one, _ in own_series]
     most = max(Counter(each.machine for each in shown).values(), default=0)
-    drawn = {each.name: charts.of_quantity(each, names, most) for each in quantities}
-    growth = [each for number, (one, group) in enumerate(found_series)
+    tooltips = quantity.tooltips(quantities)
+    drawn = {each.name: quantity.charts(each, names, most, tooltips) for each in quantities}
+    growth = [each for number, (one, group) in enumerate(own_series)
         for each in _exponents(number, one, group, places_of)]  # fmt: skip
     if growth:
-        drawn |= {f"growth-{what}": charts.exponents(names, what) for what in ("latency", "memory")}
+        drawn |= {f"growth-{what}": quantity.exponents(names, what) for what in ("latency", "memory")}
     if any(row["compile_cold_s"] for row in values):
-        drawn["compile"] = {"any": charts.compilation(names)}
-    if has_maps := list(_maps(machines, shown, names)):
-        drawn["winners"] = {axis.name: charts.winners(axis) for axis in (HEADS, CHANNELS)}
-    drawn["samples"] = {"any": charts.samples()}
+        drawn["compile"] = {"any": over_time.compilation(names, tooltips)}
+    drawn["samples"] = {"any": over_time.samples()}
     records = [_records(run, shown, machine) for machine, run in enumerate(machines.values())]
-    found, every = _samples(records, rows)
+    kept, every = _samples(records, rows)
     if steps := list(_course(records, shown, baseline, effort.bound)):
         labels = list(dict.fromkeys(each["label"] for each in steps))
-        drawn["course"] = {"any": charts.course(labels, effort.bound if effort.race else None)}
+        drawn["course"] = {"any": over_time.course(labels, effort.bound if effort.race else None)}
     return {
         "kind": "run",
         "names": list(names),
         "points": [each.label for each in shown],
         "machines": list(machines),
-        "rows": _columns([_row(number, each, row, baseline) for number, each, row in rows]),
+        "rows": shell.columns([_row(number, each, row, baseline, quantities) for number, each, row in rows]),
         "series": series,
         "ticks": [
             {each.name: _ticks(each, group) for each in quantities}
-            for group in [*(own for _, own in found_series), values]
+            for group in [*(own for _, own in own_series), values]
         ],
-        "growth": _columns(growth),
-        "maps": has_maps,
-        "course": _columns(steps),
+        "growth": shell.columns(growth),
+        "maps": list(_maps(machines, shown, names)),
+        "course": shell.columns(steps),
         "charts": drawn,
-        "samples": shell.packed(shell.as_data(found)),
+        "samples": shell.packed(shell.as_data(kept)),
         "every": every,
         "steps": STEPS,
         "first": _first_view(series),
-        "swatches": [charts.swatch(name) for name in names],
+        "beside": {each.name: each.columns for each in quantities}
+        | {"compile": ["compile_cold_s", "latency_s", "paid"]},
     }
 
 
-def _ticks(of: charts.Quantity, rows: Sequence[Row]) -> list[float]:
-    """Return the ticks of a quantity's axis, where the matplotlib pictures have them."""
-    columns = [name for name in (of.column, of.low, of.high, of.second) if name]
-    values = [float(row[name]) for row in rows if is_measured(row) for name in columns if row[name]]
-    if not values or of.name not in TICKS:
-        return []
-    low, high = log_axis.padded(min(values), max(values))
-    if of.name == "speedup":
-        low, high = min(low, 1 / log_axis.LEAST_SPAN), max(high, log_axis.LEAST_SPAN)
-    return TICKS[of.name](low, high)
+def quantities_of(rows: Sequence[Row], baseline: str | None) -> list[Quantity]:
+    """Return the quantities that some of the rows have."""
+    measured_rows = [row for row in rows if is_measured(row)]
+    return [each for each in quantity.quantities(baseline) if any(row[each.column] for row in measured_rows)]
 
 
-TICKS: Mapping[str, Callable[[float, float], list[float]]] = {
-    "speedup": log_axis.ratios,
-    "latency": log_axis.decimal,
-    "memory": log_axis.binary,
-}
-"""Where the ticks of each quantity stand."""
+def _ticks(of: Quantity, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the ticks of a quantity's axis and their labels."""
+    values = [float(row[name]) for row in rows if is_measured(row) for name in of.columns if row[name]]
+    ticks = of.ticks(values)
+    return {"ys": ticks, "labels": [of.tick_label(tick) for tick in ticks]}
 
 
-def _row(number: int, shown: Shown, row: Row, baseline: str | None) -> dict[str, Any]:
+def _row(number: int, shown: Shown, row: Row, baseline: str | None, quantities: Sequence[Quantity]) -> dict[str, Any]:
     name, is_ok = str(row["implementation"]), is_measured(row)
-    numbers = ("speedup", "speedup_low", "speedup_high", "latency_s", "latency_low_s", "latency_high_s", "memory_bytes",
-        "predicted_bytes", "roofline_share", "compile_cold_s")  # fmt: skip
+    numbers = dict.fromkeys(column for each in quantities for column in each.columns)
+    numbers |= dict.fromkeys(("latency_s", "latency_low_s", "latency_high_s", "compile_cold_s"))
     return {
         "point": number,
         "label": shown.at.label,
@@ -135,20 +125,14 @@ def _row(number: int, shown: Shown, row: Row, baseline: str | None) -> dict[str,
         "is_baseline": name == baseline,
         "status": row["status"],
         **{column: _short(row[column]) if is_ok else None for column in numbers},
-        "speedup_text": say.speedup_cell(row, baseline) if is_ok else "",
+        **{f"{each.column}_text": cells.text_of(each.metric, row, baseline) if is_ok else "" for each in quantities},
         "latency_text": cells.latency_text(row) if is_ok else "",
-        "memory_text": cells.memory_text(row) if is_ok else "",
     }
 
 
 def _short(value: float | None) -> float | None:
     """Return a number with six digits, which is more than a picture shows."""
     return None if value is None else float(f"{float(value):.6g}")
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return rows as columns, which repeat no name."""
-    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
 
 def _series(
@@ -166,7 +150,7 @@ def _series(
 
 
 def _fixed_words(group: Sequence[Row], rows: Sequence[Row], axis: Axis, ignored: frozenset[str]) -> str:
-    """Return what a series holds fixed, of that in which the points of the run differ."""
+    """Return, in words, the columns that are constant in this series but vary in the run."""
     different = varying(dict.fromkeys(map(point_of, rows))) - ignored
     moving = varying(dict.fromkeys(map(point_of, group)))
     return " ".join(parts(point_of(group[0]), different - moving - {axis.column}))
@@ -216,7 +200,7 @@ def _segment(symbol: str, of: Exponent) -> dict[str, Any]:
 
 
 def _maps(machines: Mapping[str, SavedRun], shown: Sequence[Shown], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield each map of winners whose points are in the page: its axis, its words, and its cells."""
+    """Yield each map of winners whose points are in the page: its words, its chart, and its cells."""
     for machine, (name, saved) in enumerate(machines.items()):
         number_of = {each.at.point: number for number, each in enumerate(shown) if each.machine == machine}
         for each in maps(saved.table):
@@ -225,36 +209,10 @@ def _maps(machines: Mapping[str, SavedRun], shown: Sequence[Shown], names: Seque
                 continue
             words_of = parts(each.point, without=each.varying)
             yield {
-                "axis": each.axis.name,
                 "label": " · ".join([*([name] if len(machines) > 1 else []), *words_of]),
-                "cells": [
-                    {
-                        "x": x,
-                        "y": y,
-                        "point": points[x, y],
-                        "label": f"N={x} {each.axis.symbol}={y}",
-                        "words": words(of),
-                        "lines": short(of),
-                        "names": ",".join(of.names),
-                        **_paint(of, names),
-                    }
-                    for (x, y), of in each.cells.items()
-                ],
+                "chart": winners(each.axis, most_lines(each), follows=follows(each)),
+                "cells": [{**cell, "point": points[cell["x"], cell["y"]]} for cell in cells_of(each, names)],
             }
-
-
-SURE = 0.6
-"""From this certainty on a cell has so much of the implementation's colour that its text is that on the colour."""
-
-
-def _paint(of: Choice, names: Sequence[str]) -> dict[str, str]:
-    """Return the colour of a cell, as strong as the choice is sure, and that of its text."""
-    if not of.name:
-        return {"fill": "var(--open)", "ink": "var(--ink)"}
-    number, sure = names.index(of.name), certainty(of)
-    share = round(20 + 80 * sure)
-    ink = f"var(--on{number})" if sure >= SURE else "var(--ink)"
-    return {"fill": f"color-mix(in srgb, {charts.variable(number)} {share}%, var(--surface))", "ink": ink}
 
 
 def _records(run: SavedRun, shown: Sequence[Shown], machine: int) -> list[Record]:
@@ -276,7 +234,7 @@ def _course(
                 "label": label,
                 "machine": machine,
                 "end_s": round(step.end_s, 1),
-                "bound": _short(max(step.look.bound, charts.LEAST_BOUND)),
+                "bound": _short(max(step.look.bound, over_time.LEAST_BOUND)),
                 "bound_text": units.percent(step.look.bound),
                 "replicates": step.look.replicates,
                 "named": step.look.named,
@@ -289,8 +247,8 @@ def _samples(records: Sequence[Sequence[Record]], rows: Sequence[tuple[int, Show
     """Return the samples of the cases of the page."""
     cases = {number: (shown.machine, Case.from_columns(row)) for number, (_, shown, row) in enumerate(rows)
         if is_measured(row)}  # fmt: skip
-    found = [by_case(own) for own in records]
+    by_machine = [by_case(own) for own in records]
     return samples({
-        number: (float(rows[number][2]["latency_s"]), found[machine].get(case, []))
+        number: (float(rows[number][2]["latency_s"]), by_machine[machine].get(case, []))
         for number, (machine, case) in cases.items()
     })  # fmt: skip

@@ -1,10 +1,12 @@
 """The samples of cases as a page has them: whole numbers, because a page of a thousand cases holds many."""
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.analyse.summary import flagged
 from bench.plan.case import Case
+from bench.store import units
 from bench.store.record import Record
 
 STEPS = 1_000
@@ -27,7 +29,8 @@ def samples(records: Mapping[int, tuple[float, Sequence[Record]]]) -> tuple[dict
     """Return the samples of cases, and of how many samples one is in the page.
 
     `records` has for each case its latency in seconds and its records. A process is its number, its first round, its
-    samples, and the places of those that were disturbed. A list of rounds replaces the first if rounds are missing.
+    samples, the places of those that were disturbed, and the median as a ratio and in words. A list of rounds replaces
+    the first if rounds are missing.
     """
     total = sum(len(record.samples.rounds) for _, own in records.values() for record in own)
     every = -(-total // MOST_SAMPLES) or 1
@@ -42,5 +45,7 @@ def _process(record: Record, latency_s: float, every: int) -> list[Any]:
     rounds = record.samples.rounds[::every]
     values = [round(STEPS * value / latency_s) for value in record.samples.values_s[::every]]
     disturbed = [place for place, is_flagged in enumerate([*flagged(record)][::every]) if is_flagged]
+    median = statistics.median(values) if values else 0
+    text = units.seconds(median / STEPS * latency_s)
     follow = rounds == tuple(range(rounds[0], rounds[0] + len(rounds))) if rounds else True
-    return [record.process, (rounds[0] if rounds else 0) if follow else list(rounds), values, disturbed]
+    return [record.process, (rounds[0] if rounds else 0) if follow else list(rounds), values, disturbed, median, text]

@@ -16,7 +16,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bench.plan.errors import WrongRequest
-from bench.show.palette import mix, on, style
+from bench.show.charts.base import CONFIG, swatch
+from bench.show.palette import PAGE_COLOURS, in_the_dark, style
 from bench.store import atomic
 
 PARTS = Path(__file__).parent / "parts"
@@ -24,12 +25,6 @@ SHARED = Path(__file__).parents[1] / "report" / "parts"
 """The folder with the style that the page of profiles has too."""
 
 CHECKOUT = Path(__file__).parents[3]
-
-LIGHTER_IN_THE_DARK, LEAST_LIGHT = 0.15, 0.45
-"""The share of white in a colour on a dark page, and in a colour that is almost black."""
-
-DARK = 3
-"""A colour whose brightest channel begins with a smaller hexadecimal digit is almost black."""
 
 
 def render(template: str, title: str, names: Sequence[str], data: Mapping[str, Any], **values: Any) -> str:
@@ -46,7 +41,7 @@ def render(template: str, title: str, names: Sequence[str], data: Mapping[str, A
             title=title,
             colours=[_colours(name) for name in names],
             names=list(names),
-            data=as_data(data),
+            data=as_data({**data, "config": CONFIG, "swatches": [swatch(name) for name in names]}),
             vega=Markup(vega),  # noqa: S704 # Vega's own, which vl-convert brings
             script=Markup(script),  # noqa: S704 # our own file
             hashes=[_hash(vega), _hash(script)],
@@ -78,6 +73,11 @@ def as_data(values: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c"))  # noqa: S704 # it holds no element
 
 
+def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return rows as columns, which repeat no name."""
+    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+
+
 def packed(text: str) -> str:
     """Return a text compressed, in letters that can stand in a page."""
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -93,19 +93,19 @@ def _hash(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _colours(name: str) -> tuple[str, str, str, str]:
-    """Return the colour of an implementation and that of text on it, then both on a dark page."""
+def _colours(name: str) -> tuple[str, str]:
+    """Return the colour of an implementation, and that on a dark page."""
     colour = style(name).colour
-    almost_black = max(int(colour[at], 16) for at in (1, 3, 5)) < DARK
-    dark = mix(colour, "#ffffff", 1 - LEAST_LIGHT + 0.25 if almost_black else LIGHTER_IN_THE_DARK)
-    return colour, on(colour), dark, on(dark)
+    return colour, in_the_dark(colour)
 
 
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader([PARTS, SHARED]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["page_colours"] = PAGE_COLOURS
+    return environment

@@ -15,7 +15,7 @@ from bench.analyse import profile as analyse
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.show.operators import CATEGORY_COLOURS, short, shortened
-from bench.show.palette import OTHER_STAGE_COLOURS, QUADRATIC, STAGE_COLOURS, mix, on, stage_colour
+from bench.show.palette import OTHER_STAGE_COLOURS, PAGE_COLOURS, QUADRATIC, STAGE_COLOURS, mix, on, stage_colour
 from bench.show.point_text import differences, parts, varying
 from bench.show.report.case import CaseView, case_view, peak_words
 from bench.store import atomic, units
@@ -120,7 +120,7 @@ def _environment() -> Environment:
         "stage_colour": stage_colour,
         "colour_class": colour_class,
     }
-    environment.globals |= {"heavy": analyse.HEAVY, "quadratic": QUADRATIC}
+    environment.globals |= {"heavy": analyse.HEAVY, "quadratic": QUADRATIC, "page_colours": PAGE_COLOURS}
     return environment
 
 

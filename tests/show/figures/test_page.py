@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.show.figures.page import new_figure, save, tick_labels, write_beside
+from bench.show.figures.page import AXES_WIDTH, LEFT, new_figure, save_as, tick_labels, write_beside
 
 
 def test_heading_and_footnotes_stand_on_the_page() -> None:
@@ -24,21 +24,21 @@ def test_numbers_without_room_are_left_out_but_for_the_ends() -> None:
     assert tick_labels(places, (45, 1100), 0.5) == ["50", "", "", "", "1024"]
 
 
-def test_a_figure_is_saved_twice_and_always_the_same(tmp_path: Path) -> None:
-    """A PNG and an SVG lie in a folder that is made, and nothing of the time is in the SVG."""
+def test_a_figure_is_always_the_same_file(tmp_path: Path) -> None:
+    """Nothing of the time is in an SVG."""
     figure = new_figure("Heading", [], [], [1.0], right=0.2)
-    one, other = (save(figure, "name", tmp_path / folder) for folder in ("one", "other"))
-    assert [path.name for path in one] == ["name.png", "name.svg"]
-    assert one[1].read_bytes() == other[1].read_bytes()
+    for name in ("one.svg", "other.svg"):
+        save_as(figure, tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "other.svg").read_bytes()
 
 
 def test_panels_stand_below_each_other_with_gaps() -> None:
     """Heights, widths and gaps are in inches, from top to bottom."""
-    figure = new_figure("Heading", [], [], [3.0, 1.0], left=0.5, across=4.0, right=1.5, gap=0.25)
+    figure = new_figure("Heading", [], [], [3.0, 1.0], right=1.5, gap=0.25)
     width, height = figure.get_size_inches()
     main, strip = (axes.get_position() for axes in figure.axes)
-    assert width == pytest.approx(0.5 + 4.0 + 1.5)
-    assert [main.x0 * width, main.width * width] == pytest.approx([0.5, 4.0])
+    assert width == pytest.approx(LEFT + AXES_WIDTH + 1.5)
+    assert [main.x0 * width, main.width * width] == pytest.approx([LEFT, AXES_WIDTH])
     assert [main.height * height, strip.height * height] == pytest.approx([3.0, 1.0])
     assert (main.y0 - strip.y1) * height == pytest.approx(0.25)
 

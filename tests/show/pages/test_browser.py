@@ -163,8 +163,8 @@ def test_the_table_sorts_and_filters(chromium: Browser, page: Path) -> None:
     heading = chromium.one("#table th[data-key=speedup]")
     chromium.run("arguments[0].querySelector('button').click()", heading)
     assert heading.get_attribute("aria-sort") == "descending"
-    script = "return [...document.querySelectorAll('#table tbody tr')].map((row) => row.children[3].dataset.v ?? null)"
-    values = chromium.run(script)
+    cells = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.children[arguments[0].cellIndex])"
+    values = chromium.run(f"return {cells}.map((cell) => cell.dataset.v ?? null)", heading)
     known = [float(value) for value in values if value is not None]
     assert known == sorted(known, reverse=True)
     assert values[-2:] == [None, None]

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import re
 import shutil
+import statistics
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -16,10 +17,11 @@ import pytest
 
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, load_sweep
-from bench.show.pages import charts, shell
+from bench.show.charts import over_time
 from bench.show.pages import run as module
+from bench.show.pages import shell
 from bench.show.pages.run import page, write
-from bench.store import environment, journal, machines, plan
+from bench.store import environment, journal, machines, plan, units
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 from tests import examples, runs
@@ -142,10 +144,11 @@ def test_samples_are_those_of_the_journal(text: str) -> None:
     case = next(case for case in {r.case: r for r in saved.records()} if case.implementation == "sdpa")
     own = [record for record in saved.records() if record.case == case]
     assert [process for process, *_ in samples[str(number)]] == [0, 1, 2]
-    for (_, _, ratios, disturbed), each in zip(samples[str(number)], own, strict=True):
+    for (_, _, ratios, disturbed, _, median), each in zip(samples[str(number)], own, strict=True):
         values = [ratio / data["steps"] * rows["latency_s"][number] for ratio in ratios]
         assert values == pytest.approx(each.samples.values_s, rel=2e-3)
         assert disturbed == []
+        assert median == units.seconds(statistics.median(values))
 
 
 def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text: str) -> None:
@@ -156,7 +159,7 @@ def test_the_bound_of_each_point_is_drawn_against_the_time(quick: SavedRun, text
     assert course["replicates"] == [2, 3] * 12
     named = quick.table[quick.table["rank"] == 1]
     assert course["named"][1::2] == named["implementation"].tolist()
-    least = (named["slowdown_high"] - 1).clip(lower=charts.LEAST_BOUND)
+    least = (named["slowdown_high"] - 1).clip(lower=over_time.LEAST_BOUND)
     assert course["bound"][1::2] == pytest.approx(least.tolist(), rel=1e-5)
     assert "dashed line" not in text
 
@@ -182,7 +185,7 @@ def test_one_replicate_draws_no_bounds(tmp_path: Path) -> None:
 
 def test_many_points_share_a_colour() -> None:
     """A legend names those of a few points."""
-    few, many = (charts.course([f"N={n}" for n in range(count)], None)["layer"][0] for count in (10, 11))
+    few, many = (over_time.course([f"N={n}" for n in range(count)], None)["layer"][0] for count in (10, 11))
     assert len(few["encoding"]["color"]["scale"]["domain"]) == 10
     assert "value" in many["encoding"]["color"]
 
@@ -191,7 +194,7 @@ def test_many_samples_are_thinned_and_the_page_says_so(quick: SavedRun, monkeypa
     """Each process keeps the same share."""
     monkeypatch.setattr("bench.show.pages.samples.MOST_SAMPLES", 1000)
     data = data_of(page(quick))
-    kept = [len(values) for own in json.loads(unpacked(data["samples"])).values() for _, _, values, _ in own]
+    kept = [len(values) for own in json.loads(unpacked(data["samples"])).values() for _, _, values, *_ in own]
     assert data["every"] == 3
     assert {*kept} == {4}
 
@@ -296,8 +299,8 @@ def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch
 @pytest.mark.slow
 def test_charts_are_valid_and_name_what_they_show(text: str) -> None:
     """Each follows Vega-Lite's schema, has a description for those who don't see it, and its data by name."""
-    charts = data_of(text)["charts"]
-    assert charts
+    data = data_of(text)
+    charts = data["charts"] | {"winners": {str(number): each["chart"] for number, each in enumerate(data["maps"])}}
     for kind, specs in charts.items():
         for spec in specs.values():
             assert spec["description"], kind

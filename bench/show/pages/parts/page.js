@@ -35,13 +35,7 @@ const state = { shown: [...data.names], view: data.first ?? -1, chosen: [], at: 
 const charts = new Map();
 const settled = [];
 
-const STYLE = {
-  background: "transparent",
-  font: getComputedStyle(document.body).fontFamily,
-  view: { stroke: null },
-  axis: { labelColor: "var(--ink)", titleColor: "var(--quiet)", gridColor: "var(--rule)", domainColor: "var(--quiet)",
-    tickColor: "var(--quiet)", labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", gridOpacity: 0.7 },
-};
+const STYLE = { ...data.config, background: "transparent", font: getComputedStyle(document.body).fontFamily };
 
 const series = () => data.series?.[state.view];
 const inView = (row) => !series() || row.point in series().at;
@@ -60,7 +54,7 @@ async function draw(place, spec, values, signals = {}, onClick = null, lines = "
   const config = { ...STYLE, axisY: { labelLimit: narrow ? 126 : 300 } };
   const params = (spec.params ?? []).map((each) => (each.name in signals ? { ...each, value: signals[each.name] } : each));
   const height = spec.height.step ? heightOf(spec.height, values, lines) : spec.height;
-  const whole = { ...spec, params, height, datasets: { rows: values } };
+  const whole = { ...spec, params, height, datasets: { ...spec.datasets, rows: values } };
   const { view } = await vegaEmbed(node, whole, { actions: false, renderer: "svg", ast: true, config, tooltip: { theme: "custom" } });
   if (onClick) view.addEventListener("click", (_, item) => item?.datum && onClick(item.datum));
   return view;
@@ -108,7 +102,7 @@ async function show(kind) {
     const own = machines.length > 1 ? values.filter((row) => (row.machine ?? 0) === machine) : values;
     const xs = [...new Set(own.flatMap((row) => (row.x === undefined ? [row.start, row.end] : [row.x])))].filter((x) => x !== undefined);
     const signals = { shown: state.shown, chosen: state.chosen, xs, at: state.at, kept: rows.map((row) => row.id),
-      ys: data.ticks?.at(state.view)?.[kind] ?? [] };
+      ...data.ticks?.at(state.view)?.[kind] };
     const view = await draw(box, spec, own, signals, openSamples);
     charts.get(kind).push(view);
     if (kind === "speedup") listen(view, machine);
@@ -125,9 +119,7 @@ async function showMaps() {
     const box = place.appendChild(make("div"));
     if (data.maps.length > 1) box.appendChild(make("h3", map.label));
     const signals = { shown: state.shown, chosen: state.chosen };
-    const step = 14 + 13 * Math.max(...map.cells.map((cell) => cell.lines.length));
-    const spec = { ...data.charts.winners[map.axis], height: { step } };
-    charts.get("winners").push(await draw(box, spec, map.cells, signals, null, "y"));
+    charts.get("winners").push(await draw(box, map.chart, map.cells, signals, null, "y"));
   }
   const cells = data.maps.flatMap((map) => map.cells);
   one('[data-table="winners"]').replaceChildren(
@@ -240,10 +232,6 @@ function table(names, values) {
   return made;
 }
 
-const BESIDE = {
-  speedup: ["speedup"], latency: ["latency"], memory: ["memory", "predicted"], roofline: ["roofline"], compile: ["compile", "latency", "paid"],
-};
-
 function fillTable(kind) {
   const place = one(`[data-table="${kind}"]`);
   if (!place) return;
@@ -260,7 +248,7 @@ function fillTable(kind) {
       data.points[each.point], each.replicates, each.end_s, each.named, each.bound_text, each.left])));
     return;
   }
-  const names = ["point", "implementation", ...(BESIDE[kind] ?? [])];
+  const names = ["point", "implementation", ...data.beside[kind]].filter((name) => placeOf(name) >= 0);
   const numbers = names.map(placeOf);
   const own = lines.filter((_, id) => inView(rows[id]) && rows[id].status === "ok");
   place.replaceChildren(table(numbers.map((n) => headings[n].textContent.trim()), own.map((line) => numbers.map((n) => line.children[n].textContent))));
@@ -274,29 +262,19 @@ const GAP = 2;
 function strip(row, processes) {
   const values = [];
   let at = 0;
-  processes.forEach(([process, rounds, ratios, disturbed]) => {
+  processes.forEach(([process, rounds, ratios, disturbed, median]) => {
     const first = at;
     ratios.forEach((ratio, place) => {
       const value_s = (ratio / data.steps) * row.latency_s;
       const round = Array.isArray(rounds) ? rounds[place] : rounds + place;
-      const flagged = disturbed.includes(place);
-      values.push({ kind: "sample", x: at, value_s, process: process + 1, round: round + 1, flagged, text: seconds(value_s),
-        remark: flagged ? "disturbed by other processes" : "undisturbed" });
+      values.push({ kind: "sample", x: at, value_s, process: process + 1, round: round + 1, flagged: disturbed.includes(place) });
       at += 1;
     });
-    const ordered = ratios.toSorted((a, b) => a - b);
-    const half = ordered.length >> 1;
-    const median = ordered.length % 2 ? ordered[half] : (ordered[half - 1] + ordered[half]) / 2;
     values.push({ kind: "process", x: (first + at - 1) / 2, first: first - 0.4, last: at - 0.6, value_s: (median / data.steps) * row.latency_s, process: `process ${process + 1}` });
     at += GAP;
   });
   values.push({ kind: "interval", x: at + 1, value_s: row.latency_s, low_s: row.latency_low_s ?? row.latency_s, high_s: row.latency_high_s ?? row.latency_s, text: row.latency_text });
   return values;
-}
-
-function seconds(value) {
-  const [unit, scale] = [["ns", 1e9], ["µs", 1e6], ["ms", 1e3], ["s", 1]].find(([, scale]) => value * scale < 1000) ?? ["s", 1];
-  return `${(value * scale).toPrecision(3)} ${unit}`;
 }
 
 function inFull(cell) {
@@ -333,9 +311,8 @@ async function openSamples(datum) {
       continue;
     }
     charts.get("case").push(await draw(box, data.charts.samples.any, strip(own, processes)));
-    processes.forEach(([process, , ratios, disturbed]) => {
-      const ordered = ratios.toSorted((a, b) => a - b);
-      all.push([side, process + 1, ratios.length, seconds((ordered[ordered.length >> 1] / data.steps) * own.latency_s), disturbed.length].slice(side ? 0 : 1));
+    processes.forEach(([process, , ratios, disturbed, , median]) => {
+      all.push([side, process + 1, ratios.length, median, disturbed.length].slice(side ? 0 : 1));
     });
   }
   const names = [...(data.sides ? ["run"] : []), "process", data.every > 1 ? `samples (one of ${data.every} is here)` : "samples", "median", "disturbed"];
@@ -352,10 +329,6 @@ lines.forEach((line, id) => {
 
 // The legend, the view, the range.
 
-const NAMED = { circle: "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", square: "M-4,-4h8v8h-8Z", "triangle-up": "M0,-4.5L4.5,4H-4.5Z",
-  "triangle-down": "M0,4.5L4.5,-4H-4.5Z", "triangle-left": "M-4.5,0L4,-4.5V4.5Z", "triangle-right": "M4.5,0L-4,-4.5V4.5Z",
-  diamond: "M0,-5L4.5,0L0,5L-4.5,0Z", cross: "M-1.6,-4.8h3.2v3.2h3.2v3.2h-3.2v3.2h-3.2v-3.2h-3.2v-3.2h3.2Z" };
-
 every("svg[data-key]").forEach((icon) => {
   const number = Number(icon.dataset.key);
   const { shape, dash } = data.swatches[number];
@@ -366,8 +339,8 @@ every("svg[data-key]").forEach((icon) => {
   line.setAttribute("stroke-width", "1.8");
   line.setAttribute("stroke-dasharray", dash.map((each) => 1.6 * each).join(" "));
   const mark = document.createElementNS(space, "path");
-  mark.setAttribute("d", NAMED[shape] ?? shape);
-  if (!NAMED[shape]) mark.setAttribute("transform", "scale(4.5)");
+  mark.setAttribute("d", shape);
+  mark.setAttribute("transform", "scale(4.3)");
   mark.setAttribute("fill", `var(--i${number})`);
   icon.append(line, mark);
 });
@@ -399,7 +372,7 @@ async function showAll() {
     at.replaceChildren(...compiled.map((point) => make("option", data.points[point], { value: point })));
     at.value = state.at;
   }
-  const kinds = Object.keys(data.charts).filter((kind) => !["samples", "winners"].includes(kind));
+  const kinds = Object.keys(data.charts).filter((kind) => kind !== "samples");
   // first who is there, because a chart takes the width that its neighbours leave
   kinds.forEach((kind) => (document.getElementById(`figure-${kind}`).hidden = !wanted(kind).values.length));
   if (data.maps?.length) document.getElementById("figure-winners").hidden = false;

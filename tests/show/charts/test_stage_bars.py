@@ -1,21 +1,17 @@
-"""The picture of where a point's calls spend their time."""
+"""The picture of where a point's calls spend their time, by its data."""
 
 import dataclasses
-import functools
+import itertools
+from typing import Any
 
-import numpy as np
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
-from bench.show.figures.stage_bars import LONGEST, MOST_NAMED, bars, figure, name, short
+from bench.show.charts.files import SMALL_PX, text_px
+from bench.show.charts.stage_bars import LONGEST, MOST_NAMED, WIDTH_PX, bars, name, segments, short
 from bench.show.operators import CATEGORY_COLOURS, OTHER
 from bench.show.palette import stage_colour
 from bench.store.profile import Operator, Profile
 from tests.profiles import STEPS, profile, stepwise
-from tests.show.figures.legible import assert_legible, drawn, texts
 
 EAGER = tuple(
     Operator(name, 1, time_s, 0)
@@ -35,59 +31,54 @@ def of_point(mode: str) -> list[Profile]:
     ]
 
 
-@functools.cache
-def sheet(mode: str) -> Figure:
-    """Return the picture of a mode."""
-    return figure(of_point(mode))
+def drawn(profiles: list[Profile], kind: str, implementation: str = "") -> list[dict[str, Any]]:
+    """Return what is drawn of profiles, of one implementation if it is named."""
+    rows, _ = segments(bars(profiles))
+    return [row for row in rows if row["kind"] == kind and implementation in ("", row["implementation"])]
 
 
 def test_segments_are_as_wide_as_their_stages_took() -> None:
-    """One after the other from 0 on, in the colours of the stages."""
-    segments = drawn(sheet("inference"), "segment", Rectangle)
-    start_s = 0.0
-    for stage, (_, time_s, _) in STEPS.items():
-        segment = segments[f"stepwise {stage}"]
-        assert segment.get_x() == pytest.approx(start_s)
-        assert segment.get_width() == pytest.approx(time_s)
-        assert to_hex(segment.get_facecolor()) == stage_colour(stage)
-        start_s += time_s
-
-
-def test_the_backward_pass_follows_on_the_same_axis() -> None:
-    """Its first stage begins where the last one of the forward pass ends."""
-    segments = drawn(sheet("train"), "segment", Rectangle)
-    skip = segments["stepwise skip"]
-    (first, *_) = [segment for name, segment in segments.items() if name.endswith(", backward")]
-    assert first.get_x() == pytest.approx(skip.get_x() + skip.get_width())
+    """One after the other from 0 on, in the colours of the stages; the backward pass follows on the same axis."""
+    own = drawn(of_point("inference"), "segment", "stepwise")
+    assert own[0]["start"] == 0
+    for row, (stage, (_, time_s, _)) in zip(own, STEPS.items(), strict=True):
+        assert (row["name"], row["fill"]) == (stage, stage_colour(stage))
+        assert row["end"] - row["start"] == pytest.approx(time_s)
+    train = drawn(of_point("train"), "segment", "stepwise")
+    assert all(one["end"] == other["start"] for one, other in itertools.pairwise(train))
+    assert [row["backward"] for row in train] == [False] * len(STEPS) + [True] * len(STEPS)
 
 
 def test_the_whole_is_marked_at_its_latency_and_the_residual_is_written() -> None:
     """Also where the stages take longer than the whole, which leaves no gap to be drawn."""
-    made = sheet("inference")
-    marks = drawn(made, "whole", Line2D)
-    for each in of_point("inference"):
-        assert list(np.asarray(marks[each.case.implementation].get_xdata())) == [each.timed_s] * 2
-    assert "stepwise" not in drawn(made, "residual", Rectangle)
-    said = [text.get_text() for text in texts(made)]
-    assert "residual -500 µs (-5.1%)" in said
-    gap = drawn(figure([stepwise(residual_s=0.5e-3)]), "residual", Rectangle)["stepwise"]
-    assert gap.get_width() == pytest.approx(0.5e-3)
+    profiles = of_point("inference")
+    for each in profiles:
+        (mark,) = drawn(profiles, "whole", each.case.implementation)
+        assert mark["start"] == each.timed_s
+    assert drawn(profiles, "whole", "stepwise")[0]["residual"] == "residual -500 µs (-5.1%)"
+    assert drawn(profiles, "residual", "stepwise") == []
+    (gap,) = drawn([stepwise(residual_s=0.5e-3)], "residual")
+    assert gap["end"] - gap["start"] == pytest.approx(0.5e-3)
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
-def test_every_segment_is_named_with_its_time(mode: str) -> None:
-    """In it where there is room, else below it."""
-    said = "\n".join(text.get_text() for text in texts(sheet(mode)))
-    for stage in of_point(mode)[0].stages:
-        assert stage.name in said
-    assert all(word in said for word in ("mm", "bmm", "copy_ 200 µs", "9 other 9.00 µs", "flash_attention_for_cpu"))
-
-
-@pytest.mark.parametrize("mode", ["inference", "train"])
-def test_all_words_are_on_the_page_and_none_overlap(mode: str) -> None:
-    """However long a name is."""
-    made = sheet(mode)
-    assert_legible(made)
+def test_every_segment_is_named_with_its_time_in_it_or_below(mode: str) -> None:
+    """However long a name is, no two names touch, and none is wider than its segment or beyond the axes."""
+    profiles = of_point(mode)
+    rows, height = segments(bars(profiles))
+    scale = WIDTH_PX / max(row["end"] for row in rows if "end" in row)
+    inside = [row for row in rows if row["kind"] == "segment" and row["text"]]
+    below = [row for row in rows if row["kind"] == "name"]
+    assert len(inside) + len(below) == sum(len(bar.segments) for bar in bars(profiles))
+    for row in inside:
+        assert max(text_px(word, SMALL_PX) for word in row["text"]) < (row["end"] - row["start"]) * scale
+    lines = itertools.groupby(below, lambda row: row["top"])
+    for top, line in lines:
+        ends = [(row["start"] * scale, row["start"] * scale + text_px(row["text"], SMALL_PX)) for row in line]
+        assert all(one[1] < other[0] for one, other in itertools.pairwise(ends))
+        assert ends[-1][1] < WIDTH_PX
+        assert top < height
+    assert {"copy_ 200 µs", "9 other 9.00 µs"} <= {row["text"] for row in below}
 
 
 def test_the_name_says_what_is_fixed() -> None:

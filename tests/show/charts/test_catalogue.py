@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
+from bench.show.charts import catalogue
+from bench.show.charts.catalogue import KINDS, PNG, SVG, Kind, Needs
 from bench.show.comparison.report import Report
-from bench.show.figures import catalogue
-from bench.show.figures.catalogue import KINDS, Kind, Needs
 from bench.store.profile import Profile
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.profiles import profile, stepwise
@@ -49,15 +49,15 @@ def material(*heads: int) -> dict[str, Any]:
 def test_a_kind_is_drawn_and_the_same_again_whatever_the_users_style(
     kind: str, begin: set[str], tmp_path: Path
 ) -> None:
-    """A PNG and an SVG of each picture lie in a folder that is made; the SVG is the same byte for byte."""
+    """A file of each picture lies in a folder that is made, an SVG too if it is asked for, the same byte for byte."""
     given = material(6, 12) if kind == "winners" else material(6)
     with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "hatch.linewidth": 5}):
-        files = catalogue.draw(tmp_path / "run" / "plots", [kind], **given)
-    again = catalogue.draw(tmp_path / "again", [kind], **given)
+        files = catalogue.draw(tmp_path / "run" / "plots", [kind], **given, suffixes=catalogue.suffixes(svg=True))
+    again = catalogue.draw(tmp_path / "again", [kind], **given, suffixes=[SVG])
     assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
     assert [file.suffix for file in files] == [".png", ".svg"] * (len(files) // 2)
     assert {file.stem.partition("-")[0] for file in files} == begin
-    for one, other in zip(files[1::2], again[1::2], strict=True):
+    for one, other in zip(files[1::2], again, strict=True):
         assert one.read_bytes() == other.read_bytes()
 
 
@@ -102,7 +102,7 @@ def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(catalogue, "KINDS", kinds)
     for folder, material in (("results", {"results": quick()}), ("profiles", {"profiles": [profile()]})):
         drawn = catalogue.draw(tmp_path / folder, **material)
-        assert {path.name for path in drawn} >= {"mine.png", "mine.svg"}
+        assert {path.name for path in drawn} == {f"mine{PNG}"}
     assert catalogue.draw_comparison(Report(every_verdict()), tmp_path / "compared.png")
     assert (tmp_path / "compared.png").exists()
 

@@ -1,22 +1,17 @@
-"""The map of winners as a picture."""
-
-import functools
+"""The map of winners, by its data and its marks."""
 
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from bench.analyse.scaling.series import CHANNELS, HEADS
 from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
-from bench.show.figures.winner_map import figure, maps
-from bench.show.palette import mix, style
+from bench.show.charts.files import specification
+from bench.show.charts.winners import cells, maps, sheet, sheets
+from bench.show.palette import style
 from tests.examples import point
 from tests.show.example_results import Fate, quick, results, timed
-from tests.show.figures.legible import assert_legible, drawn
 
 GRID = [point(num_tokens=tokens, num_heads=heads) for tokens in (50, 197) for heads in (3, 6)]
 SECONDS = {"eager": 0.04, "sdpa": 0.02}
@@ -74,26 +69,9 @@ def test_a_map_needs_two_places_on_either_axis(table: pd.DataFrame) -> None:
     assert list(maps(table)) == []
 
 
-@functools.cache
-def sheets() -> list[Figure]:
-    """Return maps of what is close, of what leads, of times without intervals, of failures, and of equals."""
-    fates: dict[Case, Fate] = {
-        **{Case(GRID[0], name): ("oom", "") for name in ("eager", "sdpa")},
-        Case(GRID[1], "sdpa"): ("oom", ""),
-    }
-    tables = [
-        quick(),
-        timed(GRID, SECONDS),
-        timed(GRID, SECONDS, processes=1),
-        results([Case(at, name) for at in GRID for name in ("eager", "sdpa")], fates),
-        timed(GRID, {"eager": 0.02, "sdpa": 0.02}, processes=10),
-    ]
-    return [figure(each) for table in tables for each in maps(table)]
-
-
 def test_a_cell_has_the_colour_of_what_to_use_as_strong_as_that_is_sure() -> None:
     """The whole colour if it is shown to be the fastest, paler where it may cost more, and palest without a bound."""
-    close, own, shares = {"eager": 0.02, "sdpa": 0.0199}, style("sdpa").colour, []
+    close, shares = {"eager": 0.02, "sdpa": 0.0199}, []
     for table in (
         timed(GRID, SECONDS),
         timed(GRID, close).assign(standing="named", rank=[2, 1] * 4, slowdown_high=1.01),
@@ -101,24 +79,27 @@ def test_a_cell_has_the_colour_of_what_to_use_as_strong_as_that_is_sure() -> Non
         timed(GRID, SECONDS, processes=1),
     ):
         (found,) = maps(table)
-        cells = drawn(figure(found), "cell", Rectangle)
-        (colour,) = {to_hex(cell.get_facecolor()) for cell in cells.values()}
-        assert (len(cells), {cell.name for cell in found.cells.values()}) == (4, {"sdpa"})
-        shares.append(next(share for share in range(1000) if mix(own, "#ffffff", share / 1000) == colour))
-    assert shares[0] == 0
-    assert shares == sorted({*shares})
+        (fill,) = {cell["fill"] for cell in cells(found, ["eager", "sdpa"])}
+        assert fill.startswith("color-mix(in srgb, var(--i1) ")
+        shares.append(int(fill.split()[3].removesuffix("%,")))
+    assert shares[0] == 100
+    assert shares == sorted({*shares}, reverse=True)
     assert len(shares) == 4
 
 
-def test_all_words_are_on_the_page_and_none_overlap() -> None:
-    """Neither in crowded cells nor in the heading of a small map."""
-    for made in sheets():
-        assert_legible(made)
+def test_text_in_a_cell_is_readable_on_its_colour() -> None:
+    """Black on what is pale, white on what is dark; in a file the colours of a light page stand for all variables."""
+    (found,) = maps(timed(GRID, {"eager": 0.01, "sdpa": 0.02}))
+    (row, *_) = specification(sheet(found))["datasets"]["rows"]
+    assert (row["fill"], row["ink"]) == (style("eager").colour, "#ffffff")
 
 
 def test_the_footnotes_explain_what_is_in_the_map_alone() -> None:
     """Bounds, colours and blanks are explained where there are any."""
-    mixed, _, shown, alone = (" ".join(text.get_text() for text in made.texts) for made in sheets()[:4])
+    mixed, shown, alone = (
+        " ".join(next(sheets(table))[1].notes)
+        for table in (quick(), timed(GRID, SECONDS), timed(GRID, SECONDS, processes=1))
+    )
     assert "bounds are of 95 % over 3 processes" in mixed
     assert "blank: not measured" in mixed
     assert "fastest: " in shown

@@ -1,0 +1,1 @@
+"""Pictures as Vega-Lite specifications, a module for each fact: pages show them, and files are drawn from them."""

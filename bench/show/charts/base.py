@@ -1,0 +1,174 @@
+"""What all charts share: Vega-Lite, made by Altair, whose data have a name and whose colours are variables.
+
+A page, or a file, gives a chart its rows and the values of its parameters. Colours are CSS variables, so that a chart
+follows a page into the dark and onto paper; `bench.show.palette` has their values for files.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import altair as alt
+from altair.utils.schemapi import debug_mode
+
+from bench.show.palette import style
+from bench.store.units import TIME_UNITS
+from impls.catalogue import Style
+
+Spec = dict[str, Any]
+"""A specification of Vega-Lite."""
+
+ROWS = "rows"
+"""The name of the data that a page or a file gives to a chart."""
+
+SHAPES = {
+    "o": "M-1.1,0A1.1,1.1 0 1,1 1.1,0A1.1,1.1 0 1,1 -1.1,0Z",
+    "s": "M-1,-1H1V1H-1Z",
+    "^": "M0,-1L1.1,0.9H-1.1Z",
+    "v": "M0,1L1.1,-0.9H-1.1Z",
+    "<": "M-1,0L0.9,-1.1V1.1Z",
+    ">": "M1,0L-0.9,-1.1V1.1Z",
+    "D": "M0,-1.2L1.2,0L0,1.2L-1.2,0Z",
+    "d": "M0,-1.2L0.7,0L0,1.2L-0.7,0Z",
+    "P": "M-0.4,-1.1H0.4V-0.4H1.1V0.4H0.4V1.1H-0.4V0.4H-1.1V-0.4H-0.4Z",
+    "X": "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z",
+    "*": "M0,-1.2L0.28,-0.38L1.14,-0.38L0.44,0.14L0.7,0.98L0,0.46L-0.7,0.98L-0.44,0.14L-1.14,-0.38L-0.28,-0.38Z",
+    "h": "M0,-1.1L0.96,-0.56L0.96,0.56L0,1.1L-0.96,0.56L-0.96,-0.56Z",
+    "H": "M-1.1,0L-0.56,-0.96L0.56,-0.96L1.1,0L0.56,0.96L-0.56,0.96Z",
+    "8": "M-0.44,-1.04L0.44,-1.04L1.04,-0.44L1.04,0.44L0.44,1.04L-0.44,1.04L-1.04,0.44L-1.04,-0.44Z",
+    "p": "M0,-1.1L1.04,-0.34L0.64,0.9L-0.64,0.9L-1.04,-0.34Z",
+}
+"""The path of each marker of matplotlib that the catalogue uses; from -1 to 1 it is a square of its size."""
+
+SIZE, THIN = 70, 1.6
+"""The area of a mark in square pixels, and the width of a line."""
+
+LINES_PX = 300
+"""The height of a chart of lines."""
+
+CONFIG: Spec = {
+    "view": {"stroke": None},
+    "axis": {"labelColor": "var(--ink)", "titleColor": "var(--quiet)", "gridColor": "var(--rule)",
+        "domainColor": "var(--quiet)", "tickColor": "var(--quiet)", "labelFontSize": 12, "titleFontSize": 12,
+        "titleFontWeight": "normal", "gridOpacity": 0.7},
+    "legend": {"labelColor": "var(--ink)", "labelFontSize": 12},
+    "text": {"color": "var(--ink)"},
+    "title": {"anchor": "start", "frame": "bounds", "color": "var(--quiet)", "fontWeight": "normal"},
+}  # fmt: skip
+"""The style of all charts."""
+
+LABEL_LINE_PX, LABEL_LINES = 12, 5
+"""The height of a line of a row's label, and how many lines of it the row has room for."""
+
+SHOWN = "indexof(shown, datum.implementation) >= 0"
+"""Keeps the implementations that the legend shows."""
+
+IN_RANGE = "length(chosen) == 0 || indexof(chosen, datum.point) >= 0"
+"""Keeps the points that are marked; all if none is."""
+
+
+def unchecked() -> AbstractContextManager[None]:
+    """Return a context in which Altair doesn't check every part of a chart, which takes it seconds; a test does."""
+    return debug_mode(False)
+
+
+def chart(description: str) -> alt.Chart:
+    """Return a chart of the rows."""
+    return alt.Chart(alt.NamedData(name=ROWS), description=description)
+
+
+def layered(*layers: alt.Chart, height: Any = LINES_PX) -> alt.LayerChart:
+    """Return charts on top of each other, of the same rows."""
+    return alt.LayerChart(layer=[*layers], data=alt.NamedData(name=ROWS)).properties(height=height)
+
+
+def spec(of: alt.LayerChart | alt.Chart, description: str) -> Spec:
+    """Return the specification of a chart that is as wide as its place."""
+    shared = [alt.param(name=name, value=[]) for name in ("shown", "chosen", "xs", "ys", "labels")]
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+    whole = of.add_params(*shared).properties(width="container", autosize=fit, description=description)
+    unneeded = ("$schema", "config", "usermeta")
+    return {key: value for key, value in whole.to_dict(validate=False).items() if key not in unneeded}
+
+
+def variable(number: int) -> str:
+    """Return the CSS variable that holds the colour of the implementation with this number."""
+    return f"var(--i{number})"
+
+
+def swatch(name: str) -> dict[str, Any]:
+    """Return how an implementation is drawn: the path of its mark, and its dashes."""
+    of: Style = style(name)
+    return {"shape": SHAPES.get(of.marker, SHAPES["o"]), "dash": [*of.dash]}
+
+
+def colour(names: Sequence[str]) -> alt.Color:
+    """Return the colours of implementations."""
+    return alt.Color("implementation:N", scale=_scale(names, map(variable, range(len(names)))), legend=None)
+
+
+def dash(names: Sequence[str]) -> alt.StrokeDash:
+    """Return the dashes of implementations."""
+    dashes = ([THIN * each for each in style(name).dash] or [1, 0] for name in names)
+    return alt.StrokeDash("implementation:N", scale=_scale(names, dashes), legend=None)
+
+
+def shape(names: Sequence[str]) -> alt.Shape:
+    """Return the markers of implementations."""
+    return alt.Shape("implementation:N", scale=_scale(names, (swatch(name)["shape"] for name in names)), legend=None)
+
+
+def looks(names: Sequence[str]) -> dict[str, Any]:
+    """Return colour, marker, and whether it is hollow, of implementations, with a legend of them all."""
+    fills = ("var(--surface)" if style(name).hollow else variable(number) for number, name in enumerate(names))
+    channels = {
+        "stroke": alt.Stroke("implementation:N", scale=_scale(names, map(variable, range(len(names))))),
+        "fill": alt.Fill("implementation:N", scale=_scale(names, fills)),
+        "shape": shape(names),
+    }
+    return {
+        name: each.legend(title=None, symbolSize=SIZE, symbolOpacity=1, labelLimit=400)
+        for name, each in channels.items()
+    }
+
+
+def ticks(values: Sequence[float], labels: Sequence[str], **options: Any) -> alt.Axis:
+    """Return an axis with these ticks alone."""
+    at = f"indexof({json.dumps([*values])}, datum.value)"
+    return alt.Axis(values=[*values], labelExpr=f"{json.dumps([*labels], ensure_ascii=False)}[{at}]", **options)
+
+
+def log(ends: tuple[float, float]) -> alt.Scale:
+    """Return a logarithmic scale with these ends."""
+    return alt.Scale(type="log", domain=[*ends], nice=False)
+
+
+def seconds(value: str) -> str:
+    """Return the expression that writes the value of another one, in seconds, with its unit."""
+    texts = [f"format({value} / {scale:g}, '.3~f') + ' {name}'" for name, scale in TIME_UNITS]
+    limits = [scale for _, scale in TIME_UNITS[1:]]
+    tests = (f"{value} < {limit:g} ? {text} : " for limit, text in zip(limits, texts, strict=False))
+    return "".join(tests) + texts[-1]
+
+
+def wrapped(characters: int, label: str = "datum.value") -> dict[str, Any]:
+    """Return the properties of an axis whose labels have their words in lines of at most so many characters.
+
+    The middle of the lines stands at the row.
+    """
+    joined = rf"replace({label}, regexp('(.{{1,{characters}}})( +|$)', 'g'), '$1|')"
+    lines = rf"split(replace({joined}, regexp('[|]$'), ''), '|')"
+    offsets = [
+        {"test": f"length({lines}) === {number}", "value": -LABEL_LINE_PX * (number - 1) / 2}
+        for number in range(2, LABEL_LINES + 1)
+    ]
+    return {
+        "labelExpr": lines,
+        "labelLineHeight": LABEL_LINE_PX,
+        "labelOffset": {"condition": offsets, "value": 0},
+    }
+
+
+def _scale(names: Sequence[str], values: Any) -> alt.Scale:
+    return alt.Scale(domain=[*names], range=[*values])

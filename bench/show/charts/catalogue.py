@@ -1,0 +1,118 @@
+"""The kinds of pictures, each with what it is drawn from.
+
+A kind is a function of its material that yields the name and the picture of each picture that the material has enough
+values for. An entry in KINDS makes every command draw it that has the material.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from bench.plan.errors import WrongRequest
+from bench.show.charts import changes, files, frontier, roofline, stage_areas, stage_bars, winners
+from bench.show.charts.files import Sheet
+from bench.show.comparison.report import Report
+from bench.show.figures import lines, page, scaling
+from bench.store.profile import Profile
+
+PNG, SVG = ".png", ".svg"
+
+Drawing = tuple[str, Figure | Sheet]
+"""A picture's name, which is that of its files, and the picture: a figure of matplotlib, or a chart."""
+
+
+class Needs(Enum):
+    """What a picture is drawn from."""
+
+    RESULTS = "the table of results"
+    PROFILES = "profiles of cases"
+    COMPARISON = "a comparison of two runs"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of picture; `pictures` takes what the kind needs."""
+
+    name: str
+    needs: Needs
+    pictures: Callable[[Any], Iterator[Drawing]]
+
+
+KINDS = (
+    Kind("lines", Needs.RESULTS, lines.figures),
+    Kind("scaling", Needs.RESULTS, scaling.figures),
+    Kind("winners", Needs.RESULTS, winners.sheets),
+    Kind("roofline", Needs.RESULTS, roofline.sheets),
+    Kind("frontier", Needs.RESULTS, frontier.sheets),
+    Kind("stages", Needs.PROFILES, stage_bars.sheets),
+    Kind("shares", Needs.PROFILES, stage_areas.sheets),
+    Kind("changes", Needs.COMPARISON, changes.sheets),
+)
+
+
+def draw(
+    folder: Path,
+    kinds: Collection[str] | None = None,
+    *,
+    results: pd.DataFrame | None = None,
+    profiles: Sequence[Profile] = (),
+    suffixes: Sequence[str] = (PNG,),
+) -> list[Path]:
+    """Write every picture of these kinds, of all by default, that the material has values for, and return the files.
+
+    A picture has a file for each of the suffixes. The folder is made if there is something to write.
+    The same material gives the same SVG, byte for byte.
+    Raises OSError if a file can't be written.
+    """
+    paths = []
+    for name, picture in _drawings(kinds, {Needs.RESULTS: results, Needs.PROFILES: profiles or None}):
+        folder.mkdir(parents=True, exist_ok=True)
+        for suffix in suffixes:
+            paths.append(folder / f"{name}{suffix}")
+            _save(picture, paths[-1])
+    return paths
+
+
+def draw_comparison(report: Report, file: Path) -> bool:
+    """Write the pictures of a comparison, the first into this file, others beside it; return whether there are any.
+
+    Raises WrongRequest if the file can't be written, or if its name isn't that of a picture.
+    """
+    check_name(file)
+    drawings = list(_drawings(None, {Needs.COMPARISON: report}))
+    for number, (name, picture) in enumerate(drawings):
+        path = file.with_stem(f"{file.stem}-{name}") if number else file
+        try:
+            _save(picture, path)
+        except OSError as error:
+            raise WrongRequest(f"{path} can't be written: {error.strerror}") from None
+    return bool(drawings)
+
+
+def suffixes(*, svg: bool) -> tuple[str, ...]:
+    """Return the suffixes of the files that are asked for."""
+    return (PNG, SVG) if svg else (PNG,)
+
+
+def check_name(file: Path) -> None:
+    """Raise WrongRequest for a file name that is not that of a picture."""
+    if file.suffix not in (PNG, SVG):
+        raise WrongRequest(f"the picture {file} must end in {PNG} or {SVG}")
+
+
+def _save(picture: Figure | Sheet, file: Path) -> None:
+    if isinstance(picture, Sheet):
+        files.save_as(picture, file)
+    else:
+        page.save_as(picture, file)
+
+
+def _drawings(kinds: Collection[str] | None, material: dict[Needs, Any]) -> Iterator[Drawing]:
+    for kind in KINDS:
+        if (kinds is None or kind.name in kinds) and material.get(kind.needs) is not None:
+            yield from kind.pictures(material[kind.needs])

@@ -1,0 +1,185 @@
+"""The chart of a comparison: every judged row with its interval, and the limits by which it is judged."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import altair as alt
+from matplotlib.ticker import MaxNLocator
+
+from bench.show.charts.base import SHAPES, SIZE, Spec, chart, layered, log, spec, ticks, wrapped
+from bench.show.charts.files import SMALL_PX, Sheet, text_px
+from bench.show.comparison.report import STAMP, Report, change, counts
+from bench.show.figures import log_axis
+from bench.show.rows import Row
+from bench.stats.limits import INCONCLUSIVE, Limits
+from bench.store import units
+from impls.catalogue import SOLID, Style
+
+MARKS = {
+    "slower": Style("var(--warning)", SOLID, "<"),
+    INCONCLUSIVE: Style("var(--quiet)", SOLID, "o", hollow=True),
+    "equivalent": Style("var(--ink)", SOLID, "s"),
+    "faster": Style("var(--good)", SOLID, ">"),
+}
+"""The verdicts of rows that are judged, told by colour and by marker."""
+
+TITLE = "← slower\u2003\u2003change\u2003\u2003faster →"
+
+TICK_GAP = 0.11
+"""The least distance of two ticks as a share of the axis, so that labels such as +150% don't touch."""
+
+WIDE = 3.0
+"""An axis that spans more than this factor has ticks at round ratios, a shorter one at round percentages."""
+
+ROW_PX, WRAPPED_ROW_PX, LABEL_CHARACTERS = 19, 28, 24
+"""The height of a row; of one whose label is wrapped at this number of characters."""
+
+WIDTH_PX = 440
+"""The width of the axes in a file."""
+
+
+def sheets(report: Report) -> Iterator[tuple[str, Sheet]]:
+    """Yield the name and the picture of a comparison, nothing if no row is judged."""
+    rows = sorted(filter(is_drawn, report.rows), key=lambda row: float(row["change"]))
+    if not rows:
+        return
+    drawn = [{**drawn_row(report, row), "id": number} for number, row in enumerate(rows)]
+    words = max(text_px(f"{row['verdict']} {row['text']}") for row in drawn)
+    labels = max(text_px(row["label"]) for row in drawn)
+    yield (
+        "changes",
+        Sheet(
+            heading=f"NEW against BASE: change of the speed-up over {report.baseline or 'the baseline'}",
+            facts=report.shared.split(" · "),
+            notes=_notes(report, rows),
+            spec=changes(rows, report.limits, in_file=True),
+            rows=drawn,
+            width=WIDTH_PX,
+            across=WIDTH_PX + labels + words,
+            parameters={"kept": list(range(len(rows)))},
+            alarm=[STAMP, *report.unlike] if report.unlike else [],
+        ),
+    )
+
+
+def is_drawn(row: Row) -> bool:
+    """Return whether a row is judged and has a change."""
+    return row["verdict"] in MARKS and row["change"] is not None
+
+
+def drawn_row(report: Report, row: Row) -> dict[str, Any]:
+    """Return a row of a comparison as its chart draws it."""
+    place = report.point(row)
+    ends = {name: row[name] if is_drawn(row) else None for name in ("change", "change_low", "change_high")}
+    return {
+        "label": " ".join(filter(None, (str(row["implementation"]), place))),
+        "implementation": str(row["implementation"]),
+        "verdict": str(row["verdict"]),
+        "text": change(row),
+        "colour": MARKS[row["verdict"]].colour if is_drawn(row) else "",
+        **{name: None if value is None else float(value) for name, value in ends.items()},
+    }
+
+
+def changes(rows: Sequence[Row], limits: Limits, *, in_file: bool = False) -> Spec:
+    """Return the chart of the changes of some rows: marks with intervals, the margin, and the bounds of equivalence.
+
+    In a file each row has its verdict beside it in words; a page tells it on pointing, and wraps labels.
+    """
+    description = "The change of each row with its interval"
+    base = chart(description).transform_filter("isValid(datum.change) && indexof(kept, datum.id) >= 0")
+    labels = {"labelLimit": 600} if in_file else {"labelLimit": 190, **wrapped(LABEL_CHARACTERS)}
+    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(grid=True, **labels))
+    margin, bound = 1 + limits.margin, 1 + limits.bound
+    ends = log_axis.limits(
+        [1 / bound, bound, *(row["change"] for row in rows)],
+        *([row[name] for row in rows if row[name] is not None] for name in ("change_low", "change_high")),
+    )
+    at = _ticks(*ends)
+
+    def x(column: str, **axis: Any) -> alt.X:
+        """Return a place on the axis, which is drawn by the layers that give it properties alone."""
+        own = ticks(at, [_percentage(tick) for tick in at], **axis) if axis else None
+        return alt.X(column, scale=log(ends), axis=own)
+
+    def rule(value: float, **style: Any) -> alt.Chart:
+        place = alt.datum(value, scale=log(ends), axis=None)
+        line: alt.Chart = alt.Chart(alt.InlineData(values=[{}])).mark_rule(**style).encode(x=place)
+        return line
+
+    verdicts = [name for name in MARKS if any(row["verdict"] == name for row in rows)]
+    looks = _looks(rows, verdicts)
+    stroke = looks["stroke"]
+    shade = alt.Chart(alt.InlineData(values=[{}])).mark_rect(color="var(--rule)", opacity=0.6)
+    bars = base.transform_filter("isValid(datum.change_low)")
+    cap: dict[str, Any] = {"thickness": 1, "size": 7, "clip": True}
+    layers = [
+        shade.encode(x=alt.datum(1 / margin, scale=log(ends), axis=None), x2=alt.datum(margin)),
+        *(rule(end, strokeDash=[3, 3], color="var(--quiet)") for end in (1 / bound, bound)),
+        rule(1.0, color="var(--ink)"),
+        bars.mark_rule(strokeWidth=1.6, clip=True, cursor="pointer").encode(
+            y=y, x=x("change_low:Q", orient="bottom", title=TITLE), x2="change_high:Q", stroke=stroke
+        ),
+        bars.mark_tick(**cap).encode(y=y, x=x("change_low:Q"), stroke=stroke),
+        bars.mark_tick(**cap).encode(y=y, x=x("change_high:Q"), stroke=stroke),
+        base.mark_point(size=SIZE * 0.6, opacity=1, cursor="pointer").encode(
+            y=y, x=x("change:Q", orient="top", title=None), **looks,
+            tooltip=[alt.Tooltip("label:N", title="row"), alt.Tooltip("verdict:N"),
+                alt.Tooltip("text:N", title="change")],
+        ),
+    ]  # fmt: skip
+    if in_file:
+        words = base.transform_calculate(said="datum.verdict + ' ' + datum.text")
+        colour = alt.Color("colour:N", scale=None, legend=None)
+        layers.append(words.mark_text(align="left", dx=10, fontSize=SMALL_PX).encode(y=y, x=alt.value("width"),
+            text="said:N", color=colour))  # fmt: skip
+    whole = layered(*layers, height=alt.Step(ROW_PX if in_file else WRAPPED_ROW_PX)).resolve_axis(x="independent")
+    return spec(whole.add_params(alt.param(name="kept", value=[])), description)
+
+
+def _looks(rows: Sequence[Row], verdicts: Sequence[str]) -> dict[str, Any]:
+    """Return colour, marker, and whether it is hollow, of verdicts, with a legend that counts them."""
+    words = [f"{sum(row['verdict'] == name for row in rows)} {name}" for name in verdicts]
+    legend = alt.Legend(
+        title=None,
+        orient="bottom",
+        symbolSize=SIZE,
+        symbolOpacity=1,
+        labelExpr=f"{words}[indexof({verdicts}, datum.value)]",
+    )
+    marks = [MARKS[name] for name in verdicts]
+    fills = ["var(--surface)" if mark.hollow else mark.colour for mark in marks]
+    return {
+        "stroke": alt.Stroke("verdict:N", scale=_scale(verdicts, [mark.colour for mark in marks]), legend=legend),
+        "fill": alt.Fill("verdict:N", scale=_scale(verdicts, fills), legend=legend),
+        "shape": alt.Shape("verdict:N", scale=_scale(verdicts, [SHAPES[mark.marker] for mark in marks]), legend=legend),
+    }
+
+
+def _scale(domain: Sequence[str], values: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=[*domain], range=[*values])
+
+
+def _notes(report: Report, rows: Sequence[Row]) -> list[str]:
+    others = [row for row in report.rows if not is_drawn(row)]
+    notes = [
+        f"shaded: the margin of {units.percent(report.limits.margin, trim=True)}",
+        f"dashed: the bounds of equivalence, {units.percent(report.limits.bound, trim=True)}",
+        "bar: 95 % interval over processes; without a cap it goes on beyond the axis",
+    ]
+    if any(row["change_low"] is None for row in rows):
+        notes.append("mark without a bar: too few processes for an interval")
+    return [*notes, *([f"not drawn: {counts(others)}"] if others else [])]
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    if high / low > WIDE:
+        return log_axis.ratios(low, high, TICK_GAP)
+    locator = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10])
+    at = (1 + float(percent) / 100 for percent in locator.tick_values(100 * (low - 1), 100 * (high - 1)))
+    return [tick for tick in at if low <= tick <= high]
+
+
+def _percentage(ratio: float) -> str:
+    percent = round(100 * (ratio - 1), 3)
+    return f"{percent:+g}%" if percent else "0"

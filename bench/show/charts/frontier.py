@@ -1,0 +1,113 @@
+"""The frontier picture: the error of each implementation and precision against its latency, at one shape."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import pandas as pd
+
+from bench.analyse.scaling.series import Row, by, gathered, point_of
+from bench.plan.case import Point
+from bench.show.charts.base import SIZE, THIN, Spec, chart, layered, log, looks, spec, ticks
+from bench.show.charts.files import SMALL_PX, Sheet
+from bench.show.figures import captions, log_axis
+from bench.show.rows import is_measured, origins, plain
+from bench.store import units
+
+VARIED = frozenset({"dtype"})
+
+FEWEST = 2
+"""The number of precisions from which there is something to choose."""
+
+MARGIN = 0.14
+"""The room above and below the marks, as a share of the axis, for the names of the precisions."""
+
+HEIGHT_PX = 380
+
+
+@dataclass(frozen=True)
+class Options:
+    """The data of a picture: the rows of one shape in several precisions, each with a time and an error."""
+
+    point: Point
+    rows: tuple[Row, ...]
+
+    @property
+    def name(self) -> str:
+        """The picture in one word: a file name that stays the same whatever else was measured."""
+        return f"frontier-{self.point.short_name(VARIED)}"
+
+    @property
+    def frontier(self) -> list[Row]:
+        """The rows that no other one beats in both time and error, the fastest first."""
+        best: list[Row] = []
+        for row in sorted(self.rows, key=lambda row: (row["latency_s"], row["error"])):
+            if not best or row["error"] < best[-1]["error"]:
+                best.append(row)
+        return best
+
+
+def sheets(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
+    """Yield the name and the picture of each shape of a table of results that was measured in several precisions."""
+    return ((each.name, sheet(each)) for each in options(table))
+
+
+def options(table: pd.DataFrame) -> Iterator[Options]:
+    """Yield the rows with a time and an error of each shape that has several precisions."""
+    judged = [row for row in plain(table) if is_measured(row) and row["error"]]
+    for rows in gathered(judged, [], VARIED):
+        if len(by(rows, "dtype")) >= FEWEST:
+            yield Options(point_of(rows[0]), tuple(rows))
+
+
+def sheet(of: Options) -> Sheet:
+    """Return the picture as a file."""
+    names = list(by(of.rows, "implementation"))
+    best = of.frontier
+    columns = ("implementation", "dtype", "error", "latency_s", "latency_low_s", "latency_high_s")
+    return Sheet(
+        heading="Error against latency, by precision",
+        facts=captions.facts(of.point, of.rows, VARIED),
+        notes=[
+            "the line joins what nothing beats in both",
+            "bars are 95 % intervals over processes",
+            *origins(of.rows),
+        ],
+        spec=frontier(of.rows, names),
+        rows=[{**{name: row[name] for name in columns}, "best": any(row is each for each in best)} for row in of.rows],
+        names=names,
+    )
+
+
+def frontier(rows: Sequence[Row], names: Sequence[str]) -> Spec:
+    """Return the chart of errors against latencies: marks with intervals, the line of the best, and each precision."""
+    description = "Error against latency, by precision"
+    ends = ("latency_s", "latency_low_s", "latency_high_s")
+    times = [[row[name] for row in rows if row[name] is not None] for name in ends]
+    errors = [row["error"] for row in rows]
+    across, up = log_axis.limits(*times), log_axis.padded(min(errors), max(errors), MARGIN)
+    at = log_axis.decimal(*across)
+    powers = [10.0**power for power in range(math.ceil(math.log10(up[0])), math.floor(math.log10(up[1])) + 1)]
+    x = alt.X("latency_s:Q", title="time per call", scale=log(across),
+        axis=ticks(at, [units.seconds(tick, trim=True) for tick in at]))  # fmt: skip
+    y = alt.Y("error:Q", title="error, relative to the largest value", scale=log(up),
+        axis=ticks(powers, [f"{tick:.0e}".replace("e-0", "e-") for tick in powers]))  # fmt: skip
+    base = chart(description)
+    line = (
+        base.transform_filter("datum.best")
+        .mark_line(interpolate="step-after", color="var(--quiet)", strokeWidth=THIN)
+        .encode(x=x, y=y, order="latency_s:Q")
+    )
+    bars = (
+        base.transform_filter("isValid(datum.latency_low_s)")
+        .mark_rule(opacity=0.5, clip=True)
+        .encode(x="latency_low_s:Q", x2="latency_high_s:Q", y=y, stroke=looks(names)["stroke"])
+    )
+    marks = base.mark_point(size=SIZE, opacity=1).encode(x=x, y=y, **looks(names))
+    precisions = (
+        base.transform_aggregate(highest="max(error)", groupby=["dtype"])
+        .mark_text(align="right", dx=-3, dy=-12, color="var(--quiet)", fontSize=SMALL_PX)
+        .encode(x=alt.value("width"), y=alt.Y("highest:Q"), text="dtype:N")
+    )
+    return spec(layered(line, bars, marks, precisions, height=HEIGHT_PX), description)

@@ -1,0 +1,113 @@
+"""The roofline picture: the rate of each case against its operations per byte, under the ceilings of the device."""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from bench.analyse.scaling.series import Row, by, point_of
+from bench.plan.case import COLUMNS, Point
+from bench.show.charts.base import SIZE, Spec, chart, layered, log, looks, spec, ticks
+from bench.show.charts.files import SMALL_PX, Sheet
+from bench.show.figures import log_axis
+from bench.show.point_text import parts
+from bench.show.rows import devices, is_measured, origins, plain
+from bench.store import units
+from bench.store.roofline import Roof, roof_of, work_of
+
+FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.option == "execution"))
+"""The columns that all points of a picture share; their shapes differ."""
+
+ROOM = 2.0
+"""The axes reach beyond the outermost case, or the ridge of the roof, by this factor."""
+
+HEIGHT_PX = 400
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The data of a picture: the rows of a setting, their operations per byte, and the ceilings over them."""
+
+    point: Point
+    rows: tuple[Row, ...]
+    intensities: tuple[float, ...]
+    roof: Roof
+
+    @property
+    def name(self) -> str:
+        """The picture in one word: a file name that stays the same whatever else was measured."""
+        return f"roofline-{self.point.short_name(set(COLUMNS) - set(FIXED))}"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the horizontal axis."""
+        intensities = [*self.intensities, self.roof.ridge]
+        return min(intensities) / ROOM, max(intensities) * ROOM
+
+
+def sheets(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
+    """Yield the name and the picture of each setting of a table of results whose ceilings are known."""
+    return ((rates.name, sheet(rates)) for rates in settings(table))
+
+
+def settings(table: pd.DataFrame) -> Iterator[Rates]:
+    """Yield the rows with a rate and with ceilings, by layer, device, dtype, mode and so on."""
+    settings: dict[tuple[object, ...], list[Row]] = {}
+    for row in plain(table):
+        if is_measured(row) and row["flops_per_s"] is not None and roof_of(row) is not None:
+            settings.setdefault(tuple(row[name] for name in FIXED), []).append(row)
+    for rows in settings.values():
+        works = [work for row in rows if (work := work_of(point_of(row), row))]
+        highest = functools.reduce(Roof.raised, [roof for row in rows if (roof := roof_of(row))])
+        yield Rates(point_of(rows[0]), tuple(rows), tuple(work.intensity for work in works), highest)
+
+
+def sheet(rates: Rates) -> Sheet:
+    """Return the picture as a file."""
+    names = list(by(rates.rows, "implementation"))
+    return Sheet(
+        heading="Rate against operations per byte, and the device's ceilings",
+        facts=[*parts(rates.point, FIXED), *devices(rates.rows)],
+        notes=[
+            "a mark is a case at its latency; the line is the most that this device was seen to reach",
+            "bytes: input, weights and output, each moved once",
+            *origins(rates.rows),
+        ],
+        spec=roofline(rates, names),
+        rows=[
+            {"implementation": row["implementation"], "intensity": intensity, "rate": row["flops_per_s"]}
+            for row, intensity in zip(rates.rows, rates.intensities, strict=True)
+        ],
+        names=names,
+    )
+
+
+def roofline(rates: Rates, names: list[str]) -> Spec:
+    """Return the chart of the rates: marks of cases, the roof, and its two ceilings in words."""
+    description = "Operations per second against operations per byte, under the roof of the device"
+    (left, right), roof = rates.ends, rates.roof
+    values = [*(row["flops_per_s"] for row in rates.rows), roof.reached(left), roof.reached(right)]
+    ends = log_axis.padded(min(values), max(values))
+    across, up = log_axis.decimal(left, right), log_axis.decimal(*ends)
+    x = alt.X("intensity:Q", title="operations per byte", scale=log((left, right)),
+        axis=ticks(across, [f"{tick:g}" for tick in across]))  # fmt: skip
+    y = alt.Y("rate:Q", title="operations per second", scale=log(ends),
+        axis=ticks(up, [units.rate(tick, "FLOP/s", trim=True) for tick in up]))  # fmt: skip
+    corners = [{"intensity": at, "rate": roof.reached(at)} for at in (left, roof.ridge, right)]
+    line = _at(corners).mark_line(color="var(--ink)", strokeWidth=1.8).encode(x=x, y=y)
+    flat = f"matrix products {units.rate(roof.flops_per_s, 'FLOP/s')}"
+    slope = f"copy {units.rate(roof.bytes_per_s, 'B/s')}"
+    style: dict[str, Any] = {"color": "var(--quiet)", "fontSize": SMALL_PX}
+    words = [
+        _at(corners[2:]).mark_text(align="right", dy=-7, **style).encode(x=x, y=y, text=alt.value(flat)),
+        _at(corners[:1]).mark_text(align="left", dx=12, **style).encode(x=x, y=y, text=alt.value(slope)),
+    ]
+    marks = chart(description).mark_point(size=SIZE, opacity=0.85).encode(x=x, y=y, **looks(names))
+    return spec(layered(line, marks, *words, height=HEIGHT_PX), description)
+
+
+def _at(places: list[dict[str, float]]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=places))

@@ -1,0 +1,256 @@
+"""The picture of a point's profiles: a bar of stages or operators for each, on one axis."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+from matplotlib.ticker import MaxNLocator
+
+from bench.analyse.profile import time_s
+from bench.plan.case import Point
+from bench.show.charts.base import Spec, chart, layered, spec, ticks
+from bench.show.charts.files import SMALL_PX, TEXT_PX, Sheet, text_px
+from bench.show.figures.captions import calls, facts, origin_rows
+from bench.show.operators import CATEGORY_COLOURS, OTHER, category
+from bench.show.palette import RESIDUAL_COLOUR, on, stage_colour
+from bench.show.rows import origins
+from bench.store import units
+from bench.store.profile import BACKWARD, Operator, Profile
+
+MOST_NAMED, LEAST_NAMED = 6, 0.01
+"""The largest number of named operators in a bar, and the least share of an operator that is named."""
+
+LONGEST = 34
+"""An operator's name is cut to this number of characters."""
+
+UNSAID = ("aten::", "_scaled_dot_product_")
+"""Prefixes of operators' names that tell nothing."""
+
+WIDTH_PX, TALL_PX, OVERHANG_PX, GAP_PX = 760, 46, 7, 20
+"""The width of the axes, the height of a bar, how far the mark of the whole reaches above it, and the gap below it."""
+
+LINE_PX, SQUARE_PX, PAD_PX = 18, 9, 6
+"""Under a bar: the height of a line of names, the side of a name's coloured square, and the room around text."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a bar; one of the backward pass is hatched."""
+
+    name: str
+    time_s: float
+    colour: str
+    is_backward: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The time of one case by segments, and its latency without the profiler."""
+
+    implementation: str
+    segments: tuple[Segment, ...]
+    timed_s: float
+
+    @property
+    def sum_s(self) -> float:
+        """The time of all segments."""
+        return sum(segment.time_s for segment in self.segments)
+
+    @property
+    def residual_s(self) -> float:
+        """The time of the whole beyond its segments; below 0 if the profiler slowed these down."""
+        return self.timed_s - self.sum_s
+
+
+def bars(profiles: Sequence[Profile]) -> list[Bar]:
+    """Return a bar for each profile of a point: those in stages first, then the slowest first."""
+    ordered = sorted(profiles, key=lambda profile: (not profile.stages, -profile.timed_s))
+    return [
+        Bar(each.case.implementation, _stages(each) if each.stages else _operators(each.operators), each.timed_s)
+        for each in ordered
+    ]
+
+
+def _stages(profile: Profile) -> tuple[Segment, ...]:
+    return tuple(
+        Segment(
+            f"{stage.name}, backward" if stage.direction == BACKWARD else stage.name,
+            stage.time_s,
+            stage_colour(stage.name),
+            stage.direction == BACKWARD,
+        )
+        for stage in profile.stages
+    )
+
+
+def _operators(operators: Sequence[Operator]) -> tuple[Segment, ...]:
+    """Return the largest operators in the order of the work they do, and all others as one at the end."""
+    ordered = sorted(operators, key=time_s, reverse=True)
+    least_s = LEAST_NAMED * sum(map(time_s, ordered))
+    largest = [operator for operator in ordered[:MOST_NAMED] if time_s(operator) >= least_s]
+    rest = ordered[len(largest) :]
+    places = list(CATEGORY_COLOURS)
+    largest.sort(key=lambda operator: places.index(category(operator.name)))
+    segments = [Segment(short(each.name), time_s(each), CATEGORY_COLOURS[category(each.name)]) for each in largest]
+    if rest:
+        segments.append(Segment(f"{len(rest)} {OTHER}", sum(map(time_s, rest)), CATEGORY_COLOURS[OTHER]))
+    return tuple(segments)
+
+
+def short(name: str) -> str:
+    """Return an operator's name, short enough for a picture."""
+    for beginning in UNSAID:
+        name = name.removeprefix(beginning)
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+def sheets(profiles: Iterable[Profile]) -> Iterator[tuple[str, Sheet]]:
+    """Yield the name and the picture of each point that has profiles."""
+    points: dict[Point, list[Profile]] = {}
+    for profile in profiles:
+        points.setdefault(profile.case.point, []).append(profile)
+    return ((name(of), sheet(of)) for of in points.values())
+
+
+def name(profiles: Sequence[Profile]) -> str:
+    """Return the picture in one word: a file name that stays the same whatever else was profiled."""
+    return f"stages-{profiles[0].case.point.name}"
+
+
+def sheet(profiles: Sequence[Profile]) -> Sheet:
+    """Return the picture of the profiles of one point as a file."""
+    bars_of_point = bars(profiles)
+    rows, height = segments(bars_of_point)
+    return Sheet(
+        heading="Where the time of a call goes",
+        facts=facts(profiles[0].case.point, origin_rows(profiles)),
+        notes=list(_notes(profiles, bars_of_point)),
+        spec=stage_bars(bars_of_point, height),
+        rows=rows,
+        width=WIDTH_PX,
+        across=WIDTH_PX + 200,
+    )
+
+
+def whole(bar: Bar) -> tuple[str, str]:
+    """Return the texts beside a bar: the latency of the whole, and the part of it in no segment."""
+    share = units.percent(bar.residual_s / bar.timed_s)
+    return f"{units.seconds(bar.timed_s)} timed", f"residual {units.seconds(bar.residual_s)} ({share})"
+
+
+def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]:
+    """Return what is drawn of the bars, and the height of them all in pixels.
+
+    Seconds go to the right and pixels down. A `segment` has its name in it, or none if a `name` stands below the bar,
+    in one of several lines; then there is the `residual`, if it is above 0, and the `whole` with its texts.
+    """
+    end_s = max(max(bar.sum_s, bar.timed_s) for bar in bars_of_point)
+    rows: list[dict[str, Any]] = []
+    top, scale = GAP_PX / 2, WIDTH_PX / end_s
+    for bar in bars_of_point:
+        place = {"implementation": bar.implementation, "top": top, "bottom": top + TALL_PX}
+        start_s = 0.0
+        below = []
+        for each in bar.segments:
+            words = [each.name, units.seconds(each.time_s)]
+            has_room = max(text_px(word, SMALL_PX) for word in words) + PAD_PX <= each.time_s * scale
+            below += [] if has_room else [each]
+            rows.append({**place, "kind": "segment", "start": start_s, "end": start_s + each.time_s, "name": each.name,
+                "text": words if has_room else "", "fill": each.colour, "ink": on(each.colour),
+                "backward": each.is_backward})  # fmt: skip
+            start_s += each.time_s
+        if bar.residual_s > 0:
+            rows.append({**place, "kind": "residual", "start": start_s, "end": bar.timed_s, "fill": RESIDUAL_COLOUR})
+        beside, residual = whole(bar)
+        rows.append({**place, "kind": "whole", "top": top - OVERHANG_PX, "start": bar.timed_s, "text": beside,
+            "residual": residual, "end": max(start_s, bar.timed_s)})  # fmt: skip
+        lines = _lines(below)
+        for number, line in enumerate(lines):
+            down = top + TALL_PX + LINE_PX * (number + 0.6)
+            rows += [{"kind": "name", "implementation": bar.implementation, "start": across / scale, "top": down,
+                "text": _words(each), "fill": each.colour} for across, each in line]  # fmt: skip
+        top += TALL_PX + LINE_PX * len(lines) + GAP_PX
+    return rows, top
+
+
+def stage_bars(bars_of_point: Sequence[Bar], height: float) -> Spec:
+    """Return the chart of the bars: their segments, the residual, and a mark at the latency of the whole."""
+    description = "The time of a call by stages or operators, a bar for each implementation"
+    end_s = max(max(bar.sum_s, bar.timed_s) for bar in bars_of_point)
+    locator = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10])
+    at = [float(tick) for tick in locator.tick_values(0, end_s) if tick <= end_s]
+    seconds = [units.seconds(tick, trim=True) if tick else "0" for tick in at]
+
+    def x(column: str) -> alt.X:
+        scale = alt.Scale(domain=[0, end_s], nice=False)
+        return alt.X(f"{column}:Q", title="time of a call", scale=scale, axis=ticks(at, seconds))
+
+    def y(column: str) -> alt.Y:
+        return alt.Y(f"{column}:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
+
+    def of(kind: str, **calculated: str) -> alt.Chart:
+        kept = chart(description).transform_filter(f"datum.kind === '{kind}'")
+        return kept.transform_calculate(middle=f"datum.bottom - {TALL_PX / 2}", **calculated)
+
+    fill, ink = (alt.Color(f"{name}:N", scale=None, legend=None) for name in ("fill", "ink"))
+    small: dict[str, Any] = {"fontSize": SMALL_PX, "baseline": "middle"}
+    box = {"x": x("start"), "x2": "end:Q", "y": y("top"), "y2": "bottom:Q", "color": fill}
+    backward = chart(description).transform_filter("datum.backward")
+    edges = (
+        backward.transform_calculate(edge=f"datum.{side} {sign} 4")
+        .mark_rule(color="#ffffff", strokeWidth=1.5, strokeDash=[5, 3])
+        .encode(x=x("start"), x2="end:Q", y=y("edge"))
+        for side, sign in (("top", "+"), ("bottom", "-"))
+    )
+    texts = of("segment", center="(datum.start + datum.end) / 2").mark_text(lineHeight=16, dy=-8, **small)
+    wholes = of("whole")
+    mark = wholes.mark_rule(strokeWidth=3, color="var(--ink)").encode(x=x("start"), y=y("top"), y2="bottom:Q")
+    beside = [
+        wholes.mark_text(align="left", dx=10, dy=dy, color=colour, **small).encode(x=x("end"), y=y("middle"), text=text)
+        for dy, colour, text in ((-8, "var(--ink)", "text:N"), (8, "var(--quiet)", "residual:N"))
+    ]
+    left = wholes.mark_text(align="right", dx=-10, fontSize=TEXT_PX, fontWeight="bold", baseline="middle").encode(
+        x=alt.value(0), y=y("middle"), text="implementation:N"
+    )
+    names = chart(description).transform_filter("datum.kind === 'name'")
+    squares = names.mark_square(size=SQUARE_PX**2, opacity=1, xOffset=SQUARE_PX / 2)
+    words = names.mark_text(align="left", dx=SQUARE_PX + PAD_PX / 2, **small)
+    layers = [
+        of("residual").mark_rect().encode(**box),
+        of("segment").mark_rect(stroke="#ffffff", strokeWidth=0.7).encode(**box),
+        *edges,
+        texts.encode(x=x("center"), y=y("middle"), text="text:N", color=ink),
+        mark, *beside, left,
+        squares.encode(x=x("start"), y=y("top"), color=fill),
+        words.encode(x=x("start"), y=y("top"), text="text:N"),
+    ]  # fmt: skip
+    return spec(layered(*layers, height=height), description)
+
+
+def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterator[str]:
+    yield "mark: latency of the whole, timed without the profiler; residual: the part of it in no segment"
+    if any(segment.is_backward for bar in bars_of_point for segment in bar.segments):
+        yield "dashed white lines: backward"
+    if any(not profile.stages for profile in profiles):
+        yield "an operator has the colour of the stage that does such work"
+    yield calls(profiles)
+    yield from origins(origin_rows(profiles))
+
+
+def _words(of: Segment) -> str:
+    return f"{of.name} {units.seconds(of.time_s)}"
+
+
+def _lines(below: Sequence[Segment]) -> list[list[tuple[float, Segment]]]:
+    """Return the names under a bar in lines, each with its distance from the left in pixels."""
+    lines: list[list[tuple[float, Segment]]] = []
+    across = float(WIDTH_PX)
+    for each in below:
+        long = SQUARE_PX + PAD_PX / 2 + text_px(_words(each), SMALL_PX)
+        if across + long > WIDTH_PX:
+            lines.append([])
+            across = 0.0
+        lines[-1].append((across, each))
+        across += long + 2 * PAD_PX
+    return lines

@@ -1,0 +1,169 @@
+"""The map of winners over tokens and heads or channels: a cell for each point, in the colour of what to use there."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import altair as alt
+import pandas as pd
+
+from bench.analyse.scaling.series import CHANNELS, HEADS, TOKENS, Axis, Row, gathered, moving, places, point_of
+from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
+from bench.plan.case import Point
+from bench.show.charts.base import IN_RANGE, Spec, chart, layered, spec, variable
+from bench.show.charts.files import SMALL_PX, TEXT_PX, Sheet, text_px
+from bench.show.choice_text import certainty, choice_of, short, words
+from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, on, style
+from bench.show.point_text import parts
+from bench.show.rows import devices, measured, origins, plain, process_count
+
+LINE_PX, ROOM_PX, LEAST_PX, ACROSS_PX = 15, 18, 110, 560
+"""The height of a line of a cell, the room around it, the least width of a cell, and that of the text around a map."""
+
+ANY_SHOWN = "test(regexp('(^|,)(' + join(shown, '|') + ')(,|$)'), datum.names)"
+"""Whether the legend shows one of the implementations that may be the fastest in a cell."""
+
+
+@dataclass(frozen=True)
+class WinnerMap:
+    """What to use at each place on tokens and the other axis; `point` is one of the points."""
+
+    axis: Axis
+    point: Point
+    cells: dict[tuple[int, int], Choice]
+    rows: tuple[Row, ...]
+
+    @property
+    def varying(self) -> set[str]:
+        """The columns of the points that are not fixed in the map."""
+        return moving(TOKENS, self.point) | moving(self.axis, self.point)
+
+    @property
+    def name(self) -> str:
+        """The map in one word: a file name that stays the same whatever else was measured."""
+        return f"winners-{TOKENS.name}-{self.axis.name}-{self.point.short_name(self.varying)}"
+
+
+def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
+    """Yield a map for all points that differ in tokens and heads alone, or in tokens and channels.
+
+    It needs two places on either axis and a point at which something was measured.
+    """
+    for axis in (HEADS, CHANNELS):
+        for group in gathered(plain(table), (TOKENS, axis)):
+            if min(len(places(group, TOKENS)), len(places(group, axis))) > 1 and measured(group):
+                rows_at: dict[tuple[int, int], list[Row]] = {}
+                for row in group:
+                    rows_at.setdefault((row[TOKENS.column], row[axis.column]), []).append(row)
+                cells = {place: choice_of(rows) for place, rows in rows_at.items()}
+                yield WinnerMap(axis, point_of(group[0]), cells, tuple(group))
+
+
+def sheets(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
+    """Yield the name and the picture of every map that a table of results has points for."""
+    return ((each.name, sheet(each)) for each in maps(table))
+
+
+def winners(axis: Axis, lines: int, *, follows: bool = False) -> Spec:
+    """Return the map over tokens and another axis, whose cells have this number of lines at most.
+
+    If the length of a token `follows` the channels, the axis says so.
+    """
+    description = f"What to use, over tokens and {axis.name}"
+    base = chart(description).transform_filter(IN_RANGE)
+    x = alt.X("x:O", title="tokens N", axis=alt.Axis(labelAngle=0, orient="bottom"))
+    title = [f"{axis.name} {axis.symbol}", *(["(token length = channels)"] if follows else [])]
+    y = alt.Y("y:O", title=title, sort="descending", axis=alt.Axis(labelAngle=0))
+    cells = base.mark_rect(stroke="var(--surface)", strokeWidth=2, cursor="pointer").encode(
+        x=x,
+        y=y,
+        color=alt.Color("fill:N", scale=None, legend=None),
+        opacity=alt.condition(ANY_SHOWN, alt.value(1), alt.value(0.2)),
+        tooltip=[alt.Tooltip("label:N", title="point"), alt.Tooltip("words:N", title="what to use")],
+    )
+
+    def texts(lines: str, size: int, weight: Literal["bold", "normal"], dy: str) -> alt.Chart:
+        drawn = base.transform_calculate(text=lines).mark_text(
+            baseline="middle", fontSize=size, fontWeight=weight, lineHeight=LINE_PX, dy=alt.ExprRef(dy),
+            limit=alt.ExprRef("bandwidth('x') - 4"),
+        )  # fmt: skip
+        ink = alt.Color("ink:N", scale=None, legend=None)
+        encoded: alt.Chart = drawn.encode(x=x, y=y, text="text:N", color=ink)
+        return encoded
+
+    up = f"-{LINE_PX / 2} * (length(datum.lines) - 1)"
+    name = texts("datum.lines[0]", TEXT_PX - 1, "bold", up)
+    others = texts("slice(datum.lines, 1)", SMALL_PX, "normal", f"{up} + {LINE_PX}")
+    return spec(layered(cells, name, others, height=alt.Step(ROOM_PX + LINE_PX * lines)), description)
+
+
+def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the cells of a map as its chart draws them; `names` are implementations, whose colours have numbers."""
+    return [
+        {
+            "x": x,
+            "y": y,
+            "label": f"N={x} {of.axis.symbol}={y}",
+            "words": words(each),
+            "lines": short(each),
+            "names": ",".join(each.names),
+            **_paint(each, names),
+        }
+        for (x, y), each in of.cells.items()
+    ]
+
+
+def follows(of: WinnerMap) -> bool:
+    """Return whether the length of a token changes with the channels of a map."""
+    return of.axis is CHANNELS and "token_len" in of.varying
+
+
+def most_lines(of: WinnerMap) -> int:
+    """Return the number of lines of the fullest cell."""
+    return max(len(short(each)) for each in of.cells.values())
+
+
+def sheet(of: WinnerMap) -> Sheet:
+    """Return the map as a file."""
+    names = list(dict.fromkeys(str(row["implementation"]) for row in of.rows))
+    texts = [short(each) for each in of.cells.values()]
+    first = max(text_px(text, TEXT_PX, bold=True) for text, *_ in texts)
+    others = max((text_px(text, SMALL_PX) for _, *rest in texts for text in rest), default=0.0)
+    return Sheet(
+        heading=f"What to use over {TOKENS.name} and {of.axis.name}",
+        facts=[*parts(of.point, without=of.varying), *devices(of.rows)],
+        notes=list(_notes(of)),
+        spec=winners(of.axis, most_lines(of), follows=follows(of)),
+        rows=cells(of, names),
+        names=names,
+        width={"step": round(max(LEAST_PX, first + ROOM_PX, others + ROOM_PX))},
+        across=ACROSS_PX,
+        parameters={"shown": names},
+    )
+
+
+def _paint(of: Choice, names: Sequence[str]) -> dict[str, str]:
+    """Return the colour of a cell, as strong as the choice is sure, and that of its text."""
+    if not of.name:
+        return {"fill": "var(--open)", "ink": "var(--ink)"}
+    share, own = round(20 + 80 * certainty(of)), style(of.name).colour
+    light, dark = (
+        mix(ground, each, share / 100)
+        for ground, each in zip(PAGE_COLOURS["surface"], (own, in_the_dark(own)), strict=True)
+    )
+    fill = f"color-mix(in srgb, {variable(names.index(of.name))} {share}%, var(--surface))"
+    return {"fill": fill, "ink": f"light-dark({on(light)}, {on(dark)})"}
+
+
+def _notes(of: WinnerMap) -> Iterator[str]:
+    kinds = {each.standing for each in of.cells.values()}
+    number = process_count(row for row in of.rows if row["latency_s"] is not None)
+    if FASTEST in kinds:
+        yield "fastest: all others are shown to be slower, the next one by so much"
+    if NAMED in kinds:
+        yield f"within: no other is faster by more; bounds are of 95 % over {number}"
+    if kinds & {NAMED, ALONE}:
+        yield "the stronger the colour, the surer; that of a compiled one is paler from the start"
+    if len(of.cells) < len(places(of.rows, TOKENS)) * len(places(of.rows, of.axis)):
+        yield "blank: not measured"
+    yield from origins(of.rows)

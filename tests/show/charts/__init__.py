@@ -1,0 +1,1 @@
+"""Charts, by their data and their marks."""

@@ -1,0 +1,126 @@
+"""The chart of a comparison: every judged row, told apart by more than colour, whatever their number."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.analyse.comparison.compare import compare
+from bench.show.charts.catalogue import draw_comparison as draw
+from bench.show.charts.changes import MARKS, sheets
+from bench.show.charts.files import Sheet, specification
+from bench.show.comparison.report import STAMP, Report
+from bench.stats.limits import Limits
+from tests.analyse import tables
+from tests.analyse.tables import at, failed, row, table
+from tests.examples import case
+from tests.refusals import refusal
+from tests.show.comparison.example_comparisons import NOISY, every_verdict
+
+UNLIKE = ("cpu: 'Intel(R) Xeon(R) Processor @ 2.50GHz' against 'AMD EPYC 7B13 64-Core Processor'", "cores: 2 against 8")
+
+
+@pytest.mark.parametrize("name", ["changes.png", "changes.svg"])
+def test_a_picture_is_written(tmp_path: Path, name: str) -> None:
+    """Into the file that was asked for, if anything was judged."""
+    assert draw(Report(every_verdict()), tmp_path / name)
+    assert (tmp_path / name).stat().st_size > 1000
+    nothing = Report(compare(table(failed(case("sdpa"))), table(failed(case("sdpa")))))
+    assert not draw(nothing, tmp_path / f"nothing-{name}")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        *((name, "must end in .png or .svg") for name in ("changes", "changes.csv", "changes.jpg")),
+        ("nowhere/changes.png", "changes.png can't be written: No such file"),
+    ],
+)
+def test_what_is_no_picture_is_refused(tmp_path: Path, name: str, reason: str) -> None:
+    """The refusal says what is one, or why the file can't be written."""
+    assert reason in refusal(draw, Report(every_verdict()), tmp_path / name)
+
+
+def test_every_judged_row_has_its_mark_at_its_change() -> None:
+    """Slowest at the top, whatever the verdict; what was not judged is counted below."""
+    of = sheet(Report(every_verdict()))
+    assert of.rows[0]["verdict"] == "slower"
+    assert of.rows[-1]["verdict"] == "faster"
+    assert [each["change"] for each in (of.rows[0], of.rows[-1])] == pytest.approx([0.8, 1.2])
+    assert "not drawn: 1 newly failing, 1 missing, 1 not measured, 1 new, 1 fixed, 1 baseline" in of.notes
+    changes = [each["change"] for each in sheet(many(40)).rows]
+    assert len(changes) == 40
+    assert changes == sorted(changes)
+
+
+def test_verdicts_are_told_by_colour_and_by_marker_and_in_words() -> None:
+    """No two share either; the legend counts them, and each row says its own, with its implementation and point."""
+    assert len({mark.colour for mark in MARKS.values()}) == len({mark.marker for mark in MARKS.values()}) == len(MARKS)
+    of = sheet(Report(every_verdict()))
+    drawn = str(specification(of))
+    assert all(f"'1 {name}'" in drawn for name in MARKS)
+    base, new = (table(*(at(case("sdpa", num_tokens=n), level) for n in (50, 197))) for level in (1.0, 0.9))
+    rows = sheet(Report(compare(base, new))).rows
+    assert {each["label"] for each in rows} == {"sdpa N=50", "sdpa N=197"}
+    assert all(each["text"].startswith("-10.0% ±") for each in rows)
+
+
+def test_intervals_reach_as_far_as_they_do() -> None:
+    """The bar of a row is its interval, and a row without one has none."""
+    one, two = case("sdpa", num_tokens=1), case("sdpa", num_tokens=2)
+    report = Report(compare(table(row(one, NOISY), row(two, [0.0])), table(row(one, NOISY), row(two, [0.3]))))
+    of = sheet(report)
+    low, high = report.comparison["change_low"][0], report.comparison["change_high"][0]
+    assert {(each["change_low"], each["change_high"]) for each in of.rows} == {(low, high), (None, None)}
+    assert "mark without a bar: too few processes for an interval" in of.notes
+
+
+def test_the_margin_is_shaded_and_the_bounds_are_dashed() -> None:
+    """As far as the comparison that is shown let a change go, in both directions."""
+    of = sheet(Report(every_verdict(), Limits(margin=0.03)))
+    shade, *lines = layers(of)[:3]
+    assert [shade["encoding"][end]["datum"] for end in ("x", "x2")] == pytest.approx([1 / 1.03, 1.03])
+    bound = 1 + Limits(margin=0.03).bound
+    assert [line["encoding"]["x"]["datum"] for line in lines] == pytest.approx([1 / bound, bound])
+    assert "shaded: the margin of 3%" in of.notes
+
+
+def test_what_was_forced_is_stamped_in_the_picture() -> None:
+    """With its reasons, under the title."""
+    assert sheet(many(5, unlike=UNLIKE)).alarm == [STAMP, *UNLIKE]
+    assert STAMP in str(specification(sheet(many(5, unlike=UNLIKE)))["title"])
+    assert sheet(many(5)).alarm == []
+
+
+def test_a_wild_change_has_ticks_too() -> None:
+    """Ten times as fast and half as fast on one axis."""
+    names = {"one": 10.0, "two": 0.5, "three": 1.0}
+    report = Report(compare(*(table(*(at(case(n), c**power) for n, c in names.items())) for power in (0, 1))))
+    (axis, *_) = [each["encoding"]["x"]["axis"] for each in layers(sheet(report)) if each["encoding"]["x"].get("axis")]
+    assert len(axis["values"]) >= 3
+    assert '"0"' in axis["labelExpr"]
+
+
+def many(rows: int, unlike: tuple[str, ...] = ()) -> Report:
+    """Return a comparison of so many rows, some changed, some noisy, one with a long name."""
+    rng = np.random.default_rng(3)
+    names = ["sdpa", "a_package.of_somebody.kernels:the_function"] + ["compiled_sdpa"] * rows
+    of = [case(names[number], num_tokens=1 << number % 14, batch=1 + number) for number in range(rows)]
+    sds = [0.003 if number % 3 else 0.05 for number in range(rows)]
+    base, new = (tables.drawn(rng, of, sd=sds) for _ in range(2))
+    factor = [0.9 if number % 5 == 0 else 1.0 for number in range(rows)]
+    changed = new.assign(speedup=new["speedup"] * factor)
+    return Report(compare(base, changed), unlike=unlike)
+
+
+def sheet(report: Report) -> Sheet:
+    """Return the picture of a report that has one."""
+    ((_, of),) = sheets(report)
+    return of
+
+
+def layers(of: Sheet) -> list[dict[str, Any]]:
+    """Return the layers of a picture."""
+    return list(of.spec["layer"])
