@@ -3,10 +3,10 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 
-from bench.commands import NAMES, NOT_COMPARABLE, WRONG
+from bench.commands import FIRST, NAMES, NOT_COMPARABLE, WRONG
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.show.command_text import python
 from bench.show.terminal.console import console
@@ -57,12 +57,24 @@ def _warn(saved: SavedRun) -> None:
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser; with the name of a command it knows this one alone, because others are slow to import."""
     what = "Read what `pytest bench` measured, compare runs, and measure side by side."
-    parser = argparse.ArgumentParser(prog="python -m bench", description=what)
-    commands = parser.add_subparsers(metavar="command", required=True)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", usage="%(prog)s [-h] command ...", description=what,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    commands = parser.add_subparsers(prog=parser.prog, metavar="command", required=True, help=argparse.SUPPRESS)
+    meanings = {}
     for name in first if first and first[0] in NAMES else NAMES:
         module = import_module(f"bench.commands.{name}")
-        first_line = (module.__doc__ or "").partition("\n")[0].removesuffix(".")
-        command = commands.add_parser(name, help=first_line, description=first_line)
+        meanings[name] = (module.__doc__ or "").partition("\n")[0].removesuffix(".")
+        command = commands.add_parser(name, description=meanings[name])
         module.add_arguments(command)
         command.set_defaults(command=module.run)
+    parser.epilog = "\n\n".join((
+        _listed("commands that most people need", {name: words for name, words in meanings.items() if name in FIRST}),
+        _listed("all other commands", {name: words for name, words in meanings.items() if name not in FIRST}),
+    ))
     return parser
+
+
+def _listed(title: str, meanings: Mapping[str, str]) -> str:
+    return "\n".join([f"{title}:", *(f"  {name:<11}{words}" for name, words in meanings.items())])

@@ -1,6 +1,7 @@
 """The command line of a run: what it prints and how it ends."""
 
 import itertools
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
+from bench.commands import FIRST, NAMES
 from bench.plan.case import Case
 from bench.store import profile as store
 from bench.store import table
@@ -28,6 +30,17 @@ def run(tmp_path: Path) -> Path:
             for name, value in times.items()
         ],
     )
+
+
+def test_the_help_begins_with_what_most_people_need(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five commands, then all others, each on a line with what it does."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    names = re.findall(r"^  (\w+) +[A-Z]", text, re.MULTILINE)
+    assert tuple(names) == NAMES
+    assert text.index("doctor") < text.index("all other commands:") < text.index("  list ")
+    assert len(FIRST) == 5
 
 
 def test_list_names_all_that_can_be_asked_for(told: Callable[..., str]) -> None:

@@ -6,9 +6,12 @@ The first line of a module's docstring is the help of its command. `add_argument
 
 from bench.show.terminal.console import console
 
+FIRST = ("show", "compare", "duel", "advise", "doctor")
+"""The commands that most people need."""
+
 NAMES = (
-    "list", "show", "report", "compare", "history", "plot", "scaling", "profile", "summarise", "merge", "cluster",
-    "duel", "watch", "doctor", "selfcheck", "advise", "export",
+    *FIRST, "list", "report", "history", "plot", "scaling", "profile", "export", "summarise", "merge", "cluster",
+    "watch", "selfcheck",
 )  # fmt: skip
 """The commands, in the order of the help."""
 
