@@ -69,10 +69,14 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(name, description=meanings[name])
         module.add_arguments(command)
         command.set_defaults(command=module.run)
-    parser.epilog = "\n\n".join((
-        _listed("commands that most people need", {name: words for name, words in meanings.items() if name in FIRST}),
-        _listed("all other commands", {name: words for name, words in meanings.items() if name not in FIRST}),
-    ))
+    parser.epilog = "\n\n".join(
+        (
+            _listed(
+                "commands that most people need", {name: words for name, words in meanings.items() if name in FIRST}
+            ),
+            _listed("all other commands", {name: words for name, words in meanings.items() if name not in FIRST}),
+        )
+    )
     return parser
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bench.harness import options
-from bench.harness.progress import LogProgress, Progress, QuietProgress, Screen
+from bench.harness.progress import LogProgress, Screen
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.show.command_text import python
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SWEEP = pytest.StashKey[Sweep]()
 RUN = pytest.StashKey["Run"]()
-PROGRESS = pytest.StashKey[Progress]()
+PROGRESS = pytest.StashKey[LogProgress]()
 HANDLER = pytest.StashKey[Any]()
 POINTS = pytest.StashKey[int]()
 ASKED = pytest.StashKey[int]()
@@ -139,7 +139,7 @@ def run(pytestconfig: pytest.Config) -> "Run":
 
 
 @pytest.fixture
-def progress(pytestconfig: pytest.Config) -> Progress:
+def progress(pytestconfig: pytest.Config) -> LogProgress:
     """Return the progress that the user sees."""
     return pytestconfig.stash[PROGRESS]
 
@@ -157,11 +157,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if run is None or not run.run_folder.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
     from bench.analyse.precision import changes
-    from bench.show.terminal.closing import closing
-    from bench.show.terminal.console import PLAIN_WIDTH, on_one_line, rendered
+    from bench.show import summary
+    from bench.show.terminal.blocks import render
+    from bench.show.terminal.console import PLAIN_WIDTH, rendered
     from bench.show.terminal.failures import failures
     from bench.show.terminal.results import results
-    from bench.show.terminal.summary import summary
     from bench.store.saved_run import SavedRun
     from bench.store.table import without_control
 
@@ -174,16 +174,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     page = saved.page if is_drawn else _page(saved, terminalreporter)
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
-    if not is_long:
-        for text in summary(table, run.sweep.baseline, run.folder, page, width, of_dtypes):
-            terminalreporter.write_line(on_one_line(text, colour=bool(terminalreporter.isatty)))
-        _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
-        return
-    for part in (results(table, run.sweep.baseline), failures(table)):
-        terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
-    _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
-    for line in closing(table, run.folder, pictures, of_dtypes):
+    colour = bool(terminalreporter.isatty)
+    if is_long:
+        parts = [results(table, run.sweep.baseline), failures(table)]
+        lines = summary.closing(table, run.folder, pictures, of_dtypes)
+    else:
+        width = min(width, summary.WIDEST)
+        parts = [render(summary.blocks(table, run.sweep.baseline, of_dtypes))]
+        lines = summary.where(run.folder, page)
+    for part in parts:
+        terminalreporter.write(rendered(part, width=width, colour=colour))
+    for line in lines:
         terminalreporter.write_line(line)
+    _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
 
 
 def _pictures(saved: "SavedRun", results: "pd.DataFrame", terminalreporter: pytest.TerminalReporter) -> list[Path]:
@@ -255,18 +258,14 @@ def _open(config: pytest.Config, points: int) -> None:
     progress.started(run.warnings)
 
 
-def _progress(config: pytest.Config, sweep: Sweep, points: int, screen: Screen) -> Progress:
+def _progress(config: pytest.Config, sweep: Sweep, points: int, screen: Screen) -> LogProgress:
     """Return the progress that suits the verbosity asked for, and a terminal or a log."""
-    asked = config.stash[ASKED]
-    if asked > 0:
-        return Progress(sweep, points, screen, colour=screen.is_terminal)
-    if asked < 0:
-        return QuietProgress(sweep, points, screen, colour=False)
+    detail = max(-1, min(config.stash[ASKED], 1))
     if not screen.is_terminal:
-        return LogProgress(sweep, points, screen, colour=False)
-    from bench.harness.live import LiveProgress
+        return LogProgress(sweep, points, screen, detail=detail)
+    from bench.harness.live import progress_of
 
-    return LiveProgress(sweep, points, screen, colour=True, height=shutil.get_terminal_size().lines)
+    return progress_of(sweep, points, screen, height=shutil.get_terminal_size().lines, detail=detail)
 
 
 def _interrupted(*_: object) -> None:

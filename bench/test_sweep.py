@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.engine import admission
-from bench.harness import failing, options
+from bench.harness import options
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite
 from bench.show.command_text import python
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from bench.engine.run import Run
-    from bench.harness.progress import Progress
+    from bench.harness.progress import LogProgress
 
 CANNOT_GO_ON = 3
 """The exit status of a run that had to stop, such as on a full disk: pytest's own for internal errors."""
@@ -25,7 +25,7 @@ CANNOT_GO_ON = 3
 def test_sweep(
     point: Point,
     run: "Run",
-    progress: "Progress",
+    progress: "LogProgress",
     benchmark: "BenchmarkFixture",
     request: pytest.FixtureRequest,
     pytestconfig: pytest.Config,
@@ -33,6 +33,7 @@ def test_sweep(
 ) -> None:
     """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
     # slow to import, and the first line should appear at once
+    from bench.harness.failing import failing
     from bench.harness.pytest_bridge import hand_over, samples
     from bench.show.rows import plain
     from bench.store.table import without_control
@@ -54,7 +55,7 @@ def test_sweep(
     hand_over(benchmark, samples(records, rows))
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
     values = plain(rows)
-    bad = failing.reasons(values, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
+    bad = failing(values, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
     if bad:
         record_property("why", ", ".join(reason.brief for reason in bad))
         pytest.fail("; ".join(map(str, bad)), pytrace=False)

@@ -5,34 +5,33 @@ import dataclasses
 import json
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.live import Live
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.commands import BAD, FINE, say
 from bench.engine import admission
 from bench.engine.look import NotSeen, look
-from bench.engine.run import Run
+from bench.engine.run import Heard, Run
 from bench.harness import options
+from bench.harness.progress import Screen, screen_of
 from bench.plan import own
 from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, effort_of, mistakes_of_table
-from bench.show.advice import terminal
+from bench.show.advice import blocks
 from bench.show.advice.data import as_json
-from bench.show.advice.markdown import markdown
 from bench.show.command_text import python
+from bench.show.markdown import markdown
+from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console
 from bench.store import look as stored
-from bench.store import units
 from bench.store.look import Seen
 from bench.store.machine import default_allocator, default_threads
 from impls.name import COMMA_OUTSIDE_BRACKETS, SOURCES, is_model, parse
@@ -98,9 +97,9 @@ def run(arguments: argparse.Namespace) -> int:
     is_quiet = arguments.format != FORMATS[0]
     timeout_s = arguments.timeout_s or Effort.timeout_s
     candidates = _candidates(arguments)
-    with _Progress(is_quiet) as progress:
+    with screen_of(console(stderr=is_quiet)) as screen:
         try:
-            looks = look(points, candidates, LOOKS, timeout_s, lambda stage: progress.say(f"looking: {stage}"))
+            looks = look(points, candidates, LOOKS, timeout_s, lambda stage: screen.move(f"looking: {stage}"))
         except NotSeen as reason:
             say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
             return BAD
@@ -114,18 +113,18 @@ def run(arguments: argparse.Namespace) -> int:
     status = FINE
     for number, (point, advice) in enumerate(before.items()):
         if not is_quiet:
-            console().print(terminal.head(advice))
+            console().print(render(blocks.before(advice)))
         if arguments.look or (advice.is_little and not (arguments.anyway or extra)):
             answers.append(advice)
             if not (is_quiet or arguments.look):
-                console().print(terminal.stopped(advice))
+                console().print(render(blocks.stopped(advice)))
             continue
         where = folder if len(before) == 1 else folder / f"{number + 1}-{point.device}-{point.dtype}-b{point.batch}"
         whole, is_bad = _compared(arguments, point, advice, looks[point], extra, where)
         status = BAD if is_bad else status
         answers.append(whole)
         if not is_quiet:
-            console().print(terminal.answer(whole))
+            console().print(render(blocks.after(whole)))
     _put(answers, arguments.format, folder)
     return status
 
@@ -239,16 +238,16 @@ def _compared(
     folder: Path,
 ) -> tuple[Advice, bool]:
     """Measure the settings of a model and of its layers; return the answer, and whether one of the user's is bad."""
-    found: Mapping[str, Mapping[str, str]] = seen[0]["settings"]
-    has = [name for name, each in found.items() if each["status"] == "ok"]
-    compiled = [] if arguments.no_compile else [name for name in COMPILED if _is_compiled(name, found)]
+    settings: Mapping[str, Mapping[str, str]] = seen[0]["settings"]
+    has = [name for name, each in settings.items() if each["status"] == "ok"]
+    compiled = [] if arguments.no_compile else [name for name in COMPILED if _is_compiled(name, settings)]
     usual = [*has, *compiled]
-    asked = list(dict.fromkeys([*found, *compiled, *extra]))
+    asked = list(dict.fromkeys([*settings, *compiled, *extra]))
     measured = list(dict.fromkeys([*usual, *extra]))
     is_quiet = arguments.format != FORMATS[0]
     sweep = Sweep("advise", (point,), (AS_IS, *measured), AS_IS, _effort(arguments))
-    with _Progress(is_quiet) as progress, Run(sweep, folder) as run:
-        run.heard = progress.heard
+    with screen_of(console(stderr=is_quiet)) as screen, Run(sweep, folder) as run:
+        run.heard = _heard(screen)
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
         records = run.measure(point)
@@ -260,10 +259,17 @@ def _compared(
     return whole, any(each.status != "ok" for each in bad) or whole.as_is.get("status") != "ok"
 
 
-def _is_compiled(name: str, found: Mapping[str, Mapping[str, str]]) -> bool:
+def _heard(screen: Screen) -> Heard:
+    """Return what shows the events of a run in one line that is rewritten; a log shows none."""
+    return lambda point, process, implementation, stage: screen.move(
+        f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
+    )
+
+
+def _is_compiled(name: str, settings: Mapping[str, Mapping[str, str]]) -> bool:
     """Return whether a compiled setting is another one than `compiled`: its source is one, and is there."""
     source = name.removeprefix("compiled_")
-    return name == "compiled" or found.get(source, {}).get("status") == "ok"
+    return name == "compiled" or settings.get(source, {}).get("status") == "ok"
 
 
 def _layers(
@@ -276,8 +282,9 @@ def _layers(
     points = {kind.path: dataclasses.replace(point, layer=_at(point.layer, kind.path)) for kind in kinds}
     effort = dataclasses.replace(_effort(arguments), race=False, within_s=None, budget_s=LAYER_BUDGET_S)
     sweep = Sweep("advise-layers", tuple(points.values()), (AS_IS, *settings), AS_IS, effort)
-    with _Progress(is_quiet) as progress, Run(sweep, folder, servers=1) as run:  # another server starts for seconds
-        run.heard = progress.heard
+    screen = screen_of(console(stderr=is_quiet))
+    with screen, Run(sweep, folder, servers=1) as run:  # another server starts for seconds
+        run.heard = _heard(screen)
         for at in points.values():
             run.measure(at)
         return {path: run.run_folder.rows(at) for path, at in points.items()}
@@ -291,8 +298,8 @@ def _at(layer: str, path: str) -> str:
 
 def _write_sweep(path: Path, before: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> None:
     """Write the distinct layers of the points as a sweep file; raises WrongRequest if it can't be written."""
-    found = next(iter(looks.values()))[0]["settings"]
-    names = [AS_IS, *(name for name, each in found.items() if each["status"] == "ok")]
+    settings = next(iter(looks.values()))[0]["settings"]
+    names = [AS_IS, *(name for name, each in settings.items() if each["status"] == "ok")]
     lines = [
         "# the distinct attention layers of a model, written by `python -m bench advise`",
         f"implementations = {json.dumps(names)}",
@@ -311,7 +318,10 @@ def _write_sweep(path: Path, before: Mapping[Point, Advice], looks: Mapping[Poin
 
 def _put(answers: Sequence[Advice], form: str, folder: Path) -> None:
     """Write the answer beside the results, and print it in the form asked for."""
-    texts = {"json": as_json(answers), "markdown": "\n".join(map(markdown, answers))}
+    texts = {
+        "json": as_json(answers),
+        "markdown": "\n".join(markdown([*blocks.before(of), *blocks.after(of)]) for of in answers),
+    }
     for name, ending in (("json", "json"), ("markdown", "md")):
         (folder / f"advice.{ending}").write_text(texts[name], encoding="utf-8")
     if form in texts:
@@ -322,26 +332,3 @@ def _put(answers: Sequence[Advice], form: str, folder: Path) -> None:
     say(f"Everything is in {path}: {', '.join(files)}.")
     if any(advice.alternatives for advice in answers):
         say(f"Look: {python()} -m bench show {path}; profile: {python()} -m bench profile {path}")
-
-
-class _Progress:
-    """One line in a terminal that says what is being done; elsewhere nothing."""
-
-    def __init__(self, is_quiet: bool) -> None:
-        self._live = Live(console=console(stderr=is_quiet), auto_refresh=False, transient=True)
-        self._began = time.monotonic()
-
-    def __enter__(self) -> "_Progress":
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._live.__exit__(*error)
-
-    def say(self, text: str) -> None:
-        """Show a text in place of the last one."""
-        self._live.update(f"{units.duration(time.monotonic() - self._began)} {text}", refresh=True)
-
-    def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
-        """Show an event of a run."""
-        self.say(f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})")

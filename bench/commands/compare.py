@@ -16,13 +16,14 @@ from bench.commands import BAD, FINE, compare_rerun, say
 from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show.comparison import notes
+from bench.show.comparison.blocks import blocks
 from bench.show.comparison.data import as_csv, as_json
 from bench.show.comparison.headline import headline
-from bench.show.comparison.markdown import markdown
-from bench.show.comparison.report import ONE_SIDED, STAMP, Report
-from bench.show.comparison.terminal import render
+from bench.show.comparison.report import ONE_SIDED, Report
 from bench.show.control_text import warning
+from bench.show.markdown import markdown
 from bench.show.point_text import counted
+from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console, rendered
 from bench.stats.limits import MARGIN, Limits
 from bench.stats.occasions import Between
@@ -37,7 +38,11 @@ Results = tuple[pd.DataFrame, pd.DataFrame]
 
 FAIL_ON = ",".join(map(hyphened, REGRESSIONS))
 TERMINAL = "terminal"
-TEXTS: Mapping[str, Callable[[Report], str]] = {"markdown": markdown, "csv": as_csv, "json": as_json}
+TEXTS: Mapping[str, Callable[[Report], str]] = {
+    "markdown": lambda report: markdown(blocks(report), report.mark),
+    "csv": as_csv,
+    "json": as_json,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -148,9 +153,9 @@ def _report(arguments: argparse.Namespace) -> Report:
             f"BASE and NEW were not measured under the same conditions: {reasons}; --force compares them all the same"
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
-    apart = [{at: Between(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
+    between_runs = [{at: Between(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
     comparison = compare(
-        *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between=apart
+        *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between=between_runs
     )
     if not is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
@@ -191,7 +196,7 @@ def _unlike_runs(base: SavedRun, new: SavedRun) -> Iterator[str]:
     """Yield how the requests for the two runs differ, an empty line if they don't."""
     if base.environment and new.environment:
         yield notes.plans(base.environment.context, new.environment.context)
-    yield notes.company(*unmatched(base.table, new.table))
+    yield notes.unshared(*unmatched(base.table, new.table))
 
 
 def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: Between) -> Iterator[str]:
@@ -208,10 +213,10 @@ def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFram
         yield notes.speed(factor)
     if change := detectable(after) or detectable(before):
         yield notes.detects(change, set(comparison["threads"]))
-    if apart := {**between(before), **between(after)}:
-        yield notes.apart(apart, set(comparison["threads"]))
+    if between_runs := {**between(before), **between(after)}:
+        yield notes.widened(between_runs, set(comparison["threads"]))
     else:
-        yield notes.apart_by_rows(by_rows)
+        yield notes.widened_by_rows(by_rows)
     if shift := common_shift(comparison):
         yield notes.hint(shift, baseline or base.baseline or "")
 
@@ -220,13 +225,14 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
     """Print the report, or write it into a file and print its headline."""
     if arguments.format == "csv":  # which has no place for them
         say(*(f"{_prefix(report)}{line}" for line in (*headline(report), *report.notes)), stderr=True)
-    if not arguments.to:
-        if arguments.format == TERMINAL:
-            console().print(render(report))
-        else:
-            sys.stdout.write(TEXTS[arguments.format](report))
+    screen = render(blocks(report), report.mark)
+    if not arguments.to and arguments.format == TERMINAL:
+        console().print(screen)
         return
-    text = rendered(render(report)) if arguments.format == TERMINAL else TEXTS[arguments.format](report)
+    text = rendered(screen) if arguments.format == TERMINAL else TEXTS[arguments.format](report)
+    if not arguments.to:
+        sys.stdout.write(text)
+        return
     try:
         arguments.to.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
@@ -235,4 +241,4 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
 
 
 def _prefix(report: Report) -> str:
-    return f"{STAMP} | " if report.unlike else ""
+    return f"{report.mark} | " if report.mark else ""

@@ -23,14 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print each finding with what to do about it; BAD if nothing can be measured here."""
     del arguments
-    found = doctor.findings(ROOT / "results")
-    bad, mind = ([each for each in found if each.state == state] for state in (doctor.BAD, doctor.MIND))
+    findings = doctor.findings(ROOT / "results")
+    bad, mind = ([each for each in findings if each.state == state] for state in (doctor.BAD, doctor.MIND))
     console().print(Text(_verdict(len(bad), len(mind)), "bold"))
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for each in found:
+    for each in findings:
         words = Text(each.found)
         if each.advice:
             words.append(f"\n→ {each.advice}", WARNING)

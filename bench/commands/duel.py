@@ -5,19 +5,19 @@ import dataclasses
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 
 from bench.commands import BAD, FINE, say
 from bench.engine.run import Run
 from bench.engine.two_environments import SIDES, Pair
 from bench.harness import options
-from bench.harness.live import LiveProgress
-from bench.harness.progress import LogProgress, Progress, Screen
+from bench.harness.live import progress_of
+from bench.harness.progress import screen_of
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
+from bench.show import duel as show
 from bench.show.answer import At, points_of
-from bench.show.terminal import duel as show
+from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console
 from bench.store.environment import differences
 from bench.store.machine import cpu_features, default_allocator, default_threads
@@ -62,7 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
 def run_duel(duel: Run | Pair) -> list[At]:
     """Return what a race of two says of each point; print the sides, the answered points and the table."""
     say(*_introduction(duel))
-    progress, points = _progress(duel.sweep), duel.sweep.points
+    out, points = console(), duel.sweep.points
+    progress = progress_of(duel.sweep, len(points), screen_of(out), height=out.height)
     duel.heard = progress.heard
     try:
         progress.opened(duel.folder)
@@ -72,23 +73,9 @@ def run_duel(duel: Run | Pair) -> list[At]:
     finally:
         progress.close()
     answered = points_of(of_rows([row for point in points for row in duel.summary.rows(point)]))
-    out, (a, b) = console(), duel.sweep.implementations
-    out.print(show.render(answered, a, b, out.width))
+    a, b = duel.sweep.implementations
+    out.print(render(show.blocks(answered, a, b)))
     return answered
-
-
-def _progress(sweep: Sweep) -> Progress:
-    """Return the progress that suits a terminal, or a log."""
-    out = console()
-    screen = Screen(_write, is_terminal=out.is_terminal, width=out.width)
-    if out.is_terminal:
-        return LiveProgress(sweep, len(sweep.points), screen, colour=True, height=out.height)
-    return LogProgress(sweep, len(sweep.points), screen, colour=False)
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[list[str], tuple[str, str] | None]:

@@ -6,8 +6,9 @@ from pathlib import Path
 from bench.analyse.history import history, run_of
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
+from bench.show.history import blocks
+from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console
-from bench.show.terminal.history import render
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 
@@ -25,12 +26,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise WrongRequest(
             f"a history needs two runs or more, got {len(folders)}; expected run folders, or a folder of them"
         )
-    found = history([run_of(folder.resolve().name, SavedRun(folder).table) for folder in folders])
-    console().print(render(found))
+    over_time = history([run_of(folder.resolve().name, SavedRun(folder).table) for folder in folders])
+    console().print(render(blocks(over_time)))
     if arguments.report:
         from bench.show.pages import history as page  # slow to import
 
-        say(str(page.write(arguments.report, found)))
+        say(str(page.write(arguments.report, over_time)))
     return FINE
 
 

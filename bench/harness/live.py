@@ -2,8 +2,6 @@
 
 import io
 import time
-from collections.abc import Iterable
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from rich.console import Console, Group, RenderableType
@@ -12,11 +10,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from bench.harness.progress import Progress, Screen, shortened
+from bench.harness.progress import LogProgress, Screen, shortened
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep
+from bench.show import blocks, point_line
 from bench.show.answer import At
-from bench.show.terminal.summary import at_point, headings, label, point_line, widths
+from bench.show.terminal.blocks import Fitting
 from bench.store import units
 
 if TYPE_CHECKING:
@@ -49,78 +48,94 @@ class _Writer(io.TextIOBase):
         """Do nothing: every text is written at once."""
 
 
-class LiveProgress(Progress):
-    """A display that is rewritten in place: it never grows beyond the terminal, and goes at the end."""
+def progress_of(sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> LogProgress:
+    """Return the progress that suits a terminal of this height, or a log; that of silence is a log too."""
+    if screen.is_terminal and detail >= 0:
+        return LiveProgress(sweep, total, screen, height=height, detail=detail)
+    return LogProgress(sweep, total, screen, detail=detail)
 
-    def __init__(self, sweep: Sweep, total: int, screen: Screen, *, colour: bool, height: int) -> None:
-        super().__init__(sweep, total, screen, colour=colour)
+
+class LiveProgress(LogProgress):
+    """A display that is rewritten in place: it never grows beyond the terminal, and goes at the end.
+
+    With `detail` of 1 the lines of points are printed above it, and stay.
+    """
+
+    def __init__(self, sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> None:
+        super().__init__(sweep, total, screen, detail=detail)
         self._lines: dict[Point, At] = {}
         self._now = "starting worker processes …"
         self._left_s: float | None = None
         self._started_s = time.monotonic()
         self._drawn_s = 0.0
         self._most = max(1, height - BESIDE)
-        self._columns = widths([label(point, self._varying) for point in sweep.points], screen.width)
         console = Console(
             file=cast(IO[str], _Writer(screen)),
             force_terminal=True,
             width=screen.width,
             height=height,
             highlight=False,
-            no_color=not colour,
         )
         self._live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
             vertical_overflow="crop",
         )  # fmt: skip
 
-    def opened(self, folder: Path) -> None:
-        """Print the sweep and the folder, and begin to draw."""
-        super().opened(folder)
-        self._screen.clear()
+    def _starts(self) -> None:
         self._live.start()
         self._draw()
 
-    def started(self, warnings: Iterable[str] = ()) -> None:
-        """Print warnings about the machine above the display."""
-        for warning in warnings:
-            self._live.console.print(Text(f"warning: {warning}", "yellow"))
-        super().started()
+    def _say(self, text: str) -> None:
+        self._live.console.print(Text(text, "yellow" if text.startswith("warning: ") else ""))
+
+    def _line(self, text: str) -> None:
+        self._live.console.print(Text(text))
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
         """Show the progress that a worker reports."""
         work = f"{implementation}: {stage}" if implementation else stage
-        self._now = f"{label(point, self._varying)} · {work} · {self._standing(point, process)}"
+        self._now = f"{self._labels[point]} · {work} · {self._standing(point, process)}"
         now_s = time.monotonic()
         self._left_s = self._time_left.left_s(point, now_s - self._began_s, process)
         if now_s - self._drawn_s >= OFTEN_S:
             self._draw()
 
+    def _standing(self, point: Point, process: int) -> str:
+        """Return where a point stands: its process, and in a race who is named so far and how many are left."""
+        planned, look = self._sweep.effort.processes, self._racing.get(point)
+        if look is None or not look.left:
+            return f"process {process + 1}{f' of {planned}' if process < planned else ''}"
+        return f"{look.named} so far, {len(look.left)} left, within {units.percent(look.bound)}"
+
     def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
         """Show what each look at a point says in its line."""
         super().looked(point, look, rows)
-        self._print(rows)
+        if not self._detail:
+            self._print(rows)
 
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay."""
         if not self._live.is_started:
             return
         self._live.stop()
-        for line in self._table([*self._lines.values()]) if keep and self._lines else ():
-            self._live.console.print(line)
+        if keep and self._lines:
+            self._live.console.print(self._table([*self._lines.values()]))
 
     def _print(self, rows: "pd.DataFrame") -> None:
-        at = at_point(rows, self._varying)
-        self._lines[at.point] = at
         self._left_s = self._time_left.left_s()
+        if self._detail:
+            super()._print(rows)
+        else:
+            at = point_line.at_point(rows, self._labels)
+            self._lines[at.point] = at
         self._draw()
 
     def _draw(self) -> None:
         self._drawn_s = time.monotonic()
         above = len(self._lines) - self._most
         earlier = [Text(f"… {above} earlier points", "dim")] if above > 0 else []
-        first, *lines = self._table([*self._lines.values()][-self._most :]) if self._lines else [Text()]
-        self._live.update(Group(*self._head(), first, *earlier, *lines), refresh=True)
+        lines = [self._table([*self._lines.values()][-self._most :])] if self._lines else []
+        self._live.update(Group(*self._head(), *earlier, *lines), refresh=True)
 
     def _head(self) -> list[RenderableType]:
         """Return the point at work, and the bar with the time left."""
@@ -134,9 +149,8 @@ class LiveProgress(Progress):
         words = Text(f" {done:.0%}{left} · {units.duration(passed_s)} so far")
         return [Text(now, "bold"), _beside(bar, words)]
 
-    def _table(self, lines: "list[At]") -> list[Text]:
-        baseline = self._sweep.baseline
-        return [headings(baseline, self._columns), *(point_line(at, baseline, self._columns) for at in lines)]
+    def _table(self, lines: list[At]) -> Fitting:
+        return Fitting(blocks.Table(point_line.columns(self._sweep.baseline), lines))
 
 
 def _beside(bar: ProgressBar, words: Text) -> RenderableType:

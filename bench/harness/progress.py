@@ -1,23 +1,23 @@
-"""The progress of a sweep: lines that stay, and in a terminal one that is rewritten."""
+"""The progress of a sweep in a log: a line for each point as it ends."""
 
 import textwrap
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from bench.engine.admission import too_large
 from bench.harness.time_left import TimeLeft, Until
 from bench.plan.case import CONTROL, POINT_COLUMNS, Case, Point
 from bench.plan.sweep import Effort, Sweep
-from bench.show.point_text import counted, differences, parts, varying
+from bench.show.point_text import counted, differences, names, parts, varying
 from bench.store import units
 from bench.store.machine import available_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.text import Text
+    from rich.console import Console
 
     from bench.analyse.race import Look
 
@@ -27,21 +27,31 @@ LOG_WIDTH = 100
 LOG_LINE = 118
 """The longest line of a point in a log, in characters."""
 
-SEPARATOR = " | "
-"""The text between the parts of a point's line: its name, the verdict, and each implementation."""
+LONGEST_LABEL = 34
+"""The longest name of a point, in characters, as far as points still differ."""
 
 REWRITE = "\r\x1b[2K"
 """The codes that move to the beginning of a terminal's line and clear it."""
 
 
 class Screen:
-    """The output of the progress: a terminal of some width, or a log, in which no line is rewritten."""
+    """The output of the progress: a terminal of some width, or a log, in which no line is rewritten.
+
+    As a context it clears the moving line at its end.
+    """
 
     def __init__(self, write: Callable[[str], None], *, is_terminal: bool, width: int) -> None:
         self.width = width if is_terminal else LOG_WIDTH
         self.is_terminal = is_terminal
         self._write = write
         self._moving = ""
+        self._began_s = time.monotonic()
+
+    def __enter__(self) -> "Screen":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.clear()
 
     def say(self, text: str) -> None:
         """Print lines that stay, wrapped between words if they are too long."""
@@ -55,8 +65,8 @@ class Screen:
         self._write(f"{text}\n")
 
     def move(self, text: str) -> None:
-        """Rewrite the moving line with a text, cut to the width; do nothing in a log."""
-        text = shortened(text, self.width - 1)
+        """Rewrite the moving line with the time since the beginning and a text, cut to the width; nothing in a log."""
+        text = shortened(f"{units.duration(time.monotonic() - self._began_s)} {text}", self.width - 1)
         if self.is_terminal and text != self._moving:
             self._write(f"{REWRITE}{text}")
             self._moving = text
@@ -72,15 +82,29 @@ class Screen:
             self._moving = ""
 
 
-class Progress:
-    """Prints a long line for each point as it ends; a terminal also shows the current case and the time left."""
+def screen_of(console: "Console") -> Screen:
+    """Return the screen of a console."""
 
-    def __init__(self, sweep: Sweep, total: int, screen: Screen, *, colour: bool) -> None:
+    def write(text: str) -> None:
+        console.file.write(text)
+        console.file.flush()
+
+    return Screen(write, is_terminal=console.is_terminal, width=console.width)
+
+
+class LogProgress:
+    """Prints a short line for each point as it ends.
+
+    With `detail` of 1 another line has each implementation's time; with -1 nothing is printed but warnings.
+    """
+
+    def __init__(self, sweep: Sweep, total: int, screen: Screen, *, detail: int = 0) -> None:
         self._sweep = sweep
         self._total = total
         self._screen = screen
-        self._colour = colour
+        self._detail = detail
         self._varying = varying(sweep.points)
+        self._labels = names(sweep.points, LONGEST_LABEL)
         self._done = self._number = 0
         self._time_left: TimeLeft | Until = TimeLeft(sweep.points, sweep.effort.processes)
         self._racing: dict[Point, Look] = {}
@@ -88,6 +112,8 @@ class Progress:
 
     def opened(self, folder: Path) -> None:
         """Print the sweep, the folder, and that the workers are being started."""
+        if self._detail < 0:
+            return
         sweep, effort = self._sweep, self._sweep.effort
         shared = parts(sweep.points[0], set(POINT_COLUMNS) - self._varying)
         self._screen.say(
@@ -100,8 +126,11 @@ class Progress:
         )
         self._screen.say(f"results go to {folder}")
         self._warn_of_memory()
-        show = self._screen.move if self._screen.is_terminal else self._screen.say
-        show("starting worker processes …")
+        self._starts()
+
+    def _starts(self) -> None:
+        """Say that the workers are being started."""
+        self._screen.say("starting worker processes …")
 
     def _warn_of_memory(self) -> None:
         """Print how many cases can't fit into memory, and why the first of them can't."""
@@ -120,7 +149,7 @@ class Progress:
     def started(self, warnings: Iterable[str] = ()) -> None:
         """Print warnings about the machine, and begin to time the points, because the workers are ready."""
         for warning in warnings:
-            self._screen.say(f"warning: {warning}")
+            self._say(f"warning: {warning}")
         self._began_s = time.monotonic()
 
     def races(self, end_s: float) -> None:
@@ -140,27 +169,12 @@ class Progress:
             self._print(rows)
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
-        """Show the progress that a worker reports."""
-        left = self._time_left.left_s(point, time.monotonic() - self._began_s, process)
-        cells = [
-            f"[{min(self._done + 1, self._total)}/{self._total}] {differences(point, self._varying) or point.layer}",
-            f"{implementation}: {stage}" if implementation else stage,
-            self._standing(point, process),
-            *([f"~{units.duration(left)} left"] if left is not None else []),
-        ]
-        self._screen.move(SEPARATOR.join(cells))
+        """Show the progress that a worker reports; a log doesn't."""
 
     @property
     def _answered(self) -> int:
         """The number of points that a race has answered."""
         return sum(look.is_answered for look in self._racing.values())
-
-    def _standing(self, point: Point, process: int) -> str:
-        """Return where a point stands: its process, and in a race who is named so far and how many are left."""
-        planned, look = self._sweep.effort.processes, self._racing.get(point)
-        if look is None or not look.left:
-            return f"process {process + 1}{f' of {planned}' if process < planned else ''}"
-        return f"{look.named} so far, {len(look.left)} left, within {units.percent(look.bound)}"
 
     def finished(self, rows: "pd.DataFrame") -> None:
         """Print the line of a point that is done, unless it was printed when it was answered."""
@@ -173,9 +187,7 @@ class Progress:
             self._print(rows)
 
     def close(self, *, keep: bool = False) -> None:
-        """End what moves; with `keep` the lines of points stay, which here they always do."""
-        del keep
-        self._screen.clear()
+        """End the display; with `keep` the lines of points stay, which in a log they always do."""
 
     def _count(self, point: Point) -> None:
         """Note that a point is done, and how long it took."""
@@ -185,39 +197,26 @@ class Progress:
         self._done += 1
         self._number = self._done
 
-    def _print(self, rows: "pd.DataFrame") -> None:
-        from bench.show.terminal.progress_line import point_line
-
-        baseline, left_s = self._sweep.baseline, self._time_left.left_s()
-        line = point_line(self._number, self._total, left_s, rows, baseline, varying=self._varying, colour=self._colour)
-        if not (rows["status"] == "ok").any():
-            line = SEPARATOR.join(line.split(SEPARATOR)[:2])  # the number of failures suffices
-        self._screen.line(fitted(line, failed(rows["status"]), self._screen.width))
-
-
-class LogProgress(Progress):
-    """Prints one line for each point, short enough for a log."""
+    def _say(self, text: str) -> None:
+        """Print lines that stay."""
+        self._screen.say(text)
 
     def _print(self, rows: "pd.DataFrame") -> None:
-        from bench.show.terminal.summary import at_point, log_line
+        if self._detail < 0:
+            return
+        from bench.show.point_line import at_point, log_line, outcomes
 
         is_open = self._done < self._total or self._answered < len(self._racing)
         left = units.duration(self._time_left.left_s()) if is_open else ""
-        at = at_point(rows, self._varying)
-        self._screen.line(log_line(at, self._number, self._total, left, self._sweep.baseline, LOG_LINE))
+        at, baseline = at_point(rows, self._labels), self._sweep.baseline
+        width = max(LOG_LINE, self._screen.width) if self._screen.is_terminal else LOG_LINE
+        self._line(log_line(at, self._number, self._total, left, baseline, width))
+        if self._detail > 0:
+            self._say(f"  {'; '.join(outcomes(at, baseline))}")
 
-
-class QuietProgress(Progress):
-    """Prints nothing but warnings: the end of the run says what it found."""
-
-    def opened(self, folder: Path) -> None:
-        """Print nothing."""
-
-    def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
-        """Print nothing."""
-
-    def _print(self, rows: "pd.DataFrame") -> None:
-        pass
+    def _line(self, text: str) -> None:
+        """Print the line of a point."""
+        self._screen.line(text)
 
 
 def _effort(effort: Effort, points: int) -> str:
@@ -229,38 +228,8 @@ def _effort(effort: Effort, points: int) -> str:
     return f"{counted([effort.processes], 'process', 'processes')}{spread}"
 
 
-def failed(statuses: Iterable[str]) -> str:
-    """Return the numbers of cases by status, without those that are ok: `1 incorrect, 2 unsupported`."""
-    counts = Counter(status for status in statuses if status != "ok")
-    return ", ".join(f"{count} {status}" for status, count in counts.items())
-
-
-def fitted(line: str, failures: str, width: int) -> str:
-    """Return a point's line cut to a width: its name, the verdict and the failures, then the details that fit.
-
-    The line may have ANSI codes. No word is broken.
-    """
-    from rich.text import Text
-
-    from bench.show.terminal.console import on_one_line
-
-    name, verdict, *details = Text.from_ansi(line).split(SEPARATOR)
-    cells = [name, verdict, *([Text(failures)] if failures else []), *details]
-    least = 2 + bool(failures)
-    while len(cells) > least and _width(cells) > width:
-        cells.pop()
-    room = width - (_width(cells) - verdict.cell_len)
-    cells[1] = Text(shortened(verdict.plain, room), verdict.spans[0].style if verdict.spans else "")
-    whole = Text(SEPARATOR).join(cells)
-    return on_one_line(whole, colour=True) if "\x1b" in line else whole.plain
-
-
 def shortened(text: str, width: int) -> str:
     """Return the whole words of a text that fit into a width, with `…` if words are left out."""
     if len(text) <= width:
         return text
     return text[: max(0, width - 1)].rpartition(" ")[0].rstrip(" |,:") + " …"
-
-
-def _width(cells: "list[Text]") -> int:
-    return sum(cell.cell_len for cell in cells) + len(SEPARATOR) * (len(cells) - 1)

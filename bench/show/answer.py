@@ -66,26 +66,26 @@ class Warned:
 
 def points_of(table: pd.DataFrame) -> list[At]:
     """Return what a table of results says of each of its points, in their order."""
-    found = by_point(without_control(table))
-    different = varying(found)
-    return [At(point, _label(point, different), tuple(rows), choice_of(rows)) for point, rows in found.items()]
+    rows_at = by_point(without_control(table))
+    different = varying(rows_at)
+    return [At(point, _label(point, different), tuple(rows), choice_of(rows)) for point, rows in rows_at.items()]
 
 
 def answer(points: Sequence[At], baseline: str | None) -> list[str]:
     """Return in a few sentences what to use, what that can cost, and how it compares with the baseline."""
-    known = [at for at in points if at.choice.standing != NOTHING]
-    if not known:
+    chosen = [at for at in points if at.choice.standing != NOTHING]
+    if not chosen:
         return [
             f"Nothing was measured: none of {counted([sum(len(at.rows) for at in points)], 'case', 'cases')} is ok."
         ]
-    if len(known) == 1:
-        text = words(known[0].choice)
-        return [f"{text[0].upper()}{text[1:]}{_over(known[0].first, baseline)}."]
-    if all(at.choice.standing == ALONE for at in known):
-        names = [*dict.fromkeys(at.choice.name for at in known)]
+    if len(chosen) == 1:
+        text = words(chosen[0].choice)
+        return [f"{text[0].upper()}{text[1:]}{_over(chosen[0].first, baseline)}."]
+    if all(at.choice.standing == ALONE for at in chosen):
+        names = [*dict.fromkeys(at.choice.name for at in chosen)]
         return [f"Nothing can be compared: only one implementation was measured at each point ({listed(names)})."]
-    name = everywhere(known)
-    sentences = [_use(name, known), _gain(name, known, baseline), _sureness(known), _few_processes(known)]
+    name = everywhere(chosen)
+    sentences = [_use(name, chosen), _gain(name, chosen, baseline), _sureness(chosen), _few_processes(chosen)]
     return [sentence for sentence in sentences if sentence]
 
 
@@ -251,10 +251,10 @@ def _times(ratio: float, *, up: bool = True) -> str:
 
 def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
     """Return where an implementation has its smallest and its largest speed-up; empty for the baseline."""
-    found = [(at, row) for at in points if (row := at.row(name)) and row["speedup"]]
-    if baseline is None or name == baseline or not found:
+    pairs = [(at, row) for at in points if (row := at.row(name)) and row["speedup"]]
+    if baseline is None or name == baseline or not pairs:
         return ""
-    ends = [choose(found, key=lambda pair: float(pair[1]["speedup"])) for choose in (min, max)]
+    ends = [choose(pairs, key=lambda pair: float(pair[1]["speedup"])) for choose in (min, max)]
     low, high = (f"{speedup_cell(row, baseline)} ({at.label})" for at, row in ends)
     return f"{name} is {low if low == high else f'from {low} to {high}'} as fast as {baseline}."
 

@@ -1,6 +1,6 @@
 """The tables of the documentation that follow from declarations, and the command that writes them anew.
 
-`python -m bench.show.documented` replaces what stands between the marks of each table.
+`python -m bench.show.documented` replaces each table between its marks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
 from bench.plan.layers import LAYERS
+from bench.show.columns import columns as shown_columns
 from bench.show.terminal.console import rendered
 from bench.show.terminal.listing import matrix
 from bench.store.atomic import replace
@@ -36,6 +37,11 @@ def metrics() -> str:
     return _table(("column", "unit", "over the processes", "meaning"), rows)
 
 
+def shown() -> str:
+    """Return the table of the columns of a table of results, from left to right."""
+    return _table(("column", "meaning"), [(each.heading, each.meaning) for each in shown_columns(None) if each.heading])
+
+
 def implementations() -> str:
     """Return the table that says which implementation supports which layer, each reason below it an item of a list."""
     lines = [line for line in rendered(matrix(LAYERS, IMPLEMENTATIONS)).splitlines() if line]
@@ -46,6 +52,7 @@ def implementations() -> str:
 TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "columns": (Path("results/README.md"), columns),
     "metrics": (Path("results/README.md"), metrics),
+    "shown": (Path("docs/terms.md"), shown),
     "implementations": (Path("docs/implementations.md"), implementations),
 }
 """Each generated table by the name in its marks, with its file and what makes it."""

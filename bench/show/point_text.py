@@ -1,6 +1,7 @@
 """Points as text."""
 
 import dataclasses
+import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -31,6 +32,27 @@ def shared(points: Collection[Point]) -> str:
 def differences(point: Point, columns: Collection[str]) -> str:
     """Return the values of the columns in which this point differs from others, usual ones too."""
     return " ".join(_words(point, _merged(columns)))
+
+
+def names(points: Collection[Point], longest: float = math.inf) -> dict[Point, str]:
+    """Return the name of each point among the others.
+
+    If some are too long, all lose the columns without which they still differ, the longest words first.
+    """
+    columns = varying(points)
+    named = _named(points, columns)
+    while any(len(name) > longest for name in named.values()):
+        shorter = {column: _named(points, columns - {column}) for column in sorted(columns)}
+        distinct = {column: each for column, each in shorter.items() if len({*each.values()}) == len(named)}
+        if not distinct:
+            break
+        column = min(distinct, key=lambda column: sum(map(len, distinct[column].values())))
+        columns, named = columns - {column}, distinct[column]
+    return named
+
+
+def _named(points: Collection[Point], columns: set[str]) -> dict[Point, str]:
+    return {point: differences(point, columns) or "the only point" for point in points}
 
 
 def width(point: Point) -> str:

@@ -25,17 +25,17 @@ def in_words(table: pd.DataFrame, changes: Iterable[Change]) -> list[str]:
     return [_sentence(dtype, [*of_dtype.values()]) for dtype, of_dtype in fastest.items()]
 
 
-def _sentence(dtype: str, found: Sequence[tuple[Change, Row, Row]]) -> str:
+def _sentence(dtype: str, cases: Sequence[tuple[Change, Row, Row]]) -> str:
     """Return what a dtype brings, at one shape with the interval, else from the least to the most."""
-    least, most = (choose(found, key=lambda each: each[0].speedup.value)[0] for choose in (min, max))
-    wide = max(row["error"] or 0.0 for _, row, _ in found)
-    narrow = max(row["error"] or 0.0 for _, _, row in found)
+    least, most = (choose(cases, key=lambda each: each[0].speedup.value)[0] for choose in (min, max))
+    wide = max(row["error"] or 0.0 for _, row, _ in cases)
+    narrow = max(row["error"] or 0.0 for _, _, row in cases)
     cost = f"with an error of {narrow:.1e} instead of {wide:.1e}"
     name = least.implementation
-    if len(found) == 1:
+    if len(cases) == 1:
         speedup = intervals.ratio(Interval(least.speedup.value, least.speedup.low, least.speedup.high))
         return f"{dtype} instead of {WIDEST}: {name} is {speedup} as fast, {cost}."
     return (
-        f"{dtype} instead of {WIDEST}, for what is fastest in it at each of {len(found)} shapes: "
+        f"{dtype} instead of {WIDEST}, for what is fastest in it at each of {len(cases)} shapes: "
         f"{least.speedup.value:.2f}x ({name}) to {most.speedup.value:.2f}x ({most.implementation}) as fast, {cost}."
     )

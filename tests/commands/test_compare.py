@@ -186,7 +186,7 @@ def test_the_hint_names_another_baseline_and_that_clears_the_innocent(
     ("form", "words"),
     [
         ("terminal", "baseline: sdpa in place of"),
-        ("markdown", "by speed-ups over `sdpa`"),
+        ("markdown", "by speed-ups over sdpa"),
         ("csv", ",sdpa,equivalent,vit,eager,"),
         ("json", '"baseline": "sdpa", "rebased": true'),
     ],

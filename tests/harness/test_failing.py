@@ -2,16 +2,19 @@
 
 import pytest
 
-from bench.harness.failing import reasons
+from bench.harness.failing import failing
+from bench.plan.case import Case
+from bench.show.rows import Row
+from tests.examples import point
 
 OK, MHA = ("eager", "ok", ""), ("mha", "unsupported", "needs an even number of heads")
 OWN_WRONG, OWN_UNSUPPORTED = ("mykernel:adapt", "incorrect", "is off by 0.1"), ("mykernel:adapt", "unsupported", "no")
-Case = tuple[str, str, str]
+Ended = tuple[str, str, str]
 
 
-def rows(*cases: Case) -> list[dict[str, str]]:
+def rows(*cases: Ended) -> list[Row]:
     """Return rows of implementation, status and detail."""
-    return [dict(zip(("implementation", "status", "detail"), case, strict=True)) for case in cases]
+    return [{**Case(point(), name).columns(), "status": status, "detail": detail} for name, status, detail in cases]
 
 
 @pytest.mark.parametrize(
@@ -34,22 +37,22 @@ def rows(*cases: Case) -> list[dict[str, str]]:
         ),
     ],
 )
-def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Case], expected: list[str]) -> None:
+def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Ended], expected: list[str]) -> None:
     """So does a point where nothing could be measured; a shipped implementation beside one that is ok doesn't."""
-    assert [str(reason) for reason in reasons(rows(*cases), None, lacks_device=False)] == expected
+    assert [str(reason) for reason in failing(rows(*cases), None, lacks_device=False)] == expected
 
 
 def test_a_device_that_is_not_there_fails() -> None:
     """All are unsupported then, which would be fine for a layer that no implementation can express."""
     without = [(name, "unsupported", "no CUDA device") for name in ("eager", "sdpa")]
-    (reason,) = reasons(rows(*without), None, lacks_device=True)
+    (reason,) = failing(rows(*without), None, lacks_device=True)
     assert str(reason) == "eager, sdpa unsupported: no CUDA device"
     assert reason.brief == "eager, sdpa unsupported"
-    assert reasons(rows(*without), None, lacks_device=False) == []
+    assert failing(rows(*without), None, lacks_device=False) == []
 
 
 @pytest.mark.parametrize(
-    ("statuses", "failing"),
+    ("statuses", "expected"),
     [
         ([], []),
         (["incorrect"], ["mykernel:adapt"]),
@@ -58,7 +61,7 @@ def test_a_device_that_is_not_there_fails() -> None:
         (["oom"], []),
     ],
 )
-def test_statuses_replace_the_rule(statuses: list[str], failing: list[str]) -> None:
+def test_statuses_replace_the_rule(statuses: list[str], expected: list[str]) -> None:
     """What is asked for holds for shipped implementations and for a user's own alike, and nothing else does."""
-    found = reasons(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True)
-    assert [name for reason in found for name in reason.names] == failing
+    found = failing(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True)
+    assert [name for reason in found for name in reason.names] == expected

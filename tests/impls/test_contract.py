@@ -45,7 +45,9 @@ def facts(layer: nn.Module) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("name", [name for name in IMPLEMENTATIONS if name not in (*ON_GPU, *RUNTIMES, "measured")] + [*INSTALLED])
+@pytest.mark.parametrize(
+    "name", [name for name in IMPLEMENTATIONS if name not in (*ON_GPU, *RUNTIMES, "measured")] + [*INSTALLED]
+)
 def test_building_leaves_the_layer_as_it_was(name: str, training: bool) -> None:
     """Building an implementation changes neither the layer's attributes, modules, flags, weights nor output."""
     layer = ViTAttention(8, 8, 2, qkv_bias=True).train(training)

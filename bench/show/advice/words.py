@@ -46,7 +46,7 @@ def share(of: Interval) -> str:
     return f"{100 * of.value:.1f} % [{100 * of.low:.1f}, {100 * of.high:.1f}]"
 
 
-def found(advice: Advice) -> list[str]:
+def layers(advice: Advice) -> list[str]:
     """Return a line for each kind of layer, and one for the share of all of them."""
     lines = [kind(each) for each in advice.kinds]
     cores, layers = share(advice.core_share), share(advice.layer_share)

@@ -110,15 +110,15 @@ def plans(base: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return f"BASE and NEW were asked for differently: {'; '.join(differences)}" if differences else ""
 
 
-def company(only_base: Sequence[str], only_new: Sequence[str]) -> str:
+def unshared(only_base: Sequence[str], only_new: Sequence[str]) -> str:
     """Return the implementations that only one run measured beside the shared cases, empty if there are none."""
     sides = (("BASE", only_base), ("NEW", only_new))
-    apart = "; ".join(f"{', '.join(names)} in {side} alone" for side, names in sides if names)
-    if not apart:
+    alone = "; ".join(f"{', '.join(names)} in {side} alone" for side, names in sides if names)
+    if not alone:
         return ""
     return (
-        f"warning: cases were measured in other company ({apart}), which can shift a ratio by some percent; "
-        "runs of the same implementations compare best"
+        f"warning: cases were measured in rounds with other implementations ({alone}), which can shift a ratio by "
+        "some percent; runs of the same implementations compare best"
     )
 
 
@@ -142,8 +142,8 @@ def detects(detectable: Detectable, threads: Collection[int]) -> str:
     return f"self-check: this machine detects changes of {changes} at {detectable.processes} processes"
 
 
-def apart(between: Mapping[int, tuple[float, float]], threads: Collection[int]) -> str:
-    """Return by how much intervals were widened for what runs differ by, empty if nothing is known of it."""
+def widened(between: Mapping[int, tuple[float, float]], threads: Collection[int]) -> str:
+    """Return the between-run standard deviation that widened the intervals; empty if unknown."""
     sds = {count: sd for count, (sd, _) in sorted(between.items()) if count in threads and sd}
     if not sds:
         return ""
@@ -154,8 +154,8 @@ def apart(between: Mapping[int, tuple[float, float]], threads: Collection[int]) 
     return f"self-check: runs differ by {each} (standard deviation) beyond their processes here; intervals contain that"
 
 
-def apart_by_rows(between: Between) -> str:
-    """Return by how much intervals were widened for what the rows of two runs differ by, empty if they need it not."""
+def widened_by_rows(between: Between) -> str:
+    """Return the standard deviation between two runs by which intervals were widened; empty if it is 0."""
     if not between.sd > 0:
         return ""
     return (

@@ -93,6 +93,11 @@ class Report:
         return self.rebased_to or ", ".join(names)
 
     @property
+    def mark(self) -> str:
+        """What every line begins with, empty if nothing was forced."""
+        return STAMP if self.unlike else ""
+
+    @property
     def stamp(self) -> str:
         """The stamp with its reasons, empty if nothing was forced."""
         return f"{STAMP}: {'; '.join(self.unlike)}" if self.unlike else ""
@@ -154,15 +159,15 @@ def implementations(report: Report) -> list[Implementation]:
     by_name: dict[str, list[Row]] = {}
     for name in dict.fromkeys(report.comparison["implementation"]):
         by_name[str(name)] = [row for row in report.judged if row["implementation"] == name]
-    found = []
+    lines = []
     for name, rows in by_name.items():
         if rows:
             bound, number = excluded(rows)
             median = statistics.median(math.log(row["change"]) for row in rows)
             few = "" if number in (0, len(rows)) else f" in {number}"
             words = signed_percent(math.exp(median))
-            found.append(Implementation(name, len(rows), counts(rows), words, f"{bound}{few}"))
-    return found
+            lines.append(Implementation(name, len(rows), counts(rows), words, f"{bound}{few}"))
+    return lines
 
 
 def side(row: Row, name: str) -> str:

@@ -5,27 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan.case import Case
+from bench.show.blocks import Lines, Table
 from bench.show.charts import base as base_of_charts
 from bench.show.charts import over_time
 from bench.show.charts.changes import changes, drawn_row, is_drawn
-from bench.show.comparison.headline import headline
-from bench.show.comparison.report import Report, change, counts, explanations, failure, implementations, side
+from bench.show.columns import latency_text
+from bench.show.comparison import blocks
+from bench.show.comparison.report import Report, counts, explanations, implementations
 from bench.show.pages import shell
-from bench.show.pages.cells import Cell, Column, latency_text
 from bench.show.pages.samples import STEPS, by_case, samples
 from bench.show.rows import Row, is_measured, plain
 from bench.store.saved_run import SavedRun
-
-COLUMNS = (
-    Column("verdict", "verdict"),
-    Column("implementation", "implementation"),
-    Column("point", "point"),
-    Column("change", "change", is_number=True),
-    Column("base", "time in BASE", is_number=True),
-    Column("new", "time in NEW", is_number=True),
-    Column("detail", "why it fails in NEW"),
-)
-"""The columns of the table from left to right."""
 
 MOST_ROWS = 1_500
 """The most rows in a page, the worst first."""
@@ -46,16 +36,16 @@ def page(report: Report, base: SavedRun, new: SavedRun) -> str:
         " and ".join(_names(base, new)),
         names,
         _data(report, rows, names, base, new),
-        stamp=report.stamp,
-        headline=headline(report),
-        counts=counts(report.rows),
-        shared=report.shared,
-        notes=list(report.notes),
-        explanations=explanations(report),
-        implementations=implementations(report),
+        stamp=report.mark,
+        head=blocks.head(report),
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
-        columns=COLUMNS,
-        table=[_cells(report, row) for row in rows],
+        summary=Table(blocks.SUMMARY, implementations(report)),
+        table=Table(blocks.columns(report), rows),
+        notes=[
+            Lines([counts(report.rows)]),
+            blocks.failures(report, rows),
+            Lines([*explanations(report), *report.notes], is_list=True),
+        ],
     )
 
 
@@ -65,19 +55,6 @@ def _names(base: SavedRun, new: SavedRun) -> tuple[str, str]:
     longest = max(len(first), len(second))
     count = next((count for count in range(1, longest + 1) if first[-count:] != second[-count:]), 1)
     return "/".join(first[-count:]), "/".join(second[-count:])
-
-
-def _cells(report: Report, row: Row) -> list[Cell]:
-    fails = row["verdict"] == "newly failing"
-    return [
-        Cell(str(row["verdict"])),
-        Cell(str(row["implementation"])),
-        Cell(report.point(row) or "the only point"),
-        Cell(change(row), _number(row["change"])),
-        Cell(side(row, "base"), _number(row["base_latency_s"])),
-        Cell(side(row, "new"), _number(row["new_latency_s"])),
-        Cell(failure(row) if fails else ""),
-    ]
 
 
 def _number(value: float | None) -> float | None:

@@ -1,26 +1,41 @@
 """The page of a history: the speed-ups of each case from run to run, with steps marked."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.analyse.history import History
+from bench.analyse.history import Entry, History
 from bench.plan.case import Case
-from bench.show import intervals
+from bench.show import history, intervals
+from bench.show.blocks import Column, Table
 from bench.show.charts import base, over_time
 from bench.show.pages import shell
-from bench.show.pages.cells import Cell, Column
-from bench.show.point_text import differences, shared, varying
-from bench.show.terminal.history import ARROWS, label
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case in a run, with the names of both."""
+
+    case: Case
+    point: str
+    number: int
+    run: str
+    version: str
+    entry: Entry
+
 
 COLUMNS = (
-    Column("point", "point"),
-    Column("implementation", "implementation"),
-    Column("run", "run"),
-    Column("version", "versions"),
-    Column("speedup", "speed-up", is_number=True),
-    Column("step", "step"),
-)
+    Column("point", lambda row: row.point, key="point"),
+    Column("implementation", lambda row: row.case.implementation, key="implementation"),
+    Column("run", lambda row: row.run, key="run"),
+    Column("versions", lambda row: row.version, key="version"),
+    Column("speed-up", lambda row: intervals.ratio(row.entry.speedup), lambda row: row.entry.speedup.value,
+        key="speedup"),
+    Column("step", lambda row: f"{history.ARROWS[row.entry.step]} {row.entry.step}" if row.entry.step else "",
+        key="step"),
+)  # fmt: skip
 """The columns of the table from left to right."""
 
 
@@ -32,66 +47,50 @@ def write(path: Path, of: History) -> Path:
 def page(of: History) -> str:
     """Return the page of a history."""
     names = list(dict.fromkeys(case.implementation for case in of.entries))
-    points = list(dict.fromkeys(case.point for case in of.entries))
-    different = varying(points)
-    labels = [differences(point, different) or "the only point" for point in points]
-    steps = [entry.step for entries in of.entries.values() for entry in entries.values() if entry.step]
-    listed = [(case, number) for case, entries in of.entries.items() for number in entries]
+    labels = history.labels_of(of)
+    rows = [
+        Row(case, labels[case.point], number, history.label(of, number), of.runs[number].version, entry)
+        for case, entries in of.entries.items()
+        for number, entry in entries.items()
+    ]
     return shell.render(
         "history.html",
         f"{len(of.runs)} runs",
         names,
-        _data(of, names, labels, [points.index(case.point) for case, _ in listed], listed),
-        answer=f"From one run to the next {steps.count('faster')} speed-ups became larger and "
-        f"{steps.count('slower')} smaller, each shown by more than 1 %.",
-        shared=shared(points),
+        _data(rows, names, [*labels.values()]),
+        head=history.head(of),
         baseline=of.baseline,
-        columns=COLUMNS,
-        table=[_cells(of, case, number, labels[points.index(case.point)]) for case, number in listed],
+        table=Table(COLUMNS, rows),
     )
 
 
-def _cells(of: History, case: Case, number: int, point: str) -> list[Cell]:
-    entry = of.entries[case][number]
-    return [
-        Cell(point),
-        Cell(case.implementation),
-        Cell(label(of, number)),
-        Cell(of.runs[number].version),
-        Cell(intervals.ratio(entry.speedup), entry.speedup.value),
-        Cell(f"{ARROWS[entry.step]} {entry.step}" if entry.step else ""),
-    ]
-
-
-def _data(
-    of: History, names: list[str], labels: list[str], at: list[int], listed: list[tuple[Case, int]]
-) -> dict[str, Any]:
+def _data(rows: Sequence[Row], names: list[str], points: list[str]) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here."""
-    entries = [of.entries[case][number] for case, number in listed]
     columns = {
-        "point": at,
-        "label": [f"{number:04d}|{label(of, number)}, {of.runs[number].version}" for _, number in listed],
-        "run": [number for _, number in listed],
-        "implementation": [case.implementation for case, _ in listed],
-        "speedup": [entry.speedup.value for entry in entries],
-        "speedup_low": [_known(entry.speedup.low) for entry in entries],
-        "speedup_high": [_known(entry.speedup.high) for entry in entries],
-        "speedup_text": [intervals.ratio(entry.speedup) for entry in entries],
-        "version": [of.runs[number].version for _, number in listed],
-        "run_label": [label(of, number) for _, number in listed],
-        "step": [entry.step for entry in entries],
-        "arrow": [ARROWS.get(entry.step, "") for entry in entries],
+        "point": [points.index(row.point) for row in rows],
+        "label": [f"{row.number:04d}|{row.run}, {row.version}" for row in rows],
+        "run": [row.number for row in rows],
+        "implementation": [row.case.implementation for row in rows],
+        "status": ["ok"] * len(rows),
+        "speedup": [row.entry.speedup.value for row in rows],
+        "speedup_low": [_finite(row.entry.speedup.low) for row in rows],
+        "speedup_high": [_finite(row.entry.speedup.high) for row in rows],
+        "speedup_text": [intervals.ratio(row.entry.speedup) for row in rows],
+        "version": [row.version for row in rows],
+        "run_label": [row.run for row in rows],
+        "step": [row.entry.step for row in rows],
+        "arrow": [history.ARROWS.get(row.entry.step, "") for row in rows],
     }
     with base.unchecked():
         drawn = {"history": {"any": over_time.history(names)}}
     return {
         "kind": "history",
         "names": names,
-        "points": labels,
+        "points": points,
         "rows": columns,
         "charts": drawn,
     }
 
 
-def _known(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None

@@ -15,6 +15,7 @@ from bench.show import answer as say
 from bench.show.answer import At
 from bench.show.charts import base
 from bench.show.choice_text import words
+from bench.show.columns import complete, latency_text, memory_text
 from bench.show.pages import cells, run_data, shell
 from bench.show.pages.run_data import Shown, ordered
 from bench.show.point_text import counted, differences, order, shared, symbols, varying
@@ -63,10 +64,10 @@ def page(saved: SavedRun) -> str:
     rows = [row for each in shown for row in each.at.rows]
     names = list(dict.fromkeys(str(row["implementation"]) for row in rows))
     for each in shown:
-        cells.complete(each.at.rows, baseline)
+        complete(each.at.rows, baseline)
+    columns = cells.columns(rows, baseline)
     effort = _effort(first)
     quiet = {name: say.machine(run.whole) for name, run in machines.items()}
-    columns = cells.columns(rows)
     with base.unchecked():
         data = run_data.data(machines, shown, names, baseline, ignored, effort)
     several = len(machines) > 1
@@ -92,12 +93,8 @@ def page(saved: SavedRun) -> str:
         points=[_line(each, baseline) for each in shown],
         left_out=" ".join([*without_rows, *_left_out(len(shown), len(every), saved, several)]),
         figures=list(_figures(data["charts"], rows, baseline, effort)),
-        columns=[cells.Column("point", "point"), *(column for column, _ in columns)],
-        table=[
-            [cells.Cell(each.label), *(maker(row, baseline) for _, maker in columns)]
-            for each in shown
-            for row in ordered(each.at)
-        ],
+        columns=columns,
+        table=[cells.cells(columns, row, each.label) for each in shown for row in ordered(each.at)],
         baseline=baseline,
         places=[
             (name if several else "", list(_facts(run.folder.resolve().name, run.environment, run.table)))
@@ -292,8 +289,8 @@ def _line(shown: Shown, baseline: str | None) -> Line:
         shown.label,
         words(at.choice),
         say.speedup_cell(first, baseline),
-        cells.latency_text(first) if first else "",
-        cells.memory_text(first) if first else "",
+        latency_text(first) if first else "",
+        memory_text(first) if first else "",
         "; ".join(f"{status}: {', '.join(names)}" for status, names in failed.items()),
     )
 

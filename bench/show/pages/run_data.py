@@ -13,11 +13,13 @@ from bench.plan.case import Case
 from bench.plan.sweep import Effort
 from bench.show import intervals
 from bench.show.answer import At
+from bench.show.blocks import Column
 from bench.show.charts import over_time, quantity
 from bench.show.charts.quantity import Quantity
 from bench.show.charts.winners import cells as cells_of
 from bench.show.charts.winners import follows, maps, most_lines, winners
-from bench.show.pages import cells, shell
+from bench.show.columns import latency_text, of_metric
+from bench.show.pages import shell
 from bench.show.pages.samples import STEPS, by_case, samples
 from bench.show.point_text import parts, varying
 from bench.show.rows import Row, is_measured, measured
@@ -59,6 +61,7 @@ def data(
     values = [row for _, _, row in rows]
     places_of = {id(row): (each.machine, number) for number, each, row in rows}
     quantities = quantities_of(values, baseline)
+    texts = {each: of_metric(each.metric, baseline) for each in quantities}
     own_series = [each for axis in AXES for each in _series(values, axis, places_of, ignored)]
     series = [one for one, _ in own_series]
     most = max(Counter(each.machine for each in shown).values(), default=0)
@@ -81,7 +84,7 @@ def data(
         "names": list(names),
         "points": [each.label for each in shown],
         "machines": list(machines),
-        "rows": shell.columns([_row(number, each, row, baseline, quantities) for number, each, row in rows]),
+        "rows": shell.columns([_row(number, each, row, baseline, texts) for number, each, row in rows]),
         "series": series,
         "ticks": [
             {each.name: _ticks(each, group) for each in quantities}
@@ -113,9 +116,9 @@ def _ticks(of: Quantity, rows: Sequence[Row]) -> dict[str, Any]:
     return {"ys": ticks, "labels": [of.tick_label(tick) for tick in ticks]}
 
 
-def _row(number: int, shown: Shown, row: Row, baseline: str | None, quantities: Sequence[Quantity]) -> dict[str, Any]:
+def _row(number: int, shown: Shown, row: Row, baseline: str | None, texts: Mapping[Quantity, Column]) -> dict[str, Any]:
     name, is_ok = str(row["implementation"]), is_measured(row)
-    numbers = dict.fromkeys(column for each in quantities for column in each.columns)
+    numbers = dict.fromkeys(column for each in texts for column in each.columns)
     numbers |= dict.fromkeys(("latency_s", "latency_low_s", "latency_high_s", "compile_cold_s"))
     return {
         "point": number,
@@ -125,8 +128,8 @@ def _row(number: int, shown: Shown, row: Row, baseline: str | None, quantities: 
         "is_baseline": name == baseline,
         "status": row["status"],
         **{column: _short(row[column]) if is_ok else None for column in numbers},
-        **{f"{each.column}_text": cells.text_of(each.metric, row, baseline) if is_ok else "" for each in quantities},
-        "latency_text": cells.latency_text(row) if is_ok else "",
+        **{f"{each.column}_text": text.cell(row).text if is_ok else "" for each, text in texts.items()},
+        "latency_text": latency_text(row) if is_ok else "",
     }
 
 

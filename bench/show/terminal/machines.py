@@ -28,7 +28,8 @@ def choices(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
     rows = {name: by_point(table) for name, table in tables.items()}
     ignored = machine_columns(rows.values())
     cells = {
-        name: {without(point, ignored): _cell(own) for point, own in found.items()} for name, found in rows.items()
+        name: {without(point, ignored): _cell(own) for point, own in of_point.items()}
+        for name, of_point in rows.items()
     }
     points = list(dict.fromkeys(point for each in cells.values() for point in each))
     different = varying(points)
@@ -52,9 +53,9 @@ def _agree(names: list[str]) -> bool:
 
 def _cell(rows: list[Row]) -> tuple[str, str]:
     """Return what machines may agree on at a point, and its words."""
-    found = choice_of(rows)
-    if not found.name:
-        return "", words(found)
-    first = next(row for row in rows if row["implementation"] == found.name)
+    chosen = choice_of(rows)
+    if not chosen.name:
+        return "", words(chosen)
+    first = next(row for row in rows if row["implementation"] == chosen.name)
     speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
-    return found.name, f"{words(found, MOST_WORDS)}{speedup}"
+    return chosen.name, f"{words(chosen, MOST_WORDS)}{speedup}"

@@ -107,9 +107,9 @@ def _operators(profile: Profile, top: int) -> Table:
 
 def _cells(operators: Sequence[Operator], share: float) -> list[str]:
     spent_s = sum(time_s(operator) for operator in operators)
-    known = [operator for operator in operators if operator.flops is not None]
-    flops = sum(operator.flops or 0 for operator in known)
-    worked_s = sum(time_s(operator) for operator in known)
+    counted_flops = [operator for operator in operators if operator.flops is not None]
+    flops = sum(operator.flops or 0 for operator in counted_flops)
+    worked_s = sum(time_s(operator) for operator in counted_flops)
     return [
         units.seconds(spent_s),
         units.percent(share),

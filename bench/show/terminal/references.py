@@ -41,8 +41,8 @@ def references(table: pd.DataFrame, published: Iterable[Published]) -> Renderabl
                 origin = map(Text, (figure.called, PARTS[figure.part], figure.machine, figure.source))
                 grid.add_row(text, figure.implementation, *times, *origin)
     if not grid.row_count:
-        known = ", ".join(dict.fromkeys(figure.source for figure in figures))
-        raise WrongRequest(f"no published figure is for a case of this run; there are figures of {known}")
+        sources = ", ".join(dict.fromkeys(figure.source for figure in figures))
+        raise WrongRequest(f"no published figure is for a case of this run; there are figures of {sources}")
     return Group(grid, *(Text(line, QUIET) for line in LEGEND))
 
 

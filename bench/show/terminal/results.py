@@ -5,20 +5,20 @@ from dataclasses import dataclass
 
 import pandas as pd
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench.analyse.derived import calls_until_paid
 from bench.analyse.standing import by_rank
 from bench.plan.case import Point
 from bench.show import control_text
 from bench.show.choice_text import choice_of, words
+from bench.show.columns import columns, complete
 from bench.show.point_text import differences, shared, varying
-from bench.show.rows import Row, by_point, devices, measured, process_count, reason, unmeasured, versions
-from bench.show.terminal.columns import GAP, Fitted, columns, fit, line
+from bench.show.rows import Row, by_point, devices, measured, process_count, unmeasured, versions
+from bench.show.terminal.blocks import GAP, Fitted, fit, line
+from bench.show.terminal.failures import of_point
 from bench.show.terminal.flags import flags, legend
-from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_choice, style_of_status
+from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_choice
 from bench.store.table import without_control
 
 INDENT = 2
@@ -71,8 +71,7 @@ def results(table: pd.DataFrame, baseline: str | None, whole: pd.DataFrame | Non
     """
     points = by_point(without_control(table))
     for rows in points.values():
-        for row in rows:
-            row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
+        complete(rows, baseline)
     return (
         Results(points, baseline, control_text.warning(table if whole is None else whole))
         if len(table)
@@ -90,26 +89,12 @@ def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[Ren
     chosen = choice_of(rows)
     yield Text.assemble((f"{name}  " if name else "", "bold"), (words(chosen), style_of_choice(chosen)))
     if measured(rows):
-        yield Text(" " * INDENT + line(fitted, None), QUIET)
+        yield Text.assemble(" " * INDENT, line(fitted, None, style=QUIET))
     for row in by_rank(measured(rows)):
         style = style_of_choice(chosen) if row["implementation"] == chosen.name else ""
-        yield Text(" " * INDENT + line(fitted, row), style)
+        yield Text.assemble(" " * INDENT, line(fitted, row, style=style))
     if unmeasured(rows):
-        yield _reasons(unmeasured(rows), len(rows), fitted)
-
-
-def _reasons(rows: Sequence[Row], cases: int, fitted: Sequence[Fitted]) -> RenderableType:
-    """Return why these rows hold no time, one line for each reason; `cases` is the number of rows of the point."""
-    reasons: dict[str, list[str]] = {}
-    for row in rows:
-        reasons.setdefault(": ".join(filter(None, (row["status"], reason(row)))), []).append(row["implementation"])
-    grid = Table.grid(padding=(0, len(GAP)))
-    grid.add_column(min_width=fitted[0].width if fitted else None, no_wrap=True)
-    grid.add_column(overflow="fold")
-    for why, names in reasons.items():
-        who = f"all {cases}" if 1 < len(names) == cases else ", ".join(names)
-        grid.add_row(Text(who), Text(why), style=style_of_status(why.partition(":")[0]))
-    return Padding(grid, (0, 0, 0, INDENT), expand=False)
+        yield of_point(unmeasured(rows), len(rows), fitted[0].width if fitted else None, INDENT)
 
 
 def _legend(rows: Sequence[Row]) -> Iterator[RenderableType]:

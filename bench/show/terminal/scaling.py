@@ -178,5 +178,7 @@ def _named(choice: Choice) -> str:
 
 def _processes(rows: Sequence[Row]) -> str:
     number = process_count(rows)
-    known = any(row["latency_low_s"] is not None for row in rows)
-    return f"95 % interval over {number}" if known else f"{number}, so no intervals: measure with more --processes"
+    has_interval = any(row["latency_low_s"] is not None for row in rows)
+    return (
+        f"95 % interval over {number}" if has_interval else f"{number}, so no intervals: measure with more --processes"
+    )

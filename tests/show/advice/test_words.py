@@ -46,7 +46,7 @@ def test_what_to_write_in_a_model_that_can_not_be_switched_is_said() -> None:
 
 def test_a_kind_of_layer_is_one_line() -> None:
     """Where it is, its shapes and strides, and what computes it."""
-    line, whole = words.found(analyse.seen(POINT, looks()))
+    line, whole = words.layers(analyse.seen(POINT, looks()))
     assert line.startswith(
         "2 layers Attention (blocks.0.attn): q [2, 3, 7, 4] strides [252, 4, 36, 1], float32, no mask"
     )

@@ -73,13 +73,13 @@ def test_another_speed_is_a_warning_with_its_factor() -> None:
     assert "--rerun" in line
 
 
-def test_other_company_is_a_warning_with_names() -> None:
+def test_other_implementations_in_the_rounds_are_a_warning_with_names() -> None:
     """Who was measured on one side alone is said, side by side; where there is nobody, nothing is."""
-    line = notes.company(["mha", "online"], ["flex"])
+    line = notes.unshared(["mha", "online"], ["flex"])
     assert line.startswith("warning: ")
     assert "(mha, online in BASE alone; flex in NEW alone)" in line
-    assert "(flex in NEW alone)" in notes.company([], ["flex"])
-    assert notes.company([], []) == ""
+    assert "(flex in NEW alone)" in notes.unshared([], ["flex"])
+    assert notes.unshared([], []) == ""
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,6 @@ def test_a_self_check_is_quoted_for_the_threads_that_were_measured(threads: set[
 
 def test_what_runs_differ_by_is_told_for_the_threads_that_were_measured() -> None:
     """Nothing is said if it is 0, or of other thread counts."""
-    assert "runs differ by 1.5%" in notes.apart({1: (0.015, 4.0), 2: (0.5, 4.0)}, {1})
-    assert "1.5% with 1 thread and 50% with 2 threads" in notes.apart({2: (0.5, 4.0), 1: (0.015, 4.0)}, {1, 2})
-    assert notes.apart({1: (0.0, 4.0), 2: (0.5, 4.0)}, {1}) == notes.apart({}, {1}) == ""
+    assert "runs differ by 1.5%" in notes.widened({1: (0.015, 4.0), 2: (0.5, 4.0)}, {1})
+    assert "1.5% with 1 thread and 50% with 2 threads" in notes.widened({2: (0.5, 4.0), 1: (0.015, 4.0)}, {1, 2})
+    assert notes.widened({1: (0.0, 4.0), 2: (0.5, 4.0)}, {1}) == notes.widened({}, {1}) == ""

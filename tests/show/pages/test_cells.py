@@ -2,6 +2,8 @@
 
 import pytest
 
+from bench.show import columns
+from bench.show.blocks import Cell
 from bench.show.charts import quantity
 from bench.show.pages import cells, run_data
 from bench.show.rows import plain
@@ -14,12 +16,13 @@ HEAT = Metric("heat_j", unit=Unit.JOULES, meaning="the heat of a call", heading=
 
 def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its heading is that of the column, its unit writes the cells and the ticks, its axis gives the chart."""
-    monkeypatch.setattr(cells, "METRICS", {**METRICS, HEAT.name: HEAT})
+    monkeypatch.setattr(columns, "METRICS", {**METRICS, HEAT.name: HEAT})
     monkeypatch.setattr(quantity, "METRICS", {**METRICS, HEAT.name: HEAT})
-    rows = [{**row, "heat_j": 0.012, "letters": "", "predicted_bytes": None, "paid": None} for row in plain(quick())]
-    columns = cells.columns(rows)
-    (maker,) = [maker for column, maker in columns if column == cells.Column("heat_j", "heat", is_number=True)]
-    assert maker(rows[0], "eager") == cells.Cell("12.0 mJ", 0.012)
+    rows = [{**row, "heat_j": 0.012} for row in plain(quick())]
+    columns.complete(rows, "eager")
+    (column,) = [each for each in cells.columns(rows, "eager") if each.key == "heat_j"]
+    assert column.heading == "heat"
+    assert column.cell(rows[0]) == Cell("12.0 mJ", 0.012)
     (found,) = [each for each in run_data.quantities_of(rows, "eager") if each.name == "heat"]
     assert "20 mJ" in [found.tick_label(tick) for tick in found.ticks([0.01, 0.1])]
     specs = quantity.charts(found, ["eager"], 12, quantity.tooltips([found]))
@@ -30,6 +33,7 @@ def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytes
 def test_a_column_that_no_row_has_is_left_out() -> None:
     """A CPU has no counter of a GPU's board."""
     rows = plain(quick())
-    headings = [column.heading for column, _ in cells.columns(rows)]
+    columns.complete(rows, "eager")
+    headings = [column.heading or column.key for column in cells.columns(rows, "eager")]
     assert "energy" not in headings
-    assert headings[:5] == ["implementation", "status", "flags", "latency", "speed-up"]
+    assert headings[:4] == ["point", "implementation", "status", "latency"]

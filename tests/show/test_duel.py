@@ -1,11 +1,12 @@
-"""A duel in the terminal."""
+"""What is shown of a duel."""
 
 import pytest
 
 from bench.analyse.summary import summarise
 from bench.show.answer import points_of
+from bench.show.duel import LEGEND, blocks
+from bench.show.terminal.blocks import render
 from bench.show.terminal.console import rendered
-from bench.show.terminal.duel import LEGEND, render
 from bench.store.record import Record, Samples
 from tests.examples import case, record, timed
 
@@ -33,7 +34,7 @@ def samples(value_s: float, outcome: dict[str, str]) -> Samples:
 
 def shown(*records: Record) -> list[str]:
     """Return the lines of a duel's table."""
-    return rendered(render(points_of(summarise(records, "A")), "A", "B")).splitlines()
+    return rendered(render(blocks(points_of(summarise(records, "A")), "A", "B"))).splitlines()
 
 
 def test_a_row_says_ratio_verdict_processes_and_both_times() -> None:
@@ -49,14 +50,14 @@ def test_a_name_with_options_stands_in_the_headings_as_it_is() -> None:
     """Brackets are no markup."""
     a, b = "online[block_tokens=64]", "online[block_tokens=32]"
     records = [record(process=n, case=case(name)) for name in (a, b) for n in range(2)]
-    assert f"{b} as fast as {a}" in rendered(render(points_of(summarise(records, a)), a, b))
+    assert f"{b} as fast as {a}" in rendered(render(blocks(points_of(summarise(records, a)), a, b)))
 
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_a_narrow_terminal_has_all_columns(width: int) -> None:
     """What to use is said in fewer words, and nothing is cut."""
     points = points_of(summarise([*sides(5, 1e-3), *sides(7, 2e-3), *sides(9, 2.01e-3)], "A"))
-    text = rendered(render(points, "A", "B", width), width=width)
+    text = rendered(render(blocks(points, "A", "B")), width=width)
     assert "…" not in text
     assert all(word in text for word in ("point", "processes", "N=9", "2.01 ms"))
 

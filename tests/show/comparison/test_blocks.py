@@ -1,4 +1,4 @@
-"""A comparison reads by implementation and worst first, and nothing inconclusive reads as equal."""
+"""A comparison in the terminal and as Markdown: worst first, and nothing inconclusive reads as equal."""
 
 import re
 from typing import Any
@@ -8,15 +8,18 @@ import pytest
 
 from bench.analyse.comparison.compare import compare
 from bench.analyse.comparison.verdicts import VERDICTS
-from bench.show.comparison.report import STAMP, Report
-from bench.show.comparison.terminal import render
+from bench.show.comparison.blocks import blocks
+from bench.show.comparison.report import EVENTS, STAMP, Report
+from bench.show.markdown import MOST_CHARACTERS, markdown
+from bench.show.terminal.blocks import render
 from bench.show.terminal.console import rendered
 from bench.stats.limits import Limits
-from tests.analyse.tables import at, cases, failed, row, table
+from tests.analyse.tables import at, baseline, cases, failed, row, table
 from tests.examples import case
 from tests.show.comparison.example_comparisons import NOISY, every_verdict
 
 LISTED = "^([a-z ]+?) +tokens_"
+FOLD = "<details><summary>"
 LINES_OF_ANSI = re.compile(r"\x1b\[")
 
 
@@ -119,7 +122,7 @@ def test_each_implementation_has_a_line_before_the_rows() -> None:
     assert not any(line.startswith("verdict ") for line in lines)
 
 
-def test_limits_and_baseline_are_said() -> None:
+def test_the_limits_and_the_baseline_are_named() -> None:
     """By how much, how surely, and in ratios to what."""
     text = shown(Report(every_verdict(), Limits(margin=0.005)))
     assert all(words in text for words in ("over tokens_baseline", "0.5%", "1%", "equivalent: within 2%"))
@@ -133,7 +136,9 @@ def test_every_line_of_a_forced_comparison_is_stamped(width: int, colour: bool) 
     new = failed(case("sdpa"), "crashed", "signal 11\n[core dumped]")
     comparison = compare(table(at(case("sdpa"), 1.0)), table(new))
     report = Report(comparison, unlike=("cores: 2 against 8", "torch: '2.13.0' against '2.14.0'"), notes=("a note",))
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", rendered(render(report), width=width, colour=colour)).splitlines()
+    lines = re.sub(
+        r"\x1b\[[0-9;]*m", "", rendered(render(blocks(report), report.mark), width=width, colour=colour)
+    ).splitlines()
     assert all(line.startswith(f"{STAMP} |") for line in lines)
     assert max(map(len, lines)) <= width
     said = "".join(lines).replace(f"{STAMP} |", "").replace(" ", "")
@@ -167,8 +172,8 @@ def test_rows_of_the_quick_sweep_take_one_line_at_80_columns() -> None:
 
 def test_colours_are_for_terminals_only() -> None:
     """Plain output holds no ANSI codes and the same words."""
-    coloured = rendered(render(Report(every_verdict())), width=120, colour=True)
-    plain = rendered(render(Report(every_verdict())), width=120)
+    coloured = rendered(render(blocks(Report(every_verdict()))), width=120, colour=True)
+    plain = rendered(render(blocks(Report(every_verdict()))), width=120)
     assert LINES_OF_ANSI.search(coloured)
     assert not LINES_OF_ANSI.search(plain)
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == plain.split()
@@ -177,10 +182,97 @@ def test_colours_are_for_terminals_only() -> None:
 def shown(comparison: pd.DataFrame | Report, width: int = 120) -> str:
     """Return what a console without colours shows."""
     report = comparison if isinstance(comparison, Report) else Report(comparison)
-    return rendered(render(report), width=width)
+    return rendered(render(blocks(report), report.mark), width=width)
 
 
 def line_of(comparison: pd.DataFrame, word: str) -> str:
     """Return the first line of the table that holds the word."""
     text = shown(Report(comparison, shows_all=True))
     return next(line for line in text.partition("\nverdict ")[2].splitlines() if word in line)
+
+
+# As Markdown
+
+
+def written(report: Report) -> str:
+    """Return a comparison as Markdown."""
+    return markdown(blocks(report), report.mark)
+
+
+def verdicts(text: str) -> list[str]:
+    """Return the verdicts of the rows of a Markdown table."""
+    return re.findall(r"^\| ([a-z ]+) \| `", text, re.MULTILINE)
+
+
+def test_a_comment_begins_with_what_changed_and_then_each_implementation() -> None:
+    """The first lines say how it ended, and by ratios to what; then a table has a row for each that was judged."""
+    first, second, summary, *_ = written(Report(every_verdict())).split("\n\n")
+    assert first.startswith("**1 row is slower: tokens_slower -20.0%; 1 row is newly failing: ")
+    assert second.endswith("by speed-ups over tokens_baseline")
+    judged = ("equivalent", "faster", "inconclusive", "slower")
+    assert re.findall(r"^\| `tokens_(\w+)` \| 1 \|.*\| 1 (\w+) \|$", summary, re.MULTILINE) == [(n, n) for n in judged]
+
+
+def test_what_changed_stands_in_the_open_and_the_rest_is_folded_away() -> None:
+    """Every row is in one of the two tables, worst first; without a change there is none in the open."""
+    before, after = written(Report(every_verdict())).split(FOLD)
+    assert verdicts(before) == [name for name in VERDICTS if name in EVENTS]
+    assert verdicts(after) == [name for name in VERDICTS if name not in EVENTS]
+    assert after.startswith("the other 6 rows: 1 missing, 1 inconclusive, 1 not measured, 1 new, 1 equivalent, 1 base")
+    run = table(baseline(), at(case("sdpa"), 1.0))
+    before, after = written(Report(compare(run, run))).split(FOLD)
+    assert verdicts(before) == []
+    assert after.startswith("the other 2 rows: 1 equivalent, 1 baseline</summary>")
+    name = "a|b:__c__"
+    before, after = written(Report(compare(table(at(case(name), 1.0)), table(at(case(name), 0.8))))).split(FOLD)
+    assert r"| slower | `a\|b:__c__` |" in before
+    assert after.startswith("legend</summary>\n\n- change: ")
+
+
+def test_tables_are_whole() -> None:
+    """Each row has as many cells as its titles, and a table stands by itself; it says what the terminal says."""
+    for block in written(Report(every_verdict())).split("\n\n"):
+        if block.startswith("|"):
+            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
+        else:
+            assert "\n|" not in block
+    run = table(row(case("tokens"), NOISY, latency_s=0.0181))
+    line = r"\| inconclusive \| `tokens` \| [^|]* \| \+0\.0% ±7\.0% \| 18\.1 ms \| 18\.1 ms \|"
+    assert re.search(line, written(Report(compare(run, run))))
+
+
+def test_text_of_other_programs_formats_nothing() -> None:
+    """It calls nobody, ends no cell and no span, and is cut where it is long; a star in a note is no emphasis."""
+    new = failed(case("sdpa"), "error", "`@somebody` | <b>\n" + "x" * 10_000)
+    notes = ("state of _compiled_sdpa_: *new* <b>", "another")
+    text = written(Report(compare(table(at(case("sdpa"), 1.0)), table(new)), notes=notes))
+    (line,) = [line for line in text.splitlines() if line.startswith("- newly failing")]
+    assert line.startswith("- newly failing: `sdpa: error: '@somebody' | <b> xxx")
+    assert line.endswith("xxx`")
+    assert len(line) < 500
+    assert "\n\n- state of \\_compiled_sdpa\\_: \\*new\\* \\<b>\n- another\n\n" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_comment_has_room_for_it(forced: bool) -> None:
+    """Of a thousand rows the worst are shown, and those that are left out are counted; the fold is closed."""
+    many = [each for name in ("sdpa", "mha") for each in cases(500, name)]
+    base = table(*(at(one, 1.0) for one in many))
+    new = table(*(at(one, 0.8 if one.implementation == "sdpa" else 1.0) for one in many))
+    text = written(Report(compare(base, new), unlike=("cores: 2 against 8",) if forced else ()))
+    assert MOST_CHARACTERS * 0.9 < len(text) < 65_536
+    assert "**500 rows are slower" in text
+    assert "\n</details>\n" in text
+    of_implementations = 2
+    rows = sum(line.startswith("| ") and "`" in line for line in text.splitlines()) - of_implementations
+    assert rows + sum(map(int, re.findall(r"(\d+) more are left out", text))) == 1000
+
+
+def test_every_line_of_a_forced_comment_is_stamped() -> None:
+    """Whatever line is quoted says that it compares what can't be compared; markup alone says nothing."""
+    text = written(Report(every_verdict(), unlike=("cores: 2 against 8",), notes=("a note",)))
+    for line in text.splitlines():
+        assert STAMP in line or line in ("", "</details>") or line.startswith("| --- |")
+    assert text.startswith(f"{STAMP}: measured under different conditions: `cores: 2 against 8`")
+    assert STAMP not in written(Report(every_verdict()))

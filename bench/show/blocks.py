@@ -1,0 +1,121 @@
+"""What is shown, as blocks. `terminal/blocks.py`, `markdown.py` and `pages/parts/macros.html` write them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+HEAD: Final = "head"
+PLAIN: Final = "plain"
+WARNING: Final = "warning"
+BAD: Final = "bad"
+QUIET: Final = "quiet"
+"""How loud lines are."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a page: its text, the number by which its column is sorted, None for a text, and what it unfolds."""
+
+    text: str
+    number: float | None = None
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of rows.
+
+    `text` is the cell of a row, `number` what a page sorts by: a column without one has texts, which stand to the left.
+    `interval` stands beside the text, in a terminal as a column of its own with `interval_rank`.
+    A narrow terminal drops columns of high `rank` first, those of rank 0 never.
+    `key` names the column to the script of a page, and is its heading there if it has none.
+    `more` is what a page unfolds. A column `of_failures` has a cell for a row without a time too.
+    `style` is how a terminal writes a cell, with `is_code` Markdown writes it as code. A column with `fit` takes the
+    room that the others leave: `fit` is the cell in so many characters.
+    """
+
+    heading: str
+    text: Callable[[Any], str]
+    number: Callable[[Any], float | None] | None = None
+    rank: int = 0
+    key: str = ""
+    meaning: str = ""
+    interval: Callable[[Any], str] | None = None
+    interval_heading: str = ""
+    interval_rank: int = 0
+    more: Callable[[Any], str] | None = None
+    of_failures: bool = False
+    style: Callable[[Any], str] | None = None
+    fit: Callable[[Any, int], str] | None = None
+    is_code: bool = False
+
+    def cell(self, row: Any) -> Cell:
+        """Return the whole cell of a row."""
+        interval = self.interval(row) if self.interval else ""
+        text = " ".join(filter(None, (self.text(row), interval)))
+        number = self.number(row) if self.number and text else None
+        return Cell(text, None if number is None else float(number), self.more(row) if self.more else "")
+
+
+def split(columns: Iterable[Column]) -> Iterator[Column]:
+    """Yield the columns as a terminal aligns them: each interval is one of its own."""
+    for column in columns:
+        yield column
+        if column.interval:
+            yield Column(column.interval_heading, column.interval, rank=column.interval_rank)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of one tone; those of a list stand in a list where there are lists, in a terminal behind `indent` spaces.
+
+    With `is_foreign`, what follows the first colon of a line is text of other programs, which must format nothing.
+    """
+
+    kind: ClassVar = "lines"
+    lines: Sequence[str]
+    tone: str = PLAIN
+    is_list: bool = False
+    is_foreign: bool = False
+    indent: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with their columns, which a terminal sets apart by `gap`."""
+
+    kind: ClassVar = "table"
+    columns: Sequence[Column]
+    rows: Sequence[Any]
+    gap: str = "  "
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The cells of each row."""
+        return [[column.cell(row) for column in self.columns] for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines of Python."""
+
+    kind: ClassVar = "code"
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A table and notes that are folded away where that is possible; a terminal has `instead` and the notes."""
+
+    kind: ClassVar = "folded"
+    title: str
+    table: Table
+    notes: Lines
+    instead: str = ""
+
+
+Block = Lines | Table | Code | Folded
+"""A block; one without lines or rows is not shown."""
+
+GAP = Lines([""])
+"""An empty line in a terminal; elsewhere blocks stand by themselves anyway."""

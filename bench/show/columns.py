@@ -1,0 +1,151 @@
+"""What is shown of a row: a column for each metric with a heading, and a few that follow from several cells.
+
+The tables in the terminal, on pages, in Markdown and in docs/terms.md read these columns.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from bench.analyse.derived import calls_until_paid
+from bench.plan.case import Case
+from bench.plan.layers import peak_bytes
+from bench.show.blocks import Column
+from bench.show.choice_text import by
+from bench.show.rows import Row, is_measured
+from bench.show.terminal.flags import flags
+from bench.show.terminal.kernels import algorithm
+from bench.store import units
+from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Metric
+
+
+def complete(rows: Sequence[Row], baseline: str | None) -> None:
+    """Add to the rows of one point what follows from them: the predicted memory, and the calls until compiling pays."""
+    for row in rows:
+        row["predicted_bytes"] = peak_bytes(Case.from_columns(row))
+        row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
+
+
+def columns(baseline: str | None) -> list[Column]:
+    """Return the columns of rows of results that are `complete`, from left to right."""
+    placed = [
+        (0, Column("", lambda row: str(row["implementation"]), key="implementation")),
+        (10, Column("", _letters, key="flags")),
+        (45, Column("slower by", slower_by, lambda row: row["slowdown_high"], key="slower_by",
+            meaning="how much more time a row takes than the fastest of its point, with bounds that hold for all rows "
+            "of the point at once")),
+        (60, Column("predicted", _predicted, lambda row: row["predicted_bytes"], 7, "predicted_bytes",
+            "the peak memory by a formula of layer and implementation, and how far the measurement lies from it")),
+        (110, Column("pays after", _calls, _calls_number, 9, "paid",
+            "calls after which compilation has saved the time that it took; *never* if the case is slower compiled "
+            "than not, *not shown* if neither is shown to be faster")),
+        *((metric.heading.place, of_metric(metric, baseline)) for metric in METRICS.values() if metric.heading),
+    ]  # fmt: skip
+    return [column for _, column in sorted(placed, key=lambda each: each[0])]
+
+
+def of_metric(metric: Metric, baseline: str | None) -> Column:
+    """Return the column of a metric."""
+
+    def text(row: Row) -> str:
+        if metric.name == "speedup" and row["implementation"] == baseline:
+            return "baseline"
+        return TEXTS[metric.name](row) if metric.name in TEXTS else units.formatted(row[metric.name], metric.unit)
+
+    interval, interval_rank = INTERVALS.get(metric.name, (None, 0))
+    return Column(
+        metric.heading.text if metric.heading else metric.name,
+        text,
+        None if metric.kind in (str, tuple) else lambda row: row[metric.name],
+        metric.heading.rank if metric.heading else 0,
+        metric.name,
+        MEANINGS.get(metric.name, metric.meaning),
+        interval,
+        interval_rank=interval_rank,
+        more=MORE.get(metric.name),
+        of_failures=metric.name in MORE,
+    )
+
+
+def latency_text(row: Row) -> str:
+    """Return a latency with half the width of its interval: `84.0 ms ±9.7%`."""
+    return " ".join(filter(None, (units.seconds(row["latency_s"]), _latency_interval(row))))
+
+
+def memory_text(row: Row) -> str:
+    """Return a peak of memory, and that the system measured it if torch can't know it."""
+    by_system = row["peak_bytes"] is None and row["memory_bytes"] is not None
+    return f"{units.size(row['memory_bytes'])}{' by the system' if by_system else ''}"
+
+
+def slower_by(row: Row) -> str:
+    """Return by how much a row is slower than the fastest of its point: `0 to 2.9%`, empty without a bound."""
+    low, high = row["slowdown_low"], row["slowdown_high"]
+    return "" if low is None or high is None else by(low, high).removeprefix("by ")
+
+
+def _letters(row: Row) -> str:
+    return "".join(flag.letter for flag in flags(row)) if is_measured(row) else ""
+
+
+def _latency_interval(row: Row) -> str:
+    half = units.half_width(row["latency_low_s"], row["latency_high_s"])
+    return f"±{units.percent(half)}" if half is not None else ""
+
+
+def _speedup_interval(row: Row) -> str:
+    low, high = row["speedup_low"], row["speedup_high"]
+    if low is None or high is None or low == high:
+        return ""
+    return f"[{units.ratio(low)[:-1]}, {units.ratio(high)[:-1]}]"
+
+
+def _predicted(row: Row) -> str:
+    predicted = row["predicted_bytes"]
+    if predicted is None:
+        return ""
+    by = f" {row['peak_bytes'] / predicted - 1:+.1%}" if row["peak_bytes"] else ""
+    return f"{units.size(predicted)}{by}"
+
+
+def _calls(row: Row) -> str:
+    number = row["calls_until_paid"]
+    if number is None:
+        return "" if row["compile_cold_s"] is None else "not shown"
+    return "never" if math.isinf(number) else f"{number:,.0f} calls"
+
+
+def _calls_number(row: Row) -> float | None:
+    number: float | None = row["calls_until_paid"]
+    return 1e300 if number == math.inf else number
+
+
+def _names_of_kernels(row: Row) -> str:
+    return ", ".join((row["kernels"] or "").split(";"))
+
+
+TEXTS: dict[str, Callable[[Row], str]] = {
+    "kernels": lambda row: algorithm(row["kernels"]),
+    "memory_bytes": memory_text,
+}
+"""The cells of metrics that say more than a value in its unit."""
+
+MORE = {"kernels": _names_of_kernels}
+"""What a page unfolds, also of a case without a time."""
+
+INTERVALS: dict[str, tuple[Callable[[Row], str], int]] = {
+    "latency_s": (_latency_interval, 1),
+    "speedup": (_speedup_interval, 0),
+}
+"""What stands beside a metric, with its rank."""
+
+MEANINGS = {
+    "latency_s": "seconds per call with half the width of its 95 % interval: the level of all times of a point moves "
+    "with the machine, so it is wider than that of a ratio",
+    "speedup": "the ratio to the baseline with its 95 % interval",
+    "kernels": "the kernels that did the work, in short: `flash`, `products` (matrix products), `fast path` (that of "
+    "`nn.MultiheadAttention`), `fused` (one operator of another runtime computes the core), `compiled`",
+    "memory_bytes": "the most that one call held at once, beyond its input and weights, and what is kept between "
+    "calls; *by the system* if torch's allocator doesn't see it",
+}
+"""What the columns mean whose cells say more than the metric; the others have its meaning."""

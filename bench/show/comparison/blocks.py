@@ -1,0 +1,118 @@
+"""A comparison as blocks: headline, a line for each implementation, the rows that changed, and notes."""
+
+from collections.abc import Sequence
+
+from bench.show.blocks import BAD, GAP, HEAD, Block, Column, Folded, Lines, Table
+from bench.show.comparison.headline import headline
+from bench.show.comparison.report import (
+    EVENTS,
+    ONE_SIDED,
+    Report,
+    change,
+    counts,
+    explanations,
+    failure,
+    implementations,
+    side,
+)
+from bench.show.rows import Row
+from bench.show.terminal import styles
+from bench.stats.limits import INCONCLUSIVE
+
+MOST_ROWS = 1_000
+"""The most rows that are listed, the worst."""
+
+STYLES = {
+    "slower": styles.BAD,
+    "newly failing": styles.BAD,
+    "missing": styles.WARNING,
+    INCONCLUSIVE: styles.WARNING,
+    "fixed": styles.GOOD,
+    "faster": styles.GOOD,
+    "baseline": styles.QUIET,
+}
+"""Styles of the verdicts that stand out; every verdict is also said in words."""
+
+SUMMARY = (
+    Column("implementation", lambda each: each.name, is_code=True),
+    Column("rows", lambda each: str(each.rows), lambda each: each.rows),
+    Column("middle change", lambda each: each.median, lambda _: 0.0),
+    Column("no change above", lambda each: each.excluded, lambda _: 0.0),
+    Column("verdicts", lambda each: each.verdicts, rank=1),
+)
+"""The columns of the table with a line for each implementation."""
+
+
+def columns(report: Report) -> list[Column]:
+    """Return the columns of the rows; a narrow terminal drops the raw times."""
+    return [
+        Column(
+            "verdict", lambda row: str(row["verdict"]), key="verdict", style=lambda row: STYLES.get(row["verdict"], "")
+        ),
+        Column("implementation", lambda row: str(row["implementation"]), key="implementation", is_code=True),
+        Column("point", report.point, key="point"),
+        Column("change", change, lambda row: row["change"], key="change"),
+        _time("base"),
+        _time("new"),
+    ]
+
+
+def blocks(report: Report) -> list[Block]:
+    """Return the whole comparison.
+
+    With `shows_all` all rows are in the open, worst first, but not those of one run alone if they are most.
+    """
+    rows = [row for row in report.rows if not (report.few_shared and row["verdict"] in ONE_SIDED)]
+    if not report.shows_all:
+        rows = [row for row in rows if row["verdict"] in EVENTS or row.get("rerun")]
+    listed, of = rows[:MOST_ROWS], columns(report)
+    shown = {id(row) for row in listed}
+    rest = [row for row in report.rows if id(row) not in shown]
+    title = f"the other {len(rest)} rows: {counts(rest)}" if rest else "legend"
+    return [
+        *head(report),
+        Table(SUMMARY, implementations(report)),
+        *([GAP] if listed else []),
+        Table(of, listed, gap=" "),
+        failures(report, listed),
+        Folded(
+            title, Table(of, rest), Lines(explanations(report), is_list=True), _not_listed(report, len(rows), listed)
+        ),
+        Lines(report.notes, is_list=True),
+        Lines([counts(report.rows)]),
+    ]
+
+
+def head(report: Report) -> list[Block]:
+    """Return under which conditions the runs were measured if they differ, the headline, and what all points share."""
+    over = [f"by speed-ups over {report.baseline}"] if report.baseline else []
+    return [
+        Lines([f"measured under different conditions: {'; '.join(report.unlike)}"] * bool(report.unlike), BAD,
+            is_foreign=True),
+        Lines(headline(report), HEAD),
+        GAP,
+        Lines([" · ".join([report.shared, *over])]),
+    ]  # fmt: skip
+
+
+def failures(report: Report, rows: Sequence[Row]) -> Lines:
+    """Return why those of the rows fail that failed in NEW alone."""
+    new = [row for row in rows if row["verdict"] == "newly failing"]
+    lines = [
+        f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {failure(row)}" for row in new
+    ]
+    return Lines(lines, is_list=True, is_foreign=True)
+
+
+def _not_listed(report: Report, rows: int, listed: Sequence[Row]) -> str:
+    """Return how many rows a terminal does not list; `rows` is the number that it might."""
+    if len(listed) < rows:
+        return f"not listed: {rows - len(listed):,} more rows, none worse; --format csv has them"
+    if len(listed) == len(report.rows):
+        return ""
+    how = "" if report.shows_all else "--all lists them, "
+    return f"not listed: {len(report.rows) - len(listed):,} rows; {how}--format csv has them"
+
+
+def _time(name: str) -> Column:
+    return Column(name, lambda row: side(row, name), lambda row: row[f"{name}_latency_s"], rank=2, key=name)

@@ -1,0 +1,52 @@
+"""Why cases ended as they did, each reason once."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.plan.case import Case, Point
+from bench.show.point_text import counted
+from bench.show.rows import Row, reason
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Implementations that share a status and a detail at the same points."""
+
+    status: str
+    detail: str
+    names: tuple[str, ...]
+    points: tuple[Point, ...]
+
+    @property
+    def brief(self) -> str:
+        """The implementations and the status: `eager, sdpa oom`."""
+        return f"{', '.join(self.names)} {self.status}"
+
+    @property
+    def why(self) -> str:
+        """The status and the detail: `oom: not enough memory`."""
+        return ": ".join(filter(None, (self.status, self.detail)))
+
+    def __str__(self) -> str:
+        """Return the whole reason, with the number of points: `eager oom: not enough memory (at 3 points)`."""
+        where = f" (at {len(self.points)} points)" if len(self.points) > 1 else ""
+        return f"{', '.join(self.names)} {self.why}{where}"
+
+
+def reasons(rows: Iterable[Row | Mapping[str, Any]]) -> list[Reason]:
+    """Return the reasons of some rows, in their order."""
+    at: dict[tuple[str, str, str], list[Point]] = {}
+    for row in rows:
+        key = str(row["status"]), reason(row), str(row["implementation"])
+        at.setdefault(key, []).append(Case.from_columns(row).point)
+    names: dict[tuple[str, str, tuple[Point, ...]], list[str]] = {}
+    for (status, detail, name), points in at.items():
+        names.setdefault((status, detail, tuple(points)), []).append(name)
+    return [Reason(status, detail, tuple(each), points) for (status, detail, points), each in names.items()]
+
+
+def few(of: list[Reason], most: int) -> list[str]:
+    """Return the first reasons in words, and how many others there are."""
+    others = [f"and {counted([len(of) - most], 'other reason', 'other reasons')}"] if len(of) > most else []
+    return [*map(str, of[:most]), *others]

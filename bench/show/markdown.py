@@ -1,0 +1,109 @@
+"""The writer of blocks as Markdown, which fits into a comment on a pull request."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from bench.show.blocks import GAP, HEAD, Block, Code, Column, Folded, Lines, Table
+
+MOST_CHARACTERS = 60_000
+"""A comment on GitHub holds 65,536; the rest is left for what people write around it."""
+
+LONGEST = 400
+"""Characters of other programs' text that are shown; the run's journal has all of it."""
+
+RULE, FOLD, UNFOLD = "| ---", "<details><summary>", "</details>"
+
+FORMATTING, ESCAPED = re.compile(r"([\\`*<\[]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))"), r"\\\1"
+"""What formats, and how it stands for itself; an underscore inside a word formats nothing."""
+
+Part = tuple[list[str], bool]
+"""Lines that belong together, and whether they may be cut; parts are set apart by an empty line."""
+
+
+def markdown(blocks: Iterable[Block], stamp: str = "") -> str:
+    """Return blocks as Markdown; every line holds the stamp, if there is one.
+
+    Rows of tables and text of other programs that don't fit into a comment are counted.
+    """
+    parts = [part for block in blocks for part in _parts(block)]
+    marked = [([_stamped(line, stamp) for line in lines], may_be_cut) for lines, may_be_cut in parts if lines]
+    room = MOST_CHARACTERS - sum(len(line) + 1 for lines, may_be_cut in marked if not may_be_cut for line in lines)
+    texts = []
+    for lines, may_be_cut in marked:
+        fitting = lines
+        if may_be_cut:
+            fitting, room = _fitting(lines, room)
+            if left_out := len(lines) - len(fitting):
+                words = f"{left_out} more are left out, because a comment has no room for them"
+                fitting = [*fitting, "", _stamped(words, stamp)]
+        texts.append("\n".join(fitting))
+    return "\n\n".join(texts) + "\n"
+
+
+def _parts(block: Block) -> Iterator[Part]:
+    match block:
+        case Lines():
+            if block != GAP:
+                yield from _lines(block)
+        case Table():
+            yield _table(block), True
+        case Code():
+            yield (["```python", *block.lines, "```"] if block.lines else []), False
+        case Folded():
+            yield [f"{FOLD}{block.title}</summary>"], False
+            yield _table(block.table), True
+            yield from _lines(block.notes)
+            yield [UNFOLD], False
+
+
+def _lines(block: Lines) -> Iterator[Part]:
+    written = [_foreign(line) if block.is_foreign else FORMATTING.sub(ESCAPED, line) for line in block.lines]
+    if block.is_list:
+        yield [f"- {line}" for line in written], block.is_foreign
+    else:
+        yield from (([f"**{line}**" if block.tone == HEAD else line], False) for line in written)
+
+
+def _table(block: Table) -> list[str]:
+    """Return the headings and the rows; without rows nothing."""
+    if not block.rows:
+        return []
+    titles = [column.heading for column in block.columns]
+    rules = ["---:" if column.number else "---" for column in block.columns]
+    rows = (
+        [_cell(column, cell.text) for column, cell in zip(block.columns, cells, strict=True)] for cells in block.cells
+    )
+    return [f"| {' | '.join(line)} |" for line in (titles, rules, *rows)]
+
+
+def _cell(column: Column, text: str) -> str:
+    return (_code(text) if column.is_code else text).replace("|", r"\|")
+
+
+def _foreign(line: str) -> str:
+    """Return a line with what follows its first colon as code, cut where it is long."""
+    about, _, text = line.partition(": ")
+    return f"{FORMATTING.sub(ESCAPED, about)}: {_code(text[:LONGEST])}"
+
+
+def _code(text: str) -> str:
+    # text of other programs must neither format anything nor mention a user
+    return "`" + text.replace("`", "'") + "`"
+
+
+def _fitting(lines: Sequence[str], room: int) -> tuple[list[str], int]:
+    """Return the first lines that fit, and the room that is left: 0 if a line was left out."""
+    ends = list(itertools.accumulate(len(line) + 1 for line in lines))
+    fitting = [line for line, end in zip(lines, ends, strict=True) if end <= room]
+    return fitting, 0 if len(fitting) < len(lines) else room - (ends[-1] if ends else 0)
+
+
+def _stamped(line: str, stamp: str) -> str:
+    """Return a line with the stamp after its leading markup; a row of a table gets a cell with the stamp."""
+    if not stamp or line == UNFOLD:
+        return line
+    if line.startswith("|"):
+        return f"{RULE} {line}" if line.startswith(RULE) else f"| {stamp} {line}"
+    markup = next(start for start in ("- ", FOLD, "") if line.startswith(start))
+    return f"{markup}{stamp}: {line.removeprefix(markup)}"
