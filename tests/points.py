@@ -4,6 +4,7 @@ from typing import Any
 
 from bench.plan.case import Point
 from bench.plan.layers import LAYERS
+from bench.store import machine
 from impls.catalogue import IMPLEMENTATIONS
 
 TINY: dict[str, Any] = {
@@ -60,3 +61,9 @@ def point(**columns: Any) -> Point:
     """Return a tiny point with some columns changed; token_len follows channels unless it is given."""
     followed = {"token_len": columns["channels"]} if "channels" in columns else {}
     return Point(**{**TINY, **followed, **columns})
+
+
+def vit(batch: int, tokens: int, channels: int, heads: int) -> Point:
+    """Return a point of the ViT layer with the allocator that this machine measures with."""
+    allocator = machine.default_allocator()
+    return point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads, allocator=allocator)

@@ -30,14 +30,14 @@ def test_a_part_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     """It has failed, with the last line that it printed."""
     log = tmp_path / gpu.LOG
     log.write_text("")
-    line = gpu.tried("gate", "cpu", tmp_path / "runs", log, most_s=0.2)
-    assert line.startswith("gate: failed: took longer: ")
+    line = gpu.tried("correct", "cpu", tmp_path / "runs", log, most_s=0.2)
+    assert line.startswith("correct: failed: took longer: ")
 
 
 def test_an_unknown_part_is_refused(tmp_path: Path) -> None:
     """The line says which there are."""
     with pytest.raises(SystemExit) as end:
-        gpu.main([str(tmp_path), "--parts", "gates"])
+        gpu.main([str(tmp_path), "--parts", "corrects"])
     assert end.value.code == 2
 
 

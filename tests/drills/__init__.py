@@ -1,4 +1,1 @@
-"""Drills: what the suite claims of itself, shown on this machine. Each prints figures; none is a test.
-
-python -m tests.drills.spin
-"""
+"""Drills: what the suite claims of itself, shown on this machine. Each prints figures; none is a test."""

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 PARTS: dict[str, int] = {
     "tests": 60,
-    "gate": 90,
+    "correct": 90,
     "kernels": 40,
     "faults": 60,
     "events": 30,

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,22 +24,21 @@ from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
 from bench.engine.run import run
-from bench.measure import clock
+from bench.measure import clock, workload
 from bench.plan.case import Case, Point
 from bench.plan.layers import peak_bytes
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
 from bench.store.table import RESULTS, load
-from tests.drills import spin as known_spin
-from tests.drills.accepted import judged
+from tests.checked import SHAPES, compared, expected
 from tests.drills.gpu import SKIPPED
 from tests.points import point
 
 ENDING_S = 15.0
 """The seconds before its limit at which a run is interrupted: what it has measured is kept."""
 
-CPU_GATE = ("eager", "online", "sdpa", "mha")
-"""The implementations of the gate on a CPU, which has a test of all: there it is a rehearsal, in float32."""
+CHECKED_ON_CPU = ("eager", "online", "sdpa", "mha")
+"""The implementations that are checked on a CPU, which has a test of all: there it is a rehearsal, in float32."""
 
 TWIN = "tests.foreign:twin"
 BACKENDS = {
@@ -118,11 +118,35 @@ def tests(drill: Drill) -> str:
     return last
 
 
-def gate(drill: Drill) -> str:
+def judged(name: str, mode: str, dtype: str, device: str) -> tuple[Counter[str], float]:
+    """Return how often the check accepted an implementation, its other results, and the largest error in tolerances."""
+    said: Counter[str] = Counter()
+    severity = 0.0
+    for shape in SHAPES:
+        torch.compiler.reset()
+        timing = "host" if device == "cpu" else "device-cold"
+        work = workload.make(point(**shape, mode=mode, dtype=dtype, device=device, timing=timing))
+        try:
+            subject = workload.subject(work, name)
+            result = compared(subject, work, expected(work))
+            said[result.reason or "accepted"] += 1
+            severity = max(severity, result.severity)
+        except impls.Unsupported as reason:
+            said[f"unsupported: {str(reason)[:70]}"] += 1
+        except Exception as error:
+            said[f"{type(error).__name__}: {str(error).strip().splitlines()[0][:70]}"] += 1
+    return said, severity
+
+
+def correct(drill: Drill) -> str:
     """Check all implementations at twelve shapes, in each dtype, in inference and train."""
     refused, accepted = [], 0
     dtypes = ("float32", "bfloat16", "float16") if drill.is_gpu else ("float32",)
-    names = [name for name, entry in impls.IMPLEMENTATIONS.items() if not entry.packages] if drill.is_gpu else CPU_GATE
+    names = (
+        [name for name, entry in impls.IMPLEMENTATIONS.items() if not entry.packages]
+        if drill.is_gpu
+        else CHECKED_ON_CPU
+    )
     names = [name for name in names if not impls.compiles(name)]  # their own part has them
     for dtype in dtypes:
         for mode in ("inference", "train"):
@@ -194,13 +218,18 @@ def events(drill: Drill) -> str:
     return "; ".join(said)
 
 
+def _spun(factor: int) -> None:
+    """Keep the core busy for so many times 5 ms."""
+    end = time.perf_counter() + 5e-3 * factor
+    while time.perf_counter() < end:
+        pass
+
+
 def spin(drill: Drill) -> str:
-    """Time a spin of known length; on a GPU one of known cycles, whose times must be in proportion."""
-    if not drill.is_gpu:
-        known_spin.main()
-        return "see the lines of the log"
-    timer = clock.timer(drill.device, "device-hot")
-    calls = [partial(torch.cuda._sleep, 10_000_000 * factor) for factor in (1, 2, 4)]
+    """Time spins of 1, 2 and 4 times a length, of cycles on a GPU: the times must be in proportion."""
+    timer = clock.timer(drill.device, "device-hot" if drill.is_gpu else "host")
+    calls = [partial(_spun, factor) if not drill.is_gpu else partial(torch.cuda._sleep, 10_000_000 * factor)
+             for factor in (1, 2, 4)]  # fmt: skip
     timer(calls[0], 3)
     times_s = [min(timer(call, 5) for _ in range(5)) for call in calls]
     off = [time_s / times_s[0] / factor - 1 for factor, time_s in zip((1, 2, 4), times_s, strict=True)]

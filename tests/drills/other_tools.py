@@ -29,7 +29,7 @@ import pandas as pd
 import bench
 from bench.engine.run import run
 from bench.plan.sweep import Effort, Sweep
-from tests.drills.company import shape
+from tests.points import vit
 
 SHAPES = ((13, 100, 64, 4), (8, 50, 384, 6), (8, 197, 384, 6))
 NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
@@ -46,10 +46,10 @@ Result = tuple[str, dict[str, float]]
 SETUP = """
 import torch
 from bench.measure import workload
-from tests.drills.company import shape
+from tests.points import vit
 
 torch.set_num_threads(1)
-work = workload.make(shape{shape})
+work = workload.make(vit{shape})
 calls = {{name: workload.step(workload.subject(work, name), work) for name in {names}}}
 """
 
@@ -85,7 +85,7 @@ with work.gradient_mode():
 def suite(shape_of: tuple[int, ...], folder: Path) -> Result:
     """Return what this suite's race names."""
     effort = Effort(processes=2, budget_s=4.0, race=True)
-    list(run(Sweep("tools", (shape(*shape_of),), NAMES, NAMES[0], effort, control=True), folder / "run"))
+    list(run(Sweep("tools", (vit(*shape_of),), NAMES, NAMES[0], effort, control=True), folder / "run"))
     table = bench.load(folder / "run").set_index("implementation")
     return str(table["rank"].idxmin()), dict(zip(table.index, -np.log(table["speedup"].astype(float)), strict=True))
 

@@ -30,8 +30,13 @@ from bench.plan.sweep import Effort, Sweep
 from bench.stats.replicates import Array
 from bench.store import journal, machine
 from bench.store.record import Record
-from tests.drills.company import FEW, MANY, SAMPLES_S, shape
+from tests.points import vit
 
+SAMPLES_S = 0.5
+"""The seconds for the samples of each implementation in a process."""
+
+FEW = ("eager", "sdpa", "online")
+MANY = (*FEW, "manual", "stepwise", "sdpa_math", "sdpa_flash", "mha", "mha_weights", "compiled_sdpa")
 SHAPES = ((13, 100, 64, 4), (8, 197, 96, 6), (8, 197, 384, 6))
 REPLICATES = 4
 BASELINE = "eager"
@@ -53,7 +58,7 @@ def sweep(names: tuple[str, ...]) -> Sweep:
     """Return the sweep of one occasion, with each allocator that this system has."""
     allocators = [RETAINED] if machine.huge_pages_missing() else [RETAINED, HUGE]
     points = tuple(
-        dataclasses.replace(shape(*each), allocator=name) for each, name in itertools.product(SHAPES, allocators)
+        dataclasses.replace(vit(*each), allocator=name) for each, name in itertools.product(SHAPES, allocators)
     )
     effort = Effort(processes=REPLICATES, budget_s=SAMPLES_S * len(names) * REPLICATES)
     return Sweep("repeatability", points, names, BASELINE, effort)
