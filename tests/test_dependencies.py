@@ -105,14 +105,18 @@ def modules() -> list[tuple[str, Path]]:
     return [(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), file) for file in files]
 
 
-MODULES = modules()
+IMPORTED = {
+    module: [*imports(file.read_text(encoding="utf-8"), module, package=file.stem == "__init__")]
+    for module, file in modules()
+}
+"""Every module of ours with what it imports."""
 
 
-@pytest.mark.parametrize(("module", "file"), MODULES, ids=[module for module, _ in MODULES])
-def test_dependencies(module: str, file: Path) -> None:
+def test_dependencies() -> None:
     """A module imports only its own package and packages below it, which is declared, and torch only if it may."""
-    assert package_of(module) in {*BELOW, TOP_LEVEL}, f"{file} is in a package that BELOW doesn't name"
-    assert violations(file.read_text(encoding="utf-8"), module, package=file.stem == "__init__") == []
+    assert {package_of(module) for module in IMPORTED} <= {*BELOW, TOP_LEVEL}
+    found = {(module, name) for module, names in IMPORTED.items() for name in names}
+    assert {(module, name) for module, name in found if not may_import(package_of(module), name)} == set()
 
 
 def test_the_top_level_holds_entry_points_only() -> None:
@@ -120,80 +124,65 @@ def test_the_top_level_holds_entry_points_only() -> None:
     assert {file.stem for file in (ROOT / "bench").glob("*.py")} == ENTRY_POINTS
 
 
-@pytest.mark.parametrize("package_name", list(BELOW))
-def test_every_package_has_modules(package_name: str) -> None:
-    """The test above reads modules of each package, so it can't pass by finding none; lower ones come first."""
-    assert len([module for module, _ in MODULES if package_of(module) == package_name]) > 1
+def test_every_package_has_modules_and_uses_what_it_may_import() -> None:
+    """The test of dependencies can't pass by finding no modules; lower packages come first, and each is imported."""
     packages = list(BELOW)
-    assert BELOW[package_name] <= {*packages[: packages.index(package_name)]}
+    for place, package_name in enumerate(packages):
+        own = [names for module, names in IMPORTED.items() if package_of(module) == package_name]
+        used = {package_of(name) for names in own for name in names if name.partition(".")[0] in ("bench", "impls")}
+        assert len(own) > 1, package_name
+        assert BELOW[package_name] <= {*packages[:place]} & used, package_name
 
 
-@pytest.mark.parametrize("package_name", list(BELOW))
-def test_every_dependency_is_used(package_name: str) -> None:
-    """A package imports something of each package that it may import."""
-    sources = [
-        (module, file.read_text(encoding="utf-8"), file.stem == "__init__")
-        for module, file in MODULES
-        if package_of(module) == package_name
-    ]
-    names = [name for module, source, package in sources for name in imports(source, module, package=package)]
-    assert BELOW[package_name] <= {package_of(name) for name in names if name.partition(".")[0] in ("bench", "impls")}
+WRONG: list[tuple[str, str, list[str]]] = [
+    ("bench.plan.case", "import json, torch.nn as nn", ["torch.nn"]),
+    ("bench.store.table", "from torch import nn", ["torch.nn"]),
+    ("bench.analyse.flops", "def f():\n    import torch\n", ["torch"]),
+    ("bench.show.intervals", "if TYPE_CHECKING:\n    import torch\n", ["torch"]),
+    ("bench.engine.run", "try:\n    import torch.cuda\nexcept ImportError:\n    pass\n", ["torch.cuda"]),
+    ("bench.engine.run", "importlib.import_module('torch')", ["torch"]),
+    ("bench.plan.case", "import impls", ["impls"]),
+    ("bench.show.intervals", "from impls.layers.vit import ViTAttention", ["impls.layers.vit.ViTAttention"]),
+    ("bench.plan.case", "from bench.store.record import Record", ["bench.store.record.Record"]),
+    ("bench.store.table", "from bench import analyse", ["bench.analyse"]),
+    ("bench.store.table", "from ..analyse import summary", ["bench.analyse.summary"]),
+    ("bench.store.table", "from .. import show", ["bench.show"]),
+    ("bench.analyse.summary", "import bench.show.intervals", ["bench.show.intervals"]),
+    ("bench.measure.worker", "from bench.engine import run", ["bench.engine.run"]),
+    ("bench.measure.worker", "from bench.profiling import worker", ["bench.profiling.worker"]),
+    ("bench.engine.run", "from bench.measure.worker import work", ["bench.measure.worker.work"]),
+    ("bench.engine.run", "from bench.profiling import traces", ["bench.profiling.traces"]),
+    ("bench.profiling.traces", "from bench.cli import main", ["bench.cli.main"]),
+    ("bench.profiling.traces", "from bench import run", ["bench.run"]),
+    ("bench.harness.progress", "from bench.commands import FINE", ["bench.commands.FINE"]),
+    ("bench.show.charts.catalogue", "from bench.commands import plot", ["bench.commands.plot"]),
+    ("bench.plan.case", "import bench", ["bench"]),
+    ("impls.attend.eager", "import bench", ["bench"]),
+    ("impls.attend.eager", "from bench.plan.names import LAYERS", ["bench.plan.names.LAYERS"]),
+    ("impls.lookup", "def f():\n    from bench.plan import names\n", ["bench.plan.names"]),
+    ("bench.cli", "from tests.examples import point", ["tests.examples.point"]),
+    ("bench.cli", "def f():\n    import torch\n", ["torch"]),
+    ("bench.store.table", "import torch\nimport json\nimport impls\n", ["torch", "impls"]),
+]
+"""Imports that go upwards, sideways or to torch, however they are written, with what is found of each."""
+
+RIGHT = [
+    ("bench.plan.case", "import dataclasses\nimport torchvision_is_another_package\n"),
+    ("bench.plan.sweep", "from bench.plan.case import Case\nfrom . import grid\nfrom .grid import expand\n"),
+    ("bench.store.table", "from bench.plan.errors import WrongRequest\nimport pandas as pd\n"),
+    ("bench.show.intervals", "from bench.analyse import summary\nfrom ..store import table\n"),
+    ("bench.measure.worker", "import torch\nimport impls\nfrom bench.store.record import Record\n"),
+    ("bench.profiling.traces", "import torch\nfrom bench.measure import workload\nfrom bench.engine import pool\n"),
+    ("bench.cli", "from bench.profiling import traces\nfrom bench.engine.run import run\nfrom bench import load\n"),
+    ("impls.whole.mha", "import torch\nfrom impls.contract import Unsupported\n"),
+]
+"""Imports that go downwards, stay in the package or leave the project; one dot is the package."""
 
 
-@pytest.mark.parametrize(
-    ("module", "source", "found"),
-    [
-        ("bench.plan.case", "import json, torch.nn as nn", ["torch.nn"]),
-        ("bench.store.table", "from torch import nn", ["torch.nn"]),
-        ("bench.analyse.flops", "def f():\n    import torch\n", ["torch"]),
-        ("bench.show.intervals", "if TYPE_CHECKING:\n    import torch\n", ["torch"]),
-        ("bench.engine.run", "try:\n    import torch.cuda\nexcept ImportError:\n    pass\n", ["torch.cuda"]),
-        ("bench.engine.run", "importlib.import_module('torch')", ["torch"]),
-        ("bench.plan.case", "import impls", ["impls"]),
-        ("bench.show.intervals", "from impls.layers.vit import ViTAttention", ["impls.layers.vit.ViTAttention"]),
-        ("bench.plan.case", "from bench.store.record import Record", ["bench.store.record.Record"]),
-        ("bench.store.table", "from bench import analyse", ["bench.analyse"]),
-        ("bench.store.table", "from ..analyse import summary", ["bench.analyse.summary"]),
-        ("bench.store.table", "from .. import show", ["bench.show"]),
-        ("bench.analyse.summary", "import bench.show.intervals", ["bench.show.intervals"]),
-        ("bench.measure.worker", "from bench.engine import run", ["bench.engine.run"]),
-        ("bench.measure.worker", "from bench.profiling import worker", ["bench.profiling.worker"]),
-        ("bench.engine.run", "from bench.measure.worker import work", ["bench.measure.worker.work"]),
-        ("bench.engine.run", "from bench.profiling import traces", ["bench.profiling.traces"]),
-        ("bench.profiling.traces", "from bench.cli import main", ["bench.cli.main"]),
-        ("bench.profiling.traces", "from bench import run", ["bench.run"]),
-        ("bench.harness.progress", "from bench.commands import FINE", ["bench.commands.FINE"]),
-        ("bench.show.charts.catalogue", "from bench.commands import plot", ["bench.commands.plot"]),
-        ("bench.plan.case", "import bench", ["bench"]),
-        ("impls.attend.eager", "import bench", ["bench"]),
-        ("impls.attend.eager", "from bench.plan.names import LAYERS", ["bench.plan.names.LAYERS"]),
-        ("impls.lookup", "def f():\n    from bench.plan import names\n", ["bench.plan.names"]),
-        ("bench.cli", "from tests.examples import point", ["tests.examples.point"]),
-        ("bench.cli", "def f():\n    import torch\n", ["torch"]),
-        ("bench.store.table", "import torch\nimport json\nimport impls\n", ["torch", "impls"]),
-    ],
-)
-def test_a_wrong_import_is_found(module: str, source: str, found: list[str]) -> None:
-    """An import that goes upwards, sideways or to torch is found, however it is written."""
-    assert violations(source, module) == found
-
-
-@pytest.mark.parametrize(
-    ("module", "source"),
-    [
-        ("bench.plan.case", "import dataclasses\nimport torchvision_is_another_package\n"),
-        ("bench.plan.sweep", "from bench.plan.case import Case\nfrom . import grid\nfrom .grid import expand\n"),
-        ("bench.store.table", "from bench.plan.errors import WrongRequest\nimport pandas as pd\n"),
-        ("bench.show.intervals", "from bench.analyse import summary\nfrom ..store import table\n"),
-        ("bench.measure.worker", "import torch\nimport impls\nfrom bench.store.record import Record\n"),
-        ("bench.profiling.traces", "import torch\nfrom bench.measure import workload\nfrom bench.engine import pool\n"),
-        ("bench.cli", "from bench.profiling import traces\nfrom bench.engine.run import run\nfrom bench import load\n"),
-        ("impls.whole.mha", "import torch\nfrom impls.contract import Unsupported\n"),
-    ],
-)
-def test_a_right_import_is_allowed(module: str, source: str) -> None:
-    """Imports that go downwards, stay in the package or leave the project are allowed; one dot is the package."""
-    assert violations(source, module) == []
+def test_wrong_imports_are_found_and_right_ones_allowed() -> None:
+    """Each alone, so that none hides another."""
+    assert [(module, source, violations(source, module)) for module, source, _ in WRONG] == WRONG
+    assert [(module, source) for module, source in RIGHT if violations(source, module)] == []
     assert violations("from . import case", "bench.plan", package=True) == []
     assert violations("from .. import store", "bench.plan", package=True) == ["bench.store"]
 
@@ -232,7 +221,7 @@ def test_light_packages_bring_no_torch() -> None:
     imported, objection = import_one_by_one(*LIGHT)
 
     assert objection == ""
-    assert {name for name, _ in MODULES if package_of(name) in LIGHT} - {"bench.__main__"} == set(imported)
+    assert {name for name in IMPORTED if package_of(name) in LIGHT} - {"bench.__main__"} == set(imported)
 
 
 @pytest.mark.slow
