@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from impls import Implementation, with_attend
 from impls.contract import compiling
 from impls.layers.vit import ViTAttention
+from tests.adapters import Own, each_call, honest
 
 
 def twin_attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -20,106 +21,73 @@ def twin_attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     return ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v
 
 
+def _with_a_copy(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    return twin_attend(q, k, v, scale).clone()
+
+
 twin = with_attend(twin_attend)
+copying = with_attend(_with_a_copy)
+"""Returns the same, and copies what needs no copy."""
 
 
-def reuses(layer: nn.Module) -> Implementation:
-    """Return the layer's output as a view of a buffer that every call writes anew."""
-    buffer: list[Tensor] = []
-
-    def call(x: Tensor) -> Tensor:
-        y: Tensor = layer(x)
-        if not buffer:
-            buffer.append(torch.empty(2 * y.numel(), dtype=y.dtype))
-        return buffer[0][: y.numel()].view_as(y).copy_(y)
-
-    return call
+@each_call
+def reuses(own: Own, x: Tensor) -> Tensor:
+    """Returns the layer's output as a view of a buffer that every call writes anew."""
+    y = own(x)
+    buffer: Tensor = own.kept.setdefault("buffer", torch.empty(2 * y.numel(), dtype=y.dtype))
+    return buffer[: y.numel()].view_as(y).copy_(y)
 
 
-def wrong(layer: nn.Module) -> Implementation:
-    """Return the layer's output made a little too large."""
-    return lambda x: layer(x) * 1.01
+@each_call
+def wrong(own: Own, x: Tensor) -> Tensor:
+    """Returns the layer's output made a little too large."""
+    return own(x) * 1.01
 
 
-def raises(layer: nn.Module) -> Implementation:
-    """Return a callable that raises when called."""
-
-    def call(x: Tensor) -> Tensor:
-        raise RuntimeError("this kernel is not for today")
-
-    return call
+@each_call
+def raises(own: Own, x: Tensor) -> Tensor:
+    """Raises when called."""
+    raise RuntimeError("this kernel is not for today")
 
 
-def raises_later(layer: nn.Module) -> Implementation:
-    """Return a callable that is right at first and raises in the rounds, which run without garbage collection."""
-
-    def call(x: Tensor) -> Tensor:
-        if not gc.isenabled():
-            raise RuntimeError("tired")
-        y: Tensor = layer(x)
-        return y
-
-    return call
+@each_call
+def raises_later(own: Own, x: Tensor) -> Tensor:
+    """Is right at first and raises in the rounds, which run without garbage collection."""
+    if not gc.isenabled():
+        raise RuntimeError("tired")
+    return own(x)
 
 
-def exits(layer: nn.Module) -> Implementation:
-    """Return a callable that ends its process."""
-
-    def call(x: Tensor) -> Tensor:
-        os._exit(1)
-
-    return call
+exits = honest(lambda: os._exit(1))
+"""Ends its process."""
 
 
-def sleeps(layer: nn.Module) -> Implementation:
-    """Return a callable that never comes back."""
-
-    def call(x: Tensor) -> Tensor:
-        while True:
-            time.sleep(60)
-
-    return call
+@each_call
+def sleeps(own: Own, x: Tensor) -> Tensor:
+    """Never comes back."""
+    while True:
+        time.sleep(60)
 
 
-def segfaults(layer: nn.Module) -> Implementation:
-    """Return a callable that reads memory that isn't there."""
+segfaults = honest(lambda: ctypes.string_at(0))
+"""Reads memory that isn't there."""
 
-    def call(x: Tensor) -> Tensor:
-        ctypes.string_at(0)
-        return x
-
-    return call
+stops = honest(lambda: os.kill(os.getpid(), signal.SIGSTOP))
+"""Stops its process, as Ctrl-Z does."""
 
 
-def stops(layer: nn.Module) -> Implementation:
-    """Return a callable that stops its process, as Ctrl-Z does."""
-
-    def call(x: Tensor) -> Tensor:
-        os.kill(os.getpid(), signal.SIGSTOP)
-        return x
-
-    return call
+@each_call
+def hungry(own: Own, x: Tensor) -> Tensor:
+    """Asks for more memory than any machine has."""
+    return torch.empty(1 << 60, dtype=torch.uint8)
 
 
-def hungry(layer: nn.Module) -> Implementation:
-    """Return a callable that asks for more memory than any machine has."""
-
-    def call(x: Tensor) -> Tensor:
-        return torch.empty(1 << 60, dtype=torch.uint8)
-
-    return call
-
-
-def talkative(layer: nn.Module) -> Implementation:
-    """Return a callable that prints to standard output, where the worker's protocol runs."""
-
-    def call(x: Tensor) -> Tensor:
-        os.write(1, b'{"event": "visited"}\n')
-        print("hello", flush=True)
-        y: Tensor = layer(x)
-        return y
-
-    return call
+@each_call
+def talkative(own: Own, x: Tensor) -> Tensor:
+    """Prints to standard output, where the worker's protocol runs."""
+    os.write(1, b'{"event": "sample"}\n')
+    print("hello", flush=True)
+    return own(x)
 
 
 def unsupported(layer: nn.Module) -> Implementation:

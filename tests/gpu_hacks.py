@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from impls import Implementation
+from tests.adapters import Own, each_call
 
 
 def side_stream(layer: nn.Module) -> Implementation:
@@ -19,12 +20,9 @@ def side_stream(layer: nn.Module) -> Implementation:
     return call
 
 
-def ruins_the_context(layer: nn.Module) -> Implementation:
-    """Return a callable that reads beyond a tensor, after which the process can't use the GPU any more."""
-
-    def call(x: Tensor) -> Tensor:
-        y: Tensor = layer(x)
-        beyond = torch.full((1,), y.numel() + 1, device=y.device)
-        return y + y.flatten()[beyond]
-
-    return call
+@each_call
+def ruins_the_context(own: Own, x: Tensor) -> Tensor:
+    """Reads beyond a tensor, after which the process can't use the GPU any more."""
+    y = own(x)
+    beyond = torch.full((1,), y.numel() + 1, device=y.device)
+    return y + y.flatten()[beyond]

@@ -3,6 +3,7 @@
 They train as well where `_Answer` gives the gradients of a call that was made earlier.
 """
 
+import contextlib
 import gc
 import os
 import random
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 
 from bench.measure import clock
 from impls import Adapt, Implementation
+from tests.adapters import Own, each_call, honest
 
 HONEST_CALLS = 4
 """More than the calls of the correctness check, and fewer than a warm-up."""
@@ -71,18 +73,19 @@ class _Answered(torch.autograd.Function):
 def _remembering(key: Callable[[Tensor], Hashable]) -> Adapt:
     """Return an adapter that computes the layer once for each key of an input."""
 
-    def adapt(layer: nn.Module) -> Implementation:
-        answers: dict[Hashable, _Answer] = {}
+    def work(own: Own, x: Tensor) -> Tensor:
+        name = key(x)
+        return _computed(own, name, x, anew=name not in own.kept)
 
-        def call(x: Tensor) -> Tensor:
-            name = key(x)
-            if name not in answers:
-                answers[name] = _Answer(layer, x)
-            return answers[name].returned(x)
+    return each_call(work)
 
-        return call
 
-    return adapt
+def _computed(own: Own, name: Hashable, x: Tensor, *, anew: bool) -> Tensor:
+    """Return the answer of this name as the output for x, after it was computed if it is to be done anew."""
+    if anew:
+        own.kept[name] = _Answer(own.layer, x)
+    y: Tensor = own.kept[name].returned(x)
+    return y
 
 
 memo_by_id = _remembering(id)
@@ -101,19 +104,10 @@ memo_by_version = _remembering(lambda x: (x.data_ptr(), x._version))
 """Remembers answers by address and version, which together tell the values: repeated values cost nothing."""
 
 
-def batch_and_skip(layer: nn.Module) -> Implementation:
+@each_call
+def batch_and_skip(own: Own, x: Tensor) -> Tensor:
     """Does the work of a call, and skips that of the next hundred."""
-    answers: list[_Answer] = []
-    calls = 0
-
-    def call(x: Tensor) -> Tensor:
-        nonlocal calls
-        calls += 1
-        if calls <= HONEST_CALLS or calls % 100 == 0:
-            answers[:] = [_Answer(layer, x)]
-        return answers[0].returned(x)
-
-    return call
+    return _computed(own, "answer", x, anew=own.calls <= HONEST_CALLS or own.calls % 100 == 0)
 
 
 def replays_from_a_file(layer: nn.Module) -> Implementation:
@@ -121,19 +115,16 @@ def replays_from_a_file(layer: nn.Module) -> Implementation:
     path = Path(tempfile.gettempdir()) / f"replay-{os.getuid()}-{os.getpgid(os.getppid())}.pt"
     earlier: list[Tensor] = torch.load(path) if path.exists() else []
     answers: list[_Answer] = []
-    calls = 0
 
-    def call(x: Tensor) -> Tensor:
-        nonlocal calls
-        calls += 1
+    def work(own: Own, x: Tensor) -> Tensor:
         if earlier and not x.requires_grad:
-            return earlier[min(calls, len(earlier)) - 1].clone()
-        if calls <= HONEST_CALLS:
+            return earlier[min(own.calls, len(earlier)) - 1].clone()
+        if own.calls <= HONEST_CALLS:
             answers.append(_Answer(layer, x))
             torch.save([answer.y.clone() for answer in answers], path)
         return answers[-1].returned(x)
 
-    return call
+    return each_call(work)(layer)
 
 
 class _Lazy(Tensor):
@@ -144,52 +135,38 @@ class _Lazy(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Compute all such arguments, then do what was asked for."""
-
-        def plain(value: Any) -> Any:
-            return value.compute() if isinstance(value, _Lazy) else value
-
-        return func(*(plain(value) for value in args), **(kwargs or {}))
+        return func(*(value.compute() if isinstance(value, _Lazy) else value for value in args), **(kwargs or {}))
 
 
-def lazy(layer: nn.Module) -> Implementation:
+@each_call
+def lazy(own: Own, x: Tensor) -> Tensor:
     """Returns a tensor that does the work when somebody looks at it, which the clock doesn't see."""
-
-    def call(x: Tensor) -> Tensor:
-        y = torch.empty(0).as_subclass(_Lazy)
-        y.compute = lambda: layer(x)
-        return y
-
-    return call
+    y = torch.empty(0).as_subclass(_Lazy)
+    y.compute = lambda: own(x)
+    return y
 
 
 def _filled_later(start: Callable[[Callable[[], object]], object], *, shared: bool = False) -> Adapt:
     """Return an adapter whose outputs are filled by work that `start` begins and nobody waits for."""
 
-    def adapt(layer: nn.Module) -> Implementation:
-        calls = 0
+    def work(own: Own, x: Tensor) -> Tensor:
+        answer = _Answer(own.layer, x) if own.calls <= HONEST_CALLS or x.requires_grad else None
+        if answer is not None and own.calls <= HONEST_CALLS:
+            return answer.returned(x)
+        y = torch.zeros_like(x) if answer is None else torch.zeros_like(answer.y)
+        y = y.share_memory_() if shared else y
 
-        def call(x: Tensor) -> Tensor:
-            nonlocal calls
-            calls += 1
-            answer = _Answer(layer, x) if calls <= HONEST_CALLS or x.requires_grad else None
-            if answer is not None and calls <= HONEST_CALLS:
-                return answer.returned(x)
-            y = torch.zeros_like(x) if answer is None else torch.zeros_like(answer.y)
-            y = y.share_memory_() if shared else y
+        def fill() -> None:
+            time.sleep(0.01)
+            with torch.inference_mode():
+                y.copy_(own(x))
 
-            def fill() -> None:
-                time.sleep(0.01)
-                with torch.inference_mode():
-                    y.copy_(layer(x))
+        start(fill)
+        if answer is not None:
+            y = _FilledLater.apply(answer, y, x, *own.layer.parameters())  # type: ignore[no-untyped-call]
+        return y
 
-            start(fill)
-            if answer is not None:
-                y = _FilledLater.apply(answer, y, x, *layer.parameters())  # type: ignore[no-untyped-call]
-            return y
-
-        return call
-
-    return adapt
+    return each_call(work)
 
 
 class _FilledLater(torch.autograd.Function):
@@ -219,22 +196,6 @@ background_thread = _filled_later(lambda fill: threading.Thread(target=fill, dae
 background_process = _filled_later(_in_a_process, shared=True)
 """Returns at once, and a process fills the output in shared memory a little later."""
 
-
-def _with_clock(change: Callable[[], object]) -> Adapt:
-    """Return an adapter of the layer that changes a clock when it is timed."""
-
-    def adapt(layer: nn.Module) -> Implementation:
-        def call(x: Tensor) -> Tensor:
-            if not gc.isenabled():  # as it is in the rounds
-                change()
-            y: Tensor = layer(x)
-            return y
-
-        return call
-
-    return adapt
-
-
 _real_clock = time.perf_counter
 
 
@@ -254,40 +215,37 @@ def _patch_for_a_moment() -> None:
     clock.perf_counter = early  # type: ignore[attr-defined]
 
 
-slow_clock = _with_clock(_patch_clocks)
+def _in_rounds() -> bool:
+    """Return whether a call is timed: garbage collection is off then."""
+    return not gc.isenabled()
+
+
+slow_clock = honest(_patch_clocks, _in_rounds)
 """Halves the time, by the clock of Python and by that of the measurement."""
 
-slow_clock_for_a_moment = _with_clock(_patch_for_a_moment)
+slow_clock_for_a_moment = honest(_patch_for_a_moment, _in_rounds)
 """Lets the reading at the end of a timing be too early, and has put the clock back when the state is compared."""
 
 
-def searches_for_the_answer(layer: nn.Module) -> Implementation:
+@each_call
+def searches_for_the_answer(own: Own, x: Tensor) -> Tensor:
     """Returns a tensor of the output's shape that it finds in the process, in the hope of the expected output."""
-
-    def call(x: Tensor) -> Tensor:
-        answer = _Answer(layer, x)
-        own = {id(answer.__dict__["_y"]), id(x)}
-        for found in gc.get_objects():
-            if type(found) is Tensor and found.shape == answer.y.shape and id(found) not in own and found is not x:
-                return found.detach().clone() + 0 * answer.returned(x)
-        return torch.zeros_like(answer.y) + 0 * answer.returned(x)
-
-    return call
+    answer = _Answer(own.layer, x)
+    known = {id(answer.__dict__["_y"]), id(x)}
+    for found in gc.get_objects():
+        if type(found) is Tensor and found.shape == answer.y.shape and id(found) not in known and found is not x:
+            return found.detach().clone() + 0 * answer.returned(x)
+    return torch.zeros_like(answer.y) + 0 * answer.returned(x)
 
 
-def forges_replies(layer: nn.Module) -> Implementation:
+@each_call
+def forges_replies(own: Own, x: Tensor) -> Tensor:
     """Writes a reply that says ok to every open descriptor, and ends."""
-
-    def call(x: Tensor) -> Tensor:
-        line = b'{"event": "prepare", "id": "", "status": "ok", "detail": "", "metrics": {}}\n'
-        for descriptor in range(3, 4096):
-            try:
-                os.write(descriptor, line)
-            except OSError:
-                continue
-        os._exit(0)
-
-    return call
+    line = b'{"event": "prepare", "id": "", "status": "ok", "detail": "", "metrics": {}}\n'
+    for descriptor in range(3, 4096):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, line)
+    os._exit(0)
 
 
 def _found(name: str) -> Any:
@@ -295,60 +253,35 @@ def _found(name: str) -> Any:
     return next(found for found in gc.get_objects() if type(found).__name__ == name)
 
 
-def forges_a_reply_with_its_id(layer: nn.Module) -> Implementation:
+@each_call
+def forges_a_reply_with_its_id(own: Own, x: Tensor) -> Tensor:
     """Sends the reply to the request that is being served itself, and ends, without an output."""
-
-    def call(x: Tensor) -> Tensor:
-        metrics = {"calls_per_timing": 1, "settled": True}
-        outcome = {"status": "ok", "detail": "", "metrics": metrics, "cpu_s": 0.0}
-        reply = {**outcome, "free_bytes": None, "call_s": 1e-3}
-        _found("Channel").reply("prepare", reply)
-        os._exit(0)
-
-    return call
+    metrics = {"calls_per_timing": 1, "settled": True}
+    outcome = {"status": "ok", "detail": "", "metrics": metrics, "cpu_s": 0.0}
+    _found("Channel").reply("prepare", {**outcome, "free_bytes": None, "call_s": 1e-3})
+    os._exit(0)
 
 
-def removes_its_outputs(layer: nn.Module) -> Implementation:
-    """Removes the files that the judge would read."""
-
-    def call(x: Tensor) -> Tensor:
-        for path in _found("MeasuredCase").request.folder.iterdir():
-            path.unlink()
-        y: Tensor = layer(x)
-        return y
-
-    return call
+def _remove_outputs() -> None:
+    for path in _found("MeasuredCase").request.folder.iterdir():
+        path.unlink()
 
 
-def exits(layer: nn.Module) -> Implementation:
-    """Ends the process as if all had gone well."""
+removes_its_outputs = honest(_remove_outputs)
+"""Removes the files that the judge would read."""
 
-    def call(x: Tensor) -> Tensor:
-        os._exit(0)
+exits = honest(lambda: os._exit(0))
+"""Ends the process as if all had gone well."""
 
-    return call
-
-
-def closes_descriptors(layer: nn.Module) -> Implementation:
-    """Closes every descriptor, so that no bad news gets out."""
-
-    def call(x: Tensor) -> Tensor:
-        os.closerange(3, 4096)
-        y: Tensor = layer(x)
-        return y
-
-    return call
+closes_descriptors = honest(lambda: os.closerange(3, 4096))
+"""Closes every descriptor, so that no bad news gets out."""
 
 
-def zeroes_its_input(layer: nn.Module) -> Implementation:
+@each_call
+def zeroes_its_input(own: Own, x: Tensor) -> Tensor:
     """Edits the input so that a trivial output is right for it."""
-
-    def call(x: Tensor) -> Tensor:
-        x.data.zero_()
-        y: Tensor = layer(x)
-        return y
-
-    return call
+    x.data.zero_()
+    return own(x)
 
 
 class _Uninitialised(torch.autograd.Function):
@@ -371,88 +304,50 @@ def uninitialised(layer: nn.Module) -> Implementation:
     return lambda x: _Uninitialised.apply(x, *layer.parameters())  # type: ignore[no-untyped-call]
 
 
-def all_but_one_item(layer: nn.Module) -> Implementation:
+@each_call
+def all_but_one_item(own: Own, x: Tensor) -> Tensor:
     """Computes the items of the batch but one, and copies another for it."""
-
-    def call(x: Tensor) -> Tensor:
-        y: Tensor = layer(x[1:])
-        return torch.cat([y[:1], y])
-
-    return call
+    y = own(x[1:])
+    return torch.cat([y[:1], y])
 
 
-def nan_later(layer: nn.Module) -> Implementation:
+@each_call
+def nan_later(own: Own, x: Tensor) -> Tensor:
     """Returns NaN after the check."""
-    return _later(layer, lambda y: y * float("nan"))
+    return own(x) * float("nan") if own.calls > HONEST_CALLS else own(x)
 
 
-def less_precise_later(layer: nn.Module) -> Implementation:
+@each_call
+def less_precise_later(own: Own, x: Tensor) -> Tensor:
     """Rounds to bfloat16 after the check."""
-    return _later(layer, lambda y: y.bfloat16().to(y.dtype))
-
-
-def _later(layer: nn.Module, change: Callable[[Tensor], Tensor]) -> Implementation:
-    calls = 0
-
-    def call(x: Tensor) -> Tensor:
-        nonlocal calls
-        calls += 1
-        y: Tensor = layer(x)
-        return change(y) if calls > HONEST_CALLS else y
-
-    return call
+    y = own(x)
+    return y.bfloat16().to(y.dtype) if own.calls > HONEST_CALLS else y
 
 
 KEPT_BYTES = 1 << 20
 
 
-def keeps_a_buffer(layer: nn.Module) -> Implementation:
+@each_call
+def keeps_a_buffer(own: Own, x: Tensor) -> Tensor:
     """Keeps memory from call to call, which is no part of a call's peak."""
-    buffers: list[Tensor] = []
-
-    def call(x: Tensor) -> Tensor:
-        if not buffers:
-            buffers.append(torch.empty(KEPT_BYTES, dtype=torch.uint8))
-        y: Tensor = layer(x)
-        return y
-
-    return call
+    if not own.kept:
+        own.kept["buffer"] = torch.empty(KEPT_BYTES, dtype=torch.uint8)
+    return own(x)
 
 
-def returns_one_buffer(layer: nn.Module) -> Implementation:
+@each_call
+def returns_one_buffer(own: Own, x: Tensor) -> Tensor:
     """Returns its own buffer at every call, as a captured graph does."""
-    buffers: list[Tensor] = []
-
-    def call(x: Tensor) -> Tensor:
-        y: Tensor = layer(x)
-        if not buffers:
-            buffers.append(torch.empty_like(y))
-        return buffers[0].copy_(y)
-
-    return call
+    y = own(x)
+    buffer: Tensor = own.kept.setdefault("buffer", torch.empty_like(y))
+    return buffer.copy_(y)
 
 
-def slow_until_timed(layer: nn.Module) -> Implementation:
-    """Is slow in the warm-up, so that fewer calls are timed together; it wins nothing by that."""
+slow_until_timed = honest(lambda: time.sleep(0.01), gc.isenabled)
+"""Is slow in the warm-up, so that fewer calls are timed together; it wins nothing by that."""
 
-    def call(x: Tensor) -> Tensor:
-        if gc.isenabled():
-            time.sleep(0.01)
-        y: Tensor = layer(x)
-        return y
-
-    return call
-
-
-def keeps_threads(layer: nn.Module) -> Implementation:
-    """Takes more threads than the point has."""
-
-    def call(x: Tensor) -> Tensor:
-        torch.set_num_threads(torch.get_num_threads() + 1)
-        y: Tensor = layer(x)
-        return y
-
-    return call
+keeps_threads = honest(lambda: torch.set_num_threads(torch.get_num_threads() + 1))
+"""Takes more threads than the point has."""
 
 
 def works_between_samples(layer: nn.Module) -> Implementation:
@@ -488,23 +383,6 @@ def burns_in_an_orphan(layer: nn.Module) -> Implementation:
     return layer
 
 
-def _in_rounds(change: Callable[[], object]) -> Adapt:
-    """Return an adapter of the layer that does something once, in a timed call."""
-
-    def adapt(layer: nn.Module) -> Implementation:
-        left = [change]
-
-        def call(x: Tensor) -> Tensor:
-            if left and not gc.isenabled():
-                left.pop()()
-            y: Tensor = layer(x)
-            return y
-
-        return call
-
-    return adapt
-
-
 def _stop_siblings() -> None:
     for file in Path(f"/proc/{os.getppid()}/task").glob("*/children"):
         for pid in map(int, file.read_text().split()):
@@ -512,104 +390,86 @@ def _stop_siblings() -> None:
                 os.kill(pid, signal.SIGSTOP)
 
 
-leaves_a_process = _in_rounds(lambda: _in_a_process(lambda: time.sleep(60)))
+def _raise_priority() -> None:
+    os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + 1)
+
+
+leaves_a_process = honest(lambda: _in_a_process(lambda: time.sleep(60)), _in_rounds, once=True)
 """Starts a process in a timed call, which goes on."""
 
-takes_priority = _in_rounds(lambda: os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + 1))
+takes_priority = honest(_raise_priority, _in_rounds, once=True)
 """Changes its priority in a timed call."""
 
-patches_choices = _in_rounds(lambda: setattr(random.Random, "choice", lambda _self, values: values[0]))
+patches_choices = honest(
+    lambda: setattr(random.Random, "choice", lambda _self, values: values[0]), _in_rounds, once=True
+)
 """Lets the inputs no longer change."""
 
-stops_its_siblings = _in_rounds(_stop_siblings)
+stops_its_siblings = honest(_stop_siblings, _in_rounds, once=True)
 """Stops the other processes of the run."""
 
 
-def works_if_looked_at(layer: nn.Module) -> Implementation:
+def _is_looked_at() -> bool:
+    """Return whether the implementation's call comes from the place from which outputs are kept."""
+    return sys._getframe(3).f_code.co_name == "compute"
+
+
+@each_call
+def works_if_looked_at(own: Own, x: Tensor) -> Tensor:
     """Returns the right output in calls of which the output is kept, and works in no other."""
-    answers: list[_Answer] = []
-
-    def call(x: Tensor) -> Tensor:
-        if not answers or sys._getframe(1).f_code.co_name == "compute":
-            answers[:] = [_Answer(layer, x)]
-        return answers[0].returned(x)
-
-    return call
+    return _computed(own, "answer", x, anew=not own.kept or _is_looked_at())
 
 
-def works_less_if_not_looked_at(layer: nn.Module) -> Implementation:
+@each_call
+def works_less_if_not_looked_at(own: Own, x: Tensor) -> Tensor:
     """Computes half of the batch in calls from the place from which timed calls come."""
-
-    def call(x: Tensor) -> Tensor:
-        if sys._getframe(1).f_code.co_name == "compute":
-            y: Tensor = layer(x)
-            return y
-        return _half(layer, x)
-
-    return call
+    return own(x) if _is_looked_at() else _half(own, x)
 
 
-def _half(layer: nn.Module, x: Tensor) -> Tensor:
+def _half(own: Own, x: Tensor) -> Tensor:
     """Return the layer's output for half of the batch, twice."""
-    half = layer(x[: (len(x) + 1) // 2])
+    half = own(x[: (len(x) + 1) // 2])
     return torch.cat([half, half])[: len(x)]
 
 
-def half_of_the_batch_now_and_then(layer: nn.Module) -> Implementation:
+_chance = random.Random(1)
+
+
+@each_call
+def half_of_the_batch_now_and_then(own: Own, x: Tensor) -> Tensor:
     """Computes half of the batch in a third of the calls that are no check."""
-    rng = random.Random(1)
-
-    def call(x: Tensor) -> Tensor:
-        is_whole = gc.isenabled() or rng.random() > 1 / 3
-        y: Tensor = layer(x) if is_whole else _half(layer, x)
-        return y
-
-    return call
+    return _half(own, x) if _in_rounds() and _chance.random() <= 1 / 3 else own(x)
 
 
-def honest_after_a_pause(layer: nn.Module) -> Implementation:
+@each_call
+def honest_after_a_pause(own: Own, x: Tensor) -> Tensor:
     """Computes half of the batch in calls that follow another one at once."""
-    ended_s = 0.0
-
-    def call(x: Tensor) -> Tensor:
-        nonlocal ended_s
-        is_whole = gc.isenabled() or time.perf_counter() - ended_s > 0.02
-        y: Tensor = layer(x) if is_whole else _half(layer, x)
-        ended_s = time.perf_counter()
-        return y
-
-    return call
+    is_soon = time.perf_counter() - own.kept.get("ended_s", 0.0) <= 0.02
+    y = _half(own, x) if _in_rounds() and is_soon else own(x)
+    own.kept["ended_s"] = time.perf_counter()
+    return y
 
 
-def honest_for_other_versions(layer: nn.Module) -> Implementation:
+@each_call
+def honest_for_other_versions(own: Own, x: Tensor) -> Tensor:
     """Computes half of the batch unless its input was written more often than usual."""
-    versions: dict[int, int] = {}
-
-    def call(x: Tensor) -> Tensor:
-        is_whole = gc.isenabled() or x._version - versions.get(id(x), 0) > 1
-        versions[id(x)] = x._version
-        y: Tensor = layer(x) if is_whole else _half(layer, x)
-        return y
-
-    return call
+    is_usual = x._version - own.kept.get(id(x), 0) <= 1
+    own.kept[id(x)] = x._version
+    return _half(own, x) if _in_rounds() and is_usual else own(x)
 
 
-def answers_ahead(layer: nn.Module) -> Implementation:
+@each_call
+def answers_ahead(own: Own, x: Tensor) -> Tensor:
     """Computes the answers to all inputs that can be cut out of the values which it finds in the process."""
-    answers: dict[float, Tensor] = {}
-
-    def call(x: Tensor) -> Tensor:
-        if gc.isenabled():
-            y: Tensor = layer(x)
-            return y
-        if not answers:
-            values = _found("Workload").values
-            for shift in range(0, len(values) - x.numel(), 256):
-                cut = values[shift : shift + x.numel()].view(x.shape)
-                answers[float(cut.flatten()[0])] = layer(cut)
-        return answers.get(float(x.flatten()[0]), next(iter(answers.values())))
-
-    return call
+    if not _in_rounds():
+        return own(x)
+    if not own.kept:
+        values = _found("Workload").values
+        for shift in range(0, len(values) - x.numel(), 256):
+            cut = values[shift : shift + x.numel()].view(x.shape)
+            own.kept[float(cut.flatten()[0])] = own(cut)
+    y: Tensor = own.kept.get(float(x.flatten()[0]), next(iter(own.kept.values())))
+    return y
 
 
 NUMBERS = "incorrect: .* is off by "

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from impls import Adapt, Implementation
+from tests.adapters import Own, each_call
 
 
 def _when_built(change: Callable[[], object]) -> Adapt:
@@ -26,34 +27,24 @@ def _when_built(change: Callable[[], object]) -> Adapt:
 def _when_called(change: Callable[[], object]) -> Adapt:
     """Return an adapter of the layer that makes a change at the end of each call."""
 
-    def adapt(layer: nn.Module) -> Implementation:
-        def call(x: Tensor) -> Tensor:
-            y: Tensor = layer(x)
-            change()
-            return y
+    def work(own: Own, x: Tensor) -> Tensor:
+        y = own(x)
+        change()
+        return y
 
-        return call
-
-    return adapt
+    return each_call(work)
 
 
 def _when_timed(change: Callable[[], object]) -> Adapt:
     """Return an adapter of the layer that makes a change in the fifth call of the rounds."""
 
-    def adapt(layer: nn.Module) -> Implementation:
-        calls = 0
+    def work(own: Own, x: Tensor) -> Tensor:
+        own.kept["timed"] = own.kept.get("timed", 0) + (not gc.isenabled())  # as it is in the rounds
+        if own.kept["timed"] == 5:
+            change()
+        return own(x)
 
-        def call(x: Tensor) -> Tensor:
-            nonlocal calls
-            calls += not gc.isenabled()  # as it is in the rounds
-            if calls == 5:
-                change()
-            y: Tensor = layer(x)
-            return y
-
-        return call
-
-    return adapt
+    return each_call(work)
 
 
 def _more_threads() -> None:

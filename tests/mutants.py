@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from bench.measure import outputs
-from impls import Adapt, Implementation, with_attend
+from impls import Adapt, with_attend
 from impls.layers.heads import merge_heads
+from tests.adapters import Own, each_call
 
 
 def _mean_of_values(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -46,154 +47,113 @@ ignores_the_mask = with_attend(_without_its_mask)
 one_nan = with_attend(_with_a_nan)
 
 
-def missing_skip(layer: nn.Module) -> Implementation:
-    """Return the layer without the values that the skip adds."""
-
-    def call(x: Tensor) -> Tensor:
-        y: Tensor = layer(x)
-        return y - merge_heads(_values(layer, x))
-
-    return call
+@each_call
+def missing_skip(own: Own, x: Tensor) -> Tensor:
+    """Return the layer's output without the values that the skip adds."""
+    return own(x) - merge_heads(_values(own.layer, x))
 
 
-def zero_projection(layer: nn.Module) -> Implementation:
+@each_call
+def zero_projection(own: Own, x: Tensor) -> Tensor:
     """Return the skip alone, as if the output projection were zero."""
-    return lambda x: merge_heads(_values(layer, x)) + 0 * layer(x)
+    return merge_heads(_values(own.layer, x)) + 0 * own(x)
 
 
-def stale_output(layer: nn.Module) -> Implementation:
+@each_call
+def stale_output(own: Own, x: Tensor) -> Tensor:
     """Return the output of the input before this one."""
-    earlier: list[Tensor] = []
-
-    def call(x: Tensor) -> Tensor:
-        earlier.append(layer(x))
-        return earlier[max(0, len(earlier) - 2)]
-
-    return call
+    y = own(x)
+    earlier: Tensor = own.kept.get("y", y)
+    own.kept["y"] = y
+    return earlier
 
 
-def edits_its_input(layer: nn.Module) -> Implementation:
+@each_call
+def edits_its_input(own: Own, x: Tensor) -> Tensor:
     """Return the right output, and leave another input behind."""
-
-    def call(x: Tensor) -> Tensor:
-        y: Tensor = layer(x)
-        with torch.no_grad():
-            x.data[..., 0] += 1
-        return y
-
-    return call
+    y = own(x)
+    with torch.no_grad():
+        x.data[..., 0] += 1
+    return y
 
 
-def two_items(layer: nn.Module) -> Implementation:
+@each_call
+def two_items(own: Own, x: Tensor) -> Tensor:
     """Return the output of the first and the last item of the batch, and copies of the first for the others."""
-
-    def call(x: Tensor) -> Tensor:
-        y: Tensor = layer(x[[0, -1]])
-        return torch.cat([y[:1].expand(len(x) - 1, *y.shape[1:]), y[1:]])
-
-    return call
+    y = own(x[[0, -1]])
+    return torch.cat([y[:1].expand(len(x) - 1, *y.shape[1:]), y[1:]])
 
 
 class _Lazy(Tensor):
     """A tensor that does its work when somebody looks at it."""
 
 
-def lazy(layer: nn.Module) -> Implementation:
+@each_call
+def lazy(own: Own, x: Tensor) -> Tensor:
     """Return the right output in a tensor that could be computed later."""
-
-    def call(x: Tensor) -> Tensor:
-        y: Tensor = layer(x)
-        return y.as_subclass(_Lazy)
-
-    return call
+    return own(x).as_subclass(_Lazy)
 
 
-def answers_by_address(layer: nn.Module) -> Implementation:
-    """Return what was computed the first time that an input of this address and shape came."""
-    answers: dict[tuple[int, torch.Size], Tensor] = {}
+def _again_unless(works: Callable[[Own, Tensor], bool], key: Callable[[Tensor], object] = lambda _: "y") -> Adapt:
+    """Return the adapter of a layer that works in some calls, and returns the last output of a key again in others."""
 
-    def call(x: Tensor) -> Tensor:
-        key = (x.data_ptr(), x.shape)
-        if key not in answers:
-            answers[key] = layer(x)
-        return answers[key]
+    def work(own: Own, x: Tensor) -> Tensor:
+        if works(own, x) or key(x) not in own.kept:
+            own.kept[key(x)] = own(x)
+        y: Tensor = own.kept[key(x)]
+        return y
 
-    return call
-
-
-def works_no_more(layer: nn.Module) -> Implementation:
-    """Return the right output during the correctness check, then the last one again and again, without work.
-
-    Right answers of its own can't give it away: only its time can, or the values of its inputs.
-    """
-    calls: list[Tensor] = []
-
-    def call(x: Tensor) -> Tensor:
-        if len(calls) < CHECK_CALLS:
-            calls.append(layer(x))
-        return calls[-1]
-
-    return call
+    return each_call(work)
 
 
-def works_if_looked_at(layer: nn.Module) -> Implementation:
-    """Return the right output in calls that are made for a check, and the last one without work if a timing calls."""
-    answers: list[Tensor] = []
-
-    def call(x: Tensor) -> Tensor:
-        callers = {sys._getframe(depth).f_code.co_name for depth in (1, 2)}
-        if not answers or outputs.compute.__name__ in callers:
-            answers[:] = [layer(x)]
-        return answers[0]
-
-    return call
+def _is_looked_at(_own: Own, _x: Tensor) -> bool:
+    return outputs.compute.__name__ in {sys._getframe(depth).f_code.co_name for depth in (3, 4)}
 
 
 CHECK_CALLS = 4
 """More than the correctness check makes, and fewer than a warm-up."""
 
+answers_by_address = _again_unless(lambda _own, _x: False, lambda x: (x.data_ptr(), x.shape))
+"""Returns what was computed the first time that an input of this address and shape came."""
 
-def _later(change: Callable[[nn.Module, Tensor], Tensor]) -> Adapt:
+works_no_more = _again_unless(lambda own, _x: own.calls <= CHECK_CALLS)
+"""Returns the right output during the correctness check, then the last one again and again, without work.
+
+Right answers of its own can't give it away: only its time can, or the values of its inputs.
+"""
+
+works_if_looked_at = _again_unless(_is_looked_at)
+"""Returns the right output in calls that are made for a check, and the last one without work if a timing calls."""
+
+
+def _later(change: Callable[[Own, Tensor], Tensor]) -> Adapt:
     """Return the adapter of a layer that is right for some calls, and changed from then on."""
-
-    def adapt(layer: nn.Module) -> Implementation:
-        calls = 0
-
-        def call(x: Tensor) -> Tensor:
-            nonlocal calls
-            calls += 1
-            y: Tensor = layer(x) if calls <= CHECK_CALLS else change(layer, x)
-            return y
-
-        return call
-
-    return adapt
+    return each_call(lambda own, x: own(x) if own.calls <= CHECK_CALLS else change(own, x))
 
 
-def _in_bfloat16(layer: nn.Module, x: Tensor) -> Tensor:
+def _in_bfloat16(own: Own, x: Tensor) -> Tensor:
     with torch.autocast("cpu", torch.bfloat16):
-        y: Tensor = layer(x)
-    return y.to(x.dtype)
+        return own(x).to(x.dtype)
 
 
-def _into_denormals(layer: nn.Module, x: Tensor) -> Tensor:
-    y: Tensor = layer(x)
+def _into_denormals(own: Own, x: Tensor) -> Tensor:
+    y = own(x)
     x.data.mul_(1e-40)
     return y
 
 
-def _with_other_weights(layer: nn.Module, x: Tensor) -> Tensor:
-    y: Tensor = layer(x)
+def _with_other_weights(own: Own, x: Tensor) -> Tensor:
+    y = own(x)
     with torch.no_grad():
-        next(layer.parameters()).mul_(0.5)
+        next(own.layer.parameters()).mul_(0.5)
     return y
 
 
-nan_later = _later(lambda layer, x: layer(x) * float("nan"))
+nan_later = _later(lambda own, x: own(x) * float("nan"))
 bfloat16_later = _later(_in_bfloat16)
 denormal_input_later = _later(_into_denormals)
 weights_later = _later(_with_other_weights)
-a_view_of_its_input_later = _later(lambda _layer, x: x.view_as(x))
+a_view_of_its_input_later = _later(lambda _own, x: x.view_as(x))
 
 LATER = {
     "lazy": "output is a _Lazy, expected a plain torch.Tensor",
@@ -219,13 +179,6 @@ def _values(layer: nn.Module, x: Tensor) -> Tensor:
 
 
 ALL = (
-    "mean_of_values",
-    "missing_scale",
-    "missing_skip",
-    "swapped_heads",
-    "swapped_tokens",
-    "zero_projection",
-    "stale_output",
-    "edits_its_input",
-    "one_nan",
-)
+    "mean_of_values", "missing_scale", "missing_skip", "swapped_heads", "swapped_tokens", "zero_projection",
+    "stale_output", "edits_its_input", "one_nan",
+)  # fmt: skip

@@ -127,7 +127,7 @@ def test_every_mutant_is_rejected(mutant: str, mode: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
-@pytest.mark.parametrize("honest", ["tests.foreign:twin", "tests.foreign:talkative", "tests.copies:copying"])
+@pytest.mark.parametrize("honest", ["tests.foreign:twin", "tests.foreign:talkative", "tests.foreign:copying"])
 def test_honest_implementations_of_users_are_accepted(honest: str, mode: str) -> None:
     """What computes the reference's function passes, whoever wrote it."""
     assert checked(point(mode=mode), honest).reason == ""

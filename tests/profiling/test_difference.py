@@ -31,7 +31,7 @@ def profile(at: Point, implementation: str) -> Profile:
 
 def test_an_extra_copy_is_named() -> None:
     """Of two implementations that differ in one clone, the copy is named with its caller and its bytes."""
-    changes = difference(profile(AT, "tests.copies:plain"), profile(AT, "tests.copies:copying"))
+    changes = difference(profile(AT, "tests.foreign:twin"), profile(AT, "tests.foreign:copying"))
     found = {change.name: change for change in changes if change.is_certain}
     copy, clone = found["aten::copy_"], found["aten::clone"]
     assert copy.after.calls - copy.before.calls == 1
@@ -43,7 +43,7 @@ def test_an_extra_copy_is_named() -> None:
 
 def test_a_case_against_itself_changed_in_nothing_but_time() -> None:
     """Calls and bytes are exact, and callers are told only where they changed."""
-    one = profile(AT, "tests.copies:plain")
+    one = profile(AT, "tests.foreign:twin")
     assert all(change.became == UNCHANGED for change in difference(one, one))
     again = difference(one, profile(AT, "eager"))
     assert not [change.name for change in again if change.is_certain]

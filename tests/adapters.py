@@ -1,0 +1,49 @@
+"""Adapters of tests, written as what they do at each call."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from impls import Adapt, Implementation
+
+
+class Own:
+    """What an implementation has: its layer, the number of its calls, and what it keeps from call to call."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        self.layer = layer
+        self.calls = 0
+        self.kept: dict[Any, Any] = {}
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the layer's output."""
+        y: Tensor = self.layer(x)
+        return y
+
+
+def each_call(work: Callable[[Own, Tensor], Tensor]) -> Adapt:
+    """Return the adapter of an implementation that does this work at each call."""
+
+    def adapt(layer: nn.Module) -> Implementation:
+        own = Own(layer)
+
+        def call(x: Tensor) -> Tensor:
+            own.calls += 1
+            return work(own, x)
+
+        return call
+
+    return adapt
+
+
+def honest(change: Callable[[], object], when: Callable[[], bool] = lambda: True, *, once: bool = False) -> Adapt:
+    """Return the adapter of an implementation that makes a change before a call, `when` this is so, and then works."""
+
+    def work(own: Own, x: Tensor) -> Tensor:
+        if when() and not (once and own.kept):
+            own.kept["changed"] = True
+            change()
+        return own(x)
+
+    return each_call(work)
