@@ -3,11 +3,15 @@
 import tempfile
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 from bench.measure import workload
 from bench.plan.case import Point
-from bench.profiling.capture import capture
+from bench.profiling import capture
 from bench.profiling.pairs import Capture
+
+PAIRS = 5
+"""The pairs of calls of a case: fewer than users get, because no test asserts a time."""
 
 FOLDER = tempfile.TemporaryDirectory(prefix="attention-bench-tests-")
 """Holds the traces for as long as the tests run."""
@@ -19,5 +23,5 @@ def captured(point: Point, implementation: str) -> Capture:
     work = workload.make(point)
     call = workload.step(workload.subject(work, implementation), work)
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
-    with work.gradient_mode():
-        return capture(call, f"{implementation} call", point.device, point.timing, folder)
+    with work.gradient_mode(), patch.object(capture, "PAIRS", PAIRS):
+        return capture.capture(call, f"{implementation} call", point.device, point.timing, folder)

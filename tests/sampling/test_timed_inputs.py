@@ -1,8 +1,10 @@
 """Timed inputs by their keys, and the draw of what is judged."""
 
+import math
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from bench.sampling.checks import SHIFTS
@@ -20,19 +22,19 @@ def test_a_key_says_the_same_of_fewer_tensors() -> None:
         assert all(first != second and {first, second} <= set(range(SHIFTS)) for first, second, _ in whole.values)
 
 
-def slips(batch: int, timings: int, share: float, rng: random.Random, samples: int = 60) -> bool:
-    """Return whether a process slips through that leaves out half of the batch in this share of its timings.
+def slips(batch: int, timings: int, share: float, rng: random.Random, samples: int = 60) -> float:
+    """Return how likely a process slips through that leaves out half of the batch in this share of its timings.
 
-    One with a batch of a single item leaves out half of that, which is always found.
+    It follows exactly from the parts that are drawn. In a batch of a single item a part is always found to be wrong.
     """
     judged = JudgedCalls(rng, 1, batch=batch, timings=timings, rounds=5)
-    wrong: dict[int, set[int]] = {}
     for _ in range(samples):
-        for key in judged.next_keys():
-            skipped = rng.sample(range(batch), (batch + 1) // 2)
-            wrong[key] = set(skipped) if rng.random() < share else set()
+        judged.next_keys()
         judged.draw([0] * timings)
-    return not any(part.item in wrong[part.key] for part in judged.parts)
+    items = Counter(key for key, _ in {(part.key, part.item) for part in judged.parts})
+    half = (batch + 1) // 2
+    unseen = [math.comb(batch - count, half) / math.comb(batch, half) for count in items.values()]
+    return math.prod(1 - share + share * each for each in unseen)
 
 
 @pytest.mark.parametrize("batch", [1, 8])
@@ -40,10 +42,12 @@ def slips(batch: int, timings: int, share: float, rng: random.Random, samples: i
 def test_half_of_the_work_in_a_third_of_the_calls_is_found_in_199_of_200_processes(
     batch: int, timings: int, share: float
 ) -> None:
-    """If the least of three timings counts, fewer calls are enough to be shown as fast: in half of the samples."""
+    """If the least of three timings counts, fewer calls are enough to be shown as fast: in half of the samples.
+
+    The mean of 50 exact chances is known to less than a tenth of 1 in 200; 2,000 processes of yes or no told a third.
+    """
     rng = random.Random(1)
-    missed = sum(slips(batch, timings, share, rng) for _ in range(2000))
-    assert missed <= 20
+    assert np.mean([slips(batch, timings, share, rng) for _ in range(50)]) <= 1.1 / 200
 
 
 def test_more_parts_are_judged_where_less_is_wrong() -> None:
