@@ -2,6 +2,8 @@
 
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,22 +11,39 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bench.cli import main
-from bench.engine import pool, preflight
-from bench.engine.preflight import Preflight
+from bench.engine import pool
 from bench.store import ceilings
+from tests.engine import threads
 
 os.environ["OMP_NUM_THREADS"] = "1"
 """Torch reads it when it is imported. Tests run on all cores beside each other, and threads that wait for a core cost
 half of the suite's time."""
+
+CACHE = "TORCHINDUCTOR_CACHE_DIR"
+
+if "PYTEST_XDIST_WORKER" not in os.environ:  # its workers inherit the variable
+    os.environ[CACHE] = tempfile.mkdtemp(prefix="attention-bench-tests-")
+pool.COMPILED = os.environ[CACHE]
+"""The compiler's cache, which all processes of a session share."""
+
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+"""Inductor believes the vector instructions that the processor names: to try each takes every process four seconds, and
+twelve with an empty cache."""
 
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
 
 
 def pytest_collection_finish() -> None:
-    """Take what was collected out of garbage collection, which each visit of a point waits for."""
+    """Take what was collected out of garbage collection, which each replicate waits for."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the compiler's cache."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ[CACHE], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +63,8 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def scripted_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers make their times up, and take the machine for quiet."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
+    """Have workers make their times up, in threads of this process, and take the machine for quiet."""
+    threads.use(monkeypatch)
 
 
 @pytest.fixture

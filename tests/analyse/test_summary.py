@@ -64,7 +64,7 @@ def test_latency_is_the_median_over_processes_of_the_median_over_samples() -> No
 
 
 def test_one_process_has_a_latency_and_no_interval() -> None:
-    """Of the timings of a slot the shortest counts, because a delay can only add; what doesn't apply is missing."""
+    """Of the timings of a sample the shortest counts, because a delay can only add; what doesn't apply is missing."""
     disturbed = Samples((0, 1), ((3.0, 9.0, 4.0), (5.0, 3.0, 8.0)), (0, 0), (0, 0))
     row = only(measured("eager", 0, of=disturbed))
     assert row["latency_s"] == 3.0

@@ -12,6 +12,7 @@ import random
 import signal
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,14 @@ OUTGROWN = 7
 GIB = 1 << 30
 
 WORK = {"flops": 1000, "least_bytes": 8}
+
+end = os._exit
+"""How a worker ends itself."""
+
+
+def kill(number: int) -> None:
+    """Have a signal end the worker."""
+    os.kill(os.getpid(), number)
 
 
 class Worker:
@@ -45,11 +54,11 @@ class Worker:
         return {"mistakes": mistakes, "facts": facts, "runtimes": {}}
 
     def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with a setting of the allocator as the peak of a case."""
+        """Reply with a setting of the allocator as the peak of a case, which a thread of the tests doesn't have."""
         channel.announce("memory")
         if request["implementation"] == "test:exits_in_memory":
-            os._exit(1)
-        return {"peak_bytes": int(os.environ["MALLOC_TRIM_THRESHOLD_"])}
+            end(1)
+        return {"peak_bytes": int(os.environ.get("MALLOC_TRIM_THRESHOLD_", "65536"))}
 
     def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Leave outputs for the judge, or end as the name says."""
@@ -89,11 +98,11 @@ class Worker:
         if self._samples == 2:
             match self._name:
                 case "test:exits_in_rounds_of_b" if _is_b():
-                    os._exit(1)
+                    end(1)
                 case "test:raises_in_rounds_of_b" if _is_b():
                     return {**self._outcome({}), "status": "error", "detail": "tired"}
                 case "test:alarm":
-                    os.kill(os.getpid(), signal.SIGALRM)
+                    kill(signal.SIGALRM)
         first_s = self._factor * _jittered(_timing_s())
         first_s /= 1 + self._name.startswith("test:half")
         timings = len(request["keys"])
@@ -139,9 +148,9 @@ class Worker:
                 time.sleep(60)
             case "exit":
                 print("last words", file=sys.stderr, flush=True)
-                os._exit(3)
+                end(3)
             case "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
+                kill(signal.SIGKILL)
             case what:
                 misbehave(what, request, channel)
         return {"pid": os.getpid()}
@@ -152,15 +161,15 @@ class Worker:
             return
         match self._name:
             case "test:exits":
-                os._exit(1)
+                end(1)
             case "test:exits_in_b" if _is_b():
-                os._exit(1)
+                end(1)
             case "test:sleeps":
                 time.sleep(60)
             case "test:killed":
-                os.kill(os.getpid(), signal.SIGKILL)
+                kill(signal.SIGKILL)
             case "test:killed_once" if _is_first(self._name):
-                os.kill(os.getpid(), signal.SIGKILL)
+                kill(signal.SIGKILL)
 
     def _outcome(self, metrics: dict[str, Any]) -> dict[str, Any]:
         status, detail = "ok", ""
@@ -226,9 +235,9 @@ class Judge:
         channel.announce("reference")
         match os.environ.get("TEST_REFERENCE"):
             case "exits":
-                os._exit(1)
+                end(1)
             case "killed once" if _is_first("reference"):
-                os.kill(os.getpid(), signal.SIGKILL)
+                kill(signal.SIGKILL)
             case "oom":
                 return {"status": "oom", "detail": "MemoryError", "metrics": {}}
         if request["point"]["device"] != "cpu" and "TEST_GPU" not in os.environ:
@@ -251,7 +260,7 @@ class Judge:
 
     def _compared(self, name: str, check: str) -> dict[str, Any]:
         if name == "test:ends_the_judge":
-            os._exit(1)
+            end(1)
         if name == "test:wrong" or (name == "test:wrong_when_timed" and check == TIMED):
             return {"error": 1.0, "tolerance": 1e-5, "reason": f"wrong numbers ({check})"}
         return {"error": 1e-7 if check == PEAKED else 1e-8, "tolerance": 1e-5, "reason": ""}
@@ -268,7 +277,7 @@ class Judge:
             case "no memory":
                 return {"product_s": 0.0, "copy_s": 0.0, "cpu_s": 0.0}
             case "killed once" if _is_first("probe"):
-                os.kill(os.getpid(), signal.SIGKILL)
+                kill(signal.SIGKILL)
         return {"product_s": 1e-4 * self._probes, "copy_s": 2e-4 * self._probes, "cpu_s": 0.0}
 
 
@@ -295,7 +304,7 @@ def _is_b() -> bool:
 
 def _jittered(value_s: float) -> float:
     """Return a time that differs a little from process to process."""
-    return value_s * random.Random(os.getpid()).uniform(0.999, 1.001)
+    return value_s * random.Random(threading.get_native_id()).uniform(0.999, 1.001)
 
 
 def _members(folder: Path) -> int:

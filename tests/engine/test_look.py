@@ -14,7 +14,7 @@ AT = point(layer="timm:vit_tiny_patch16_224")
 
 
 class Worker:
-    """A process that replies what it is told."""
+    """A process that replies as it was made to."""
 
     def __init__(self, reply: dict[str, Any] | Died) -> None:
         self.reply = reply

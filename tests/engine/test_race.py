@@ -114,10 +114,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def raced(run: ScriptedRun, *points: Point, end_s: float = 1e9) -> list[tuple[Point, Look]]:
-    """Run a race, and return what is told of its looks."""
-    told: list[tuple[Point, Look]] = []
-    Race(cast(Run, run), points, end_s, lambda point, look: told.append((point, look))).go()
-    return told
+    """Run a race, and return its looks."""
+    looks: list[tuple[Point, Look]] = []
+    Race(cast(Run, run), points, end_s, lambda point, look: looks.append((point, look))).go()
+    return looks
 
 
 def test_the_base_of_all_points_is_taken_without_any_time(clock: Clock) -> None:
@@ -131,17 +131,17 @@ def test_the_base_of_all_points_is_taken_without_any_time(clock: Clock) -> None:
 def test_points_of_little_work_come_first(clock: Clock) -> None:
     """So there are answers soon, whatever the order of the sweep."""
     run = ScriptedRun(clock, {LARGE: 0, SMALL: 0, MEDIUM: 0})
-    told = raced(run, LARGE, SMALL, MEDIUM)
+    looks = raced(run, LARGE, SMALL, MEDIUM)
     assert run.tokens == [(tokens, False) for tokens in (5, 5, 7, 7, 9, 9)]
-    assert [each for each, _ in told] == [SMALL, MEDIUM, LARGE]
+    assert [each for each, _ in looks] == [SMALL, MEDIUM, LARGE]
 
 
 def test_a_look_holds_only_those_that_are_left(clock: Clock) -> None:
-    """It goes on until the point is answered; each look is told, that after the base too."""
+    """It goes on until the point is answered; each look is reported, that after the base too."""
     run = ScriptedRun(clock, {SMALL: 2})
-    told = raced(run, SMALL)
+    looks = raced(run, SMALL)
     assert run.taken[2:] == [((SMALL,), ("a", "c"), True)] * 2
-    assert [look.is_answered for _, look in told] == [False, False, True]
+    assert [look.is_answered for _, look in looks] == [False, False, True]
 
 
 def test_if_no_point_can_be_answered_in_time_the_largest_bound_comes_first(clock: Clock) -> None:
@@ -195,9 +195,9 @@ def test_a_race_that_goes_on_takes_no_base_again(clock: Clock) -> None:
     """It begins with what is known: looks at what isn't answered."""
     run = ScriptedRun(clock, {SMALL: 1, LARGE: 0})
     run.base = {SMALL: 2, LARGE: 2}
-    told = raced(run, SMALL, LARGE)
+    looks = raced(run, SMALL, LARGE)
     assert run.taken == [((SMALL,), ("a", "c"), True)]
-    assert [each for each, _ in told] == [SMALL, LARGE, SMALL]
+    assert [each for each, _ in looks] == [SMALL, LARGE, SMALL]
 
 
 @pytest.mark.parametrize("by", ["look", "tabulate"])

@@ -5,6 +5,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,15 @@ from bench.engine.worker import Worker, unheard
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
 from bench.store import ceilings, machine
+from tests.engine import threads
 from tests.points import point
 
 pytestmark = pytest.mark.slow
 
 RULE = Length(0.05, 12)
+SHORTEST = Length(0.0, 1)
+"""For tests of what comes before and after the rounds."""
+
 GIB = 1 << 30
 
 Measure = Callable[..., dict[str, Member]]
@@ -31,9 +36,9 @@ Measure = Callable[..., dict[str, Member]]
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Pool]:
-    """Return a pool of one scripted server."""
+    """Return a pool of one scripted server, whose workers are threads."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "MODULE", "tests.engine.scripted_server")
+        threads.use(patch)
         made = Pool(1, [])
         yield made
         made.close()
@@ -46,10 +51,11 @@ def measured(
     thorough: bool = False,
     seed: int = 1,
     heard: replicate.Heard = unheard,
+    length: Length = RULE,
 ) -> dict[str, Member]:
     """Return the members of one replicate after their measurement; the first one is the baseline."""
     members = {name: Member(Case(at or point(), name), pool, "here", thorough) for name in implementations}
-    Replicate(members, dict.fromkeys(members, implementations[0]), RULE, seed, 0, heard).measure(60)
+    Replicate(members, dict.fromkeys(members, implementations[0]), length, seed, 0, heard).measure(60)
     return members
 
 
@@ -93,16 +99,11 @@ def test_a_clock_that_claims_much_less_time_than_has_passed_is_an_error(name: st
     assert "clock disagrees" in other.detail
 
 
-def test_work_between_samples_is_an_error(servers: Pool) -> None:
-    """A process that works while others are sampled disturbs them, or works ahead."""
+def test_a_process_that_works_between_samples_is_gone_before_the_rounds_go_on(servers: Pool) -> None:
+    """It disturbs others, or works ahead; it may have threads or memory that the others would feel."""
     eager, other = measured(servers, "eager", "test:works_between").values()
     assert (eager.status, other.status) == ("ok", "error")
     assert "worked between its samples" in other.detail
-
-
-def test_a_process_that_failed_in_the_rounds_is_gone_before_they_go_on(servers: Pool) -> None:
-    """It may have threads or memory that the others would feel."""
-    eager, other = measured(servers, "eager", "test:works_between").values()
     assert len(eager.claims.shares) >= 5
     assert len(other.claims.shares) == 1
     assert other.worker is None
@@ -244,15 +245,16 @@ def test_a_judge_that_dies_costs_one_implementation(place: int, servers: Pool) -
     assert guilty.death.is_outside
 
 
-def test_a_server_that_dies_ends_those_that_it_serves(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_dies_ends_those_that_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is the known cause, and the next replicate has a fresh server."""
-    servers.renew()
+    threads.use_processes(monkeypatch)
     monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
-    members = measured(servers, "eager", "sdpa")
-    assert statuses(members) == ["crashed"] * 2
-    assert all(member.death is not None and member.death.is_outside for member in members.values())
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-    assert statuses(measured(servers, "eager", "sdpa")) == ["ok"] * 2
+    with closing(Pool(1, [])) as made:
+        members = measured(made, "eager", "sdpa")
+        assert statuses(members) == ["crashed"] * 2
+        assert all(member.death is not None and member.death.is_outside for member in members.values())
+        monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
+        assert statuses(measured(made, "eager", "sdpa")) == ["ok"] * 2
 
 
 # Memory
@@ -276,7 +278,7 @@ def test_the_baseline_is_never_left(servers: Pool, monkeypatch: pytest.MonkeyPat
     for seed in range(8):
         free = itertools.chain([9 * GIB, 6 * GIB], itertools.repeat(3 * GIB))
         monkeypatch.setattr(machine, "available_bytes", lambda free=free: next(free))
-        members = measured(servers, "eager", "a", "b", "c", seed=seed)
+        members = measured(servers, "eager", "a", "b", "c", seed=seed, length=SHORTEST)
         assert members["eager"].samples.rounds
         assert sum(member.is_left for member in members.values()) in (1, 2)
 
@@ -291,7 +293,7 @@ def test_processes_are_prepared_in_random_order(servers: Pool) -> None:
             if stage == "preparation":
                 prepared.append(implementation)
 
-        measured(servers, "eager", "a", "b", thorough=thorough, seed=seed, heard=heard)
+        measured(servers, "eager", "a", "b", thorough=thorough, seed=seed, heard=heard, length=SHORTEST)
         assert sorted(prepared) == ["a", "b", "eager"]
         return prepared[0]
 
@@ -410,7 +412,7 @@ def test_members_are_prepared_and_end_one_on_each_core(servers: Pool, asked: Ask
 def test_the_core_of_the_samples_is_another_in_another_replicate(servers: Pool, asked: Asked) -> None:
     """A neighbour then slows all of a replicate alike, and not the same in each."""
     for seed in range(12):
-        measured(servers, "eager", seed=seed)
+        measured(servers, "eager", seed=seed, length=SHORTEST)
     assert {*asked.cores["sample"]} == {4, 5, 6}
 
 
@@ -466,7 +468,7 @@ def test_whoever_ran_out_of_memory_at_once_with_another_is_left(
 def test_one_that_fails_beside_others_leaves_its_core_to_the_next(servers: Pool, asked: Asked) -> None:
     """As many crash, raise or are wrong as there are cores, and the others are measured all the same."""
     for seed in range(3):
-        members = measured(servers, *FOUR, "test:exits", "test:raises", "test:wrong", seed=seed)
+        members = measured(servers, *FOUR, "test:exits", "test:raises", "test:wrong", seed=seed, length=SHORTEST)
         assert statuses(members) == ["ok"] * 4 + ["crashed", "error", "incorrect"]
     assert (len(asked.at_once["prepare"]), len(asked.at_once["finish"])) == (3 * 7, 3 * 4)
 

@@ -1,6 +1,7 @@
 """A run: every planned case ends as a row, faults stay where they are, and nothing is measured twice.
 
-All but one test use a scripted server whose workers make their times up, because importing torch takes seconds.
+Most tests have workers that make their times up, because importing torch takes seconds: in threads of this process, or
+in processes of their own where one dies.
 """
 
 import dataclasses
@@ -22,10 +23,8 @@ from scipy import stats
 from bench.analyse.precision import changes
 from bench.analyse.race import Look
 from bench.analyse.summary import Summary
-from bench.engine import pool, preflight
 from bench.engine import run as engine
 from bench.engine.member import Member
-from bench.engine.preflight import Preflight
 from bench.engine.run import Run
 from bench.engine.worker import Died
 from bench.plan.case import CONTROL, HUGE, Case
@@ -37,6 +36,7 @@ from bench.show.rows import plain
 from bench.store import ceilings, journal, machine
 from bench.store.table import load
 from tests import mutants
+from tests.engine import threads
 from tests.points import point
 from tests.refusals import refusal
 
@@ -58,46 +58,55 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers make their times up, and take the machine for quiet."""
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
+def _in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads.use_processes(monkeypatch)
 
 
-scripted = pytest.mark.usefixtures("_scripted")
+scripted = pytest.mark.usefixtures("scripted_workers")
+in_processes = pytest.mark.usefixtures("_in_processes")
+
+FOREIGN = {"wrong": "incorrect", "raises": "error", "exits": "crashed", "talkative": "ok", "nothing": "error"}
+RUNTIMES = [f"tests.own_runtime:{name}" for name in ("NumPy", "Halved", "Broken")]
 
 
-def test_real_workers_measure_real_faults(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run of real workers: kernels with real faults, every mutant and other runtimes beside eager."""
+    foreign = [*(f"tests.foreign:{name}" for name in FOREIGN), "nosuch:kernel"]
+    names = ("eager", *foreign, *(f"tests.mutants:{name}" for name in mutants.ALL), *RUNTIMES)
+    folder = tmp_path_factory.mktemp("real")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ceilings, "PATH", folder / "ceilings.json")
+        list(engine.run(swept(*names, effort=ONE, tokens=(5,)), folder / "run"))
+    return folder / "run"
+
+
+def test_real_workers_measure_real_faults(real: Path) -> None:
     """Wrong numbers, an exception, an exit, forged output and every mutant end as rows beside eager, which is ok.
 
     So do a module that isn't there and an attribute that isn't in its module.
     """
-    statuses = {"wrong": "incorrect", "raises": "error", "exits": "crashed", "talkative": "ok", "nothing": "error"}
-    foreign = {f"tests.foreign:{name}": status for name, status in statuses.items()}
-    foreign["nosuch:kernel"] = "error"
-    foreign |= {f"tests.mutants:{name}": "incorrect" for name in mutants.ALL}
-    list(engine.run(swept("eager", *foreign, tokens=(5,)), tmp_path))
-    table = load(tmp_path)
-    assert dict(zip(table["implementation"], table["status"], strict=True)) == {"eager": "ok", **foreign}
+    table = load(real)
+    table = table[~table["implementation"].isin(RUNTIMES)]
+    expected = {f"tests.foreign:{name}": status for name, status in FOREIGN.items()} | {"nosuch:kernel": "error"}
+    expected |= {f"tests.mutants:{name}": "incorrect" for name in mutants.ALL}
+    assert dict(zip(table["implementation"], table["status"], strict=True)) == {"eager": "ok", **expected}
     imported = table["implementation"].isin(["nosuch:kernel", "tests.foreign:nothing"])
     assert table["detail"][imported].str.contains("can't be imported: ").all()
     failed = table[table["status"] != "ok"]
     assert failed[["latency_s", "speedup"]].isna().all(axis=None)
-    assert table["speedup_low"][table["status"] == "ok"].notna().all()
-    assert set(lines(tmp_path).values()) == {1}
+    assert table["speedup"][table["status"] == "ok"].notna().all()
+    assert set(lines(real).values()) == {1}
 
 
-def test_another_runtime_is_built_and_asked(tmp_path: Path) -> None:
+def test_another_runtime_is_built_and_asked(real: Path) -> None:
     """Its row has the time of building, what it says that it ran, and the system's figure for its memory alone.
 
-    If its output is wrong, the reason has what it says of its precision; with gradients it is unsupported. One that
-    can't be built is an error, and the others go on.
+    If its output is wrong, the reason has what it says of its precision. One that can't be built is an error, and the
+    others go on.
     """
-    names = ("eager", *(f"tests.own_runtime:{name}" for name in ("NumPy", "Halved", "Broken")))
-    points = (point(), point(mode="train"))
-    list(engine.run(Sweep("tiny", points, names, effort=ONE), tmp_path))
-    rows = {(row["mode"], row["implementation"]): row for row in plain(load(tmp_path))}
-    eager, own, halved, broken = (rows["inference", name] for name in names)
+    rows = {row["implementation"]: row for row in plain(load(real))}
+    eager, own, halved, broken = (rows[name] for name in ("eager", *RUNTIMES))
     assert (own["status"], own["kernels"]) == ("ok", "matmul float32;exp float32")
     assert own["compile_cold_s"] > 0
     assert own["peak_bytes"] is None
@@ -106,12 +115,9 @@ def test_another_runtime_is_built_and_asked(tmp_path: Path) -> None:
     assert halved["status"] == "incorrect"
     assert "Halved says that it computes in bfloat16: matmul" in halved["detail"]
     assert (broken["status"], "libnumpy.so.7" in broken["detail"]) == ("error", True)
-    for name in names[1:]:
-        assert rows["train", name]["status"] == "unsupported"
-        assert "is used for inference alone" in rows["train", name]["detail"]
 
 
-@scripted
+@in_processes
 def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Path) -> None:
     """If it is asked for, a process that returns freed memory measures it; one that dies there costs that figure."""
     effort = dataclasses.replace(QUICK, check_memory=True)
@@ -145,21 +151,28 @@ def test_whoever_comes_later_is_looked_at_as_thoroughly(tmp_path: Path) -> None:
     assert looks == [(0, "eager"), (2, "sdpa")]
 
 
-@scripted
-def test_a_reference_that_dies_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the judge dies twice, it is not tried for each implementation, and none of them is the known cause."""
-    monkeypatch.setenv("TEST_REFERENCE", "exits")
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+@in_processes
+@pytest.mark.parametrize(("how", "status"), [("exits", "crashed"), ("oom", "oom")])
+def test_a_reference_that_fails_is_no_fault_of_the_cases(
+    how: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the judge dies twice or has no memory, it is not tried for each implementation; a resumed run tries it again.
+
+    None of the cases is the known cause.
+    """
+    sweep = swept("eager", "sdpa", tokens=(5,), effort=ONE)
+    monkeypatch.setenv("TEST_REFERENCE", how)
+    list(engine.run(sweep, tmp_path))
     table = load(tmp_path)
-    assert table["status"].tolist() == ["crashed"] * 2
-    assert table["detail"].str.contains("during reference").all()
+    assert table["status"].tolist() == [status] * 2
+    assert how == "oom" or table["detail"].str.contains("during reference").all()
     assert [record.own_cause for record in journal.read(tmp_path)] == [False] * 2
     monkeypatch.delenv("TEST_REFERENCE")
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
+    list(engine.run(sweep, tmp_path))
     assert load(tmp_path)["status"].tolist() == ["ok"] * 2
 
 
-@scripted
+@in_processes
 def test_the_death_of_a_judge_leaves_a_point_in_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that it served are measured together again, so that each has a ratio to each."""
     monkeypatch.setenv("TEST_REFERENCE", "killed once")
@@ -180,60 +193,56 @@ def test_a_baseline_that_has_no_memory_beside_others_costs_no_ratio(tmp_path: Pa
 
 
 @scripted
-def test_a_reference_without_memory_is_no_fault_of_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They end as `oom`, and a resumed run tries them again."""
-    monkeypatch.setenv("TEST_REFERENCE", "oom")
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
-    assert load(tmp_path)["status"].tolist() == ["oom"] * 2
-    monkeypatch.delenv("TEST_REFERENCE")
-    list(engine.run(swept("eager", "sdpa", tokens=(5,)), tmp_path))
-    assert load(tmp_path)["status"].tolist() == ["ok"] * 2
-
-
-@scripted
-def test_each_implementation_has_a_process_of_its_own(tmp_path: Path) -> None:
-    """Its id stands in the record, and all of a replicate have the same weights and inputs."""
-    list(engine.run(swept("eager", "sdpa"), tmp_path))
-    records = journal.read(tmp_path)
-    assert len({record.pid for record in records}) == len(records) == 8
-    seeds = {(record.case.point, record.seed) for record in records}
-    assert len(seeds) == 2
-
-
-@scripted
 def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
-    """Two points and two implementations are four rows, with a journal line for each process."""
-    sweep = swept("eager", "sdpa")
-    results = list(engine.run(sweep, tmp_path / "run"))
+    """Two points and two implementations are four rows, with a journal line for each process.
+
+    Each implementation has a process of its own, and all of a replicate have the same weights and inputs.
+    """
+    results = list(engine.run(swept("eager", "sdpa"), tmp_path / "run"))
     assert [len(records) for records in results] == [4, 4]
     table = load(tmp_path / "run")
     assert list(table["status"]) == ["ok"] * 4
-    assert list(zip(table["num_tokens"], table["implementation"], strict=True)) == [
-        (5, "eager"),
-        (5, "sdpa"),
-        (7, "eager"),
-        (7, "sdpa"),
-    ]
+    cases = list(zip(table["num_tokens"], table["implementation"], strict=True))
+    assert cases == [(5, "eager"), (5, "sdpa"), (7, "eager"), (7, "sdpa")]
     assert set(lines(tmp_path / "run").values()) == {1}
-    assert len(lines(tmp_path / "run")) == 8
     assert table["speedup_low"].notna().all()
     assert json.loads((tmp_path / "run" / "environment.json").read_text())["env_id"] == table["env_id"][0]
+    records = journal.read(tmp_path / "run")
+    assert len({record.pid for record in records}) == len(records) == 8
+    assert len({(record.case.point, record.seed) for record in records}) == 2
 
 
-@scripted
+FAULTS = {
+    "test:exits": ("crashed", "ended with exit status 1 during first call (second death, in a fresh process)"),
+    "test:sleeps": ("timeout", "no sign of life for 1 s during first call (second death, in a fresh process)"),
+    "test:raises": ("error", "no"),
+    "test:alarm": ("crashed", "SIGALRM during rounds (second death, in a fresh process)"),
+    "test:wrong": ("incorrect", "wrong numbers"),
+    "test:wrong_when_timed": ("incorrect", "wrong numbers"),
+}
+"""The status of each fault, and a part of what is said of it."""
+
+
+@in_processes
 def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path) -> None:
-    """A crash and a time-out are rows that say at which stage; the others go on."""
+    """A crash, a signal in the rounds and a time-out are rows that say at which stage; the others go on.
+
+    What died is tried a second time. Wrong numbers are not tried again: the row has both figures.
+    """
     effort = dataclasses.replace(QUICK, timeout_s=1)
-    list(engine.run(swept("eager", "test:exits", "test:sleeps", "test:raises", effort=effort), tmp_path))
+    list(engine.run(swept("eager", *FAULTS, "sdpa", effort=effort), tmp_path))
     table = load(tmp_path)
-    assert list(table["status"]) == ["ok", "crashed", "timeout", "error"] * 2
-    assert table["detail"][1].startswith("ended with exit status 1 during first call (second death")
-    assert table["detail"][2].startswith("no sign of life for 1 s during first call (second death")
-    assert list(table["processes"]) == [2, 1, 1, 1] * 2
+    assert table["status"].tolist() == ["ok", *(status for status, _ in FAULTS.values()), "ok"] * 2
+    said = zip(table["detail"].fillna(""), ["", *(words for _, words in FAULTS.values()), ""] * 2, strict=True)
+    assert [(detail, words) for detail, words in said if words not in detail] == []
+    assert table["processes"].tolist() == [2, *[1] * len(FAULTS), 2] * 2
+    assert table["speedup"].notna().tolist() == (table["status"] == "ok").tolist()
+    assert set(table["error"][table["status"] == "incorrect"]) == {1.0}
+    assert set(lines(tmp_path).values()) == {1}
     assert all(record.own_cause for record in journal.read(tmp_path))
 
 
-@scripted
+@in_processes
 @pytest.mark.parametrize("name", ["test:killed_once", "sdpa"])
 def test_a_kill_from_outside_costs_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is killed once, of an implementation or of the reference, is tried again: every case is ok."""
@@ -250,7 +259,7 @@ def test_a_kill_from_outside_costs_nothing(name: str, tmp_path: Path, monkeypatc
     assert set(lines(tmp_path / "run").values()) == {1}
 
 
-@scripted
+@in_processes
 def test_a_baseline_that_is_killed_once_is_measured_beside_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,29 +269,6 @@ def test_a_baseline_that_is_killed_once_is_measured_beside_the_others(
     list(engine.run(sweep, tmp_path / "run"))
     assert load(tmp_path / "run")[["status", "processes"]].to_numpy().tolist() == [["ok", 1]] * 2
     assert [record.process for record in journal.read(tmp_path / "run")] == [0, 0]
-
-
-@scripted
-def test_a_signal_in_the_rounds_ends_one_case(tmp_path: Path) -> None:
-    """The timer of one implementation reaches no other process, and it is tried a second time."""
-    list(engine.run(swept("eager", "sdpa", "test:alarm", tokens=(5,)), tmp_path))
-    table = load(tmp_path)
-    assert table["status"].tolist() == ["ok", "ok", "crashed"]
-    assert "SIGALRM during rounds (second death, in a fresh process)" in table["detail"][2]
-    assert table["speedup"].notna().tolist() == [True, True, False]
-    assert table["processes"].tolist() == [2, 2, 1]
-    assert set(lines(tmp_path).values()) == {1}
-
-
-@scripted
-def test_wrong_numbers_are_not_tried_again(tmp_path: Path) -> None:
-    """The row has the judge's reason and both figures, and the others are ok."""
-    list(engine.run(swept("eager", "test:wrong", "test:wrong_when_timed", tokens=(5,)), tmp_path))
-    table = load(tmp_path)
-    assert table["status"].tolist() == ["ok", "incorrect", "incorrect"]
-    assert table["processes"].tolist() == [2, 1, 1]
-    assert table["error"].tolist()[1:] == [1.0, 1.0]
-    assert all(record.own_cause for record in journal.read(tmp_path))
 
 
 # Memory that runs short
@@ -335,7 +321,7 @@ def test_a_replicate_without_a_result_leaves_the_count_of_deaths(tmp_path: Path)
 # Sessions
 
 
-@scripted
+@in_processes
 def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,7 +363,7 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
     assert load(tmp_path)["processes"].tolist() == [2, 4]
 
 
-@scripted
+@in_processes
 def test_servers_of_settings_that_no_later_point_has_end(tmp_path: Path) -> None:
     """The first and the last point share theirs; those of the point between end when the last one begins."""
     points = (point(), point(allocator="system"), point(num_tokens=9))
@@ -392,7 +378,7 @@ def test_servers_of_settings_that_no_later_point_has_end(tmp_path: Path) -> None
     assert third == first
 
 
-@scripted
+@in_processes
 def test_a_server_that_can_not_start_ends_the_point_as_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason is the system's, a resumed run tries it again, and another point is measured."""
 
@@ -437,8 +423,8 @@ def test_a_second_run_into_the_same_folder_measures_only_what_is_missing(tmp_pat
 
 
 @scripted
-def test_a_visit_that_was_cut_is_measured_again_and_set_aside(tmp_path: Path) -> None:
-    """A journal that a kill cut in the middle of a visit ends with the same cases as an undisturbed one."""
+def test_a_replicate_that_was_cut_is_measured_again_and_set_aside(tmp_path: Path) -> None:
+    """A journal that a kill cut in the middle of a replicate ends with the same cases as an undisturbed one."""
     sweep = swept("eager", "sdpa", tokens=(5,))
     list(engine.run(sweep, tmp_path))
     path = tmp_path / journal.JOURNAL
@@ -722,7 +708,7 @@ def test_who_is_far_behind_is_left_out_of_a_race(tmp_path: Path) -> None:
 @scripted
 def test_a_look_of_a_race_holds_those_that_may_be_the_fastest(tmp_path: Path) -> None:
     """Two that are alike are measured on until the time is up, neither the baseline nor one far behind with them."""
-    sweep = racing("eager", "sdpa", "test:half", "test:half_too", bound=1e-9, within_s=4.0, tokens=(5,))
+    sweep = racing("eager", "sdpa", "test:half", "test:half_too", bound=1e-9, within_s=2.0, tokens=(5,))
     with Run(sweep, tmp_path) as opened:
         (records,) = map(opened.measure, sweep.points)
     found = processes(tmp_path)
@@ -746,7 +732,7 @@ def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(tmp_path
         second = journal.read(tmp_path)
         assert second[: len(first)] == first
         assert processes(tmp_path) == {(tokens, name): [0, 1] for tokens in (5, 7) for name in ("eager", "sdpa")}
-    with Run(racing("eager", "sdpa", bound=1e-9, within_s=6.0), tmp_path) as opened:
+    with Run(racing("eager", "sdpa", bound=1e-9, within_s=3.0), tmp_path) as opened:
         opened.race(sweep.points)
     third = journal.read(tmp_path)
     assert third[: len(second)] == second
@@ -756,7 +742,7 @@ def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(tmp_path
 
 @scripted
 def test_the_seconds_of_an_earlier_session_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A race may take as long in all as it was told, or so long for each point."""
+    """A race may take as long in all as was asked for, or so long for each point."""
     monkeypatch.setattr(Summary, "measured_s", lambda _: 100.0)
     for within_s, expected_s in ((1000.0, 900.0), (None, BASE_S + 2 * POINT_S - 100.0)):
         sweep = racing("eager", bound=0.1)
@@ -838,8 +824,8 @@ def test_precisions_of_a_shape_are_measured_in_the_same_rounds(tmp_path: Path) -
     assert [len(records) for records in yielded] == [4, 4, 4]
     assert set(lines(tmp_path).values()) == {1}
     wide, other, narrow = yielded
-    told = [[(each.case.implementation, each.process, each.seed) for each in records] for records in (wide, narrow)]
-    assert told[0] == told[1]
+    drawn = [[(each.case.implementation, each.process, each.seed) for each in records] for records in (wide, narrow)]
+    assert drawn[0] == drawn[1]
     assert {each.seed for each in other}.isdisjoint(each.seed for each in wide)
     for one, two in zip(wide, narrow, strict=True):
         assert one.samples.rounds[:LEAST_ROUNDS] == two.samples.rounds[:LEAST_ROUNDS]

@@ -29,7 +29,7 @@ from tests.store.disk import enlarge, full_after, small
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
 FOUND = {"settled": True}
-SLOTS = examples.timed(1e-3)
+SAMPLES = examples.timed(1e-3)
 STARTED = "2026-01-31T12:00:00+00:00"
 
 THREE = tuple(point(num_tokens=tokens) for tokens in (5, 7, 9))
@@ -37,7 +37,7 @@ SWEEP_OF_THREE = Sweep("three", THREE, ("eager", "sdpa"))
 
 
 def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> RunFolder:
-    """Return a run_folder whose folder was opened on a made-up machine."""
+    """Return a run folder that was opened on a made-up machine."""
     run_folder = RunFolder(sweep, folder, extend=extend)
     here = examples.environment()
     try:
@@ -69,7 +69,7 @@ def kept(
 
 
 def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> None:
-    """Records of a visit are in the order of the sweep, and count those that were measured together."""
+    """Records of a replicate are in the order of the sweep, and count those that were measured together."""
     run_folder = opened(tmp_path)
     kept(run_folder, "eager", "sdpa")
     run_folder.tabulate()
@@ -79,7 +79,7 @@ def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> Non
 
 
 def test_a_folder_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
-    """Another run_folder of the folder knows what is missing, what is new and which process comes next."""
+    """A run that goes on knows what is missing, what is new and which process comes next."""
     first = opened(tmp_path)
     kept(first, "eager")
     first.close()
@@ -184,7 +184,7 @@ def test_a_run_that_has_all_reads_no_samples(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_folder_that_is_being_filled_is_refused(tmp_path: Path) -> None:
-    """A second run_folder of it names the process that fills it, and the first goes on."""
+    """A second session names the process that fills it, and the first goes on."""
     first = opened(tmp_path)
     with pytest.raises(WrongRequest, match=f"written by process {os.getpid()} on"):
         opened(tmp_path)
@@ -285,7 +285,7 @@ def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_the_visit_in_flight_alone(tmp_path: Path) -> None:
-    """The line says so; the next run_folder measures that visit again, under the same number."""
+    """The line says so; the next session measures that replicate again, under the same number."""
     run_folder = opened(tmp_path)
     kept(run_folder, "eager", "sdpa")
     size = (tmp_path / journal.JOURNAL).stat().st_size
@@ -299,7 +299,7 @@ def test_a_full_disk_loses_the_visit_in_flight_alone(tmp_path: Path) -> None:
 
 
 def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    """Until a real disk is full every visit is kept whole, none is torn; the next run_folder goes on with the rest."""
+    """Until a real disk is full every replicate is kept whole, none is torn; the next session goes on with the rest."""
     with small(tmp_path, 64):
         run_folder = opened(tmp_path / "run")
 
@@ -468,7 +468,7 @@ def test_what_cannot_be_is_an_error_row(tmp_path: Path, reported: dict[str, obje
     """An unknown metric or a wrong value ends its own case in words; what else was measured is kept."""
     run_folder = opened(tmp_path)
     eager, sdpa = SWEEP.cases()
-    good = dataclasses.replace(run_folder.record(eager, 0, STARTED, "ok", "", FOUND), samples=SLOTS)
+    good = dataclasses.replace(run_folder.record(eager, 0, STARTED, "ok", "", FOUND), samples=SAMPLES)
     bad = run_folder.record(sdpa, 0, STARTED, "ok", "", {**FOUND, "peak_bytes": 7, **reported})
     run_folder.keep(point(), [good, bad])
     run_folder.tabulate()

@@ -10,9 +10,8 @@ import pytest
 from bench.analyse.race import Look
 from bench.analyse.standing import FASTEST
 from bench.analyse.summary import values_of
-from bench.engine import claims, pool, preflight, replicate
+from bench.engine import claims, replicate
 from bench.engine.pool import Pool
-from bench.engine.preflight import Preflight
 from bench.engine.two_environments import SIDES, Pair
 from bench.plan.case import HUGE
 from bench.plan.errors import WrongRequest
@@ -20,6 +19,7 @@ from bench.plan.sweep import Effort, Sweep
 from bench.store import journal, machine
 from bench.store.record import Record
 from bench.store.table import load
+from tests.engine import threads
 from tests.engine.interpreters import two
 from tests.points import point
 
@@ -31,13 +31,7 @@ EFFORT = Effort(processes=2, budget_s=0.1, race=True, bound=0.02, within_s=0.01,
 
 @pytest.fixture(autouse=True)
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    script(monkeypatch)
-
-
-def script(patch: pytest.MonkeyPatch) -> None:
-    """Have workers make their times up, and take the machine for quiet."""
-    patch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-    patch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
+    threads.use_processes(monkeypatch)
 
 
 def measured(folder: Path, implementation: str = "sdpa", effort: Effort = EFFORT) -> Pair:
@@ -68,7 +62,7 @@ def log_ratios(pair: Pair) -> list[float]:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """Return a pair that measured a point in two pairs of processes."""
     with pytest.MonkeyPatch.context() as patch:
-        script(patch)
+        threads.use_processes(patch)
         return measured(tmp_path_factory.mktemp("filled"))
 
 
@@ -91,7 +85,7 @@ def test_each_side_is_a_run_folder_of_its_own(filled: Pair) -> None:
 
 
 def test_sides_take_turns_in_the_same_rounds(filled: Pair) -> None:
-    """Every round has a slot of each side, with the readings that the worker gave."""
+    """Every round has a sample of each side, with the readings that the worker gave."""
     (a, _), (b, _) = sides(filled)
     assert a.samples.rounds == b.samples.rounds
     assert len(a.samples.rounds) > 1
@@ -113,7 +107,7 @@ def test_a_second_run_into_the_same_folders_measures_only_what_is_missing(tmp_pa
 
 
 def test_a_race_of_environments_goes_on_until_one_is_the_fastest(tmp_path: Path) -> None:
-    """The sides are told as A and B after each look; B takes twice the time, which two replicates can't show."""
+    """The sides are named A and B after each look; B takes twice the time, which two replicates can't show."""
     looks: list[Look] = []
     effort = dataclasses.replace(EFFORT, within_s=600.0)
     sweep = Sweep("tiny", (point(),), ("sdpa",), "sdpa", effort)

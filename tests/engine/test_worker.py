@@ -71,7 +71,7 @@ def test_what_it_prints_does_not_get_into_the_protocol(worker: Worker) -> None:
 
 def test_signs_of_life_start_the_clock_anew(worker: Worker) -> None:
     """Work that takes longer than the limit in all, but never falls silent for so long, is waited for."""
-    assert told(worker, timeout_s=1.0, what="work", parts=6, part_s=0.3)["pid"] == worker.pid
+    assert told(worker, timeout_s=0.6, what="work", parts=5, part_s=0.15)["pid"] == worker.pid
 
 
 def test_each_sign_of_life_is_heard(worker: Worker) -> None:
@@ -242,9 +242,9 @@ def test_work_that_is_announced_is_no_silence_to_one_that_waits_for_several(pair
     """Work that takes longer than the limit in all, but never falls silent for so long, ends with its answer."""
     works, _ = pair
     heard: list[str] = []
-    assert first_done({posted(works, "work", parts=5, part_s=0.3): heard.append}, 1.0) is works
+    assert first_done({posted(works, "work", parts=5, part_s=0.15): heard.append}, 0.6) is works
     assert heard == ["warm-up"] * 6
-    assert works.receive(1.0)["pid"] == works.pid
+    assert works.receive(0.6)["pid"] == works.pid
 
 
 def test_an_exit_is_a_crash_with_its_status_and_last_words(worker: Worker) -> None:
@@ -264,11 +264,11 @@ def test_a_kill_names_its_signal(worker: Worker) -> None:
 
 
 def test_the_parent_sleeps_while_a_worker_works(worker: Worker) -> None:
-    """Waiting three seconds for an answer costs the parent 1 % of a core, give or take the kernel's two ticks."""
+    """Waiting two seconds for an answer costs the parent 1 % of a core, give or take the kernel's two ticks."""
     before = psutil.Process().cpu_times()
-    told(worker, what="work", parts=6, part_s=0.5)
+    told(worker, what="work", parts=4, part_s=0.5)
     after = psutil.Process().cpu_times()
-    assert (after.user - before.user) + (after.system - before.system) <= 3 * 0.01 + 2 * 0.01
+    assert (after.user - before.user) + (after.system - before.system) <= 2 * 0.01 + 2 * 0.01
 
 
 def test_closing_ends_the_process(server: Server) -> None:

@@ -44,18 +44,18 @@ def test_the_least_rounds_are_taken_even_without_a_budget() -> None:
 
 
 def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
-    """A failure is told, its samples are dropped, and nobody else's are; if all fail, the rounds end."""
-    told: list[tuple[str, str]] = []
+    """A failure is reported, its samples are dropped, and nobody else's are; if all fail, the rounds end."""
+    heard: list[tuple[str, str]] = []
 
     def fail() -> Sample:
         raise RuntimeError("no")
 
     def failed(name: str, error: Exception) -> None:
-        told.append((name, str(error)))
+        heard.append((name, str(error)))
 
     turns: dict[str, Callable[[], Sample]] = {"base": lambda: sample_of(1.0), "bad": fail}
     taken = sample(turns, Length(0.0), random.Random(2), failed)
-    assert told == [("bad", "no")]
+    assert heard == [("bad", "no")]
     assert set(taken) == {"base"}
     assert len(taken["base"].rounds) == LEAST_ROUNDS
     assert sample({"bad": fail}, Length(60.0), random.Random(2), failed) == {}
