@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch._inductor.exc import CppCompileError
 
 from bench.measure import failure
 from bench.measure.failure import Outcome
@@ -59,6 +58,8 @@ def test_a_compilers_reason_stands_in_the_detail(code: bytes, option: str, said:
     """Inductor quotes compiler and linker after the command; the detail has their words."""
     command = ["g++", "-x", "c++", "-", "-o", str(tmp_path / "out"), option]
     words = subprocess.run(command, input=code, capture_output=True, check=False).stderr.decode()
+    from torch._inductor.exc import CppCompileError  # its import takes seconds
+
     outcome = Outcome()
     with failure.caught(outcome, "cpu"):
         raise CppCompileError(["g++", "kernel.cpp"], words)

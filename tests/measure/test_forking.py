@@ -74,7 +74,7 @@ class Forked:
         return self.log.read().decode()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
     """Return the parent of a server that is warm."""
     with Client() as started:

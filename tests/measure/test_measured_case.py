@@ -294,6 +294,14 @@ def test_a_fault_is_an_outcome(name: str, status: str, detail: str, tmp_path: Pa
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.parametrize("name", ["NumPy", "Halved", "Broken"])
+def test_another_runtime_does_not_train(name: str, tmp_path: Path) -> None:
+    """It has no gradients, and says so before it is built."""
+    with case(point(mode="train"), f"tests.own_runtime:{name}", tmp_path) as made:
+        reply = made.prepare()
+    assert (reply["status"], "is used for inference alone" in reply["detail"]) == ("unsupported", True)
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
 def test_calls_are_made_on_the_core_that_is_given(tmp_path: Path) -> None:
     """From the preparation on."""
@@ -407,16 +415,6 @@ class TestInProcesses:
             assert (member.status, words in member.detail) == ("error", True), (name, member.status, member.detail)
             assert member.samples.rounds == ()
         assert (members["eager"].status, members["sdpa"].status) == ("ok", "ok")
-
-    @without_huge_pages
-    def test_huge_pages_are_counted_for_the_allocator_that_asks_for_them(self, measured: Measured) -> None:
-        """Eager, whose scores alone have 32 MiB, gets several; under another allocator they are not counted."""
-        at = {"batch": 8, "num_tokens": 512, "channels": 64, "num_heads": 4}
-        (huge,) = measured("eager", **at, allocator=HUGE).values()
-        (other,) = measured("eager", **at).values()
-        assert (huge.status, huge.detail, other.status) == ("ok", "", "ok")
-        assert huge.metrics["huge_bytes"] >= 8 << 20
-        assert "huge_bytes" not in other.metrics
 
 
 @pytest.mark.slow

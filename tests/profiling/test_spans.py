@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 import torch
-import torch._inductor.config
 from torch.profiler import profile, record_function
 
 from bench.measure import compilation
@@ -56,7 +55,9 @@ def test_stages_lie_outermost_and_what_works_is_there(found: tuple[Span, ...]) -
 
 def test_the_kernels_of_a_compiled_function_are_spans_by_name() -> None:
     """Inductor announces them once it is told to; one fused kernel does the work of three operators."""
-    with torch._inductor.config.patch({}):
+    from torch._inductor import config  # its import takes seconds
+
+    with config.patch({}):
         compilation.name_kernels()
         compiled = torch.compile(lambda x: (x + 1).exp().sin(), dynamic=False)
         x = torch.ones(64)
