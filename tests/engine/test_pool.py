@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from bench.engine.pool import Pool
 from bench.engine.worker import Died, Server, Worker
 from bench.plan.errors import WrongRequest
 from tests.engine.interpreters import interpreter
-from tests.engine.test_worker import lives
+from tests.engine.test_worker import has_ended, lives
 from tests.points import point
 
 pytestmark = pytest.mark.slow
@@ -126,10 +125,7 @@ def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
     with pytest.raises(Died, match="SIGKILL"):
         two.worker(point())
     worker.close()
-    deadline = time.monotonic() + 10
-    while lives(worker.pid) and time.monotonic() < deadline:  # nobody waits for it any more
-        time.sleep(0.01)
-    assert not lives(worker.pid)
+    assert has_ended(worker.pid)  # nobody waits for it any more
     assert server_of(two.worker(point())) != first
 
 
@@ -226,8 +222,5 @@ def test_closing_ends_all_processes(two: Pool) -> None:
     before = children()
     pids = {two.worker(point()).pid, two.judge(point()).pid, *(children() - before)}
     two.close()
-    deadline = time.monotonic() + 5
-    while any(lives(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not any(lives(pid) for pid in pids)
+    assert all(has_ended(pid) for pid in pids)
     assert not two.folder.exists()

@@ -53,25 +53,25 @@ def has_ended(pid: int) -> bool:
     return not lives(pid)
 
 
-def told(worker: Worker, timeout_s: float = 10, **request: Any) -> dict[str, Any]:
+def asked(worker: Worker, timeout_s: float = 10, **request: Any) -> dict[str, Any]:
     """Return the worker's reply."""
     return worker.ask({"request": "do", **request}, timeout_s)
 
 
 def test_a_request_is_answered(worker: Worker) -> None:
     """An answer comes back, and the next request finds the same process."""
-    first, second = told(worker, what="answer"), told(worker, what="answer")
+    first, second = asked(worker, what="answer"), asked(worker, what="answer")
     assert first["pid"] == second["pid"] != os.getpid()
 
 
 def test_what_it_prints_does_not_get_into_the_protocol(worker: Worker) -> None:
     """A line of JSON on standard output is not taken for an answer."""
-    assert "fake" not in told(worker, what="print")
+    assert "fake" not in asked(worker, what="print")
 
 
 def test_signs_of_life_start_the_clock_anew(worker: Worker) -> None:
     """Work that takes longer than the limit in all, but never falls silent for so long, is waited for."""
-    assert told(worker, timeout_s=0.6, what="work", parts=5, part_s=0.15)["pid"] == worker.pid
+    assert asked(worker, timeout_s=0.6, what="work", parts=5, part_s=0.15)["pid"] == worker.pid
 
 
 def test_each_sign_of_life_is_heard(worker: Worker) -> None:
@@ -98,7 +98,7 @@ def test_each_sign_of_life_is_heard(worker: Worker) -> None:
 def test_what_is_no_event_of_the_request_is_a_crash(worker: Worker, line: str) -> None:
     """The parent says how such a line begins, whatever it is, and ends the worker."""
     with pytest.raises(Died) as death:
-        told(worker, what="send", line=line)
+        asked(worker, what="send", line=line)
     assert death.value.status == "crashed"
     assert line[:8] in death.value.detail
     assert len(death.value.detail) < 150
@@ -107,22 +107,22 @@ def test_what_is_no_event_of_the_request_is_a_crash(worker: Worker, line: str) -
 
 def test_an_event_of_an_earlier_request_is_a_crash(worker: Worker) -> None:
     """A line that comes after the answer isn't taken for the next answer."""
-    told(worker, what="answer")
+    asked(worker, what="answer")
     with pytest.raises(Died, match="no reply"):
-        told(worker, what="send", line='{"event": "do", "id": "0"}\n{"event": "do", "id": "ID"}')
+        asked(worker, what="send", line='{"event": "do", "id": "0"}\n{"event": "do", "id": "ID"}')
 
 
 def test_low_descriptors_belong_to_the_code_that_is_measured(worker: Worker) -> None:
     """Code may write to each descriptor up to 50, and close it, without harm to the protocol."""
-    assert told(worker, what="spoil descriptors")["pid"] == worker.pid
-    assert told(worker, what="answer")["pid"] == worker.pid
+    assert asked(worker, what="spoil descriptors")["pid"] == worker.pid
+    assert asked(worker, what="answer")["pid"] == worker.pid
 
 
 @pytest.mark.parametrize("how", ["fork and go on", "fork in C and go on"])
 def test_a_fork_does_not_answer_in_the_place_of_the_worker(worker: Worker, how: str) -> None:
     """All answers come from the worker itself; its children end as soon as they try."""
-    assert {told(worker, what=how)["pid"] for _ in range(5)} == {worker.pid}
-    assert {told(worker, what="answer")["pid"] for _ in range(5)} == {worker.pid}
+    assert {asked(worker, what=how)["pid"] for _ in range(5)} == {worker.pid}
+    assert {asked(worker, what="answer")["pid"] for _ in range(5)} == {worker.pid}
     deadline = time.monotonic() + 10  # a child tries when the system lets it run
     while children := [child for child in psutil.Process(worker.pid).children() if lives(child.pid)]:
         assert time.monotonic() < deadline, children
@@ -132,7 +132,7 @@ def test_a_fork_does_not_answer_in_the_place_of_the_worker(worker: Worker, how: 
 def test_a_death_is_noticed_while_a_child_holds_the_pipe(worker: Worker, tmp_path: Path) -> None:
     """The death is a crash, not a time-out, and the child is ended even if it is in a session of its own."""
     with pytest.raises(Died) as death:
-        told(worker, what="leave a child", path=str(tmp_path / "child"))
+        asked(worker, what="leave a child", path=str(tmp_path / "child"))
     assert (death.value.status, death.value.detail) == ("crashed", "killed by SIGSEGV during warm-up")
     assert not death.value.is_outside
     assert has_ended(int((tmp_path / "child").read_text()))
@@ -140,16 +140,16 @@ def test_a_death_is_noticed_while_a_child_holds_the_pipe(worker: Worker, tmp_pat
 
 def test_the_last_answer_counts(worker: Worker) -> None:
     """An answer is not lost if the worker ends right after it; the next request finds nobody."""
-    assert told(worker, what="answer and exit")["pid"] == worker.pid
+    assert asked(worker, what="answer and exit")["pid"] == worker.pid
     with pytest.raises(Died, match="exit status 3"):
-        told(worker, what="answer")
+        asked(worker, what="answer")
 
 
 def test_a_closed_pipe_is_a_crash(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that can't answer any more is ended, although it lives."""
     monkeypatch.setattr("bench.engine.worker.END_S", 0.1)
     with pytest.raises(Died) as death:
-        told(worker, what="close pipe")
+        asked(worker, what="close pipe")
     assert death.value.status == "crashed"
     assert has_ended(worker.pid)
 
@@ -159,15 +159,15 @@ def test_an_end_is_noticed_without_a_pidfd(server: Server, tmp_path: Path, monke
     monkeypatch.setattr("bench.engine.process._pidfd", lambda _pid: None)
     monkeypatch.setattr("bench.engine.worker.POLL_S", 0.1)
     with server.fork("worker") as worker:
-        assert told(worker, what="answer")["pid"] == worker.pid
+        assert asked(worker, what="answer")["pid"] == worker.pid
         with pytest.raises(Died, match="killed by SIGSEGV"):
-            told(worker, what="leave a child", path=str(tmp_path / "child"))
+            asked(worker, what="leave a child", path=str(tmp_path / "child"))
 
 
 def test_silence_is_a_timeout(worker: Worker) -> None:
     """A worker that falls silent is ended, and the message says at which stage."""
     with pytest.raises(Died) as death:
-        told(worker, timeout_s=0.5, what="hang")
+        asked(worker, timeout_s=0.5, what="hang")
     assert death.value.status == "timeout"
     assert "no sign of life for 0.5 s during warm-up" in death.value.detail
 
@@ -250,7 +250,7 @@ def test_work_that_is_announced_is_no_silence_to_one_that_waits_for_several(pair
 def test_an_exit_is_a_crash_with_its_status_and_last_words(worker: Worker) -> None:
     """The exit status and the last line on standard error are in the detail."""
     with pytest.raises(Died) as death:
-        told(worker, what="exit")
+        asked(worker, what="exit")
     assert death.value.status == "crashed"
     assert death.value.detail == "ended with exit status 3 during warm-up: last words"
 
@@ -258,7 +258,7 @@ def test_an_exit_is_a_crash_with_its_status_and_last_words(worker: Worker) -> No
 def test_a_kill_names_its_signal(worker: Worker) -> None:
     """SIGKILL, as the kernel sends when memory runs out, is told as such."""
     with pytest.raises(Died) as death:
-        told(worker, what="kill")
+        asked(worker, what="kill")
     assert "killed by SIGKILL, as the kernel does when memory runs out" in death.value.detail
     assert death.value.is_outside
 
@@ -266,7 +266,7 @@ def test_a_kill_names_its_signal(worker: Worker) -> None:
 def test_the_parent_sleeps_while_a_worker_works(worker: Worker) -> None:
     """Waiting two seconds for an answer costs the parent 1 % of a core, give or take the kernel's two ticks."""
     before = psutil.Process().cpu_times()
-    told(worker, what="work", parts=4, part_s=0.5)
+    asked(worker, what="work", parts=4, part_s=0.5)
     after = psutil.Process().cpu_times()
     assert (after.user - before.user) + (after.system - before.system) <= 2 * 0.01 + 2 * 0.01
 
@@ -282,9 +282,9 @@ def test_closing_ends_the_process(server: Server) -> None:
 def test_a_log_holds_the_words_of_one_worker(server: Server) -> None:
     """Another worker of the same server ends without the words of the first one."""
     with server.fork("worker") as first, server.fork("worker") as second:
-        told(first, what="print")
+        asked(first, what="print")
         with pytest.raises(Died) as death:
-            told(second, what="kill")
+            asked(second, what="kill")
         assert death.value.detail.endswith("during warm-up")
 
 
@@ -295,7 +295,7 @@ def test_a_server_that_ends_takes_its_workers_with_it(tmp_path: Path) -> None:
         worker = server.fork("worker")
         os.kill(server.pid, signal.SIGKILL)
         with pytest.raises(Died, match="killed by SIGKILL") as death:
-            told(worker, what="hang")
+            asked(worker, what="hang")
         assert death.value.is_outside
         with pytest.raises(Died, match="killed by SIGKILL"):
             server.fork("worker")
@@ -317,10 +317,7 @@ def test_a_worker_dies_with_its_parent(tmp_path: Path) -> None:
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 5
-    while any(lives(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(lives(pid) for pid in pids)
+    assert all(has_ended(pid) for pid in pids)
 
 
 def test_retained_memory_is_asked_for_at_the_start_of_the_process(
