@@ -7,10 +7,8 @@ A run that stands in FOLDER already is used again.
 
 import argparse
 import dataclasses
-import json
 import os
 import random
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -44,9 +42,6 @@ APPENDED = 200
 
 SUMMARISED = 100
 """The points whose rows are made from the journal, to tell their cost."""
-
-SQLITE_S = 20.0
-"""The seconds for filling a data base, for comparison."""
 
 SMALL = 1_000
 """The cases of the run beside which the cost of a further record is told."""
@@ -242,39 +237,6 @@ def step_append(folder: Path, cases: int) -> None:
             run_folder.close()
 
 
-def step_sqlite(folder: Path, cases: int) -> None:
-    """Write the same lines into SQLite, for comparison: the same texts, a row each, a transaction a replicate."""
-    path = folder / "journal.sqlite"
-    path.unlink(missing_ok=True)
-    base = sqlite3.connect(path, isolation_level=None)
-    base.execute("PRAGMA journal_mode=WAL")
-    base.execute("PRAGMA synchronous=FULL")
-    base.execute("CREATE TABLE records (id INTEGER PRIMARY KEY, head TEXT, samples BLOB)")
-    begin, count, kept = time.perf_counter(), 0, []
-    with (folder / RUNS[0] / JOURNAL).open("rb") as file:
-        for lines in zip(*[file] * len(IMPLEMENTATIONS), strict=True):
-            parts = [each.partition(b',"samples":') for each in lines]
-            start = time.perf_counter()
-            base.execute("BEGIN")
-            base.executemany(
-                "INSERT INTO records (head, samples) VALUES (?, ?)", [(head, rest) for head, _, rest in parts]
-            )
-            base.execute("COMMIT")
-            kept.append(time.perf_counter() - start)
-            count += len(lines)
-            if time.perf_counter() - begin > SQLITE_S:
-                break
-    base.close()
-    middle = time.perf_counter()
-    base = sqlite3.connect(path)
-    heads = sum(1 for (head,) in base.execute("SELECT head FROM records") if json.loads(head + b"}"))
-    taken_s = time.perf_counter() - middle
-    print(
-        f"  {count:,} records: {1e3 * np.median(kept):.2f} ms a replicate, "
-        f"{path.stat().st_size / count:,.0f} bytes a record, {1e6 * taken_s / heads:.1f} µs a head"
-    )
-
-
 STEPS: dict[str, Callable[[Path, int], None]] = {
     "make": step_make,
     "summarise": step_summarise,
@@ -284,7 +246,6 @@ STEPS: dict[str, Callable[[Path, int], None]] = {
     "show": step_show,
     "compare": step_compare,
     "append": step_append,
-    "sqlite": step_sqlite,
 }
 
 

@@ -27,8 +27,6 @@ CLOSE = [-0.001, 0.0, 0.001]
 OPPOSITE = {"faster": "slower", "newly failing": "fixed", "missing": "new"}
 OPPOSITE |= {after: before for before, after in OPPOSITE.items()}
 
-few_examples = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
 
 # one row
 
@@ -282,45 +280,28 @@ def measured(of: Any) -> st.SearchStrategy[Row]:
 
 
 @pytest.mark.slow
-@few_examples
-@given(sides())
-def test_swapping_base_and_new_swaps_the_verdicts(drawn_sides: tuple[list[Row], list[Row]]) -> None:
-    """Faster becomes slower, fixed newly failing, new missing, and nothing else moves; the change inverts."""
-    base, new = (table(*rows) for rows in drawn_sides)
-    there, back = by_case(compare(base, new)), by_case(compare(new, base))
-    assert there.keys() == back.keys()
-    for key, found in there.items():
-        assert back[key]["verdict"] == OPPOSITE.get(found["verdict"], found["verdict"])
-        assert [back[key][name] for name in ("p", "p_holm")] == [found[name] for name in ("p", "p_holm")]
-        for one, other in (("change", "change"), ("change_low", "change_high"), ("change_high", "change_low")):
-            assert (back[key][one] is None) == (found[other] is None)
-            if found[other] is not None:
-                assert back[key][one] == pytest.approx(1 / found[other])
-
-
-@pytest.mark.slow
-@few_examples
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(sides(), st.randoms(use_true_random=False))
-def test_order_of_rows_changes_no_verdict(drawn_sides: tuple[list[Row], list[Row]], chance: Any) -> None:
-    """A row's verdict and its numbers are its own, wherever it stands."""
-    shuffled = [chance.sample(rows, len(rows)) for rows in drawn_sides]
-    expected = by_case(compare(*(table(*rows) for rows in drawn_sides)))
-    found = by_case(compare(*(table(*rows) for rows in shuffled)))
-    assert found.keys() == expected.keys()
-    for key, values in found.items():
-        assert values == expected[key]
+def test_a_verdict_is_its_cases_own(drawn_sides: tuple[list[Row], list[Row]], chance: Any) -> None:
+    """No case is lost, none stands twice, and every verdict has its meaning; the order of rows changes nothing.
 
-
-@pytest.mark.slow
-@few_examples
-@given(sides())
-def test_every_case_of_either_side_is_one_row_with_a_known_verdict(drawn_sides: tuple[list[Row], list[Row]]) -> None:
-    """No case is lost, none stands twice, and every verdict has its meaning written down."""
+    If base and new are swapped, faster becomes slower, fixed newly failing, new missing, and the change inverts.
+    """
+    base, new = (table(*rows) for rows in drawn_sides)
+    found = compare(base, new)
+    there, back = by_case(found), by_case(compare(new, base))
     planned = {tuple(one[name] for name in CASE_COLUMNS) for rows in drawn_sides for one in rows}
-    found = compare(*(table(*rows) for rows in drawn_sides))
     assert len(found) == len(planned)
-    assert by_case(found).keys() == planned
+    assert there.keys() == back.keys() == planned
     assert set(found["verdict"]) <= set(VERDICTS)
+    assert by_case(compare(*(table(*chance.sample(rows, len(rows))) for rows in drawn_sides))) == there
+    for key, values in there.items():
+        assert back[key]["verdict"] == OPPOSITE.get(values["verdict"], values["verdict"])
+        assert [back[key][name] for name in ("p", "p_holm")] == [values[name] for name in ("p", "p_holm")]
+        for one, other in (("change", "change"), ("change_low", "change_high"), ("change_high", "change_low")):
+            assert (back[key][one] is None) == (values[other] is None)
+            if values[other] is not None:
+                assert back[key][one] == pytest.approx(1 / values[other])
 
 
 # simulations
