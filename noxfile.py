@@ -147,9 +147,12 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the test suite, a part of it on each core."""
+    """Run the test suite in one process more than there are cores, because some tests wait."""
     _install(session, "test")
-    session.run("python", "-m", "pytest", "--numprocesses", "logical", "--dist", "worksteal", *session.posargs)
+    processes = str((os.cpu_count() or 1) + 1)
+    command = ("python", "-m", "pytest", "--numprocesses", processes, "--dist", "worksteal", *session.posargs)
+    # tests start hundreds of processes, each of which would compile our modules again
+    session.run(*command, env={"PYTHONDONTWRITEBYTECODE": ""})
 
 
 @nox.session

@@ -5,6 +5,7 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -105,17 +106,19 @@ def modules() -> list[tuple[str, Path]]:
     return [(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), file) for file in files]
 
 
-IMPORTED = {
-    module: [*imports(file.read_text(encoding="utf-8"), module, package=file.stem == "__init__")]
-    for module, file in modules()
-}
-"""Every module of ours with what it imports."""
+@cache
+def imported() -> dict[str, list[str]]:
+    """Return every module of ours with what it imports."""
+    return {
+        module: [*imports(file.read_text(encoding="utf-8"), module, package=file.stem == "__init__")]
+        for module, file in modules()
+    }
 
 
 def test_dependencies() -> None:
     """A module imports only its own package and packages below it, which is declared, and torch only if it may."""
-    assert {package_of(module) for module in IMPORTED} <= {*BELOW, TOP_LEVEL}
-    found = {(module, name) for module, names in IMPORTED.items() for name in names}
+    assert {package_of(module) for module in imported()} <= {*BELOW, TOP_LEVEL}
+    found = {(module, name) for module, names in imported().items() for name in names}
     assert {(module, name) for module, name in found if not may_import(package_of(module), name)} == set()
 
 
@@ -128,7 +131,7 @@ def test_every_package_has_modules_and_uses_what_it_may_import() -> None:
     """The test of dependencies can't pass by finding no modules; lower packages come first, and each is imported."""
     packages = list(BELOW)
     for place, package_name in enumerate(packages):
-        own = [names for module, names in IMPORTED.items() if package_of(module) == package_name]
+        own = [names for module, names in imported().items() if package_of(module) == package_name]
         used = {package_of(name) for names in own for name in names if name.partition(".")[0] in ("bench", "impls")}
         assert len(own) > 1, package_name
         assert BELOW[package_name] <= {*packages[:place]} & used, package_name
@@ -218,16 +221,16 @@ def import_one_by_one(*packages: str) -> tuple[list[str], str]:
 @pytest.mark.slow
 def test_light_packages_bring_no_torch() -> None:
     """Importing bench, its entry points, and every module that plans, reads results or starts workers is light."""
-    imported, objection = import_one_by_one(*LIGHT)
+    names, objection = import_one_by_one(*LIGHT)
 
     assert objection == ""
-    assert {name for name in IMPORTED if package_of(name) in LIGHT} - {"bench.__main__"} == set(imported)
+    assert {name for name in imported() if package_of(name) in LIGHT} - {"bench.__main__"} == set(names)
 
 
 @pytest.mark.slow
 def test_torch_would_be_noticed() -> None:
     """A module that does bring torch is noticed by its name, the light ones before it are not."""
-    imported, objection = import_one_by_one("bench.plan", "bench.measure.clock")
+    names, objection = import_one_by_one("bench.plan", "bench.measure.clock")
 
-    assert "bench.plan.sweep" in imported
+    assert "bench.plan.sweep" in names
     assert objection == "bench.measure.clock brings ['torch']"
