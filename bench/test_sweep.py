@@ -33,8 +33,8 @@ def test_sweep(
 ) -> None:
     """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
     # slow to import, and the first line should appear at once
-    from bench.harness.failing import failing
     from bench.harness.pytest_bridge import hand_over, samples
+    from bench.show.failures import failing
     from bench.show.rows import plain
     from bench.store.table import without_control
 

@@ -18,8 +18,7 @@ from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show.comparison import notes
 from bench.show.comparison.blocks import blocks
 from bench.show.comparison.data import as_csv, as_json
-from bench.show.comparison.headline import headline
-from bench.show.comparison.report import ONE_SIDED, Report
+from bench.show.comparison.report import ONE_SIDED, Report, headline
 from bench.show.control_text import warning
 from bench.show.markdown import markdown
 from bench.show.point_text import counted

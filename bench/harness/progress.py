@@ -11,7 +11,7 @@ from bench.engine.admission import too_large
 from bench.harness.time_left import TimeLeft, Until
 from bench.plan.case import CONTROL, POINT_COLUMNS, Case, Point
 from bench.plan.sweep import Effort, Sweep
-from bench.show.point_text import counted, differences, names, parts, varying
+from bench.show.point_text import LONGEST_NAME, counted, differences, names, parts, varying
 from bench.store import units
 from bench.store.machine import available_bytes
 
@@ -26,9 +26,6 @@ LOG_WIDTH = 100
 
 LOG_LINE = 118
 """The longest line of a point in a log, in characters."""
-
-LONGEST_LABEL = 34
-"""The longest name of a point, in characters, as far as points still differ."""
 
 REWRITE = "\r\x1b[2K"
 """The codes that move to the beginning of a terminal's line and clear it."""
@@ -104,7 +101,7 @@ class LogProgress:
         self._screen = screen
         self._detail = detail
         self._varying = varying(sweep.points)
-        self._labels = names(sweep.points, LONGEST_LABEL)
+        self._labels = names(sweep.points, LONGEST_NAME)
         self._done = self._number = 0
         self._time_left: TimeLeft | Until = TimeLeft(sweep.points, sweep.effort.processes)
         self._racing: dict[Point, Look] = {}

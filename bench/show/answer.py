@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -11,7 +11,7 @@ from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice
 from bench.plan.case import Point
 from bench.show import control_text, intervals
 from bench.show.choice_text import FEWEST_PROCESSES, MOST, choice_of, duration, listed, more, words
-from bench.show.point_text import counted, differences, varying
+from bench.show.point_text import counted, names
 from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
 from bench.show.terminal.flags import SLOW, Flag, disturbed, flags
 from bench.stats.best import GOOD
@@ -67,8 +67,8 @@ class Warned:
 def points_of(table: pd.DataFrame) -> list[At]:
     """Return what a table of results says of each of its points, in their order."""
     rows_at = by_point(without_control(table))
-    different = varying(rows_at)
-    return [At(point, _label(point, different), tuple(rows), choice_of(rows)) for point, rows in rows_at.items()]
+    labels = names(rows_at)
+    return [At(point, labels[point], tuple(rows), choice_of(rows)) for point, rows in rows_at.items()]
 
 
 def answer(points: Sequence[At], baseline: str | None) -> list[str]:
@@ -82,8 +82,8 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
         text = words(chosen[0].choice)
         return [f"{text[0].upper()}{text[1:]}{_over(chosen[0].first, baseline)}."]
     if all(at.choice.standing == ALONE for at in chosen):
-        names = [*dict.fromkeys(at.choice.name for at in chosen)]
-        return [f"Nothing can be compared: only one implementation was measured at each point ({listed(names)})."]
+        alone = listed([*dict.fromkeys(at.choice.name for at in chosen)])
+        return [f"Nothing can be compared: only one implementation was measured at each point ({alone})."]
     name = everywhere(chosen)
     sentences = [_use(name, chosen), _gain(name, chosen, baseline), _sureness(chosen), _few_processes(chosen)]
     return [sentence for sentence in sentences if sentence]
@@ -182,10 +182,6 @@ def speedup_of(row: Row) -> Interval:
 
 def _at_points(name: str, number: int) -> str:
     return f"{name} at {counted([number], 'point', 'points')}"
-
-
-def _label(point: Point, different: Collection[str]) -> str:
-    return differences(point, different) or "the only point"
 
 
 def _over(row: Row | None, baseline: str | None) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from bench.analyse.derived import calls_until_paid
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
-from bench.show.blocks import Column
+from bench.show.blocks import Cell, Column
 from bench.show.choice_text import by
-from bench.show.rows import Row, is_measured
+from bench.show.rows import Row, is_measured, reason
 from bench.show.terminal.flags import flags
 from bench.show.terminal.kernels import algorithm
 from bench.store import units
@@ -65,6 +65,20 @@ def of_metric(metric: Metric, baseline: str | None) -> Column:
         more=MORE.get(metric.name),
         of_failures=metric.name in MORE,
     )
+
+
+def of_page(rows: Sequence[Row], baseline: str | None) -> list[Column]:
+    """Return the columns of a page with these rows: the point, the implementation, how it ended, and what any row has.
+
+    The page fills in the points.
+    """
+    others = [each for each in columns(baseline) if each.key != "implementation"]
+    return [*FIRST, *(each for each in others if any(of_any(each, row).text for row in rows))]
+
+
+def of_any(column: Column, row: Row) -> Cell:
+    """Return the cell of a row that may have no time."""
+    return column.cell(row) if column.of_failures or is_measured(row) else Cell("")
 
 
 def latency_text(row: Row) -> str:
@@ -149,3 +163,10 @@ MEANINGS = {
     "calls; *by the system* if torch's allocator doesn't see it",
 }
 """What the columns mean whose cells say more than the metric; the others have its meaning."""
+
+FIRST = (
+    Column("point", lambda _: "", key="point"),
+    Column("implementation", lambda row: str(row["implementation"]), key="implementation", of_failures=True),
+    Column("status", lambda row: ": ".join(filter(None, (row["status"], reason(row)))), key="status", of_failures=True),
+)
+"""The columns that every page has."""

@@ -1,10 +1,10 @@
-"""Why cases ended as they did, each reason once."""
+"""Why cases ended as they did, each reason once, and for which of them `pytest bench` ends with status 1."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bench.plan.case import Case, Point
+from bench.plan.names import is_own
 from bench.show.point_text import counted
 from bench.show.rows import Row, reason
 
@@ -34,7 +34,7 @@ class Reason:
         return f"{', '.join(self.names)} {self.why}{where}"
 
 
-def reasons(rows: Iterable[Row | Mapping[str, Any]]) -> list[Reason]:
+def reasons(rows: Iterable[Row]) -> list[Reason]:
     """Return the reasons of some rows, in their order."""
     at: dict[tuple[str, str, str], list[Point]] = {}
     for row in rows:
@@ -50,3 +50,16 @@ def few(of: list[Reason], most: int) -> list[str]:
     """Return the first reasons in words, and how many others there are."""
     others = [f"and {counted([len(of) - most], 'other reason', 'other reasons')}"] if len(of) > most else []
     return [*map(str, of[:most]), *others]
+
+
+def failing(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device: bool) -> list[Reason]:
+    """Return why a point fails, a reason for each status and detail; none if it doesn't fail.
+
+    With `fail_on` the point fails if an implementation has one of these statuses. With None it fails if the device is
+    missing, if a user's own implementation isn't ok, or if no implementation is ok and not all are unsupported.
+    """
+    bad = [row for row in rows if row["status"] != "ok"]
+    if fail_on is not None:
+        return reasons(row for row in bad if row["status"] in fail_on)
+    nothing = len(bad) == len(rows) and any(row["status"] != "unsupported" for row in bad)
+    return reasons(row for row in bad if nothing or lacks_device or is_own(row["implementation"]))

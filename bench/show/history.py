@@ -4,7 +4,7 @@ from bench.analyse.history import Entry, History
 from bench.plan.case import Case, Point
 from bench.show import intervals
 from bench.show.blocks import GAP, HEAD, QUIET, Block, Column, Lines, Table
-from bench.show.point_text import differences, shared, varying
+from bench.show.point_text import names, shared
 from bench.show.terminal.styles import BAD, GOOD
 
 ARROWS = {"faster": "▲", "slower": "▼"}
@@ -19,7 +19,7 @@ RECENT = 6
 def head(of: History) -> list[Block]:
     """Return how many cases became faster and slower from one run to the next, and what all points share."""
     steps = [entry.step for entries in of.entries.values() for entry in entries.values() if entry.step]
-    points = {case.point for case in of.entries}
+    points = points_of(of)
     return [
         Lines(
             [
@@ -35,25 +35,23 @@ def head(of: History) -> list[Block]:
 def blocks(of: History) -> list[Block]:
     """Return the speed-ups of each case in the latest runs; a mark says that one is shown to have changed."""
     recent = range(len(of.runs))[-RECENT:]
-    labels = labels_of(of)
     return [
         *head(of),
         Lines([f"{number + 1}: {label(of, number)}, {of.runs[number].version}" for number in recent], QUIET, indent=2),
         Lines([f"Speed-ups over {of.baseline} of the same run. ▲ faster, ▼ slower: shown, by more than 1 %."], QUIET),
-        *(part for point, name in labels.items() for part in (GAP, _table(of, point, name, recent))),
+        *(part for point, name in names(points_of(of)).items() for part in (GAP, _table(of, point, name, recent))),
     ]
+
+
+def points_of(of: History) -> list[Point]:
+    """Return the points of a history, each once."""
+    return [*dict.fromkeys(case.point for case in of.entries)]
 
 
 def label(of: History, number: int) -> str:
     """Return the name of a run in a history: its day and its name."""
     run = of.runs[number]
     return f"{run.started_at[:10]} {run.name}".strip()
-
-
-def labels_of(of: History) -> dict[Point, str]:
-    """Return the name of each point."""
-    points = dict.fromkeys(case.point for case in of.entries)
-    return {point: differences(point, varying(points)) or "the only point" for point in points}
 
 
 def _table(of: History, point: Point, name: str, numbers: range) -> Table:

@@ -10,12 +10,10 @@ from bench.plan.case import Point
 from bench.show.answer import At, speedup_cell
 from bench.show.blocks import Column
 from bench.show.choice_text import choice_of, words
+from bench.show.point_text import LONGEST_NAME
 from bench.show.rows import by_point, measured, unmeasured
 from bench.show.terminal.styles import style_of_choice
 from bench.store import units
-
-LONGEST_LABEL = 34
-"""The longest name of a point, in characters."""
 
 LEAST_WORDS = 12
 """The narrowest room for what to use."""
@@ -24,7 +22,7 @@ LEAST_WORDS = 12
 def columns(baseline: str | None) -> list[Column]:
     """Return the columns of a table with a line for each point; a narrow terminal has no intervals of speed-ups."""
     return [
-        Column("point", lambda at: cut(at.label, LONGEST_LABEL)),
+        Column("point", lambda at: cut(at.label, LONGEST_NAME)),
         Column("what to use, and what it can cost", use, style=lambda at: style_of_choice(at.choice), fit=use),
         Column("speed-up", lambda at: _speedup(at, baseline)[0], interval=lambda at: _speedup(at, baseline)[1],
             interval_heading=f"over {baseline}" if baseline else "", interval_rank=1),

@@ -7,6 +7,9 @@ from typing import Any
 
 from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
 
+LONGEST_NAME = 34
+"""The longest name of a point in a table with a line for each, in characters."""
+
 
 def varying(points: Iterable[Point]) -> set[str]:
     """Return the columns in which the points differ."""

@@ -1,6 +1,6 @@
 """Rows of the table of results as plain values, gathered by point."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -49,7 +49,7 @@ def is_measured(row: Row) -> bool:
     return row["status"] == "ok" and row["latency_s"] is not None
 
 
-def reason(row: Mapping[str, Any]) -> str:
+def reason(row: Row) -> str:
     """Return a row's detail on one line, empty if it has none."""
     return " ".join((row["detail"] or "").split())
 

@@ -14,7 +14,7 @@ from bench.show.answer import At
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Lines, Table
 from bench.show.command_text import python
 from bench.show.failures import few, reasons
-from bench.show.point_text import counted, names, symbols
+from bench.show.point_text import LONGEST_NAME, counted, names, symbols
 from bench.show.precision_text import in_words
 from bench.show.rows import is_measured, plain
 
@@ -50,7 +50,7 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
     `whole` is the table with the rows of the control, `changes` are those of precision.
     """
     points = say.points_of(whole)
-    labels = names([at.point for at in points], point_line.LONGEST_LABEL)
+    labels = names([at.point for at in points], LONGEST_NAME)
     yield Lines([" ".join(say.answer(points, baseline))], HEAD)
     yield GAP
     yield Table(point_line.columns(baseline), [point_line.named(at, labels) for at in points[:MOST_LINES]])

@@ -197,7 +197,7 @@ def test_the_baseline_is_named_in_every_form(base: Path, form: str, words: str, 
 
 
 def test_another_baseline_reads_the_good_lines_of_a_journal(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line that is no record is told aside, with its number, and changes neither the output nor the file."""
+    """A line that is no record is named on stderr, with its number, and changes neither the output nor the file."""
     command = ["compare", str(base), str(base), "--baseline", "sdpa", "--format", "csv"]
     assert main(command) == 0
     good = capsys.readouterr().out
@@ -251,7 +251,7 @@ def test_the_self_check_of_the_machine_is_quoted(
 
 
 def test_a_baseline_that_a_table_does_not_name_is_told(base: Path, tmp_path: Path, told: Callable[..., str]) -> None:
-    """It is not guessed from ratios of 1; the reader of the comparison is told."""
+    """It is not guessed from ratios of 1; the comparison says so."""
     unnamed = tmp_path / "unnamed.csv"
     table.load(base).assign(baseline=None).to_csv(unnamed, index=False)
     assert "baseline of BASE is not known" in told("compare", unnamed, base)

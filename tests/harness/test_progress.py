@@ -214,7 +214,7 @@ class Raced:
 
 
 def test_a_point_of_a_race_has_a_line_after_its_first_look_and_another_once_it_is_answered(clock: Clock) -> None:
-    """Looks between them are not told, and none is told again. First the looked at are counted, then the answered."""
+    """Looks in between have no line, and no line comes twice. First the looked at are counted, then the answered."""
     race = Raced()
     lines = [*race.looked(0, OPEN), *race.looked(1, OPEN)]
     assert [race.looked(0, CLOSER), race.looked(1, CLOSER)] == [[], []]
@@ -226,7 +226,7 @@ def test_a_point_of_a_race_has_a_line_after_its_first_look_and_another_once_it_i
 
 
 def test_a_point_that_its_first_look_answers_has_one_line(clock: Clock) -> None:
-    """It is told as it is for good."""
+    """It has no other line at its end."""
     race = Raced()
     (line,) = race.looked(0, ANSWERED)
     assert line.startswith("[1/2]")
@@ -257,7 +257,7 @@ def test_the_first_line_of_a_race_says_how_sure_and_how_long(clock: Clock) -> No
 
 
 def test_a_line_of_a_race_tells_the_time_until_its_end(clock: Clock) -> None:
-    """It doesn't depend on how long the points took, and is told until all of them are answered."""
+    """It doesn't depend on how long the points took, and stands there until all of them are answered."""
     race = Raced()
     clock.now_s = 30.0
     lines = [*race.looked(0, ANSWERED), *race.looked(1, OPEN), *race.looked(1, ANSWERED)]

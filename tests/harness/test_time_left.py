@@ -37,7 +37,7 @@ def test_processes_of_an_earlier_session_took_no_time_of_this_one() -> None:
 
 
 def test_a_process_that_took_no_time_tells_nothing() -> None:
-    """A clock may not have moved yet when the first process is told."""
+    """A clock may not have moved yet when the first process is seen."""
     left = TimeLeft(POINTS, 2)
     assert left.left_s(POINTS[0], 0.0, 0) is None
     assert left.left_s(POINTS[0], 0.0, 1) is None

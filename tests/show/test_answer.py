@@ -132,7 +132,7 @@ def test_a_quiet_machine_and_a_busy_one_are_told_apart() -> None:
 
 
 def test_a_control_that_differs_makes_the_machine_not_quiet() -> None:
-    """A control that doesn't is told as well: by how much it differed."""
+    """A control that doesn't is said as well: by how much it differed."""
     is_quiet, words = machine(table(eager=1.0, sdpa=1.0, control=1.2))
     assert not is_quiet
     assert words.startswith("The machine was not quiet. Identical code differs here by more than ")

@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from bench.show import columns, documented
-from bench.show.pages import cells
 from bench.show.rows import by_point
 from bench.show.terminal.console import rendered
 from bench.show.terminal.results import results as table_of
@@ -23,9 +22,8 @@ def test_a_metric_is_shown_everywhere_by_its_entry_alone(monkeypatch: pytest.Mon
     assert "| new | what it means |" in documented.shown()
     (rows,) = by_point(table).values()
     columns.complete(rows, "eager")
-    of_page = cells.columns(rows, "eager")
-    place = [column.heading for column in of_page].index("new")
-    cell = cells.cells(of_page, rows[0], "N=5")[place]
+    (column,) = [each for each in columns.of_page(rows, "eager") if each.heading == "new"]
+    cell = columns.of_any(column, rows[0])
     assert (cell.text, cell.number) == (f"{rows[0]['rounds']}", rows[0]["rounds"])
 
 

@@ -31,7 +31,7 @@ def test_a_right_control_is_told_and_is_no_warning() -> None:
 
 
 def test_a_control_that_differs_is_a_warning_with_its_point() -> None:
-    """Whether it is faster or slower, the difference is told as a multiple above 1, and all bounds are wider."""
+    """Whether it is faster or slower, the difference is said as a multiple above 1, and all bounds are wider."""
     for factor in (1.5, 1 / 1.5):
         found = re.search(
             r"by up to (\d+)% \(N=577\); so all intervals and bounds are", warning(run(factor, 50, 197, 577))

@@ -4,7 +4,7 @@ import pytest
 
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import load_sweep
-from bench.show.point_text import counted, differences, parts, shared, varying
+from bench.show.point_text import LONGEST_NAME, counted, differences, names, parts, shared, varying
 from tests.examples import point
 from tests.points import of_layer
 
@@ -49,6 +49,17 @@ def test_what_varies_is_found() -> None:
 def test_what_points_share_is_said_once() -> None:
     """The columns in which they differ are left out."""
     assert shared([point(), point(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
+
+
+def test_a_name_that_is_too_long_loses_what_is_not_needed_to_tell_points_apart() -> None:
+    """The sides of an image follow from the layer here; in a wide table they are there. No name is lost."""
+    points = [of_layer("patch", num_tokens=9), of_layer("patch", num_tokens=16), point(num_tokens=9)]
+    whole, short = names(points), names(points, LONGEST_NAME)
+    assert "images 12×12 patches 4×4" in whole[points[0]]
+    assert max(map(len, short.values())) <= LONGEST_NAME
+    assert len({*short.values()}) == len(points)
+    assert all({*short[each].split()} <= {*whole[each].split()} for each in points)
+    assert names(points[:1]) == {points[0]: "the only point"}
 
 
 def test_file_names_of_different_points_differ() -> None:

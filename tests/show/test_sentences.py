@@ -65,20 +65,20 @@ def run(seed: int) -> pd.DataFrame:
 
 
 def read(text: str, unit: str) -> tuple[float, float]:
-    """Return a ratio that is told as a multiple or as a percentage above 1, and the step of its display."""
+    """Return a ratio that is said as a multiple or as a percentage above 1, and the step of its display."""
     if unit == "%":
         return 1 + float(text) / 100, 0.01 if float(text) >= 10 else 0.001
     return float(text), 0.01 if re.search(r"\.\d\d", text) else 0.1
 
 
 def is_upper(text: str, value: float, unit: str = "x") -> bool:
-    """Return whether what is told is no less than a value, and no more than a step above it."""
+    """Return whether what is said is no less than a value, and no more than a step above it."""
     ratio, step = read(text, unit)
     return -1e-6 < ratio - value < step + 1e-6
 
 
 def is_lower(text: str, value: float, unit: str = "x") -> bool:
-    """Return whether what is told is no more than a value, and no more than a step below it."""
+    """Return whether what is said is no more than a value, and no more than a step below it."""
     ratio, step = read(text, unit)
     return -1e-6 < value - ratio < step + 1e-6
 

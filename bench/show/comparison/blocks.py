@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from bench.show.blocks import BAD, GAP, HEAD, Block, Column, Folded, Lines, Table
-from bench.show.comparison.headline import headline
 from bench.show.comparison.report import (
     EVENTS,
     ONE_SIDED,
@@ -12,6 +11,7 @@ from bench.show.comparison.report import (
     counts,
     explanations,
     failure,
+    headline,
     implementations,
     side,
 )

@@ -7,8 +7,7 @@ from typing import Any
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS
-from bench.show.comparison.headline import headline
-from bench.show.comparison.report import Report
+from bench.show.comparison.report import Report, headline
 
 FIRST = ("stamp", "baseline", "verdict")
 """Columns before those of the case; with them a row can be quoted alone."""

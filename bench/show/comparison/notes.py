@@ -117,8 +117,8 @@ def unshared(only_base: Sequence[str], only_new: Sequence[str]) -> str:
     if not alone:
         return ""
     return (
-        f"warning: cases were measured in rounds with other implementations ({alone}), which can shift a ratio by "
-        "some percent; runs of the same implementations compare best"
+        f"warning: cases were measured in rounds with other implementations ({alone}), which can shift a ratio by some "
+        "percent; runs of the same implementations compare best"
     )
 
 
@@ -155,7 +155,7 @@ def widened(between: Mapping[int, tuple[float, float]], threads: Collection[int]
 
 
 def widened_by_rows(between: Between) -> str:
-    """Return the standard deviation between two runs by which intervals were widened; empty if it is 0."""
+    """Return the standard deviation between two runs by their rows, which widened the intervals; empty if it is 0."""
     if not between.sd > 0:
         return ""
     return (

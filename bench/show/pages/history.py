@@ -12,6 +12,7 @@ from bench.show import history, intervals
 from bench.show.blocks import Column, Table
 from bench.show.charts import base, over_time
 from bench.show.pages import shell
+from bench.show.point_text import names as labels_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def write(path: Path, of: History) -> Path:
 def page(of: History) -> str:
     """Return the page of a history."""
     names = list(dict.fromkeys(case.implementation for case in of.entries))
-    labels = history.labels_of(of)
+    labels = labels_of(history.points_of(of))
     rows = [
         Row(case, labels[case.point], number, history.label(of, number), of.runs[number].version, entry)
         for case, entries in of.entries.items()

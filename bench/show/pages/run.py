@@ -13,10 +13,11 @@ from bench.plan.shard import machine_columns, without
 from bench.plan.sweep import Effort
 from bench.show import answer as say
 from bench.show.answer import At
+from bench.show.blocks import Cell
 from bench.show.charts import base
 from bench.show.choice_text import words
-from bench.show.columns import complete, latency_text, memory_text
-from bench.show.pages import cells, run_data, shell
+from bench.show.columns import complete, latency_text, memory_text, of_any, of_page
+from bench.show.pages import run_data, shell
 from bench.show.pages.run_data import Shown, ordered
 from bench.show.point_text import counted, differences, order, shared, symbols, varying
 from bench.show.precision_text import in_words
@@ -65,7 +66,7 @@ def page(saved: SavedRun) -> str:
     names = list(dict.fromkeys(str(row["implementation"]) for row in rows))
     for each in shown:
         complete(each.at.rows, baseline)
-    columns = cells.columns(rows, baseline)
+    columns = of_page(rows, baseline)
     effort = _effort(first)
     quiet = {name: say.machine(run.whole) for name, run in machines.items()}
     with base.unchecked():
@@ -94,7 +95,11 @@ def page(saved: SavedRun) -> str:
         left_out=" ".join([*without_rows, *_left_out(len(shown), len(every), saved, several)]),
         figures=list(_figures(data["charts"], rows, baseline, effort)),
         columns=columns,
-        table=[cells.cells(columns, row, each.label) for each in shown for row in ordered(each.at)],
+        table=[
+            [Cell(each.label), *(of_any(column, row) for column in columns[1:])]
+            for each in shown
+            for row in ordered(each.at)
+        ],
         baseline=baseline,
         places=[
             (name if several else "", list(_facts(run.folder.resolve().name, run.environment, run.table)))

@@ -40,11 +40,6 @@ def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bo
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
-def on_one_line(renderable: RenderableType, *, colour: bool = False) -> str:
-    """Return what a console without an edge would show, without an end of line."""
-    return rendered(renderable, width=10_000, colour=colour).rstrip("\n")
-
-
 def table(first: str, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> Table:
     """Return an empty table: a first column that folds, then columns of text, then of numbers to the right."""
     columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bench.plan.shard import machine_columns, without
 from bench.show.choice_text import choice_of, words
-from bench.show.point_text import differences, order, varying
+from bench.show.point_text import names, order
 from bench.show.rows import Row, by_point
 from bench.store import units
 
@@ -32,8 +32,7 @@ def choices(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
         for name, of_point in rows.items()
     }
     points = list(dict.fromkeys(point for each in cells.values() for point in each))
-    different = varying(points)
-    names = {point: differences(point, different) or "the only point" for point in points}
+    labels = names(points)
     ordered = sorted(
         points, key=lambda point: (_agree([each.get(point, ("", ""))[0] for each in cells.values()]), order(point))
     )
@@ -41,7 +40,7 @@ def choices(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
     for title in ("what to use where", *tables):
         grid.add_column(title, overflow="fold")
     for point in ordered[:MOST_POINTS]:
-        grid.add_row(names[point], *(Text(each.get(point, ("", "not measured"))[1]) for each in cells.values()))
+        grid.add_row(labels[point], *(Text(each.get(point, ("", "not measured"))[1]) for each in cells.values()))
     if len(points) > MOST_POINTS:
         grid.add_row(f"… and {len(points) - MOST_POINTS:,} more points")
     return grid

@@ -5,7 +5,7 @@ import pytest
 from bench.show import columns
 from bench.show.blocks import Cell
 from bench.show.charts import quantity
-from bench.show.pages import cells, run_data
+from bench.show.pages import run_data
 from bench.show.rows import plain
 from bench.store.metrics import METRICS, Axis, Heading, Metric, Unit
 from tests.show.example_results import quick
@@ -20,7 +20,7 @@ def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytes
     monkeypatch.setattr(quantity, "METRICS", {**METRICS, HEAT.name: HEAT})
     rows = [{**row, "heat_j": 0.012} for row in plain(quick())]
     columns.complete(rows, "eager")
-    (column,) = [each for each in cells.columns(rows, "eager") if each.key == "heat_j"]
+    (column,) = [each for each in columns.of_page(rows, "eager") if each.key == "heat_j"]
     assert column.heading == "heat"
     assert column.cell(rows[0]) == Cell("12.0 mJ", 0.012)
     (found,) = [each for each in run_data.quantities_of(rows, "eager") if each.name == "heat"]
@@ -34,6 +34,6 @@ def test_a_column_that_no_row_has_is_left_out() -> None:
     """A CPU has no counter of a GPU's board."""
     rows = plain(quick())
     columns.complete(rows, "eager")
-    headings = [column.heading or column.key for column in cells.columns(rows, "eager")]
+    headings = [column.heading or column.key for column in columns.of_page(rows, "eager")]
     assert "energy" not in headings
     assert headings[:4] == ["point", "implementation", "status", "latency"]

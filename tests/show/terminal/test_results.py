@@ -45,7 +45,7 @@ def test_what_to_use_at_each_point_is_named() -> None:
 
 
 def test_a_run_whose_control_differs_begins_with_that() -> None:
-    """Also if the rows that are shown are others; the control stands in no table, and a right one is not told."""
+    """Also if the rows that are shown are others; the control stands in no table, and a right one is not said."""
     off, right = (timed([point()], {"eager": 0.02, "sdpa": 0.01, CONTROL: control_s}) for control_s in (0.015, 0.02))
     first, *rest = shown(off).splitlines()
     assert first.startswith("identical code differs here")
@@ -89,7 +89,7 @@ def test_rows_say_by_how_much_they_are_slower() -> None:
 
 @pytest.mark.parametrize(("kept", "said"), [("sdpa", "use sdpa: "), ("mha", "don't tell"), ("eager", "don't tell")])
 def test_rows_that_are_shown_alone_are_not_said_to_be_alone(kept: str, said: str) -> None:
-    """Filtered rows keep what the run says of them; what to use is told if that row is among them."""
+    """Filtered rows keep what the run says of them; what to use is said if that row is among them."""
     text = shown(timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.01001}).query("implementation == @kept"))
     assert said in text
     assert "only one measured" not in text

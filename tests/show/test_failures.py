@@ -1,9 +1,9 @@
-"""What fails a point."""
+"""Reasons of failures, and what fails a point."""
 
 import pytest
 
-from bench.harness.failing import failing
 from bench.plan.case import Case
+from bench.show.failures import failing, few, reasons
 from bench.show.rows import Row
 from tests.examples import point
 
@@ -65,3 +65,12 @@ def test_statuses_replace_the_rule(statuses: list[str], expected: list[str]) -> 
     """What is asked for holds for shipped implementations and for a user's own alike, and nothing else does."""
     found = failing(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True)
     assert [name for reason in found for name in reason.names] == expected
+
+
+def test_a_reason_names_all_that_share_it_at_the_same_points() -> None:
+    """Its detail is one line, the number of points is said, and of many reasons the last are counted."""
+    lost = [("sdpa", "oom", "80\nGiB"), ("mha", "oom", "80 GiB"), ("flex", "error", "")]
+    of = reasons([*rows(*lost), *[{**row, "num_tokens": 5} for row in rows(*lost[:2])]])
+    assert [str(each) for each in of] == ["sdpa, mha oom: 80 GiB (at 2 points)", "flex error"]
+    assert few(of, 1) == ["sdpa, mha oom: 80 GiB (at 2 points)", "and 1 other reason"]
+    assert few(of, 2) == [str(each) for each in of]
