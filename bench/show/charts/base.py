@@ -149,7 +149,7 @@ def seconds(value: str) -> str:
     texts = [f"format({value} / {scale:g}, '.3~f') + ' {name}'" for name, scale in TIME_UNITS]
     limits = [scale for _, scale in TIME_UNITS[1:]]
     tests = (f"{value} < {limit:g} ? {text} : " for limit, text in zip(limits, texts, strict=False))
-    return "".join(tests) + texts[-1]
+    return f"{value} == 0 ? '0' : {''.join(tests)}{texts[-1]}"
 
 
 def wrapped(characters: int, label: str = "datum.value") -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import altair as alt
 import pandas as pd
 
 from bench.analyse.scaling.series import Row, by, gathered, point_of
-from bench.plan.case import Point
 from bench.show.charts.base import SIZE, THIN, Spec, chart, layered, log, looks, spec, ticks
 from bench.show.charts.files import SMALL_PX, Sheet
 from bench.show.figures import captions, log_axis
@@ -26,56 +24,37 @@ MARGIN = 0.14
 HEIGHT_PX = 380
 
 
-@dataclass(frozen=True)
-class Options:
-    """The data of a picture: the rows of one shape in several precisions, each with a time and an error."""
-
-    point: Point
-    rows: tuple[Row, ...]
-
-    @property
-    def name(self) -> str:
-        """The picture in one word: a file name that stays the same whatever else was measured."""
-        return f"frontier-{self.point.short_name(VARIED)}"
-
-    @property
-    def frontier(self) -> list[Row]:
-        """The rows that no other one beats in both time and error, the fastest first."""
-        best: list[Row] = []
-        for row in sorted(self.rows, key=lambda row: (row["latency_s"], row["error"])):
-            if not best or row["error"] < best[-1]["error"]:
-                best.append(row)
-        return best
-
-
 def sheets(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
-    """Yield the name and the picture of each shape of a table of results that was measured in several precisions."""
-    return ((each.name, sheet(each)) for each in options(table))
+    """Yield the name and the picture of each shape of a table of results that was measured in several precisions.
 
-
-def options(table: pd.DataFrame) -> Iterator[Options]:
-    """Yield the rows with a time and an error of each shape that has several precisions."""
+    The name stays the same whatever else was measured.
+    """
     judged = [row for row in plain(table) if is_measured(row) and row["error"]]
     for rows in gathered(judged, [], VARIED):
         if len(by(rows, "dtype")) >= FEWEST:
-            yield Options(point_of(rows[0]), tuple(rows))
+            yield f"frontier-{point_of(rows[0]).short_name(VARIED)}", sheet(rows)
 
 
-def sheet(of: Options) -> Sheet:
-    """Return the picture as a file."""
-    names = list(by(of.rows, "implementation"))
-    best = of.frontier
+def best(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that no other one beats in both time and error, the fastest first."""
+    kept: list[Row] = []
+    for row in sorted(rows, key=lambda row: (row["latency_s"], row["error"])):
+        if not kept or row["error"] < kept[-1]["error"]:
+            kept.append(row)
+    return kept
+
+
+def sheet(rows: Sequence[Row]) -> Sheet:
+    """Return the picture of the rows of one shape as a file; each has a time and an error."""
+    names, on_line = list(by(rows, "implementation")), best(rows)
     columns = ("implementation", "dtype", "error", "latency_s", "latency_low_s", "latency_high_s")
+    notes = ["the line joins what nothing beats in both", "bars are 95 % intervals over processes", *origins(rows)]
     return Sheet(
         heading="Error against latency, by precision",
-        facts=captions.facts(of.point, of.rows, VARIED),
-        notes=[
-            "the line joins what nothing beats in both",
-            "bars are 95 % intervals over processes",
-            *origins(of.rows),
-        ],
-        spec=frontier(of.rows, names),
-        rows=[{**{name: row[name] for name in columns}, "best": any(row is each for each in best)} for row in of.rows],
+        facts=captions.facts(point_of(rows[0]), rows, VARIED),
+        notes=notes,
+        spec=frontier(rows, names),
+        rows=[{**{name: row[name] for name in columns}, "best": any(row is each for each in on_line)} for row in rows],
         names=names,
     )
 

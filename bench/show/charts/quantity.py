@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -89,7 +89,7 @@ class Quantity:
         if not values:
             return []
         if self.is_share:
-            return log_axis.even(0.0, max(values))
+            return log_axis.even(0.0, max(1.0, *values))
         low, high = log_axis.padded(min(values), max(values))
         if self.axis.relative:
             return log_axis.ratios(min(low, 1 / log_axis.LEAST_SPAN), max(high, log_axis.LEAST_SPAN))
@@ -118,7 +118,17 @@ def tooltips(of: Iterable[Quantity]) -> list[alt.Tooltip]:
 
 def charts(of: Quantity, names: Sequence[str], points: int, tooltip: list[alt.Tooltip]) -> dict[str, Spec]:
     """Return the charts of a quantity: one against each axis, and one with a row for each point."""
-    return _for_axes(_against(of, names, tooltip)) | {POINTS: _by_point(of, names, points, tooltip)}
+    description = f"{of.filled(of.axis.label)} against {NAME}"
+    against = spec(layered(*_layers(of, names, tooltip, description, {"x": _x()}, "y")), description)
+    description = f"{of.filled(of.axis.label)}, a row for each point"
+    is_crowded = points > CROWDED
+    lines = {} if is_crowded else wrapped(16)
+    rows = {"y": alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(grid=True, **lines))}
+    offset = {} if is_crowded else {"yOffset": alt.YOffset("implementation:N", sort=list(names))}
+    row_px = max(ROW_PX, LABEL_LINES * LABEL_LINE_PX / len(names))
+    height = alt.Step(22) if is_crowded else alt.Step(row_px, **{"for": "offset"})
+    by_point = layered(*_layers(of, names, tooltip, description, {**rows, **offset}, "x"), height=height)
+    return _for_axes(against) | {POINTS: spec(by_point, description)}
 
 
 def exponents(names: Sequence[str], what: str) -> dict[str, Spec]:
@@ -151,53 +161,39 @@ def _for_axes(of: Spec) -> dict[str, Spec]:
     return {axis.name: json.loads(text.replace(NAME, axis.name).replace(SYMBOL, axis.symbol)) for axis in AXES}
 
 
-def _against(of: Quantity, names: Sequence[str], tooltip: list[alt.Tooltip]) -> Spec:
-    description = f"{of.filled(of.axis.label)} against {NAME}"
-    base, own = _base(of, description), colour(names)
-    x, y = _x(), alt.Y(f"{of.column}:Q", title=of.filled(of.axis.label), scale=_scale(of), axis=_axis())
-    layers: list[alt.Chart] = []
+def _layers(
+    of: Quantity,
+    names: Sequence[str],
+    tooltip: list[alt.Tooltip],
+    description: str,
+    place: Mapping[str, Any],
+    along: Literal["x", "y"],
+) -> list[alt.Chart]:
+    """Return what is drawn of a quantity, whose values go `along` an axis; lines join them if that goes up."""
+    base, is_line = _base(of, description), along == "y"
+    shared = {**place, "color": colour(names)}
+    channel: Any = alt.Y if is_line else alt.X
+    axis = _axis() if is_line else _axis(orient="top")
+    values = {along: channel(f"{of.column}:Q", title=of.filled(of.axis.label), scale=_scale(of), axis=axis)}
+    layers: list[alt.Chart] = _rule(of, along)
     if of.axis.low:
-        low, high = of.axis.low, of.axis.high
-        band = base.transform_filter(f"isValid(datum.{low})")
-        ends = {"y": alt.Y(f"{low}:Q"), "y2": f"{high}:Q"}
-        layers.append(band.mark_area(opacity=BAND).encode(x=x, color=own, **ends))
-        layers.append(band.mark_rule(opacity=0.7).encode(x=x, color=own, **ends))
-    layers.append(base.mark_line(strokeWidth=THIN).encode(x=x, y=y, color=own, strokeDash=dash(names)))
+        band = base.transform_filter(f"isValid(datum.{of.axis.low})")
+        ends = {along: channel(f"{of.axis.low}:Q"), f"{along}2": f"{of.axis.high}:Q"}
+        layers += [band.mark_area(opacity=BAND).encode(**shared, **ends)] if is_line else []
+        layers.append(band.mark_rule(strokeWidth=THIN, opacity=0.7).encode(**shared, **ends))
+    if is_line:
+        layers.append(base.mark_line(strokeWidth=THIN).encode(**shared, **values, strokeDash=dash(names)))
     if second := SECOND.get(of.column):
-        marks = base.transform_filter(f"isValid(datum.{second})").mark_point(
-            shape="stroke", size=190, strokeWidth=2, opacity=0.8
+        strokes = base.transform_filter(f"isValid(datum.{second})").mark_point(
+            shape="stroke", angle=0 if is_line else 90, size=150, strokeWidth=2, opacity=0.8
         )
-        layers.append(marks.encode(x=x, y=alt.Y(f"{second}:Q"), color=own))
-    marks = base.mark_point(filled=True, size=SIZE, opacity=1, cursor="pointer").encode(
-        x=x, y=y, color=own, shape=shape(names), tooltip=tooltip
+        layers.append(strokes.encode(**shared, **{along: channel(f"{second}:Q")}))
+    marks = base.mark_point(filled=True, size=SIZE if is_line else SIZE * 0.7, opacity=1, cursor="pointer").encode(
+        **shared, **values, shape=shape(names), tooltip=tooltip
     )
-    return spec(layered(*_rule(of, "y"), *layers, _selecting(of, marks, "x")), description)
-
-
-def _by_point(of: Quantity, names: Sequence[str], points: int, tooltip: list[alt.Tooltip]) -> Spec:
-    description = f"{of.filled(of.axis.label)}, a row for each point"
-    base, own = _base(of, description), colour(names)
-    is_crowded = points > CROWDED
-    lines = {} if is_crowded else wrapped(16)
-    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("point"), axis=alt.Axis(grid=True, **lines))
-    x = alt.X(f"{of.column}:Q", title=of.filled(of.axis.label), scale=_scale(of), axis=_axis(orient="top"))
-    offset = {} if is_crowded else {"yOffset": alt.YOffset("implementation:N", sort=list(names))}
-    layers: list[alt.Chart] = []
-    if of.axis.low:
-        low, high = of.axis.low, of.axis.high
-        bars = base.transform_filter(f"isValid(datum.{low})").mark_rule(strokeWidth=THIN, opacity=0.75)
-        layers.append(bars.encode(y=y, x=alt.X(f"{low}:Q"), x2=f"{high}:Q", color=own, **offset))
-    if second := SECOND.get(of.column):
-        marks = base.transform_filter(f"isValid(datum.{second})").mark_point(
-            shape="stroke", angle=90, size=120, strokeWidth=2, opacity=0.8
-        )
-        layers.append(marks.encode(y=y, x=alt.X(f"{second}:Q"), color=own, **offset))
-    marks = base.mark_point(filled=True, size=SIZE * 0.7, opacity=1, cursor="pointer").encode(
-        y=y, x=x, color=own, shape=shape(names), tooltip=tooltip, **offset
-    )
-    row_px = max(ROW_PX, LABEL_LINES * LABEL_LINE_PX / len(names))
-    height = alt.Step(22) if is_crowded else alt.Step(row_px, **{"for": "offset"})
-    return spec(layered(*_rule(of, "x"), *layers, _selecting(of, marks, "y"), height=height), description)
+    if of.axis.relative:  # on its chart a range of points can be marked
+        marks = marks.add_params(alt.selection_interval(name="brush", encodings=["x" if is_line else "y"]))
+    return [*layers, marks]
 
 
 def _rule(of: Quantity, along: str) -> list[alt.Chart]:
@@ -205,13 +201,6 @@ def _rule(of: Quantity, along: str) -> list[alt.Chart]:
     at: dict[str, Any] = {along: alt.datum(1.0)}
     rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="var(--ink)").encode(**at)
     return [rule] if of.axis.relative or of.is_share else []
-
-
-def _selecting(of: Quantity, marks: alt.Chart, along: Literal["x", "y"]) -> alt.Chart:
-    """Return marks on which a range of points can be marked, if points are marked on charts of the quantity."""
-    if not of.axis.relative:
-        return marks
-    return marks.add_params(alt.selection_interval(name="brush", encodings=[along]))
 
 
 def _base(of: Quantity, description: str) -> alt.Chart:

@@ -1,15 +1,14 @@
 """The roofline picture: the rate of each case against its operations per byte, under the ceilings of the device."""
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from bench.analyse.scaling.series import Row, by, point_of
-from bench.plan.case import COLUMNS, Point
+from bench.plan.case import COLUMNS
 from bench.show.charts.base import SIZE, Spec, chart, layered, log, looks, spec, ticks
 from bench.show.charts.files import SMALL_PX, Sheet
 from bench.show.figures import log_axis
@@ -27,69 +26,48 @@ ROOM = 2.0
 HEIGHT_PX = 400
 
 
-@dataclass(frozen=True)
-class Rates:
-    """The data of a picture: the rows of a setting, their operations per byte, and the ceilings over them."""
-
-    point: Point
-    rows: tuple[Row, ...]
-    intensities: tuple[float, ...]
-    roof: Roof
-
-    @property
-    def name(self) -> str:
-        """The picture in one word: a file name that stays the same whatever else was measured."""
-        return f"roofline-{self.point.short_name(set(COLUMNS) - set(FIXED))}"
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The ends of the horizontal axis."""
-        intensities = [*self.intensities, self.roof.ridge]
-        return min(intensities) / ROOM, max(intensities) * ROOM
-
-
 def sheets(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
-    """Yield the name and the picture of each setting of a table of results whose ceilings are known."""
-    return ((rates.name, sheet(rates)) for rates in settings(table))
+    """Yield the name and the picture of each setting of a table of results whose ceilings are known.
 
-
-def settings(table: pd.DataFrame) -> Iterator[Rates]:
-    """Yield the rows with a rate and with ceilings, by layer, device, dtype, mode and so on."""
+    A setting is a layer, device, dtype, mode and so on. The name stays the same whatever else was measured.
+    """
     settings: dict[tuple[object, ...], list[Row]] = {}
     for row in plain(table):
         if is_measured(row) and row["flops_per_s"] is not None and roof_of(row) is not None:
             settings.setdefault(tuple(row[name] for name in FIXED), []).append(row)
     for rows in settings.values():
-        works = [work for row in rows if (work := work_of(point_of(row), row))]
-        highest = functools.reduce(Roof.raised, [roof for row in rows if (roof := roof_of(row))])
-        yield Rates(point_of(rows[0]), tuple(rows), tuple(work.intensity for work in works), highest)
+        yield f"roofline-{point_of(rows[0]).short_name(set(COLUMNS) - set(FIXED))}", sheet(rows)
 
 
-def sheet(rates: Rates) -> Sheet:
-    """Return the picture as a file."""
-    names = list(by(rates.rows, "implementation"))
+def sheet(rows: Sequence[Row]) -> Sheet:
+    """Return the picture of the rows of one setting as a file; each has a rate and ceilings."""
+    names = list(by(rows, "implementation"))
+    works = [work for row in rows if (work := work_of(point_of(row), row))]
+    marks = [
+        {"implementation": row["implementation"], "intensity": work.intensity, "rate": row["flops_per_s"]}
+        for row, work in zip(rows, works, strict=True)
+    ]
+    highest = functools.reduce(Roof.raised, [roof for row in rows if (roof := roof_of(row))])
     return Sheet(
         heading="Rate against operations per byte, and the device's ceilings",
-        facts=[*parts(rates.point, FIXED), *devices(rates.rows)],
+        facts=[*parts(point_of(rows[0]), FIXED), *devices(rows)],
         notes=[
             "a mark is a case at its latency; the line is the most that this device was seen to reach",
             "bytes: input, weights and output, each moved once",
-            *origins(rates.rows),
+            *origins(rows),
         ],
-        spec=roofline(rates, names),
-        rows=[
-            {"implementation": row["implementation"], "intensity": intensity, "rate": row["flops_per_s"]}
-            for row, intensity in zip(rates.rows, rates.intensities, strict=True)
-        ],
+        spec=roofline(marks, highest, names),
+        rows=marks,
         names=names,
     )
 
 
-def roofline(rates: Rates, names: list[str]) -> Spec:
+def roofline(rows: Sequence[Row], roof: Roof, names: Sequence[str]) -> Spec:
     """Return the chart of the rates: marks of cases, the roof, and its two ceilings in words."""
     description = "Operations per second against operations per byte, under the roof of the device"
-    (left, right), roof = rates.ends, rates.roof
-    values = [*(row["flops_per_s"] for row in rates.rows), roof.reached(left), roof.reached(right)]
+    intensities = [*(row["intensity"] for row in rows), roof.ridge]
+    left, right = min(intensities) / ROOM, max(intensities) * ROOM
+    values = [*(row["rate"] for row in rows), roof.reached(left), roof.reached(right)]
     ends = log_axis.padded(min(values), max(values))
     across, up = log_axis.decimal(left, right), log_axis.decimal(*ends)
     x = alt.X("intensity:Q", title="operations per byte", scale=log((left, right)),

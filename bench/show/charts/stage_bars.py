@@ -110,12 +110,7 @@ def sheets(profiles: Iterable[Profile]) -> Iterator[tuple[str, Sheet]]:
     points: dict[Point, list[Profile]] = {}
     for profile in profiles:
         points.setdefault(profile.case.point, []).append(profile)
-    return ((name(of), sheet(of)) for of in points.values())
-
-
-def name(profiles: Sequence[Profile]) -> str:
-    """Return the picture in one word: a file name that stays the same whatever else was profiled."""
-    return f"stages-{profiles[0].case.point.name}"
+    return ((f"stages-{point.name}", sheet(of)) for point, of in points.items())
 
 
 def sheet(profiles: Sequence[Profile]) -> Sheet:

@@ -21,14 +21,14 @@ from tests.show.comparison.example_comparisons import NOISY, every_verdict
 UNLIKE = ("cpu: 'Intel(R) Xeon(R) Processor @ 2.50GHz' against 'AMD EPYC 7B13 64-Core Processor'", "cores: 2 against 8")
 
 
-@pytest.mark.parametrize("name", ["changes.png", "changes.svg"])
-def test_a_picture_is_written(tmp_path: Path, name: str) -> None:
+def test_a_picture_is_written(tmp_path: Path) -> None:
     """Into the file that was asked for, if anything was judged."""
-    assert draw(Report(every_verdict()), tmp_path / name)
-    assert (tmp_path / name).stat().st_size > 1000
+    for name in ("changes.png", "changes.svg"):
+        assert draw(Report(every_verdict()), tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1000
     nothing = Report(compare(table(failed(case("sdpa"))), table(failed(case("sdpa")))))
-    assert not draw(nothing, tmp_path / f"nothing-{name}")
-    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert not draw(nothing, tmp_path / "nothing.png")
+    assert len([*tmp_path.iterdir()]) == 2
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pandas as pd
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.charts.files import specification
-from bench.show.charts.frontier import options, sheet, sheets
+from bench.show.charts.frontier import best, sheets
 from tests.examples import point
 from tests.show.example_results import record
 
@@ -47,9 +47,9 @@ def test_a_mark_stands_at_the_time_and_the_error_of_its_case() -> None:
 
 def test_the_frontier_is_what_nothing_beats() -> None:
     """Along it the time rises and the error falls; every other case has one that is no slower and no worse."""
-    (found,) = options(table())
-    on_it = [(row["latency_s"], row["error"]) for row in found.frontier]
-    assert sorted((row["latency_s"], row["error"]) for row in sheet(found).rows if row["best"]) == on_it
+    ((_, found),) = sheets(table())
+    on_it = [(row["latency_s"], row["error"]) for row in best(found.rows)]
+    assert sorted((row["latency_s"], row["error"]) for row in found.rows if row["best"]) == on_it
     assert [error for _, error in on_it] == sorted((error for _, error in on_it), reverse=True)
     for row in found.rows:
         assert any(time <= row["latency_s"] and error <= row["error"] for time, error in on_it)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.show.charts.files import SMALL_PX, text_px
-from bench.show.charts.stage_bars import LONGEST, MOST_NAMED, WIDTH_PX, bars, name, segments, short
+from bench.show.charts.stage_bars import LONGEST, MOST_NAMED, WIDTH_PX, bars, segments, sheets, short
 from bench.show.operators import CATEGORY_COLOURS, OTHER
 from bench.show.palette import stage_colour
 from bench.store.profile import Operator, Profile
@@ -47,6 +47,8 @@ def test_segments_are_as_wide_as_their_stages_took() -> None:
     train = drawn(of_point("train"), "segment", "stepwise")
     assert all(one["end"] == other["start"] for one, other in itertools.pairwise(train))
     assert [row["backward"] for row in train] == [False] * len(STEPS) + [True] * len(STEPS)
+    assert [row["name"] for row in train[len(STEPS) :]] == [f"{stage}, backward" for stage in STEPS]
+    assert [row["fill"] for row in train[len(STEPS) :]] == [row["fill"] for row in train[: len(STEPS)]]
 
 
 def test_the_whole_is_marked_at_its_latency_and_the_residual_is_written() -> None:
@@ -83,28 +85,8 @@ def test_every_segment_is_named_with_its_time_in_it_or_below(mode: str) -> None:
 
 def test_the_name_says_what_is_fixed() -> None:
     """Whatever was profiled there."""
-    assert name([stepwise()]) == name([profile()]) == "stages-vit-cpu-float32-inference-b8-n197-c384-h6-t1"
-
-
-def test_a_profile_in_stages_has_a_segment_for_each() -> None:
-    """In their order, as wide as the stage took; backward ones say so, in the colour of the same stage."""
-    (inference,) = bars([stepwise()])
-    assert [(each.name, each.time_s) for each in inference.segments] == [
-        (name, time_s) for name, (_, time_s, _) in STEPS.items()
-    ]
-    (train,) = bars([stepwise(mode="train")])
-    forward, backward = train.segments[: len(STEPS)], train.segments[len(STEPS) :]
-    assert [each.name for each in backward] == [f"{each.name}, backward" for each in forward]
-    assert [each.colour for each in backward] == [each.colour for each in forward]
-    assert [each.is_backward for each in train.segments] == [False] * len(STEPS) + [True] * len(STEPS)
-
-
-def test_the_residual_is_what_the_whole_takes_beyond_its_segments() -> None:
-    """Below 0 where the profiler slowed these down."""
-    (slower,) = bars([stepwise(residual_s=0.4e-3)])
-    (faster,) = bars([stepwise(residual_s=-0.4e-3)])
-    assert slower.residual_s == pytest.approx(0.4e-3)
-    assert faster.residual_s == pytest.approx(-0.4e-3)
+    for each in (stepwise(), profile()):
+        assert [name for name, _ in sheets([each])] == ["stages-vit-cpu-float32-inference-b8-n197-c384-h6-t1"]
 
 
 def test_a_few_operators_are_named_and_the_rest_are_one() -> None:
