@@ -8,7 +8,6 @@ from bench.plan.errors import WrongRequest
 from bench.profiling import select, traces
 from bench.show.charts import catalogue
 from bench.show.control_text import warning
-from bench.show.report import page
 from bench.show.terminal import profile as show
 from bench.show.terminal.console import console
 from bench.store.saved_run import SavedRun
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"operators that are printed of a case, the rest in one line (default: {show.TOP})",
     )
     parser.add_argument(
-        "--report", action="store_true", help=f"write a page with all profiles of the run too: {page.PAGE}"
+        "--report", action="store_true", help="write a page with all profiles of the run too: profile.html"
     )
     profile_diff.add_arguments(parser)
 
@@ -62,6 +61,8 @@ def _profile(arguments: argparse.Namespace) -> int:
     failures = _print_each(cases, saved, arguments.top)
     files = catalogue.draw(saved.plots, profiles=saved.profiles)
     if arguments.report and saved.profiles:
+        from bench.show.pages import profiles as page  # slow to import
+
         files.append(page.write(saved.profiles, saved.folder, warning(saved.whole)))
     say(*map(str, files))
     return BAD if failures else FINE

@@ -10,6 +10,7 @@ Within a group of stages the lightness differs, so that they are told apart with
 
 import hashlib
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style
@@ -105,6 +106,21 @@ def in_the_dark(colour: str) -> str:
     """Return the colour as a dark page has it: lighter, an almost black one much lighter."""
     almost_black = max(_channels(colour)) < DARK
     return mix(colour, "#ffffff", LIGHTENED if almost_black else LIGHTER_IN_THE_DARK)
+
+
+def page_variable(colour: str, kind: str = "c") -> str:
+    """Return the CSS variable of a colour on a page that declares it, or, with `on`, that of text on it."""
+    return f"var(--{kind}{colour.removeprefix('#')})"
+
+
+def page_variables(colours: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return the CSS variables of colours and of text on them, with their values in the light and in the dark."""
+    found = {}
+    for each in dict.fromkeys(colours):
+        dark = in_the_dark(each)
+        found[page_variable(each)[6:-1]] = each, dark
+        found[page_variable(each, "on")[6:-1]] = on(each), on(dark)
+    return found
 
 
 def mix(colour: str, other: str, share: float) -> str:

@@ -25,6 +25,7 @@ from bench.analyse.race import Look
 from bench.analyse.summary import Summary
 from bench.engine import run as engine
 from bench.engine.member import Member
+from bench.engine.pool import Pool
 from bench.engine.run import Run
 from bench.engine.worker import Died
 from bench.plan.case import CONTROL, HUGE, Case
@@ -620,7 +621,7 @@ def test_a_finished_run_starts_no_process(tmp_path: Path, monkeypatch: pytest.Mo
     sweep = dataclasses.replace(swept("eager", "sdpa", tokens=(5,)), effort=effort)
     list(engine.run(sweep, tmp_path))
     before = journal.read(tmp_path)
-    monkeypatch.setattr(pool.Pool, "check", refuse_to_start)
+    monkeypatch.setattr(Pool, "check", refuse_to_start)
 
     (records,) = engine.run(sweep, tmp_path)
 

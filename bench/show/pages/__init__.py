@@ -1,1 +1,1 @@
-"""The pages of a run, of a comparison and of a history: one file each that needs no network and no server."""
+"""The pages of a run, of its profiles, of a comparison and of a history: one file each that needs no network."""

@@ -35,7 +35,7 @@ def page(report: Report, base: SavedRun, new: SavedRun) -> str:
         "comparison.html",
         " and ".join(_names(base, new)),
         names,
-        _data(report, rows, names, base, new),
+        _data(report, rows, base, new),
         stamp=report.mark,
         head=blocks.head(report),
         left_out=f"This page has the first {len(rows)} rows; --format csv has the other {left} too." if left else "",
@@ -61,7 +61,7 @@ def _number(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _data(report: Report, rows: Sequence[Row], names: Sequence[str], base: SavedRun, new: SavedRun) -> dict[str, Any]:
+def _data(report: Report, rows: Sequence[Row], base: SavedRun, new: SavedRun) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here."""
     labels = [report.point(row) or "the only point" for row in rows]
     points = list(dict.fromkeys(labels))
@@ -83,7 +83,6 @@ def _data(report: Report, rows: Sequence[Row], names: Sequence[str], base: Saved
             drawn["changes"] = {"any": changes(judged, report.limits)}
     return {
         "kind": "comparison",
-        "names": list(names),
         "points": points,
         "rows": shell.columns(drawn_rows),
         "charts": drawn,

@@ -86,7 +86,6 @@ def _data(rows: Sequence[Row], names: list[str], points: list[str]) -> dict[str,
         drawn = {"history": {"any": over_time.history(names)}}
     return {
         "kind": "history",
-        "names": names,
         "points": points,
         "rows": columns,
         "charts": drawn,

@@ -18,10 +18,10 @@ from bench.show.charts import base
 from bench.show.choice_text import words
 from bench.show.columns import complete, latency_text, memory_text, of_any, of_page
 from bench.show.pages import run_data, shell
+from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.pages.run_data import Shown, ordered
 from bench.show.point_text import counted, differences, order, shared, symbols, varying
 from bench.show.precision_text import in_words
-from bench.show.report.page import PAGE as PROFILES
 from bench.show.rows import Row, is_measured, plain
 from bench.show.terminal.flags import flags as flags_of
 from bench.show.terminal.flags import legend
@@ -59,9 +59,9 @@ def page(saved: SavedRun) -> str:
     machines, without_rows = _machines(saved)
     first = next(iter(machines.values()))
     baseline = first.baseline
-    found, ignored = _points(machines)
-    every = [at for points in found.values() for at in points]
-    shown = _that_fit(found, ignored)
+    by_machine, ignored = _points(machines)
+    every = [at for points in by_machine.values() for at in points]
+    shown = _that_fit(by_machine, ignored)
     rows = [row for each in shown for row in each.at.rows]
     names = list(dict.fromkeys(str(row["implementation"]) for row in rows))
     for each in shown:
@@ -72,7 +72,7 @@ def page(saved: SavedRun) -> str:
     with base.unchecked():
         data = run_data.data(machines, shown, names, baseline, ignored, effort)
     several = len(machines) > 1
-    said = {name: say.answer(points, baseline) for name, points in found.items()}
+    said = {name: say.answer(points, baseline) for name, points in by_machine.items()}
     return shell.render(
         "run.html",
         _title(saved.folder, machines),
@@ -84,7 +84,7 @@ def page(saved: SavedRun) -> str:
         verdicts=[
             *(
                 (not any(at.failed for at in points), _of(name, say.failures(points), several))
-                for name, points in found.items()
+                for name, points in by_machine.items()
             ),
             *((is_quiet, _of(name, text, several)) for name, (is_quiet, text) in quiet.items()),
         ],
@@ -175,7 +175,7 @@ def _machines(saved: SavedRun) -> tuple[dict[str, SavedRun], list[str]]:
 
     A machine has the name that its user gave it, or that of its device. Raises WrongRequest if none has rows.
     """
-    found, refused = {}, []
+    runs, refused = {}, []
     for name, run in runs_of(saved).items():
         try:
             devices = run.table["device_name"].dropna().unique()
@@ -183,11 +183,11 @@ def _machines(saved: SavedRun) -> tuple[dict[str, SavedRun], list[str]]:
             refused.append(error)
             continue
         given = run.environment.context.get("machine_name") if run.environment else None
-        found[name] = str(given or " and ".join(map(str, devices))), run
-    if not found:
+        runs[name] = str(given or " and ".join(map(str, devices))), run
+    if not runs:
         raise refused[0]
-    shown = [name for name, _ in found.values()]
-    named = {f"{name} ({folder})" if shown.count(name) > 1 else name: run for folder, (name, run) in found.items()}
+    shown = [name for name, _ in runs.values()]
+    named = {f"{name} ({folder})" if shown.count(name) > 1 else name: run for folder, (name, run) in runs.items()}
     return named, [f"A machine is left out: {error}." for error in refused]
 
 
@@ -211,14 +211,14 @@ def _of_each(texts: Mapping[str, str], several: bool) -> list[str]:
 
 def _points(machines: Mapping[str, SavedRun]) -> tuple[dict[str, list[At]], frozenset[str]]:
     """Return the points of each machine, and the columns that tell machines apart; no name of a point has these."""
-    found = {name: say.points_of(run.whole) for name, run in machines.items()}
-    if len(found) == 1:
-        return found, frozenset()
-    ignored = machine_columns([at.point for at in points] for points in found.values())
-    different = varying({without(at.point, ignored) for points in found.values() for at in points})
+    by_machine = {name: say.points_of(run.whole) for name, run in machines.items()}
+    if len(by_machine) == 1:
+        return by_machine, frozenset()
+    ignored = machine_columns([at.point for at in points] for points in by_machine.values())
+    different = varying({without(at.point, ignored) for points in by_machine.values() for at in points})
     named = {
         name: [replace(at, label=differences(at.point, different) or "the only point") for at in points]
-        for name, points in found.items()
+        for name, points in by_machine.items()
     }
     return named, ignored
 
@@ -241,12 +241,12 @@ def _processes(saved: SavedRun) -> list[int]:
     return [int(number) for number in measured["processes"].dropna()]
 
 
-def _that_fit(found: Mapping[str, Sequence[At]], ignored: frozenset[str]) -> list[Shown]:
+def _that_fit(by_machine: Mapping[str, Sequence[At]], ignored: frozenset[str]) -> list[Shown]:
     """Return the first points whose cases fit into a page, one at least; of several machines, point by point."""
-    several = len(found) > 1
+    several = len(by_machine) > 1
     every = [
         Shown(number, at, f"{at.label} ({name})" if several else at.label)
-        for number, (name, points) in enumerate(found.items())
+        for number, (name, points) in enumerate(by_machine.items())
         for at in points
     ]
     if several:
@@ -347,5 +347,5 @@ def _csv(machines: Mapping[str, SavedRun]) -> str:
         text = pd.concat([run.whole for run in machines.values()]).to_csv(index=False, lineterminator=END)
     else:
         text = (first.folder / RESULTS if first.is_folder else first.path).read_bytes().decode()
-    found = shell.packed(text)
-    return found if len(found) <= MOST_CSV_BYTES else ""
+    packed = shell.packed(text)
+    return packed if len(packed) <= MOST_CSV_BYTES else ""

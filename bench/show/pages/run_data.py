@@ -81,7 +81,6 @@ def data(
         drawn["course"] = {"any": over_time.course(labels, effort.bound if effort.race else None)}
     return {
         "kind": "run",
-        "names": list(names),
         "points": [each.label for each in shown],
         "machines": list(machines),
         "rows": shell.columns([_row(number, each, row, baseline, texts) for number, each, row in rows]),
@@ -178,14 +177,14 @@ def _exponents(
             if each.axis.name != one["axis"]:
                 continue
             for growth in each.growths:
-                for what, found in (("latency", growth.latency), ("memory", growth.memory)):
+                for what, exponents in (("latency", growth.latency), ("memory", growth.memory)):
                     place = {
                         "series": number,
                         "machine": machine,
                         "implementation": growth.implementation,
                         "what": what,
                     }
-                    yield from ({**place, **_segment(one["symbol"], of)} for of in found)
+                    yield from ({**place, **_segment(one["symbol"], of)} for of in exponents)
 
 
 def _segment(symbol: str, of: Exponent) -> dict[str, Any]:

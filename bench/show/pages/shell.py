@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +16,39 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bench.plan.errors import WrongRequest
-from bench.show.charts.base import CONFIG, swatch
+from bench.show.charts.base import CONFIG, swatch, variable
 from bench.show.palette import PAGE_COLOURS, in_the_dark, style
 from bench.store import atomic
 
 PARTS = Path(__file__).parent / "parts"
-SHARED = Path(__file__).parents[1] / "report" / "parts"
-"""The folder with the style that the page of profiles has too."""
-
 CHECKOUT = Path(__file__).parents[3]
 
 
-def render(template: str, title: str, names: Sequence[str], data: Mapping[str, Any], **values: Any) -> str:
+def render(
+    template: str,
+    title: str,
+    names: Sequence[str],
+    data: Mapping[str, Any],
+    *,
+    variables: Mapping[str, tuple[str, str]] | None = None,
+    filters: Mapping[str, Callable[..., Any]] | None = None,
+    **values: Any,
+) -> str:
     """Return a page of a template; `names` are the implementations, whose colours are CSS variables by their number.
 
-    `data` is what the page's script reads.
+    `data` is what the page's script reads, `variables` more colours, in the light and in the dark, and `filters` and
+    `values` what the template uses.
     """
     script = (PARTS / "page.js").read_text(encoding="utf-8")
     vega = vega_script()
     return (
-        _environment()
+        _environment(filters or {})
         .get_template(template)
         .render(
             title=title,
-            colours=[_colours(name) for name in names],
+            variables={**PAGE_COLOURS, **_colours(names), **(variables or {})},
             names=list(names),
-            data=as_data({**data, "config": CONFIG, "swatches": [swatch(name) for name in names]}),
+            data=as_data({"names": [*names], **data, "config": CONFIG, "swatches": [swatch(name) for name in names]}),
             vega=Markup(vega),  # noqa: S704 # Vega's own, which vl-convert brings
             script=Markup(script),  # noqa: S704 # our own file
             hashes=[_hash(vega), _hash(script)],
@@ -93,19 +100,19 @@ def _hash(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _colours(name: str) -> tuple[str, str]:
-    """Return the colour of an implementation, and that on a dark page."""
-    colour = style(name).colour
-    return colour, in_the_dark(colour)
+def _colours(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the CSS variables of implementations, with their colours in the light and in the dark."""
+    colours = [style(name).colour for name in names]
+    return {variable(number)[6:-1]: (each, in_the_dark(each)) for number, each in enumerate(colours)}
 
 
-def _environment() -> Environment:
+def _environment(filters: Mapping[str, Callable[..., Any]]) -> Environment:
     environment = Environment(
-        loader=FileSystemLoader([PARTS, SHARED]),
+        loader=FileSystemLoader(PARTS),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["page_colours"] = PAGE_COLOURS
+    environment.filters |= filters
     return environment

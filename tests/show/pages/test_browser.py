@@ -15,7 +15,7 @@ from bench.store import machines
 from bench.store.saved_run import SavedRun
 from tests.examples import point
 from tests.show.pages import saved
-from tests.show.report.browser import Browser, browser, missing
+from tests.show.pages.browser import Browser, browser, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
 

@@ -48,13 +48,13 @@ function heightOf({ step, ...of }, values, field) {
   return number * step * (of.for === "offset" ? data.names.length + 1 : 1);
 }
 
-async function draw(place, spec, values, signals = {}, onClick = null, lines = "label") {
+async function draw(place, spec, values, signals = {}, onClick = null, lines = "label", more = {}) {
   const node = place.appendChild(make("div", "", { class: "chart" }));
   const narrow = place.clientWidth < 640;
   const config = { ...STYLE, axisY: { labelLimit: narrow ? 126 : 300 } };
   const params = (spec.params ?? []).map((each) => (each.name in signals ? { ...each, value: signals[each.name] } : each));
   const height = spec.height.step ? heightOf(spec.height, values, lines) : spec.height;
-  const whole = { ...spec, params, height, datasets: { ...spec.datasets, rows: values } };
+  const whole = { ...spec, ...more, params, height, datasets: { ...spec.datasets, rows: values } };
   const { view } = await vegaEmbed(node, whole, { actions: false, renderer: "svg", ast: true, config, tooltip: { theme: "custom" } });
   if (onClick) view.addEventListener("click", (_, item) => item?.datum && onClick(item.datum));
   return view;
@@ -176,11 +176,12 @@ const headings = every("#table thead th");
 const placeOf = (name) => headings.findIndex((heading) => heading.dataset.key === name);
 
 function sort(heading) {
-  const column = headings.indexOf(heading);
+  const column = heading.cellIndex;
+  const inside = heading.closest("table").tBodies[0];
   const numeric = heading.classList.contains("n");
   const before = heading.getAttribute("aria-sort");
   const order = before === "none" ? (numeric ? "descending" : "ascending") : before === "ascending" ? "descending" : "ascending";
-  headings.forEach((other) => other.setAttribute("aria-sort", "none"));
+  every("th[aria-sort]", heading.parentNode).forEach((other) => other.setAttribute("aria-sort", "none"));
   heading.setAttribute("aria-sort", order);
   const sign = order === "ascending" ? 1 : -1;
   const value = (line) => line.children[column].dataset.v;
@@ -189,10 +190,10 @@ function sort(heading) {
     // what has no number stays below
     return (value(a) === undefined) - (value(b) === undefined) || sign * (value(a) - value(b)) || 0;
   };
-  body.append(...[...lines].sort(compare));
+  inside.append(...[...inside.rows].sort(compare));
 }
 
-headings.forEach((heading) => one("button", heading).addEventListener("click", () => sort(heading)));
+every(".sortable th[aria-sort]").forEach((heading) => one("button", heading).addEventListener("click", () => sort(heading)));
 
 function filterTable() {
   const words = (document.getElementById("words")?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
@@ -430,11 +431,98 @@ if (pointChoice) {
   });
 }
 
+// Profiles: the charts of each case, those of open cases first; a closed one has no width of its own yet.
+
+const cases = every("details.case");
+
+async function showCases() {
+  const drawn = JSON.parse(await unpack(data.cases));
+  for (const details of [...cases].sort((a, b) => b.open - a.open)) {
+    for (const place of every("[data-drawn]", details)) {
+      const { rows: columns, signals, description } = drawn[details.id][place.dataset.drawn];
+      const values = Array.isArray(columns) ? columns : asRows(columns).map((row, id) => ({ id, ...row }));
+      const spec = place.dataset.drawn === "memory" ? data.charts.memory : data.charts.boxes;
+      const view = await draw(place, spec, values, signals, null, "row", { description });
+      if (!place.clientWidth) await view.width(document.getElementById("cases").clientWidth - 36).runAsync();
+      if (place.dataset.drawn === "timeline") explore(place.closest(".explore"), values, view);
+    }
+  }
+}
+
+// In a timeline a span is chosen by pointing at it, or by the arrow keys.
+
+function neighbour(boxes, box, key) {
+  const beside = boxes.filter((other) => other.row === box.row);
+  const place = beside.indexOf(box);
+  if (key === "ArrowLeft") return beside[place - 1];
+  if (key === "ArrowRight") return beside[place + 1];
+  if (key === "Home") return beside[0];
+  if (key === "End") return beside.at(-1);
+  const up = key === "ArrowUp";
+  const next = boxes.map((other) => other.row).filter((row) => (up ? row < box.row : row > box.row)).sort().at(up ? -1 : 0);
+  const middle = (box.start + box.end) / 2;
+  const distance = (other) => (up ? Math.max(other.start - middle, middle - other.end, 0) : Math.abs(other.start - box.start));
+  return boxes.filter((other) => other.row === next).sort((a, b) => distance(a) - distance(b))[0];
+}
+
+function explore(area, values, view) {
+  const boxes = [...values].sort((a, b) => a.row.localeCompare(b.row) || a.start - b.start);
+  const readout = document.getElementById(area.getAttribute("aria-describedby"));
+  let chosen = null;
+  const choose = (box) => {
+    if (!box) return;
+    chosen = box;
+    view.signal("chosen", [box.id]).runAsync();
+    readout.textContent = box.text;
+  };
+  area.addEventListener("focus", () => choose(chosen ?? boxes[0]));
+  view.addEventListener("mouseover", (_, item) => choose(values[item?.datum?.id]));
+  area.addEventListener("keydown", (event) => {
+    if (!["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(event.key)) return;
+    event.preventDefault();
+    choose(neighbour(boxes, chosen ?? boxes[0], event.key));
+  });
+}
+
+// A chart takes the width that its case has when it opens.
+cases.forEach((details) => details.addEventListener("toggle", () => details.open && dispatchEvent(new Event("resize"))));
+
+// Names that are shown shortened say all when pointed at.
+every("a.long").forEach((link) => (link.title = document.getElementById(link.hash.slice(1)).textContent));
+
+// The list of cases: a link opens its case, and the field leaves only cases that have all its words.
+
+function openTarget() {
+  const target = document.getElementById(location.hash.slice(1));
+  if (target?.matches("details.case")) target.open = true;
+}
+
+addEventListener("hashchange", openTarget);
+openTarget();
+every("nav a").forEach((link) => link.addEventListener("click", () => (document.getElementById(link.hash.slice(1)).open = true)));
+
+document.getElementById("filter")?.addEventListener("input", (event) => {
+  const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const items = every("nav li");
+  items.forEach((item) => {
+    item.hidden = !words.every((word) => item.dataset.words.toLowerCase().includes(word));
+    document.getElementById(item.firstElementChild.hash.slice(1)).hidden = item.hidden;
+  });
+  every("nav section").forEach((section) => (section.hidden = !one("li:not([hidden])", section)));
+  every(".point").forEach((point) => (point.hidden = !one("details.case:not([hidden])", point)));
+  const left = items.filter((item) => !item.hidden).length;
+  document.getElementById("found").textContent = words.length ? `${left} of ${items.length} cases` : "";
+});
+
+for (const [id, open] of [["open-all", true], ["close-all", false]]) {
+  document.getElementById(id)?.addEventListener("click", () => cases.forEach((details) => (details.open = open)));
+}
+
 // On paper everything is open; charts take the width of the paper.
 
 let closed = [];
 addEventListener("beforeprint", () => {
-  closed = every("section > details:not([open]):not(.numbers)");
+  closed = every("section > details:not([open]):not(.numbers), details.case:not([open])");
   closed.forEach((details) => (details.open = true));
 });
 addEventListener("afterprint", () => closed.forEach((details) => (details.open = false)));
@@ -443,6 +531,7 @@ addEventListener("afterprint", () => closed.forEach((details) => (details.open =
 
 (async () => {
   if (data.kind === "history") await showHistory();
+  else if (data.kind === "profiles") await showCases();
   else {
     await showAll();
     await showMaps();

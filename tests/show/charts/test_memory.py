@@ -1,37 +1,16 @@
 """Live memory over one call, as it is drawn."""
 
 import dataclasses
-import re
 
-import pytest
-
+from bench.show.charts.memory import COLUMNS, NAMED, MemoryChart, memory_chart, rows
 from bench.show.operators import CATEGORY_COLOURS
 from bench.show.palette import stage_colour
-from bench.show.report.memory_chart import HEIGHT, NAMED, WIDTH, MemoryChart, memory_chart
 from bench.store.profile import Block
 from tests.profiles import profile
 
 FIRST = Block(60, "aten::mm", "qkv projection", 0.0, 5.0)
 SECOND = Block(40, "aten::bmm", "scores", 2.0, None)
 LATE = Block(10, "aten::add", "", 6.0, None)
-
-
-def corners(path: str) -> list[tuple[float, float]]:
-    """Return the corners of an outline made of level and upright strokes."""
-    first, *strokes = re.findall(r"([MHV])([\d. ]+)", path)
-    x, y = map(float, first[1].split())
-    found = [(x, y)]
-    for letter, number in strokes:
-        x, y = (float(number), y) if letter == "H" else (x, float(number))
-        found.append((x, y))
-    return found
-
-
-def area(path: str) -> float:
-    """Return how much an outline encloses, in shares of the chart."""
-    points = corners(path)
-    pairs = zip(points, [*points[1:], points[0]], strict=True)
-    return abs(sum(x * next_y - next_x * y for (x, y), (next_x, next_y) in pairs)) / 2 / WIDTH / HEIGHT
 
 
 def drawn(*blocks: Block) -> MemoryChart:
@@ -41,20 +20,22 @@ def drawn(*blocks: Block) -> MemoryChart:
     return chart
 
 
-def test_an_outline_encloses_what_was_alive_when() -> None:
-    """Bytes times seconds are the area under the curve, and those of a block the area of its band."""
+def test_the_curve_is_what_was_alive_when() -> None:
+    """From each moment on; it ends with the call, and the peak has its mark."""
     chart = drawn(FIRST, SECOND, LATE)
     assert chart.peak.bytes == 100
-    assert area(chart.path) == pytest.approx((60 * 5 + 40 * 8 + 10 * 4) / 1000)
-    assert [area(band.path) for band in chart.bands] == pytest.approx([0.3, 0.32, 0.04])
+    assert chart.curve == ((0.0, 60), (2.0, 100), (5.0, 40), (6.0, 50))
+    live = [(row["at"], row["high"]) for row in rows(chart) if row["kind"] == "live"]
+    assert live == [*chart.curve, (10.0, 50)]
+    assert [(row["at"], row["high"]) for row in rows(chart) if row["kind"] == "peak"] == [(2.0, 100)]
 
 
 def test_a_band_sinks_when_what_it_lies_on_is_freed() -> None:
     """The second block lies on the first until the first is freed, then on the ground."""
-    band = drawn(FIRST, SECOND).bands[1]
-    assert (200, 0) in corners(band.path)
-    assert (500, HEIGHT) in corners(band.path)
-    assert (band.left, band.right, band.bottom, band.height) == (0.2, 1.0, 0.6, 0.4)
+    chart = drawn(FIRST, SECOND)
+    band = [row for row in rows(chart) if row["kind"] == "band" and row["letter"] == "B"]
+    assert [(row["at"], row["low"], row["high"]) for row in band] == [(2.0, 60, 100), (5.0, 0, 40), (10.0, 0, 40)]
+    assert band[0]["words"] == "B 40 B by aten::bmm in scores"
 
 
 def test_bands_have_letters_in_order_of_time_and_the_colour_of_their_stage() -> None:
@@ -78,12 +59,12 @@ def test_only_the_largest_have_bands() -> None:
 def test_two_equal_blocks_lie_on_each_other() -> None:
     """Blocks that differ in nothing have a band each, one on the other."""
     first, second = drawn(SECOND, SECOND).bands
-    assert (first.bottom, second.bottom) == (0.0, 0.5)
+    assert (first.steps[0][1], second.steps[0][1]) == (0, 40)
 
 
-def test_thousands_of_blocks_make_a_short_path_with_the_same_peak() -> None:
+def test_thousands_of_blocks_make_a_short_curve_with_the_same_peak() -> None:
     """What falls into one column of the screen is drawn once, its highest point kept."""
     many = [Block(1, "aten::mul", "", i * 1e-3, i * 1e-3 + 1.0) for i in range(9000)]
     chart = drawn(*many, Block(5000, "aten::mm", "", 4.0005, 4.0006))
-    assert len(chart.path) < 30_000
-    assert min(y for _, y in corners(chart.path)) == 0
+    assert len(chart.curve) <= 2 * COLUMNS + 2
+    assert max(size for _, size in chart.curve) == chart.peak.bytes

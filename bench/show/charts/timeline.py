@@ -2,10 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from bench.show.operators import CATEGORY_COLOURS, category
-from bench.show.palette import stage_colour
+import altair as alt
+
+from bench.show.charts.base import Spec, chart, layered, seconds, spec
+from bench.show.operators import CATEGORY_COLOURS, category, short
+from bench.show.palette import page_variable, stage_colour
+from bench.store import units
 from bench.store.profile import STAGE, Span
+
+LEFT_PX, ROW_PX, LEAST_PX = 80, 20, 34
+"""The room for the names of lanes, the height of a row, and the least width of a box that has its name in it."""
 
 NARROWEST = 1 / 1200
 """The share of the call below which a span is narrower than a pixel and left out."""
@@ -128,3 +136,57 @@ def dominant_child(span: Span, spans: Sequence[Span]) -> Span:
         and other.duration_s >= FILLS * span.duration_s
     ]
     return max([span, *inside], key=lambda other: other.depth)
+
+
+def rows(of: Timeline) -> list[dict[str, Any]]:
+    """Return the boxes of a timeline as their chart draws them; the first row of a lane has its name."""
+    names = {lane.row: lane.name for lane in of.lanes}
+    return [
+        box_row(
+            short(box.name),
+            box.left * of.whole_s,
+            (box.left + box.width) * of.whole_s,
+            f"{box.row:03d}|{names.get(box.row, '')}",
+            box.colour,
+            [units.seconds(box.duration_s), units.percent(box.width), *({box.stage} - {"", box.name})],
+        )
+        for box in of.boxes
+    ]
+
+
+def box_row(name: str, start_s: float, end_s: float, row: str, colour: str, words: Sequence[str]) -> dict[str, Any]:
+    """Return a box as its chart draws it; a row is its number and its name, and `words` say more of the box."""
+    return {
+        "name": name,
+        "start": float(f"{start_s:.4g}"),
+        "end": float(f"{end_s:.4g}"),
+        "row": row,
+        "fill": page_variable(colour),
+        "ink": page_variable(colour, "on"),
+        "text": " · ".join([name, *words]),
+    }
+
+
+def boxes(description: str) -> Spec:
+    """Return the chart of boxes along the time of a call, with their names where there is room; one may be chosen."""
+    base = chart(description)
+    scale = alt.Scale(nice=False, zero=True)
+    x = alt.X("start:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=seconds("datum.value"), tickCount=5))
+    names = alt.Axis(labelExpr="split(datum.value, '|')[1]", labelLimit=LEFT_PX - 8, minExtent=LEFT_PX,
+        maxExtent=LEFT_PX, ticks=False, domain=False)  # fmt: skip
+    y = alt.Y("row:N", title=None, axis=names, scale=alt.Scale(padding=0))
+    is_chosen = "indexof(chosen, datum.id) >= 0"
+    drawn = base.mark_rect().encode(
+        x=x, x2="end:Q", y=y,
+        color=alt.Color("fill:N", scale=None, legend=None),
+        stroke=alt.condition(is_chosen, alt.value("var(--ink)"), alt.value("var(--surface)")),
+        strokeWidth=alt.condition(is_chosen, alt.value(2), alt.value(1)),
+        tooltip=alt.Tooltip("text:N", title="span"),
+    )  # fmt: skip
+    room = "scale('x', datum.end) - scale('x', datum.start)"
+    # a name without room is left out, not only hidden: what reaches beyond the chart would make it narrower
+    labels = base.mark_text(
+        align="left", dx=5, fontSize=12, limit=alt.ExprRef(f"max(1, {room} - 8)"),
+        text=alt.ExprRef(f"{room} < {LEAST_PX} ? '' : datum.name"),
+    ).encode(x=x, y=y, color=alt.Color("ink:N", scale=None, legend=None))  # fmt: skip
+    return spec(layered(drawn, labels, height=alt.Step(ROW_PX)), description)

@@ -9,9 +9,10 @@ import pytest
 from PIL import Image
 from selenium.webdriver.common.keys import Keys
 
-from bench.show.report.page import write
+from bench.show.pages.profiles import write
 from tests.profiles import profile, stepwise
-from tests.show.report.browser import Browser, browser, missing
+from tests.show.pages.browser import Browser, browser, missing
+from tests.show.pages.test_browser import opened, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -29,24 +30,17 @@ const ground = (element) => {
   const own = getComputedStyle(element).backgroundColor;
   return (channels(own)[3] ?? 1) ? own : element.parentElement ? ground(element.parentElement) : "rgb(255, 255, 255)";
 };
-const probe = document.body.appendChild(document.createElement("i"));
-const under = (element) => {
-  const box = element.parentElement.closest("svg.label, svg.letter");
-  if (!box) return ground(element.closest("div, section, details, body"));
-  probe.className = box.classList[1];
-  probe.style.background = "var(--c)";
-  return getComputedStyle(probe).backgroundColor;
-};
+const under = (element) => ground(element.closest("div, section, details, body"));
 return [...document.querySelectorAll("body *")]
   .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) && e.checkVisibility())
-  .filter((e) => !e.closest(".hidden, script, style, title, desc"))
+  .filter((e) => !e.closest(".hidden, script, style, title, desc, .mark-text:not(.role-axis-label)"))
   .map((e) => {
     const { color, fill } = getComputedStyle(e);
     const [a, b] = (e instanceof SVGElement ? [fill, under(e)] : [color, ground(e)]).map(light);
     return [e.tagName + " " + e.textContent.trim().slice(0, 30), Math.max(a, b) / Math.min(a, b)];
   });
 """
-"""What can be read, and its contrast with what lies under it."""
+"""What can be read, and its contrast with what lies under it; text in boxes has the colour that fits to theirs."""
 
 
 @pytest.fixture(scope="module")
@@ -72,18 +66,17 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_everything_is_there_and_nothing_complains(chromium: Browser, page: Path, dark: bool) -> None:
     """Tables have rows, pictures have a size and boxes, and the console is silent."""
-    chromium.complaints()
-    chromium.open(page, dark=dark)
+    opened(chromium, page, dark=dark)
     chromium.one("#open-all").click()
 
     for table in chromium.all("table"):
         assert len(table.find_elements("css selector", "tbody tr")) > 0
-    pictures = chromium.all("svg[role=img]")
+    pictures = chromium.all(".drawn svg")
     assert len(pictures) == 9
     for picture in pictures:
         assert picture.is_displayed()
         assert picture.size["width"] > 300
-        assert len(picture.find_elements("css selector", "rect, path")) > 1
+        assert len(picture.find_elements("css selector", "path")) > 1
     assert chromium.complaints() == []
 
 
@@ -137,7 +130,7 @@ def test_a_heading_sorts_its_table_with_the_keyboard(chromium: Browser, page: Pa
 
 def test_a_timeline_is_explored_with_the_keyboard(chromium: Browser, page: Path) -> None:
     """Arrows move from span to span, each told with its time and share, and down from a stage to what it called."""
-    chromium.open(page)
+    opened(chromium, page)
     chromium.one("#open-all").click()
     timeline = chromium.tab_to(".explore[aria-label]")
     readout = chromium.one(f"#{timeline.get_attribute('aria-describedby')}")
@@ -149,7 +142,7 @@ def test_a_timeline_is_explored_with_the_keyboard(chromium: Browser, page: Path)
     chromium.press(Keys.ARROW_LEFT)
     assert readout.text == first
     chromium.press(Keys.END)
-    assert len(chromium.all(".explore .chosen")) == 1
+    until(chromium, "return document.querySelectorAll('.explore path[stroke-width=\"2\"]').length === 1")
     assert readout.text not in (first, second)
     staged = next(area for area in chromium.all(".explore") if "stages" in (area.get_attribute("textContent") or ""))
     readout = chromium.one(f"#{staged.get_attribute('aria-describedby')}")
@@ -165,9 +158,9 @@ def test_a_timeline_is_explored_with_the_keyboard(chromium: Browser, page: Path)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_blocks_are_seen_in_the_colour_of_their_stage(chromium: Browser, page: Path, dark: bool) -> None:
     """Nothing is drawn over the bands of the largest blocks but the outline of them all."""
-    chromium.open(page, dark=dark)
-    chart = chromium.one("details[open] .memory svg[role=img]")
-    bands = chart.find_elements("css selector", ".band")
+    opened(chromium, page, dark=dark)
+    chart = chromium.one("details[open] .memory svg")
+    bands = chart.find_elements("css selector", ".mark-area path")
     colours = {tuple(map(int, re.findall(r"\d+", band.value_of_css_property("fill"))[:3])) for band in bands}
     assert len(colours) > 3
     picture = Image.open(io.BytesIO(chart.screenshot_as_png)).convert("RGB")
@@ -189,7 +182,7 @@ def test_words_leave_only_the_cases_that_have_them(chromium: Browser, page: Path
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_words_can_be_read(chromium: Browser, page: Path, dark: bool) -> None:
     """All words have a contrast of 4.5 with what lies under them, those in pictures too; dark is dark."""
-    chromium.open(page, dark=dark)
+    opened(chromium, page, dark=dark)
     chromium.one("#open-all").click()
     contrasts = chromium.run(CONTRASTS)
     assert len(contrasts) > 200
@@ -201,7 +194,7 @@ def test_words_can_be_read(chromium: Browser, page: Path, dark: bool) -> None:
 @pytest.mark.parametrize("width", [400, 700, 1040, 1120])
 def test_nothing_scrolls_sideways(chromium: Browser, page: Path, width: int) -> None:
     """On a phone, a tablet and a screen everything fits, and labels stay within their boxes."""
-    chromium.open(page, width=width)
+    opened(chromium, page, width=width)
     chromium.one("#open-all").click()
     assert chromium.run("return document.documentElement.scrollWidth <= innerWidth")
     tables = chromium.run(
@@ -211,33 +204,27 @@ def test_nothing_scrolls_sideways(chromium: Browser, page: Path, width: int) -> 
 
 
 def test_no_label_is_cut(chromium: Browser, page: Path) -> None:
-    """What is written in a box ends within it, on a phone too, and after the window has changed its size."""
-    chromium.open(page, width=400)
-    chromium.one("#open-all").click()
-    for _ in range(2):
-        chromium.run("dispatchEvent(new Event('resize'))")
-    places = chromium.run(
-        """return [...document.querySelectorAll("svg.label:not(.unfit)")].map((label) => {
-          const box = label.previousElementSibling.getBoundingClientRect();
-          const text = label.firstElementChild.getBoundingClientRect();
-          return [label.textContent, text.left - box.left, box.right - text.right];
-        })"""
-    )
-    assert len(places) > 2
-    assert [place for place in places if min(place[1:]) < 0] == []
-    assert len(chromium.all("svg.label.unfit")) > 3
+    """What is written in a box ends within it, on a phone too; a box without room has no text."""
+    opened(chromium, page, width=400)
+    inside = "details[open] .explore .mark-text.role-mark text"
+    widths = "[text.textContent, text.getBoundingClientRect().width - text.__data__.limit]"
+    texts = chromium.run(f"return [...document.querySelectorAll('{inside}')].map((text) => {widths})")
+    shown = [text for text, _ in texts if text]
+    assert len(shown) > 2
+    assert len(texts) > len(shown)
+    assert [text for text, beyond in texts if text and beyond > 1] == []
 
 
 def test_paper_has_every_case_and_the_screen_keeps_its_state(chromium: Browser, page: Path) -> None:
     """A PDF comes out that has as many pages whether or not the cases are open, and closed ones are closed again."""
-    chromium.open(page)
+    opened(chromium, page)
     printed = chromium.printed()
     assert printed.startswith(b"%PDF")
     assert len([case for case in chromium.all("details.case") if case.get_attribute("open") is not None]) == 1
 
     chromium.one("#open-all").click()
-    opened = chromium.printed()
-    assert printed.count(b"/Type /Page\n") == opened.count(b"/Type /Page\n") > 3
+    all_open = chromium.printed()
+    assert printed.count(b"/Type /Page\n") == all_open.count(b"/Type /Page\n") > 3
 
 
 def test_a_shortened_name_is_whole_when_pointed_at(chromium: Browser, page: Path) -> None:

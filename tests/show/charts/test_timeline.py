@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
+from bench.show.charts.timeline import Lane, dominant_child, rows, timeline
 from bench.show.operators import CATEGORY_COLOURS
 from bench.show.palette import stage_colour
-from bench.show.report.timeline import Lane, dominant_child, timeline
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 
 SCORES = Span("scores", STAGE, "host", 0, 0.0, 6.0)
@@ -57,6 +57,14 @@ def test_who_calls_has_the_colour_of_what_it_calls() -> None:
     """Outside of stages an operator does what the one does that fills it: a product with weights is not batched."""
     product = dataclasses.replace(BMM, name="aten::mm")
     assert {box.category for box in timeline([MATMUL, product], 99).boxes} == {"matrix product"}
+
+
+def test_rows_are_in_seconds_and_the_first_of_a_lane_has_its_name() -> None:
+    """They say name, time and share, and the stage that they lie in."""
+    drawn = {row["name"]: row for row in rows(timeline(SPANS, 99))}
+    assert (drawn["aten::bmm"]["start"], drawn["aten::bmm"]["end"]) == (1.0, 5.0)
+    assert drawn["aten::bmm"]["text"] == "aten::bmm · 4.00 s · 40% · scores"
+    assert {row["row"] for row in drawn.values()} == {"000|stages", "001|host", "002|", "003|stream 7"}
 
 
 def test_a_legend_names_what_stands_outside_stages() -> None:

@@ -1,0 +1,140 @@
+"""Live memory over one call: the curve of all blocks, and the largest ones as bands under it, each with a letter."""
+
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from bench.analyse.profile import Peak, live_bytes, peak
+from bench.show.charts.base import Spec, chart, layered, seconds, spec
+from bench.show.charts.timeline import LEFT_PX
+from bench.show.operators import CATEGORY_COLOURS, category, short
+from bench.show.palette import page_variable, stage_colour
+from bench.store import units
+from bench.store.profile import Block, Profile
+
+NAMED, LEAST_NAMED = 8, 0.02
+"""The largest number of blocks with a band of their own, and the least share of the peak that such a block has."""
+
+COLUMNS = 400
+"""Moments within this share of the call look the same."""
+
+HEIGHT_PX, LETTER_PX = 150, 14
+"""The height of the chart, and the least one of a band that has its letter in it."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """A block in the chart by its letter; `steps` are the moments at which it sinks, with the bytes below it."""
+
+    letter: str
+    block: Block
+    colour: str
+    steps: tuple[tuple[float, int], ...]
+    end_s: float
+
+    @property
+    def words(self) -> str:
+        """What the block is."""
+        stage = f" in {self.block.stage}" if self.block.stage else ""
+        return f"{self.letter} {units.size(self.block.bytes)} by {short(self.block.operator) or 'no operator'}{stage}"
+
+
+@dataclass(frozen=True)
+class MemoryChart:
+    """The memory of a call; `curve` has the bytes of all live blocks from each moment on."""
+
+    peak: Peak
+    whole_s: float
+    curve: tuple[tuple[float, int], ...]
+    bands: tuple[Band, ...]
+
+
+def memory_chart(profile: Profile, whole_s: float) -> MemoryChart | None:
+    """Return the chart of the recorded call, which took `whole_s`; None if nothing was allocated."""
+    blocks, top = profile.blocks, peak(profile)
+    if top is None:
+        return None
+    end_s = max([whole_s, *(block.end_s or block.start_s for block in blocks)]) or 1.0
+    large = [block for block in blocks if block.bytes >= LEAST_NAMED * top.bytes]
+    # among equal ones, those alive at the peak come first
+    large.sort(key=lambda block: (-block.bytes, block not in top.blocks))
+    largest = sorted(large[:NAMED], key=lambda block: block.start_s)
+    bands = [_band(string.ascii_uppercase[at], each, largest[:at], end_s) for at, each in enumerate(largest)]
+    return MemoryChart(top, end_s, tuple(_thinned(live_bytes(blocks), end_s)), tuple(bands))
+
+
+def rows(of: MemoryChart) -> list[dict[str, Any]]:
+    """Return what the chart draws: the curve, the bands with their letters, and the peak."""
+    live = [{"kind": "live", "at": _short(at_s), "high": size} for at_s, size in of.curve]
+    bands = []
+    for band in of.bands:
+        (start_s, below), *_ = band.steps
+        last = band.end_s, band.steps[-1][1]
+        place = {"letter": band.letter, "fill": page_variable(band.colour)}
+        bands += [{"kind": "band", "at": _short(at_s), "low": low, "high": low + band.block.bytes, "words": band.words,
+            **place} for at_s, low in (*band.steps, last)]  # fmt: skip
+        bands.append({"kind": "letter", "at": _short(start_s), "end": _short(band.steps[1][0] if band.steps[1:] else
+            band.end_s), "low": below, "high": below + band.block.bytes, "ink": page_variable(band.colour, "on"),
+            **place})  # fmt: skip
+    end = {"kind": "live", "at": _short(of.whole_s), "high": of.curve[-1][1]}
+    return [*live, end, *bands, {"kind": "peak", "at": _short(of.peak.at_s), "high": of.peak.bytes}]
+
+
+def memory() -> Spec:
+    """Return the chart of the memory of a call: all live blocks, the largest as bands, and the peak."""
+    description = "Live memory over one call"
+    base = chart(description)
+    live, bands, letters, top = (
+        base.transform_filter(f"datum.kind === '{kind}'") for kind in ("live", "band", "letter", "peak")
+    )
+    scale = alt.Scale(nice=False, zero=True)
+    x = alt.X("at:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=seconds("datum.value"), tickCount=5, grid=False))
+    sizes = alt.Axis(values=alt.ExprRef("ys"), labelExpr="labels[indexof(ys, datum.value)]", minExtent=LEFT_PX,
+        maxExtent=LEFT_PX, ticks=False, domain=False)  # fmt: skip
+    y = alt.Y("high:Q", title=None, scale=scale, axis=sizes)
+    fill = alt.Color("fill:N", scale=None, legend=None)
+    layers = [
+        live.mark_area(interpolate="step-after", color="var(--live)", opacity=1).encode(x=x, y=y, y2=alt.datum(0)),
+        bands.mark_area(interpolate="step-after", opacity=1, stroke="var(--surface)").encode(
+            x=x, y=y, y2="low:Q", color=fill, detail="letter:N", tooltip=alt.Tooltip("words:N", title="block")
+        ),
+        live.mark_line(interpolate="step-after", color="var(--ink)", strokeWidth=1.2).encode(x=x, y=y),
+        letters.mark_text(
+            align="left", baseline="top", dx=5, dy=3, fontWeight="bold",
+            opacity=alt.ExprRef(f"scale('y', datum.low) - scale('y', datum.high) < {LETTER_PX} || "
+                f"scale('x', datum.end) - scale('x', datum.at) < {LETTER_PX} ? 0 : 1"),
+        ).encode(x=x, y=y, text="letter:N", color=alt.Color("ink:N", scale=None, legend=None)),
+        top.mark_rule(strokeDash=[3, 3], color="var(--ink)").encode(x=x),
+        top.mark_text(baseline="bottom", dy=-3, fontWeight=600, align=alt.ExprRef(
+            "scale('x', datum.at) < 30 ? 'left' : scale('x', datum.at) > width - 30 ? 'right' : 'center'"
+        )).encode(x=x, y=y, text=alt.value("peak")),
+    ]  # fmt: skip
+    return spec(layered(*layers, height=HEIGHT_PX), description)
+
+
+def _band(letter: str, block: Block, before: Sequence[Block], whole_s: float) -> Band:
+    """Return the band of a block: it lies on the blocks before it and sinks when they are freed."""
+    end_s = whole_s if block.end_s is None else block.end_s
+    moments = [block.start_s, *sorted({b.end_s for b in before if b.end_s and block.start_s < b.end_s < end_s})]
+    below = [sum(each.bytes for each in before if each.end_s is None or each.end_s > moment_s) for moment_s in moments]
+    colour = stage_colour(block.stage) if block.stage else CATEGORY_COLOURS[category(block.operator)]
+    return Band(letter, block, colour, tuple(zip(moments, below, strict=True)), end_s)
+
+
+def _thinned(curve: Sequence[tuple[float, int]], whole_s: float) -> list[tuple[float, int]]:
+    """Return the highest and the last moment of each of the chart's columns."""
+    columns: dict[int, list[tuple[float, int]]] = {}
+    for moment in curve:
+        columns.setdefault(int(COLUMNS * moment[0] / whole_s), []).append(moment)
+    return [
+        moment
+        for column in columns.values()
+        for moment in dict.fromkeys((max(column, key=lambda moment: moment[1]), column[-1]))
+    ]
+
+
+def _short(value_s: float) -> float:
+    return float(f"{value_s:.4g}")
