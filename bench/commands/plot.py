@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from bench.commands import FINE, say
 from bench.store.machines import runs_of
@@ -23,11 +22,10 @@ def run(arguments: argparse.Namespace) -> int:
     from bench.show.charts import catalogue  # slow to import
 
     runs = runs_of(arguments.run)
-    suffixes = catalogue.suffixes(svg=arguments.svg)
     files: list[Path] = []
     for name, saved in runs.items():  # pictures of each machine by themselves
         folder = arguments.to / name if arguments.to and len(runs) > 1 else arguments.to
-        material: dict[str, Any] = {"results": saved.table, "profiles": saved.profiles}
-        files += catalogue.draw(folder or saved.plots, **material, suffixes=suffixes)
+        folder = folder or saved.plots
+        files += catalogue.draw(folder, results=saved.table, profiles=saved.profiles, svg=arguments.svg)
     say(*(map(str, files) if files else ["nothing to draw: no column varies over cases that are ok"]))
     return FINE

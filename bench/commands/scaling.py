@@ -16,6 +16,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     saved: SavedRun = arguments.run
     console().print(scaling.render(scaling.series(saved.table)))
-    folder, suffixes = arguments.to or saved.plots, catalogue.suffixes(svg=arguments.svg)
-    say(*map(str, catalogue.draw(folder, ("scaling", "winners"), results=saved.table, suffixes=suffixes)))
+    folder, kinds = arguments.to or saved.plots, ("scaling", "winners")
+    say(*map(str, catalogue.draw(folder, kinds, results=saved.table, svg=arguments.svg)))
     return FINE

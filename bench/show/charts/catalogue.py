@@ -61,18 +61,18 @@ def draw(
     *,
     results: pd.DataFrame | None = None,
     profiles: Sequence[Profile] = (),
-    suffixes: Sequence[str] = (PNG,),
+    svg: bool = False,
 ) -> list[Path]:
     """Write every picture of these kinds, of all by default, that the material has values for, and return the files.
 
-    A picture has a file for each of the suffixes. The folder is made if there is something to write.
+    A picture is a PNG, with `svg` an SVG too. The folder is made if there is something to write.
     The same material gives the same SVG, byte for byte.
     Raises OSError if a file can't be written.
     """
     paths = []
     for name, picture in _drawings(kinds, {Needs.RESULTS: results, Needs.PROFILES: profiles or None}):
         folder.mkdir(parents=True, exist_ok=True)
-        for suffix in suffixes:
+        for suffix in (PNG, SVG) if svg else (PNG,):
             paths.append(folder / f"{name}{suffix}")
             _save(picture, paths[-1])
     return paths
@@ -92,11 +92,6 @@ def draw_comparison(report: Report, file: Path) -> bool:
         except OSError as error:
             raise WrongRequest(f"{path} can't be written: {error.strerror}") from None
     return bool(drawings)
-
-
-def suffixes(*, svg: bool) -> tuple[str, ...]:
-    """Return the suffixes of the files that are asked for."""
-    return (PNG, SVG) if svg else (PNG,)
 
 
 def check_name(file: Path) -> None:

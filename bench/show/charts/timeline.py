@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import altair as alt
@@ -26,50 +27,17 @@ STAGES = "stages"
 
 
 @dataclass(frozen=True)
-class Box:
-    """A drawn span: `left` and `width` are shares of the call, `row` counts from the top.
+class Timeline:
+    """What is drawn of a call: the rows of its chart, its lanes from top to bottom, and the spans that are left out.
 
-    `stage` is the stage that the span is or lies in; if there is none, `category` is that of its work.
+    `legend` has the categories of the boxes outside all stages, with their colours.
     """
 
-    name: str
-    left: float
-    width: float
-    row: int
-    colour: str
-    duration_s: float
-    stage: str
-    category: str
-
-
-@dataclass(frozen=True)
-class Lane:
-    """The rows that belong to one thread or stream."""
-
-    name: str
-    row: int
-    rows: int
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """The boxes and lanes of a call; `left_out` counts the spans that are not drawn."""
-
     whole_s: float
-    boxes: tuple[Box, ...]
-    lanes: tuple[Lane, ...]
+    rows: tuple[dict[str, Any], ...]
+    lanes: tuple[str, ...]
+    legend: dict[str, str]
     left_out: int
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return sum(lane.rows for lane in self.lanes)
-
-    @property
-    def legend(self) -> dict[str, str]:
-        """The categories of the boxes outside all stages, with their colours."""
-        present = {box.category for box in self.boxes}
-        return {name: colour for name, colour in CATEGORY_COLOURS.items() if name in present}
 
 
 def timeline(spans: Sequence[Span], most: int) -> Timeline:
@@ -86,41 +54,27 @@ def timeline(spans: Sequence[Span], most: int) -> Timeline:
         # stages have a lane of their own, so they don't count in the depth of what lies in them
         *((span.lane, max(0, span.depth - sum(_holds(each, span) for each in stages)), span) for span in visible),
     ]
-    lanes = _lanes([(lane, depth) for lane, depth, _ in positions])
-    first = {lane.name: lane.row for lane in lanes}
-    boxes = [_box(span, first[lane] + depth, whole_s, stages, visible) for lane, depth, span in positions]
-    return Timeline(whole_s, tuple(boxes), tuple(lanes), len(others) - len(visible))
+    depths: dict[str, int] = {}
+    for lane, depth, _ in positions:
+        depths[lane] = max(depths.get(lane, 0), depth + 1)
+    first = dict(zip(depths, accumulate(depths.values(), initial=0), strict=False))
+    rows, work = [], set()
+    for lane, depth, span in positions:
+        stage = span.name if span.kind == STAGE else next((each.name for each in stages if _holds(each, span)), "")
+        of_work = category(dominant_child(span, visible).name)
+        work |= set() if stage else {of_work}
+        colour = stage_colour(stage) if stage else CATEGORY_COLOURS[of_work]
+        words = [units.seconds(span.duration_s), units.percent(span.duration_s / whole_s), *({stage} - {"", span.name})]
+        # the first row of a lane has its name
+        row = f"{first[lane] + depth:03d}|{'' if depth else lane}"
+        rows.append(box_row(short(span.name), span.start_s, span.start_s + span.duration_s, row, colour, words))
+    legend = {name: colour for name, colour in CATEGORY_COLOURS.items() if name in work}
+    return Timeline(whole_s, tuple(rows), tuple(depths), legend, len(others) - len(visible))
 
 
 def _holds(stage: Span, span: Span) -> bool:
     middle_s = span.start_s + span.duration_s / 2
     return stage.lane == span.lane and stage.start_s <= middle_s <= stage.start_s + stage.duration_s
-
-
-def _lanes(places: Sequence[tuple[str, int]]) -> list[Lane]:
-    rows: dict[str, int] = {}
-    for lane, depth in places:
-        rows[lane] = max(rows.get(lane, 0), depth + 1)
-    lanes, row = [], 0
-    for lane, count in rows.items():
-        lanes.append(Lane(lane, row, count))
-        row += count
-    return lanes
-
-
-def _box(span: Span, row: int, whole_s: float, stages: Sequence[Span], visible: Sequence[Span]) -> Box:
-    around = span.name if span.kind == STAGE else next((each.name for each in stages if _holds(each, span)), "")
-    work = "" if around else category(dominant_child(span, visible).name)
-    return Box(
-        name=span.name,
-        left=span.start_s / whole_s,
-        width=span.duration_s / whole_s,
-        row=row,
-        colour=stage_colour(around) if around else CATEGORY_COLOURS[work],
-        duration_s=span.duration_s,
-        stage=around,
-        category=work,
-    )
 
 
 def dominant_child(span: Span, spans: Sequence[Span]) -> Span:
@@ -136,22 +90,6 @@ def dominant_child(span: Span, spans: Sequence[Span]) -> Span:
         and other.duration_s >= FILLS * span.duration_s
     ]
     return max([span, *inside], key=lambda other: other.depth)
-
-
-def rows(of: Timeline) -> list[dict[str, Any]]:
-    """Return the boxes of a timeline as their chart draws them; the first row of a lane has its name."""
-    names = {lane.row: lane.name for lane in of.lanes}
-    return [
-        box_row(
-            short(box.name),
-            box.left * of.whole_s,
-            (box.left + box.width) * of.whole_s,
-            f"{box.row:03d}|{names.get(box.row, '')}",
-            box.colour,
-            [units.seconds(box.duration_s), units.percent(box.width), *({box.stage} - {"", box.name})],
-        )
-        for box in of.boxes
-    ]
 
 
 def box_row(name: str, start_s: float, end_s: float, row: str, colour: str, words: Sequence[str]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from bench.show.charts import base
 from bench.show.charts.memory import Band, MemoryChart, memory, memory_chart
 from bench.show.charts.memory import rows as memory_rows
 from bench.show.charts.timeline import Timeline, box_row, boxes, timeline
-from bench.show.charts.timeline import rows as timeline_rows
 from bench.show.operators import CATEGORY_COLOURS, short, shortened
 from bench.show.pages import shell
 from bench.show.palette import (
@@ -141,12 +140,11 @@ def _drawn(case: CaseView) -> dict[str, Any]:
             "description": f"Time of each stage of {case.implementation}, one after another",
             "rows": shell.columns(_stage_rows(case.profile)),
         }
-    if case.timeline.boxes:
-        lanes = ", ".join(lane.name for lane in case.timeline.lanes)
+    if case.timeline.rows:
         found["timeline"] = {
-            "description": f"Timeline of one call of {case.implementation}: {len(case.timeline.boxes)} spans on "
-            f"{lanes}; what called another span stands above it",
-            "rows": shell.columns(timeline_rows(case.timeline)),
+            "description": f"Timeline of one call of {case.implementation}: {len(case.timeline.rows)} spans on "
+            f"{', '.join(case.timeline.lanes)}; what called another span stands above it",
+            "rows": shell.columns(case.timeline.rows),
         }
     if case.memory:
         top = case.memory.peak
@@ -267,7 +265,7 @@ def _breakable(name: str) -> Markup:
     return Markup("<wbr>").join(re.split(r"(?<=_)(?=[a-z])|(?<=::)", name) if len(name) > ONE_LINE else [name])
 
 
-FILTERS = {
+FILTERS: Mapping[str, Callable[..., Any]] = {
     "seconds": lambda value: _aligned(units.seconds(value)),
     "size": lambda value: _aligned(units.size(value)),
     "flops": lambda value: _aligned(units.rate(value, "FLOP")),

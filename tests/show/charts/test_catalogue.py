@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.charts import catalogue
-from bench.show.charts.catalogue import KINDS, PNG, SVG, Kind, Needs
+from bench.show.charts.catalogue import KINDS, PNG, Kind, Needs
 from bench.show.comparison.report import Report
 from bench.store.profile import Profile
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
@@ -52,12 +52,12 @@ def test_a_kind_is_drawn_and_the_same_again_whatever_the_users_style(
     """A file of each picture lies in a folder that is made, an SVG too if it is asked for, the same byte for byte."""
     given = material(6, 12) if kind == "winners" else material(6)
     with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "hatch.linewidth": 5}):
-        files = catalogue.draw(tmp_path / "run" / "plots", [kind], **given, suffixes=catalogue.suffixes(svg=True))
-    again = catalogue.draw(tmp_path / "again", [kind], **given, suffixes=[SVG])
+        files = catalogue.draw(tmp_path / "run" / "plots", [kind], svg=True, **given)
+    again = catalogue.draw(tmp_path / "again", [kind], svg=True, **given)
     assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
     assert [file.suffix for file in files] == [".png", ".svg"] * (len(files) // 2)
     assert {file.stem.partition("-")[0] for file in files} == begin
-    for one, other in zip(files[1::2], again, strict=True):
+    for one, other in zip(files[1::2], again[1::2], strict=True):
         assert one.read_bytes() == other.read_bytes()
 
 

@@ -48,7 +48,7 @@ def test_a_mark_stands_at_the_time_and_the_error_of_its_case() -> None:
 def test_the_frontier_is_what_nothing_beats() -> None:
     """Along it the time rises and the error falls; every other case has one that is no slower and no worse."""
     ((_, found),) = sheets(table())
-    on_it = [(row["latency_s"], row["error"]) for row in best(found.rows)]
+    on_it = [(row["latency_s"], row["error"]) for row in best([dict(row) for row in found.rows])]
     assert sorted((row["latency_s"], row["error"]) for row in found.rows if row["best"]) == on_it
     assert [error for _, error in on_it] == sorted((error for _, error in on_it), reverse=True)
     for row in found.rows:

@@ -206,7 +206,8 @@ def test_nothing_scrolls_sideways(chromium: Browser, page: Path, width: int) -> 
 def test_no_label_is_cut(chromium: Browser, page: Path) -> None:
     """What is written in a box ends within it, on a phone too; a box without room has no text."""
     opened(chromium, page, width=400)
-    inside = "details[open] .explore .mark-text.role-mark text"
+    chromium.one("#open-all").click()
+    inside = ".explore .mark-text.role-mark text"
     widths = "[text.textContent, text.getBoundingClientRect().width - text.__data__.limit]"
     texts = chromium.run(f"return [...document.querySelectorAll('{inside}')].map((text) => {widths})")
     shown = [text for text, _ in texts if text]
