@@ -87,7 +87,7 @@ def _read(folder: Path) -> Source:
     foreign = {entry.head.env_id for entry in contents.entries} - {known.env_id}
     if foreign:
         raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {known.env_id}")
-    return Source(folder, stored.sweep.sharded(None), known, contents)
+    return Source(folder, stored.sharded(None), known, contents)
 
 
 def _check(sources: Sequence[Source]) -> None:

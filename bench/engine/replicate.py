@@ -230,14 +230,13 @@ class Replicate:
         assert member.worker is not None
         reply = member.worker.receive(self._timeout_s, self._hears(member))
         self._take(member, reply)
-        member.calls, member.call_s = replies.calls_per_timing(member.metrics), replies.call_s(reply)
-        member.remark = replies.remark(reply)
-        member.doubt = replies.doubts(reply)
+        prepared = replies.read(reply, replies.Prepared)
+        member.calls, member.call_s = replies.calls_per_timing(member.metrics), prepared.call_s
+        member.remark, member.doubt = prepared.remark, prepared.doubts
         results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in self._shifts_of(member)]
         worst = max(results, key=lambda result: result["error"] / result["tolerance"])
         member.metrics |= {name: worst[name] for name in ("error", "tolerance")}
-        free_bytes = replies.free_bytes(reply)
-        return machine.available_bytes() if free_bytes is None else free_bytes
+        return machine.available_bytes() if prepared.free_bytes is None else prepared.free_bytes
 
     def _shifts_of(self, member: Member) -> dict[str, int]:
         """Return the inputs that are checked at a member."""
@@ -337,17 +336,16 @@ class Replicate:
         queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
         if reply.get("status") != "ok":
             self._take(member, reply)
-        replies.check_sample(reply, self._timings)
-        values, member.cpu_s = reply["sample"], reply["cpu_s"]
-        timings_s, others = tuple(values["timings_s"]), self._interference.share()
-        taken = Sample(timings_s, values["switches"], values["faults"], others)
+        sampled = replies.sampled(reply, self._timings)
+        values, member.cpu_s = sampled.sample, sampled.cpu_s
+        taken = Sample(tuple(values.timings_s), values.switches, values.faults, self._interference.share())
         self._check_stopped()
         objection = member.claims.add(sum(taken.timings_s) * member.calls, waited_s, queue_s)
         if self._point.device == "cpu":  # else the host's work is not what is timed
-            objection = objection or member.claims.add_work(reply["used_s"], reply["idle_s"])
+            objection = objection or member.claims.add_work(sampled.used_s, sampled.idle_s)
         if objection:
             raise Ended("error", objection)
-        if kept := member.judged.draw(reply["held"]):
+        if kept := member.judged.draw(sampled.held):
             reply = self._ask(member, {"request": "keep", **kept}, stage="rounds")
             if reply.get("status") != "ok":
                 self._take(member, reply)
@@ -494,11 +492,11 @@ class Replicate:
 
     def _take(self, member: Member, reply: dict[str, Any]) -> None:
         """Take over a reply's metrics; raises Ended if the case has ended."""
-        replies.check_outcome(reply)
-        member.metrics |= reply["metrics"]
-        member.cpu_s = reply["cpu_s"]
-        if reply["status"] != "ok":
-            raise Ended(reply["status"], reply["detail"])
+        outcome = replies.read(reply, replies.Outcome)
+        member.metrics |= outcome.metrics
+        member.cpu_s = outcome.cpu_s
+        if outcome.status != "ok":
+            raise Ended(outcome.status, outcome.detail)
 
     @contextmanager
     def _ending(self, member: Member) -> Any:

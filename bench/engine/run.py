@@ -16,7 +16,6 @@ from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.race import Looked, Race
 from bench.engine.replicate import Replicate, now
-from bench.engine.replies import is_count
 from bench.engine.run_folder import RunFolder
 from bench.engine.worker import Died, unheard
 from bench.plan.case import CONTROL, Case, Point
@@ -414,8 +413,7 @@ class Run:
         request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": member.implementation}
         with suppress(Died), self._pool.memory_worker(point.threads) as worker:
             reply = worker.ask(request, self.sweep.effort.timeout_s)
-            peak_bytes = reply.get("peak_bytes")
-            member.metrics["system_peak_bytes"] = peak_bytes if is_count(peak_bytes) else None
+            member.metrics["system_peak_bytes"] = reply.get("peak_bytes")
 
 
 def _without_tokens(point: Point) -> Point:

@@ -20,7 +20,7 @@ from bench.store.environment import Environment
 from bench.store.journal import Entry
 from bench.store.line import Head
 from bench.store.lock import Lock
-from bench.store.record import SESSION, Origin, Record, check_metric, latest, reported
+from bench.store.record import SESSION, Origin, Record, latest, reported
 from bench.store.tabulation import Tabulation
 
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS, tabulation.STATE)
@@ -64,8 +64,8 @@ class RunFolder:
         try:
             self._make()
             self._take()
-            state = {} if self._anew else tabulation.state_of(self.folder)
-            self._journal, notices = journal.repair(self.folder, state.get("journal_bytes"))
+            state = None if self._anew else tabulation.state_of(self.folder)
+            self._journal, notices = journal.repair(self.folder, state.journal_bytes if state else None)
             self.notices += notices
             self._plan()
         except OSError as error:
@@ -99,13 +99,7 @@ class RunFolder:
 
     def _plan(self) -> None:
         """Check that the sweep is compatible with the folder's own."""
-        stored = plan.load(self.folder)
-        self._planned = plan.continued(self.sweep, stored, self.folder, extend=self._extend)
-        if stored and not stored.is_whole:
-            points, names = len(stored.sweep.points), ", ".join(stored.sweep.implementations)
-            self.notices.append(
-                f"{self.folder} holds no {plan.PLAN}: made from what was measured, {points} points of {names}"
-            )
+        self._planned = plan.continued(self.sweep, plan.load(self.folder), self.folder, extend=self._extend)
 
     def close(self) -> None:
         """Write what is not yet in results.csv, and unlock the folder; one that was made here and is empty goes."""
@@ -251,14 +245,16 @@ class RunFolder:
             commit=here.context["commit"],
             started_at=started,
         )
-        values = dict(metrics or {})
-        try:
-            session = {name: values.pop(name) for name in SESSION if name in values}
-            return Record(case, number, status, origin, detail, metrics=reported(values), **session)
-        except (ValueError, TypeError) as error:
-            valid = {name: value for name, value in reported(values).items() if _is_metric(name, value)}
-            reason = f"the worker reported an invalid value: {error}"
-            return Record(case, number, "error", origin, reason, metrics=valid)
+        valid, mistakes = dict[str, Any](), list[str]()
+        for name, value in (metrics or {}).items():
+            try:
+                valid[name] = reported(name, value)
+            except ValueError as error:
+                mistakes.append(str(error))
+        if mistakes:
+            status, detail = "error", f"the worker reported an invalid value: {mistakes[0]}"
+        session = {name: valid.pop(name) for name in SESSION if name in valid}
+        return Record(case, number, status, origin, detail, metrics=valid, **session)
 
     def keep(self, point: Point, records: list[Record]) -> None:
         """Add the records of one visit, in the order of the sweep; they are in the journal when this returns.
@@ -357,15 +353,6 @@ class RunFolder:
     def has_results(self) -> bool:
         """Whether there are results."""
         return bool(self._tabulation)
-
-
-def _is_metric(name: str, value: Any) -> bool:
-    """Return whether the name is a metric's and the value is valid for it."""
-    try:
-        check_metric(name, value)
-    except ValueError:
-        return False
-    return True
 
 
 def _origin(head: Head) -> Origin:

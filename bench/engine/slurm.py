@@ -76,9 +76,9 @@ def _part(sweep: Sweep, shard: Shard, folder: Path) -> Part:
     stored = plan.load(folder) if folder.is_dir() else None
     if stored is None:
         return Part(shard, folder, 0, len(planned.points))
-    if stored.sweep.shard != shard or stored.sweep.implementations != planned.implementations:
+    if stored.shard != shard or stored.implementations != planned.implementations:
         raise WrongRequest(f"{folder} holds another sweep: use a new --run")
-    return Part(shard, folder, _measured(stored.sweep, folder), len(stored.sweep.points))
+    return Part(shard, folder, _measured(stored, folder), len(stored.points))
 
 
 def _measured(sweep: Sweep, folder: Path) -> int:

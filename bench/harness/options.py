@@ -197,7 +197,7 @@ def _wanted(option: argparse.Namespace) -> Sweep:
         if option.extend:
             raise WrongRequest(f"--extend adds to a run, and {option.run or 'without --run DIR there'} is none")
         return _asked(option)
-    asked = _asked(option) if option.sweep is not None else _changed(option, stored.sweep)
+    asked = _asked(option) if option.sweep is not None else _changed(option, stored)
     return plan.continued(asked, stored, Path(option.run), extend=option.extend, way_out=WAYS_OUT)
 
 

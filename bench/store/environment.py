@@ -54,12 +54,12 @@ def load(run: Path) -> Environment | None:
     path = run / ENVIRONMENT
     if not path.exists():
         return None
+    from bench.store.typed import decode  # a worker in another environment imports this file and may lack msgspec
+
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        identity, state, context = (dict(content[name]) for name in ("identity", "state", "context"))
-        return Environment(identity, state, context, dict(content.get("runtimes", {})))
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        raise WrongRequest(f"{path} is no environment of attention-bench") from None
+        return decode(Environment, path.read_bytes())
+    except ValueError as error:
+        raise WrongRequest(f"{path} is no environment of attention-bench ({error})") from None
 
 
 def differences(base: Environment, new: Environment) -> list[str]:

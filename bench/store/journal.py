@@ -4,7 +4,6 @@ The lines of one process at one point, a replicate, are written at once. `bench.
 """
 
 import gc
-import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -181,11 +180,11 @@ def load(file: BinaryIO, entry: Entry) -> Record:
     """Return the record of a line of a journal's file; raises WrongRequest if it can't be read any more."""
     try:
         file.seek(entry.offset)
-        return line.decode(file.read(entry.length))
+        return line.decode(file.read(entry.length), entry.case, entry.head)
     except OSError as error:
         raise WrongRequest(f"the journal can't be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise WrongRequest(f"{file.name}: the line at byte {entry.offset} can't be read: {_reason(error)}") from None
+    except ValueError as error:
+        raise WrongRequest(f"{file.name}: the line at byte {entry.offset} can't be read: {error}") from None
 
 
 def scan(run: Path, before: int | None = None) -> Contents:
@@ -193,7 +192,7 @@ def scan(run: Path, before: int | None = None) -> Contents:
 
     A line that is no record doesn't count, and no line of a replicate that lacks others, because its rounds are not
     whole. The first of duplicates counts. `before` is the place in the file for which `digest_before` is wanted.
-    Raises WrongRequest for a line of a newer suite, or a file that can't be read.
+    Raises WrongRequest for a line of another schema, or a file that can't be read.
     """
     path = run / JOURNAL
     contents = Contents(path)
@@ -281,8 +280,8 @@ def _entries(file: BinaryIO, contents: Contents, before: int | None) -> Iterator
             case, head = heads.read(content)
         except WrongRequest as error:
             raise WrongRequest(f"{contents.path}: line {number}: {error}") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            contents.put_aside(place, f"no record of attention-bench ({_reason(error)})")
+        except ValueError as error:
+            contents.put_aside(place, f"no record of attention-bench ({error})")
             continue
         known.add(digest)
         yield Entry(case, head, *place)
@@ -316,14 +315,6 @@ def _opened(path: Path) -> BinaryIO:
         return path.open("rb")
     except OSError as error:
         raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
-        return "it is not JSON"
-    if isinstance(error, KeyError):
-        return f"{error.args[0]} is missing"
-    return str(error) if type(error) is ValueError else "its values have other types"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

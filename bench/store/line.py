@@ -1,46 +1,53 @@
 """A line of the journal: a record as JSON, with its samples at the end, and then a checksum.
 
-The parts of a line that many lines share come first: the case, then the head. A reader decodes each of them once, and
-knows by the checksum that the rest is as it was written. So it reads only the samples that are needed.
+The case and the head come first: what a run decides by when it goes on. The rest is read only when it is needed.
 """
 
+import dataclasses
 import json
+import typing
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from bench.plan.case import CASE_COLUMNS, COLUMNS, Case, Point
+import msgspec
+
+from bench.plan.case import COLUMNS, POINT_COLUMNS, Case, Point
 from bench.plan.columns import REQUIRED
-from bench.store.record import Record, check_schema
+from bench.store import typed
+from bench.store.metrics import REPORTED
+from bench.store.record import (
+    MAY_LACK,
+    METRICS,
+    SCHEMA_VERSION,
+    SESSION,
+    Origin,
+    Record,
+    Samples,
+    Status,
+    check_schema,
+    schema_of,
+)
+from bench.store.typed import Count, Positive
 
-HEAD = ("process", "replicate_size", "own_cause", "status", "env_id", "device_name", "torch_version", "commit")
-"""The keys that follow those of the case, in this order: what a run decides by when it goes on."""
-
-AFTER_CASE, AFTER_HEAD = b',"process":', b',"started_at":'
-"""The beginnings of the head and of the rest; neither can stand within a text, in which quotes have a backslash."""
-
-IMPLEMENTATION = b',"implementation":"'
-"""The beginning of the one key in which the cases of a point differ."""
+REST = b',"started_at":'
+"""The beginning of the rest; it can't stand within a text, in which quotes have a backslash."""
 
 SEAL = b',"crc32":"'
 """The beginning of the last key, whose value is the CRC-32 of everything before it, in eight digits."""
 
 SEAL_BYTES = len(SEAL) + 10
 
+ABSENT = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
+"""The values of columns that a line leaves out."""
 
-LACKING = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
-"""The values of columns that a line may lack."""
 
-
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The facts of a record besides its case that a run decides by when it goes on."""
 
-    process: int
-    replicate_size: int
+    process: Count
+    replicate_size: Positive
     own_cause: bool
-    status: str
+    status: Status
     env_id: str
     device_name: str
     torch_version: str
@@ -54,29 +61,54 @@ class Head:
         return cls(*known, origin.env_id, origin.device_name, origin.torch_version, origin.commit)
 
 
+def _fields(of: type) -> list[Any]:
+    """Return the fields of a class for a struct: names and types, and the values of columns that a line leaves out."""
+    hints = typing.get_type_hints(of, include_extras=True).items()
+    return [(name, hint, ABSENT[name]) if name in ABSENT else (name, hint) for name, hint in hints]
+
+
+FIRST = msgspec.defstruct(
+    "First", [*_fields(Point), ("implementation", str), *_fields(Head), ("schema_version", int)], kw_only=True
+)
+"""What a line has up to REST: the columns of the point, the implementation, the head."""
+
+SECOND = msgspec.defstruct(
+    "Second",
+    [
+        ("started_at", str),
+        ("detail", str, ""),
+        *((name, SESSION[name], None) for name in ("seed", "pid")),
+        ("samples", Samples),
+        *((name, kind, REPORTED[name].empty) for name, kind in METRICS.items()),
+    ],
+    kw_only=True,
+)
+"""What a line has from REST on."""
+
+PLACES = len(POINT_COLUMNS) + 1
+"""The number of fields of FIRST that are of the case."""
+
+
 def encode(record: Record) -> bytes:
     """Return the line of a record without its end; raises ValueError for a number that JSON can't hold."""
-    return sealed(record.columns(), record.samples.to_json())
+    case = {name: value for name, value in record.case.columns().items() if name not in ABSENT or value != ABSENT[name]}
+    rest = {"detail": record.detail, **record.metrics, "seed": record.seed, "pid": record.pid}
+    columns = {each.name: getattr(record.samples, each.name) for each in dataclasses.fields(Samples)}
+    content = {
+        "schema_version": SCHEMA_VERSION,
+        **case,
+        **Head.of(record)._asdict(),
+        "started_at": record.origin.started_at,
+        **{name: value for name, value in rest.items() if value not in (None, (), "")},
+        "samples": {name: values for name, values in columns.items() if values or name not in MAY_LACK},
+    }
+    return sealed(json.dumps(content, allow_nan=False, separators=(",", ":")).encode())
 
 
-def sealed(values: dict[str, Any], samples: Mapping[str, Any]) -> bytes:
-    """Return the line of a record's columns and its samples."""
-    values = dict(values)
-    first = {name: values.pop(name) for name in ("schema_version", *CASE_COLUMNS, *HEAD, "started_at")}
-    rest = {name: value for name, value in values.items() if value not in (None, (), "")}
-    kept = {name: value for name, value in first.items() if not _is_absent(name, value)}
-    content = {**kept, **rest, "samples": samples}
-    text = json.dumps(content, allow_nan=False, separators=(",", ":"))[:-1].encode()
+def sealed(content: bytes) -> bytes:
+    """Return a JSON object with its checksum."""
+    text = content.removesuffix(b"}")
     return b'%s%s%08x"}' % (text, SEAL, zlib.crc32(text))
-
-
-def decode(line: bytes) -> Record:
-    """Return the record of a line, a sealed one or one that another suite wrote.
-
-    Raises WrongRequest for a newer schema, and what `json.loads` and `Record.from_json` raise for another line.
-    """
-    check(line)
-    return Record.from_json(json.loads(line))
 
 
 def seal_of(line: bytes) -> bytes:
@@ -84,77 +116,64 @@ def seal_of(line: bytes) -> bytes:
     return line[-10:-2] if line[-SEAL_BYTES:-10] == SEAL else b""
 
 
-def check(line: bytes) -> bool:
-    """Return whether a line has a checksum; raises ValueError if the line is not what was written."""
+def check(line: bytes) -> None:
+    """Raise ValueError if a line is not what was written, WrongRequest if it has another schema and no checksum."""
     seal = seal_of(line)
-    if seal and b"%08x" % zlib.crc32(memoryview(line)[:-SEAL_BYTES]) != seal:
+    if not seal:
+        check_schema(schema_of(line), oldest=SCHEMA_VERSION)
+        raise ValueError("it has no checksum")
+    if b"%08x" % zlib.crc32(memoryview(line)[:-SEAL_BYTES]) != seal:
         raise ValueError("it was changed since it was written: its checksum is another one")
-    return bool(seal)
 
 
 class Heads:
-    """Reads the cases and heads of lines, and decodes what many lines share once."""
+    """Reads the cases and heads of lines; equal ones, and equal points, are the same object."""
 
     def __init__(self) -> None:
-        self._cases: dict[bytes, Case] = {}
-        self._heads: dict[bytes, Head] = {}
-        self._decoded: dict[bytes, Point] = {}
-        self._known: dict[Case, Case] = {}
-        self._points: dict[Point, Point] = {}
+        self._points: dict[tuple[Any, ...], Point] = {}
+        self._cases: dict[tuple[Any, ...], Case] = {}
+        self._heads: dict[tuple[Any, ...], Head] = {}
 
     def read(self, line: bytes) -> tuple[Case, Head]:
-        """Return the case and the head of a line; equal cases, and equal points, are the same object.
+        """Return the case and the head of a line.
 
-        Raises what `decode` raises.
+        Raises WrongRequest for another schema, ValueError for anything else that is no line.
         """
-        middle = line.find(AFTER_CASE) if check(line) else -1
-        end = line.find(AFTER_HEAD, middle) if middle > 0 else -1
-        if end < 0:
-            record = decode(line)
-            return self._same(record.case), Head.of(record)
-        text, rest = line[:middle], line[middle:end]
-        case, head = self._cases.get(text), self._heads.get(rest)
+        check(line)
+        try:
+            values = msgspec.structs.astuple(typed.decode(FIRST, line[: line.find(REST)] + b"}"))
+        except ValueError:
+            check_schema(schema_of(line), oldest=SCHEMA_VERSION)
+            raise
+        check_schema(values[-1], oldest=SCHEMA_VERSION)
+        key, rest = values[:PLACES], values[PLACES:-1]
+        case, head = self._cases.get(key), self._heads.get(rest)
         if case is None:
-            case = self._cases[text] = self._case(text)
+            columns, implementation = key[:-1], key[-1]
+            if columns not in self._points:
+                self._points[columns] = Point(**dict(zip(POINT_COLUMNS, columns, strict=True)))
+            case = self._cases[key] = Case(self._points[columns], implementation)
         if head is None:
-            head = self._heads[rest] = _head(json.loads(b"{" + rest[1:] + b"}"))
+            head = self._heads[rest] = Head(*rest)
         return case, head
 
-    def _case(self, text: bytes) -> Case:
-        """Return the case of a sealed line, whose values were checked when it was written."""
-        before, _, rest = text.partition(IMPLEMENTATION)
-        name, _, after = rest.partition(b'"')
-        if b"\\" in name:  # the quote may be part of the name
-            values = json.loads(text + b"}")
-            implementation = values.pop("implementation")
-            return self._same(Case(_point(values), implementation))
-        columns = before + after + b"}"
-        point = self._decoded.get(columns)
-        if point is None:
-            point = self._decoded[columns] = self._same_point(_point(json.loads(columns)))
-        return self._same(Case(point, name.decode()))
 
-    def _same(self, case: Case) -> Case:
-        known = self._known.get(case)
-        if known is None:
-            known = Case(self._same_point(case.point), case.implementation)
-            self._known[known] = known
-        return known
-
-    def _same_point(self, point: Point) -> Point:
-        return self._points.setdefault(point, point)
-
-
-def _point(values: dict[str, Any]) -> Point:
-    """Return the point of a sealed line, whose values were checked when it was written."""
-    check_schema(values.pop("schema_version"))
-    return Point(**{**LACKING, **values})
-
-
-def _head(values: Mapping[str, Any]) -> Head:
-    return Head(**{name: values[name] for name in HEAD})
-
-
-def _is_absent(name: str, value: Any) -> bool:
-    """Return whether a column of a point has the value that stands for a column that a line lacks."""
-    return name in COLUMNS and COLUMNS[name].absent is not REQUIRED and COLUMNS[name].absent == value
+def decode(line: bytes, case: Case, head: Head) -> Record:
+    """Return the record of a line whose case and head are known; raises what `Heads.read` raises."""
+    check(line)
+    rest = msgspec.structs.asdict(typed.decode(SECOND, b"{" + line[max(line.find(REST), 0) + 1 :]))
+    if head.status == "ok" and not rest["samples"].rounds:
+        raise ValueError("timings_s must hold at least one sample if the status is ok")
+    return Record(
+        case,
+        head.process,
+        head.status,
+        Origin(head.env_id, head.device_name, head.torch_version, head.commit, rest["started_at"]),
+        rest["detail"],
+        rest["samples"],
+        {name: rest[name] for name in METRICS},
+        head.replicate_size,
+        head.own_cause,
+        rest["seed"],
+        rest["pid"],
+    )

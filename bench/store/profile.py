@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from bench.plan.case import Case
+from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.store import atomic
-from bench.store.record import Origin, check_schema
+from bench.store.record import Origin, Versioned, check_schema
+from bench.store.typed import convert, plain
 
 SCHEMA_VERSION = 1
 
@@ -115,18 +116,12 @@ class Profile:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Return the profile of a JSON object; raises WrongRequest for a newer schema, KeyError for a foreign one."""
-        check_schema(values["schema_version"], SCHEMA_VERSION, "profiles")
-        operators = [{**each, "kernels": tuple(each["kernels"])} for each in values["operators"]]
-        return cls(
-            case=Case.from_columns(values),
-            origin=Origin(**{f.name: values[f.name] for f in dataclasses.fields(Origin)}),
-            **{name: values[name] for name in ("calls", "timed_s", "profiled_s")},
-            operators=tuple(Operator(**each) for each in operators),
-            stages=tuple(Stage(**each) for each in values["stages"]),
-            spans=tuple(Span(**each) for each in values["spans"]),
-            blocks=tuple(Block(**each) for each in values["blocks"]),
-        )
+        """Return the profile of a JSON object; raises WrongRequest for a newer schema, ValueError for a foreign one."""
+        check_schema(convert(values, Versioned).schema_version, SCHEMA_VERSION, "profiles")
+        case = {"point": values, "implementation": values.get("implementation")}
+        profile = convert({**values, "case": case, "origin": values}, cls)
+        point = Point(**vars(profile.case.point))  # msgspec sets only what the file has
+        return dataclasses.replace(profile, case=Case(point, profile.case.implementation))  # type: ignore[no-any-return]
 
 
 def file_name(case: Case) -> str:
@@ -151,11 +146,11 @@ def load(run: Path) -> list[Profile]:
 
 def _read(path: Path) -> Profile:
     try:
-        return Profile.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return Profile.from_json(plain(path.read_bytes()))
     except WrongRequest as error:
         raise WrongRequest(f"{path}: {error}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise WrongRequest(f"{path} is no profile of attention-bench ({error!r})") from None
+    except (OSError, ValueError) as error:
+        raise WrongRequest(f"{path} is no profile of attention-bench ({error})") from None
 
 
 def _parts(path: Path) -> list[str | int]:

@@ -102,9 +102,7 @@ class SavedRun:
     def is_behind(self) -> bool:
         """Whether the journal holds more than results.csv was made from: the run is at work, or was killed."""
         made_from, path = tabulation.state_of(self.folder), self.folder / journal.JOURNAL
-        return (
-            not self.is_alone and bool(made_from) and path.exists() and path.stat().st_size > made_from["journal_bytes"]
-        )
+        return bool(not self.is_alone and made_from and path.exists() and path.stat().st_size > made_from.journal_bytes)
 
     @property
     def is_edited(self) -> bool:

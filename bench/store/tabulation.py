@@ -12,17 +12,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 
 from bench.plan.case import Point
 from bench.store import atomic, table
 from bench.store.journal import Contents
+from bench.store.typed import decode
 
 STATE = "results.state.json"
 """The file that says which lines of the journal results.csv was made from, with checksums of both."""
 
 SHARE = 1 / 50
 """The largest share of the time in which results.csv is written while a run measures."""
+
+
+class State(msgspec.Struct):
+    """What results.csv was made from: so many bytes of the journal, and the numbers of rows by the names of points."""
+
+    schema_version: int
+    journal_bytes: int
+    journal_crc32: int
+    results_crc32: int
+    rows: dict[str, int]
 
 
 class Tabulation:
@@ -71,14 +83,8 @@ class Tabulation:
         parts = [table.csv_header(), *self._rows.values()]
         atomic.replace(run / table.RESULTS, parts)
         self._is_written = True
-        state = {
-            "schema_version": table.SCHEMA_VERSION,
-            "journal_bytes": journal.end,
-            "journal_crc32": journal.digest,
-            "results_crc32": _crc32(parts),
-            "rows": dict(self._counts.values()),
-        }
-        atomic.replace(run / STATE, json.dumps(state) + "\n")
+        state = State(table.SCHEMA_VERSION, journal.end, journal.digest, _crc32(parts), dict(self._counts.values()))
+        atomic.replace(run / STATE, json.dumps(msgspec.to_builtins(state)) + "\n")
         end = time.monotonic()
         self._due_s = end + (end - began_s) * (1 / SHARE - 1)
 
@@ -87,50 +93,48 @@ class Tabulation:
         content = b"".join([table.csv_header(), *(self._rows.values() if point is None else [self._rows[point]])])
         return table.read(Path(table.RESULTS), io.BytesIO(content))
 
-    def restore(self, run: Path, journal: Contents, state: Mapping[str, Any]) -> None:
+    def restore(self, run: Path, journal: Contents, state: State | None) -> None:
         """Take over the rows in results.csv of points without newer records, if nothing has changed it or the journal.
 
         `state` is that of the run's folder, and `journal` was scanned for its place.
         """
-        if not state or journal.digest_before != state["journal_crc32"]:
+        if not state or journal.digest_before != state.journal_crc32:
             return
         try:
             content = (run / table.RESULTS).read_bytes()
         except OSError:
             return
-        if zlib.crc32(content) != state["results_crc32"] or not content.startswith(table.csv_header()):
+        if zlib.crc32(content) != state.results_crc32 or not content.startswith(table.csv_header()):
             return
-        place = bisect_left(journal.entries, state["journal_bytes"], key=lambda entry: entry.offset)
+        place = bisect_left(journal.entries, state.journal_bytes, key=lambda entry: entry.offset)
         points = dict.fromkeys(entry.case.point for entry in journal.entries[:place])
         fresh = {entry.case.point for entry in journal.entries[place:]}
         named = {point.name: point for point in points}
         lines = table.csv_lines(content)
-        if {*named} != {*state["rows"]} or sum(state["rows"].values()) != len(lines):
+        if {*named} != {*state.rows} or sum(state.rows.values()) != len(lines):
             return
         rest = iter(lines)
-        for name, count in state["rows"].items():
+        for name, count in state.rows.items():
             rows = b"".join(next(rest) for _ in range(count))
             self._rows[named[name]] = rows
             self._counts[named[name]] = name, count
         self._stale = fresh & points.keys()
 
 
-def state_of(run: Path) -> Mapping[str, Any]:
-    """Return what results.csv of a run was made from, an empty object if that isn't known."""
+def state_of(run: Path) -> State | None:
+    """Return what results.csv of a run was made from, None if that isn't known."""
     try:
-        state = json.loads((run / STATE).read_text(encoding="utf-8"))
-        known = {name: int(state[name]) for name in ("journal_bytes", "journal_crc32", "results_crc32")}
-        is_ours = state["schema_version"] == table.SCHEMA_VERSION
-        return {**known, "rows": {name: int(count) for name, count in state["rows"].items()}} if is_ours else {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
+        state = decode(State, (run / STATE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return state if state.schema_version == table.SCHEMA_VERSION else None
 
 
 def is_edited(run: Path) -> bool:
     """Return whether results.csv of a run is known to be another one than the run wrote."""
     state = state_of(run)
     try:
-        return bool(state) and zlib.crc32((run / table.RESULTS).read_bytes()) != state["results_crc32"]
+        return state is not None and zlib.crc32((run / table.RESULTS).read_bytes()) != state.results_crc32
     except OSError:
         return False
 

@@ -17,10 +17,9 @@ PUBLISHED = sorted((Path(__file__).parents[2] / "results" / "published").iterdir
 @pytest.mark.slow
 @pytest.mark.parametrize("run", PUBLISHED, ids=lambda run: run.name)
 def test_published_results_follow_from_their_journals(run: Path, tmp_path: Path) -> None:
-    """A journal of any schema gives the table that is kept beside it."""
-    for name in (JOURNAL, "environment.json", "plan.json"):  # older runs have no plan
-        if (run / name).exists():
-            shutil.copy(run / name, tmp_path)
+    """A journal gives the table that is kept beside it."""
+    for name in (JOURNAL, "environment.json", "plan.json"):
+        shutil.copy(run / name, tmp_path)
 
     assert main(["summarise", str(tmp_path)]) == 0
 

@@ -122,16 +122,14 @@ def make(folder: Path, cases: int, seed: int) -> None:
     plan.save(planned, folder)
     environment.save(examples.environment(), folder)
     made = templates(seed)
-    samples = [[record.samples.to_json() for record in records] for records in made]
-    columns = [[record.columns() for record in records] for records in made]
     rows = [summary.rows(records, "eager") for records in made]
     tabulation, began_s = Tabulation(), time.monotonic()
     draw = random.Random(seed)
     with (folder / JOURNAL).open("wb") as file:
         for point in planned.points:
             drawn = draw.randrange(TEMPLATES)
-            pairs = zip(columns[drawn], samples[drawn], strict=True)
-            file.writelines(line.sealed({**values, **vars(point)}, each) + b"\n" for values, each in pairs)
+            moved = (dataclasses.replace(each, case=Case(point, each.case.implementation)) for each in made[drawn])
+            file.writelines(line.encode(each) + b"\n" for each in moved)
             tabulation.put(point, [{**row, **vars(point)} for row in rows[drawn]])
     tabulation.save(folder, journal.scan(folder), began_s)
 
@@ -140,7 +138,7 @@ def opened(folder: Path) -> RunFolder:
     """Return a made-up run that goes on."""
     stored = plan.load(folder)
     assert stored
-    run_folder = RunFolder(stored.sweep, folder)
+    run_folder = RunFolder(stored, folder)
     run_folder.prepare()
     run_folder.open(examples.environment())
     return run_folder

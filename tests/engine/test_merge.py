@@ -76,7 +76,7 @@ def test_shards_become_the_run_of_one_machine(tmp_path: Path) -> None:
     assert merged.equals(whole)
     stored = plan.load(tmp_path / "out")
     assert stored is not None
-    assert (stored.sweep.points, stored.sweep.shard) == (SWEEP.points, None)
+    assert (stored.points, stored.shard) == (SWEEP.points, None)
 
 
 def test_the_same_shard_again_changes_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.environment import ENVIRONMENT
 from bench.store.environment import load as load_environment
-from bench.store.line import decode, encode
+from bench.store.line import encode
 from bench.store.lock import LOCK
 from bench.store.plan import PLAN
 from bench.store.saved_run import SavedRun
@@ -415,7 +415,7 @@ def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_
     first.close()
     path = tmp_path / journal.JOURNAL
     own = first.here.env_id
-    lines = [decode(each) for each in path.read_bytes().splitlines()]
+    lines = journal.read(tmp_path)
     elsewhere = [
         dataclasses.replace(each, origin=dataclasses.replace(each.origin, env_id="0123456789ab")) for each in lines
     ]
@@ -460,7 +460,7 @@ def test_what_failed_before_is_tried_again_once_if_asked_for(tmp_path: Path) -> 
         ({"peak_byte": 7}, ("peak_byte", "did you mean peak_bytes?")),
         ({"saved_bytes": "many"}, ("saved_bytes", "a whole number", "'many'")),
         ({"host_s": -1.0}, ("host_s", "at least 0", "-1.0")),
-        ({"kernels": "flash"}, ("kernels", "a list of texts", "'flash'")),
+        ({"kernels": "flash"}, ("kernels", "a list", "'flash'")),
         ({"seed": "x"}, ("seed", "'x'")),
     ],
 )

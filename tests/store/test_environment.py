@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -105,17 +107,29 @@ def test_a_run_keeps_its_first_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "reason"),
     [
-        *[b"", b"{", b"[]", b"null", b"3", b"{}", b"\xff\xfe", b"\x00", b'{"identity": {}, "state": {}}'],
-        b'{"identity": {}, "state": null, "context": {}}',
+        *[(content, "it is not JSON") for content in (b"", b"{", b"\xff\xfe", b"\x00")],
+        (b"[]", "it must be an object, got []"),
+        (b"null", "it must be an object, got None"),
+        (b"{}", "identity is missing"),
+        (b'{"identity": {}, "state": {}}', "context is missing"),
+        (b'{"identity": {}, "state": null, "context": {}}', "state must be an object, got None"),
     ],
 )
-def test_a_broken_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    """A file that is no environment is refused in one line with its path."""
+def test_a_broken_file_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    """A file that is no environment is refused in one line with its path and what is wrong."""
     (tmp_path / ENVIRONMENT).write_bytes(content)
 
-    assert refusal(load, tmp_path) == f"{tmp_path / ENVIRONMENT} is no environment of attention-bench"
+    assert refusal(load, tmp_path) == f"{tmp_path / ENVIRONMENT} is no environment of attention-bench ({reason})"
+
+
+@pytest.mark.slow
+def test_a_worker_needs_no_msgspec() -> None:
+    """It may run in another environment, which has torch and little else."""
+    modules = ", ".join(f"bench.measure.{name}" for name in ("server", "worker", "judge"))
+    program = f"import sys; sys.modules['msgspec'] = None; import {modules}"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 # Other runtimes

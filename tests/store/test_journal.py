@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bench.plan.errors import CannotWrite
 from bench.store import journal
 from bench.store.journal import JOURNAL, SET_ASIDE
-from bench.store.line import encode
+from bench.store.line import SEAL_BYTES, encode, sealed
 from bench.store.record import SCHEMA_VERSION, Record
 from tests.examples import case, record, records
 from tests.refusals import refusal
@@ -31,11 +31,6 @@ def visit(*implementations: str, process: int = 0) -> list[Record]:
 def line_of(one: Record) -> bytes:
     """Return the line of a record as the journal holds it."""
     return encode(one) + b"\n"
-
-
-def plain_line_of(one: Record) -> bytes:
-    """Return the line of a record as older suites wrote it: with samples as lists, and without a checksum."""
-    return json.dumps(one.to_json()).encode() + b"\n"
 
 
 # Whole journals
@@ -252,7 +247,15 @@ def test_a_cut_visit_and_the_one_measured_anew_are_not_mixed(tmp_path: Path) -> 
 # Journals that are none
 
 
-RECORD = plain_line_of(record()).strip()
+RECORD = encode(record())
+PLAIN = RECORD[:-SEAL_BYTES] + b"}"
+
+
+def resealed(before: bytes, after: bytes) -> bytes:
+    """Return the line of a record with another value and the right checksum."""
+    assert before in PLAIN
+    return sealed(PLAIN.replace(before, after))
+
 
 FOREIGN: list[tuple[str, bytes]] = [
     ("prose", b"not json"),
@@ -262,20 +265,21 @@ FOREIGN: list[tuple[str, bytes]] = [
     ("a list", b"[]"),
     ("a string", b'"text"'),
     ("an empty object", b"{}"),
-    ("a schema alone", b'{"schema_version": 1}'),
+    ("an empty object with a checksum", sealed(b"{}")),
+    ("a checksum alone", sealed(b"")),
+    ("a schema alone", b'{"schema_version": %d}' % SCHEMA_VERSION),
     ("a schema of text", b'{"schema_version": "1"}'),
     ("a schema of nothing", b'{"schema_version": null}'),
     ("no text", b"\xff\xfe\x00"),
     ("a zero byte", b"\x00"),
-    ("an unknown status", RECORD.replace(b'"ok"', b'"fine"')),
-    ("samples of another kind", RECORD.replace(b'"samples": {', b'"samples": 3, "was": {')),
-    ("kernels of another kind", RECORD.replace(b'"kernels": []', b'"kernels": 3')),
-    ("a size of another kind", RECORD.replace(b'"replicate_size": 1', b'"replicate_size": "one"')),
-    ("a batch of another kind", RECORD.replace(b'"batch": 8', b'"batch": [8]')),
-    ("a time that is none", RECORD.replace(b"[0.5, 0.25]", b"[NaN, 0.25]")),
-    ("a negative time", RECORD.replace(b"[0.5, 0.25]", b"[0.5, -0.25]")),
-    ("columns of unequal length", RECORD.replace(b'"faults": [0, 0, 7]', b'"faults": [0, 0]')),
+    ("no checksum", PLAIN),
+    ("another checksum", RECORD[:-10] + b'00000000"}'),
+    ("an unknown status", resealed(b'"ok"', b'"fine"')),
+    ("a size of another kind", resealed(b'"replicate_size":1', b'"replicate_size":"one"')),
+    ("a batch of another kind", resealed(b'"batch":8', b'"batch":[8]')),
+    ("a process that is none", resealed(b'"process":0', b'"process":-1')),
     ("nested too deep", b"[" * 100_000),
+    ("nested too deep with a checksum", sealed(b'{"x":' + b"[" * 100_000)),
 ]
 
 
@@ -320,9 +324,28 @@ def test_no_garbage_passes(garbage: bytes) -> None:
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     """A line of a newer suite is refused with the file, the line's number and both versions."""
-    newer = record().to_json() | {"schema_version": SCHEMA_VERSION + 1}
-    (tmp_path / JOURNAL).write_bytes(line_of(record()) + json.dumps(newer).encode() + b"\n")
+    newer = resealed(b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version":%d' % (SCHEMA_VERSION + 1))
+    (tmp_path / JOURNAL).write_bytes(line_of(record()) + newer + b"\n")
 
     line = refusal(journal.read, tmp_path)
     assert line.startswith(f"{tmp_path / JOURNAL}: line 2: results have schema_version {SCHEMA_VERSION + 1}")
     assert f"up to {SCHEMA_VERSION}" in line
+
+
+def test_an_older_schema_is_refused(tmp_path: Path) -> None:
+    """The whole journal is, in one line with the way out; nothing of it is set aside."""
+    older = PLAIN.replace(b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version": 8')
+    (tmp_path / JOURNAL).write_bytes(older + b"\n")
+
+    line = refusal(journal.repair, tmp_path)
+    assert line.startswith(f"{tmp_path / JOURNAL}: line 1: results have schema_version 8; this suite reads")
+    assert (tmp_path / JOURNAL).read_bytes() == older + b"\n"
+
+
+def test_samples_that_no_measurement_can_be_are_told_when_they_are_read(tmp_path: Path) -> None:
+    """A scan reads the heads alone; the message names the file, the line's place, the value and the rule."""
+    first, bad = line_of(record("sdpa")), resealed(b'"faults":[0,0,7]', b'"faults":[0,0,-7]') + b"\n"
+    (tmp_path / JOURNAL).write_bytes(first + bad)
+    line = refusal(journal.read, tmp_path)
+    assert line.startswith(f"{tmp_path / JOURNAL}: the line at byte {len(first)} can't be read: ")
+    assert line.endswith("samples.faults[2] must be a whole number of at least 0, got -7")

@@ -26,7 +26,7 @@ def restored(folder: Path) -> Tabulation:
     """Return what a run that goes on keeps."""
     state = state_of(folder)
     tabulation = Tabulation()
-    tabulation.restore(folder, journal.scan(folder, state.get("journal_bytes")), state)
+    tabulation.restore(folder, journal.scan(folder, state.journal_bytes if state else None), state)
     return tabulation
 
 
