@@ -5,7 +5,7 @@ follows a page into the dark and onto paper; `bench.show.palette` has their valu
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -105,26 +105,26 @@ def swatch(name: str) -> dict[str, Any]:
 
 def colour(names: Sequence[str]) -> alt.Color:
     """Return the colours of implementations."""
-    return alt.Color("implementation:N", scale=_scale(names, map(variable, range(len(names)))), legend=None)
+    return alt.Color("implementation:N", scale=scale(names, map(variable, range(len(names)))), legend=None)
 
 
 def dash(names: Sequence[str]) -> alt.StrokeDash:
     """Return the dashes of implementations."""
     dashes = ([THIN * each for each in style(name).dash] or [1, 0] for name in names)
-    return alt.StrokeDash("implementation:N", scale=_scale(names, dashes), legend=None)
+    return alt.StrokeDash("implementation:N", scale=scale(names, dashes), legend=None)
 
 
 def shape(names: Sequence[str]) -> alt.Shape:
     """Return the markers of implementations."""
-    return alt.Shape("implementation:N", scale=_scale(names, (swatch(name)["shape"] for name in names)), legend=None)
+    return alt.Shape("implementation:N", scale=scale(names, (swatch(name)["shape"] for name in names)), legend=None)
 
 
 def looks(names: Sequence[str]) -> dict[str, Any]:
     """Return colour, marker, and whether it is hollow, of implementations, with a legend of them all."""
     fills = ("var(--surface)" if style(name).hollow else variable(number) for number, name in enumerate(names))
     channels = {
-        "stroke": alt.Stroke("implementation:N", scale=_scale(names, map(variable, range(len(names))))),
-        "fill": alt.Fill("implementation:N", scale=_scale(names, fills)),
+        "stroke": alt.Stroke("implementation:N", scale=scale(names, map(variable, range(len(names))))),
+        "fill": alt.Fill("implementation:N", scale=scale(names, fills)),
         "shape": shape(names),
     }
     return {
@@ -152,12 +152,12 @@ def seconds(value: str) -> str:
     return f"{value} == 0 ? '0' : {''.join(tests)}{texts[-1]}"
 
 
-def wrapped(characters: int, label: str = "datum.value") -> dict[str, Any]:
+def wrapped(characters: int) -> dict[str, Any]:
     """Return the properties of an axis whose labels have their words in lines of at most so many characters.
 
     The middle of the lines stands at the row.
     """
-    joined = rf"replace({label}, regexp('(.{{1,{characters}}})( +|$)', 'g'), '$1|')"
+    joined = rf"replace(datum.value, regexp('(.{{1,{characters}}})( +|$)', 'g'), '$1|')"
     lines = rf"split(replace({joined}, regexp('[|]$'), ''), '|')"
     offsets = [
         {"test": f"length({lines}) === {number}", "value": -LABEL_LINE_PX * (number - 1) / 2}
@@ -170,5 +170,6 @@ def wrapped(characters: int, label: str = "datum.value") -> dict[str, Any]:
     }
 
 
-def _scale(names: Sequence[str], values: Any) -> alt.Scale:
+def scale(names: Iterable[str], values: Iterable[Any]) -> alt.Scale:
+    """Return a scale that gives each name its value."""
     return alt.Scale(domain=[*names], range=[*values])

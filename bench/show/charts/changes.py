@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 from matplotlib.ticker import MaxNLocator
 
-from bench.show.charts.base import SHAPES, SIZE, Spec, chart, layered, log, spec, ticks, wrapped
+from bench.show.charts.base import SHAPES, SIZE, Spec, chart, layered, log, scale, spec, ticks, wrapped
 from bench.show.charts.files import SMALL_PX, Sheet, text_px
 from bench.show.comparison.report import STAMP, Report, change, counts
 from bench.show.figures import log_axis
@@ -150,14 +150,10 @@ def _looks(rows: Sequence[Row], verdicts: Sequence[str]) -> dict[str, Any]:
     marks = [MARKS[name] for name in verdicts]
     fills = ["var(--surface)" if mark.hollow else mark.colour for mark in marks]
     return {
-        "stroke": alt.Stroke("verdict:N", scale=_scale(verdicts, [mark.colour for mark in marks]), legend=legend),
-        "fill": alt.Fill("verdict:N", scale=_scale(verdicts, fills), legend=legend),
-        "shape": alt.Shape("verdict:N", scale=_scale(verdicts, [SHAPES[mark.marker] for mark in marks]), legend=legend),
+        "stroke": alt.Stroke("verdict:N", scale=scale(verdicts, [mark.colour for mark in marks]), legend=legend),
+        "fill": alt.Fill("verdict:N", scale=scale(verdicts, fills), legend=legend),
+        "shape": alt.Shape("verdict:N", scale=scale(verdicts, [SHAPES[mark.marker] for mark in marks]), legend=legend),
     }
-
-
-def _scale(domain: Sequence[str], values: Sequence[str]) -> alt.Scale:
-    return alt.Scale(domain=[*domain], range=[*values])
 
 
 def _notes(report: Report, rows: Sequence[Row]) -> list[str]:

@@ -64,11 +64,10 @@ def sheets(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
     return ((each.name, sheet(each)) for each in maps(table))
 
 
-def winners(axis: Axis, lines: int, *, follows: bool = False) -> Spec:
-    """Return the map over tokens and another axis, whose cells have this number of lines at most.
-
-    If the length of a token `follows` the channels, the axis says so.
-    """
+def winners(of: WinnerMap) -> Spec:
+    """Return the chart of a map; its cells are as high as the fullest one."""
+    axis, most_lines = of.axis, max(len(short(each)) for each in of.cells.values())
+    follows = axis is CHANNELS and "token_len" in of.varying
     description = f"What to use, over tokens and {axis.name}"
     base = chart(description).transform_filter(IN_RANGE)
     x = alt.X("x:O", title="tokens N", axis=alt.Axis(labelAngle=0, orient="bottom"))
@@ -94,7 +93,7 @@ def winners(axis: Axis, lines: int, *, follows: bool = False) -> Spec:
     up = f"-{LINE_PX / 2} * (length(datum.lines) - 1)"
     name = texts("datum.lines[0]", TEXT_PX - 1, "bold", up)
     others = texts("slice(datum.lines, 1)", SMALL_PX, "normal", f"{up} + {LINE_PX}")
-    return spec(layered(cells, name, others, height=alt.Step(ROOM_PX + LINE_PX * lines)), description)
+    return spec(layered(cells, name, others, height=alt.Step(ROOM_PX + LINE_PX * most_lines)), description)
 
 
 def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -113,16 +112,6 @@ def cells(of: WinnerMap, names: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def follows(of: WinnerMap) -> bool:
-    """Return whether the length of a token changes with the channels of a map."""
-    return of.axis is CHANNELS and "token_len" in of.varying
-
-
-def most_lines(of: WinnerMap) -> int:
-    """Return the number of lines of the fullest cell."""
-    return max(len(short(each)) for each in of.cells.values())
-
-
 def sheet(of: WinnerMap) -> Sheet:
     """Return the map as a file."""
     names = list(dict.fromkeys(str(row["implementation"]) for row in of.rows))
@@ -133,7 +122,7 @@ def sheet(of: WinnerMap) -> Sheet:
         heading=f"What to use over {TOKENS.name} and {of.axis.name}",
         facts=[*parts(of.point, without=of.varying), *devices(of.rows)],
         notes=list(_notes(of)),
-        spec=winners(of.axis, most_lines(of), follows=follows(of)),
+        spec=winners(of),
         rows=cells(of, names),
         names=names,
         width={"step": round(max(LEAST_PX, first + ROOM_PX, others + ROOM_PX))},

@@ -17,7 +17,7 @@ from bench.show.blocks import Column
 from bench.show.charts import over_time, quantity
 from bench.show.charts.quantity import Quantity
 from bench.show.charts.winners import cells as cells_of
-from bench.show.charts.winners import follows, maps, most_lines, winners
+from bench.show.charts.winners import maps, winners
 from bench.show.columns import latency_text, of_metric
 from bench.show.pages import shell
 from bench.show.pages.samples import STEPS, by_case, samples
@@ -212,7 +212,7 @@ def _maps(machines: Mapping[str, SavedRun], shown: Sequence[Shown], names: Seque
             words_of = parts(each.point, without=each.varying)
             yield {
                 "label": " · ".join([*([name] if len(machines) > 1 else []), *words_of]),
-                "chart": winners(each.axis, most_lines(each), follows=follows(each)),
+                "chart": winners(each),
                 "cells": [{**cell, "point": points[cell["x"], cell["y"]]} for cell in cells_of(each, names)],
             }
 
