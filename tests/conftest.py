@@ -2,7 +2,6 @@
 
 import gc
 import os
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +18,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 """Torch reads it when it is imported. Tests run on all cores beside each other, and threads that wait for a core cost
 half of the suite's time."""
 
-CACHE = "TORCHINDUCTOR_CACHE_DIR"
-
-if "PYTEST_XDIST_WORKER" not in os.environ:  # its workers inherit the variable
-    os.environ[CACHE] = tempfile.mkdtemp(prefix="attention-bench-tests-")
-pool.COMPILED = os.environ[CACHE]
-"""The compiler's cache, which all processes of a session share."""
+COMPILED = Path(tempfile.gettempdir()) / f"attention-bench-tests-{os.getuid()}"
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = pool.COMPILED = str(COMPILED)
+"""The compiler's cache, which the processes of all sessions share."""
 
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 """Inductor believes the vector instructions that the processor names: to try each takes every process four seconds, and
@@ -38,12 +34,6 @@ def pytest_collection_finish() -> None:
     """Take what was collected out of garbage collection, which each replicate waits for."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the compiler's cache."""
-    if not hasattr(config, "workerinput"):
-        shutil.rmtree(os.environ[CACHE], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,10 +44,10 @@ FUSED = {"openvino": "Softmax+MatMul", "onnxruntime": "MultiHeadAttention", "aot
 """Part of what each reports first."""
 
 
-def computed(name: str) -> list[dict[str, Any]]:
+def computed(folder: Path, name: str) -> list[dict[str, Any]]:
     """Return what a runtime computes; it has a process of its own, because it starts threads there."""
     command = [sys.executable, "-m", "tests.impls.runtimes_child", *CASES[name]]
-    variables = {**os.environ, "NPROC": "1"}
+    variables = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder), "NPROC": "1"}
     ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr[-2000:]
     return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
@@ -54,12 +55,12 @@ def computed(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name in INSTALLED])
-def test_a_runtime_computes_what_the_layer_does(name: str) -> None:
+def test_a_runtime_computes_what_the_layer_does(name: str, tmp_path: Path) -> None:
     """Outputs are as near to float64 as torch's own, for two inputs, and in the precision of the point.
 
     The runtime says what it runs, and leaves the process as it was. Without kernels for bfloat16 it refuses it.
     """
-    found = computed(name)
+    found = computed(tmp_path, name)
     assert len(found) == len(CASES[name])
     for case, each in zip(CASES[name], found, strict=True):
         dtype = case.split("/")[1]
