@@ -8,23 +8,17 @@ import pytest
 import impls
 from bench.measure import look
 from bench.store.record import STATUSES
+from tests.measure.stub import Announcements
 from tests.points import point
 
 TINY = "tests.tiny_models"
-
-
-class Silent:
-    """A channel to nobody."""
-
-    def announce(self, _stage: str) -> None:
-        """Say nothing."""
 
 
 def looked(name: str, settings: tuple[str, ...] = (), **columns: Any) -> dict[str, Any]:
     """Return what is seen at a tiny model."""
     at = point(layer=f"{TINY}:{name}", **columns)
     request = {"point": dataclasses.asdict(at), "seed": 1, "settings": settings}
-    return look.look(request, Silent())  # type: ignore[arg-type]
+    return look.look(request, Announcements())
 
 
 @pytest.mark.parametrize(
