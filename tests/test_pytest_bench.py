@@ -240,7 +240,7 @@ def test_a_log_holds_the_sweeps_lines_and_nothing_of_pytests(scripted: Bench) ->
 def test_a_run_ends_with_the_word_that_its_control_gives_it(
     scripted: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A control that is off is told after the points, with what it differs by; it stands in no table.
+    """A control that is off is named after the points, with what it differs by; it stands in no table.
 
     Without a control nothing is said of it.
     """
@@ -268,7 +268,7 @@ def test_replicates_that_are_spread_end_as_the_same_rows(scripted: Bench) -> Non
 
 
 def test_a_profile_that_is_broken_costs_no_table(scripted: Bench) -> None:
-    """A run that goes on draws what its profiles show; one that can't be read is told in a line."""
+    """A run that goes on draws what its profiles show; one that can't be read is named in a line."""
     folder = scripted().folder
     (folder / "traces").mkdir()
     (folder / "traces" / f"broken{SUFFIX}").write_text("rubbish")
@@ -279,7 +279,7 @@ def test_a_profile_that_is_broken_costs_no_table(scripted: Bench) -> None:
 
 
 def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) -> None:
-    """The exit status is 1 and the reason is told once; --fail-on none makes it 0, and so does another status."""
+    """The exit status is 1 and the reason is said once; --fail-on none makes it 0, and so does another status."""
     done = scripted("--impl", "eager,test:raises")
     assert done.status == 1
     assert done.text.count("exit status is 1: 3 of 3 points") == 1

@@ -30,7 +30,7 @@ def test_a_point_with_a_fastest_is_answered() -> None:
 
 
 def test_a_point_is_answered_when_the_named_one_costs_no_more_than_the_bound() -> None:
-    """Two that are as fast as each other are told apart by nobody; what the named one can cost is known."""
+    """Two that are as fast as each other can't be told apart; what the named one can cost is known."""
     high = math.exp(float(stats.t.ppf(0.96, FREEDOM)) * 0.01) - 1
     alike = of(0.0, 0.0, error=0.01)
     answered = look(alike, COSTS, 1.001 * high)

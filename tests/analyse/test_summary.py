@@ -171,7 +171,7 @@ def test_what_nothing_joins_comes_last_by_its_time_and_without_a_standing() -> N
     ],
     ids=["switches", "timings", "others"],
 )
-def test_a_slot_is_flagged_that_was_disturbed(samples: list[Samples], flagged: float) -> None:
+def test_a_sample_is_flagged_that_was_disturbed(samples: list[Samples], flagged: float) -> None:
     """More than twenty switches a second are a neighbour, and so is half a core in use.
 
     Of three timings the least counts: two switches leave one of them undisturbed, three may not.

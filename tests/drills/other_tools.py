@@ -35,7 +35,7 @@ SHAPES = ((13, 100, 64, 4), (8, 50, 384, 6), (8, 197, 384, 6))
 NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
 
 SECONDS = 3.0
-"""The seconds for each function, for the tools that are told."""
+"""The seconds for each function, for the tools that take a time."""
 
 LOSS, OFTEN = 0.03, 0.95
 MOST_RUNS, DRAWS = 30, 2000

@@ -44,7 +44,7 @@ SUMMARISED = 100
 """The points whose rows are made from the journal, to tell their cost."""
 
 SMALL = 1_000
-"""The cases of the run beside which the cost of a further record is told."""
+"""The cases of the run beside which the cost of a further record is measured."""
 
 
 def points(cases: int) -> tuple[Point, ...]:

@@ -311,19 +311,19 @@ def test_a_run_on_a_small_disk_goes_on_when_there_is_room(tmp_path: Path) -> Non
             fill()
         run_folder.close()
         contents = journal.scan(tmp_path / "run")
-        visits = len(contents.entries) // 2
-        assert visits > 0
+        replicates = len(contents.entries) // 2
+        assert replicates > 0
         assert {(entry.case, entry.process) for entry in contents.entries} == {
-            (case, number) for case in SWEEP.cases() for number in range(visits)
+            (case, number) for case in SWEEP.cases() for number in range(replicates)
         }
         assert contents.aside == []
         enlarge(tmp_path, 1_000)
         again = opened(tmp_path / "run")
-        assert again.next_process(point()) == visits
+        assert again.next_process(point()) == replicates
         kept(again, "eager", "sdpa")
         again.tabulate()
         again.close()
-        assert load(tmp_path / "run")["processes"].tolist() == [visits + 1] * 2
+        assert load(tmp_path / "run")["processes"].tolist() == [replicates + 1] * 2
 
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_signs_of_life_start_the_clock_anew(worker: Worker) -> None:
 
 
 def test_each_sign_of_life_is_heard(worker: Worker) -> None:
-    """The parent is told what the worker is about to do."""
+    """The parent hears what the worker is about to do."""
     heard: list[str] = []
     worker.ask({"request": "do", "what": "answer"}, 10, heard.append)
     assert heard == ["warm-up"]
@@ -228,7 +228,7 @@ def test_the_first_of_several_may_be_one_that_is_silent(pair: tuple[Worker, Work
 def test_a_line_without_an_end_is_the_fault_of_its_worker(
     pair: tuple[Worker, Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waiting for several finds it done, and only who receives its reply is told what is wrong."""
+    """Waiting for several finds it done, and only who receives its reply learns what is wrong."""
     monkeypatch.setattr("bench.engine.worker.LONGEST_BYTES", 500)
     busy, endless = pair
     posted(busy, "hang"), posted(endless, "send", line="x" * 999)
@@ -256,7 +256,7 @@ def test_an_exit_is_a_crash_with_its_status_and_last_words(worker: Worker) -> No
 
 
 def test_a_kill_names_its_signal(worker: Worker) -> None:
-    """SIGKILL, as the kernel sends when memory runs out, is told as such."""
+    """SIGKILL, as the kernel sends when memory runs out, is named."""
     with pytest.raises(Died) as death:
         asked(worker, what="kill")
     assert "killed by SIGKILL, as the kernel does when memory runs out" in death.value.detail

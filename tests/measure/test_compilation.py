@@ -47,7 +47,7 @@ def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback(name
 
 
 def test_where_compiling_is_switched_off_a_compiled_layer_is_a_fallback(tmp_path: Path) -> None:
-    """With torch.compile told to do nothing it compiles no graph, and the row says so."""
+    """If torch.compile is to do nothing it compiles no graph, and the row says so."""
     with torch.compiler.set_stance("force_eager"), case(point(), "compiled_eager", tmp_path) as made:
         reply = made.prepare()
     assert reply["status"] == "fallback"

@@ -109,7 +109,7 @@ def test_a_label_is_no_kernel() -> None:
 
 
 def test_a_compiled_layer_names_its_graph_beside_the_products_that_it_calls() -> None:
-    """That Inductor's kernels ran can be told from the row, and that the products are still the library's."""
+    """That Inductor's kernels ran can be seen in the row, and that the products are still the library's."""
     at = point()
     work = workload.make(at)
     call = workload.step(workload.subject(work, "compiled_eager"), work)

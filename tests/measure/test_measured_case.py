@@ -408,7 +408,7 @@ class TestInProcesses:
     def test_whoever_leaves_the_state_of_the_process_changed_is_an_error_and_harms_nobody(
         self, measured: Measured
     ) -> None:
-        """Each change is seen after the step in which it was made, and told in words."""
+        """Each change is seen after the step in which it was made, and said in words."""
         members = measured("eager", "sdpa", *(f"tests.meddlers:{name}" for name in meddlers.SAYS))
         for name, words in meddlers.SAYS.items():
             member = members[f"tests.meddlers:{name}"]

@@ -1,4 +1,4 @@
-"""The state of the process: every change of it is seen and told in words, and nothing is put back."""
+"""The state of the process: every change of it is seen and said in words, and nothing is put back."""
 
 import gc
 import os

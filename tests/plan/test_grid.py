@@ -147,7 +147,7 @@ def test_all_mistakes_are_told_in_one_message() -> None:
 
 
 def test_ranges_are_lists() -> None:
-    """A range of whole numbers stands for its numbers, alone or beside others; a wrong one is told by its column."""
+    """A range of whole numbers stands for its numbers, alone or beside others; a wrong one is named by its column."""
     points = expand({**SMALL, "num_tokens": ["128:512:128", 1000, "2:8:x2"], "batch": "1:2"})
 
     assert [(point.num_tokens, point.batch) for point in points] == [

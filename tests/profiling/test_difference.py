@@ -42,7 +42,7 @@ def test_an_extra_copy_is_named() -> None:
 
 
 def test_a_case_against_itself_changed_in_nothing_but_time() -> None:
-    """Calls and bytes are exact, and callers are told only where they changed."""
+    """Calls and bytes are exact, and callers are named only where they changed."""
     one = profile(AT, "tests.foreign:twin")
     assert all(change.became == UNCHANGED for change in difference(one, one))
     again = difference(one, profile(AT, "eager"))

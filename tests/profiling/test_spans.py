@@ -54,7 +54,7 @@ def test_stages_lie_outermost_and_what_works_is_there(found: tuple[Span, ...]) -
 
 
 def test_the_kernels_of_a_compiled_function_are_spans_by_name() -> None:
-    """Inductor announces them once it is told to; one fused kernel does the work of three operators."""
+    """Inductor announces them once it is asked to; one fused kernel does the work of three operators."""
     from torch._inductor import config  # its import takes seconds
 
     with config.patch({}):

@@ -46,7 +46,7 @@ def test_allocated_bytes_are_those_of_each_step() -> None:
 
 
 def test_work_comes_from_the_formulas_of_the_layer() -> None:
-    """Each stage knows what it must move and compute, so that rates can be told; only who names its steps has any."""
+    """Each stage knows what it must move and compute, so that rates are known; only who names its steps has any."""
     stages = found("train")
     assert stages["softmax", FORWARD].moved_bytes == 2 * SCORES
     assert stages["scores", BACKWARD].flops == 2 * stages["scores", FORWARD].flops  # type: ignore[operator]

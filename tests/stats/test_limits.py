@@ -14,7 +14,7 @@ from bench.stats.significance import p_beyond
 
 @pytest.mark.parametrize(("margin", "bound"), [(0.0, EQUIVALENCE), (0.01, EQUIVALENCE), (0.05, 0.05)])
 def test_rows_are_equivalent_at_least_up_to_the_margin(margin: float, bound: float) -> None:
-    """Between a margin of 5 % and bounds of 2 % nothing could be told of a change of 3 %, however sure it is."""
+    """Between a margin of 5 % and bounds of 2 % a change of 3 % would have no verdict, however sure it is."""
     assert Limits(margin).bound == bound
 
 
