@@ -117,7 +117,9 @@ def scripted(
     return run
 
 
-def test_the_readmes_layer_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readmes_layer_from_end_to_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A layer of 15 lines is raced, compared, drawn, fitted and profiled as ours are; nothing of it is predicted.
 
     One command leaves a row for every planned case, pictures, JSON, a line for each point, the page and a table.
@@ -154,13 +156,12 @@ def test_the_readmes_layer_from_end_to_end(tmp_path: Path, capsys: pytest.Captur
 
     assert main(["show", str(run)]) == main(["scaling", str(run)]) == main(["compare", str(run), str(run)]) == 0
     capsys.readouterr()
-    profiled = subprocess.run(
-        [sys.executable, "-m", "bench", "profile", str(run), "--case", "implementation=sdpa,num_tokens=9"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert profiled.returncode == 0, profiled.stdout + profiled.stderr
-    assert "aten::" in profiled.stdout
-    assert f"sdpa · {layer} · float32" in profiled.stdout
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["profile", str(run), "--case", "implementation=sdpa,num_tokens=9"]) == 0
+    profiled = capsys.readouterr().out
+    assert "aten::" in profiled
+    assert f"sdpa · {layer} · float32" in profiled
 
 
 def test_a_race_is_known_to_its_folder(scripted: Bench, pytester: pytest.Pytester, tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ def test_a_race_goes_on_beyond_its_base_until_its_time_is_up(scripted: Bench, tm
     With a wider bound the run is answered as it is, and measures nothing more, though it had the time.
     """
     sweep = tmp_path / "race.toml"
-    sweep.write_text(RACE.format(bound=0.00001, within_s=3))
+    sweep.write_text(RACE.format(bound=0.00001, within_s=2))
     done = scripted("--sweep", str(sweep), "--no-control")
     assert done.status == 0
     records = journal.read(done.folder)
