@@ -44,7 +44,7 @@ def _speedup(at: At, baseline: str | None) -> tuple[str, str]:
 def at_point(rows: pd.DataFrame, labels: Mapping[Point, str]) -> At:
     """Return what the rows of one point say; `labels` has the names of the points of the sweep."""
     ((point, members),) = by_point(rows).items()
-    return At(point, labels[point], tuple(members), choice_of(members))
+    return At(point, labels.get(point, point.layer), tuple(members), choice_of(members))
 
 
 def named(at: At, labels: Mapping[Point, str]) -> At:

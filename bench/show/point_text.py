@@ -10,6 +10,9 @@ from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
 LONGEST_NAME = 34
 """The longest name of a point in a table with a line for each, in characters."""
 
+MOST_NAMES = 300
+"""Of more points the names aren't shortened, which takes too long."""
+
 
 def varying(points: Iterable[Point]) -> set[str]:
     """Return the columns in which the points differ."""
@@ -40,11 +43,12 @@ def differences(point: Point, columns: Collection[str]) -> str:
 def names(points: Collection[Point], longest: float = math.inf) -> dict[Point, str]:
     """Return the name of each point among the others.
 
-    If some are too long, all lose the columns without which they still differ, the longest words first.
+    If some are too long, and they aren't too many, all lose the columns without which they still differ, the longest
+    words first.
     """
     columns = varying(points)
     named = _named(points, columns)
-    while any(len(name) > longest for name in named.values()):
+    while len(points) <= MOST_NAMES and any(len(name) > longest for name in named.values()):
         shorter = {column: _named(points, columns - {column}) for column in sorted(columns)}
         distinct = {column: each for column, each in shorter.items() if len({*each.values()}) == len(named)}
         if not distinct:
