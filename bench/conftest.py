@@ -156,6 +156,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = config.stash.get(RUN, None)
     if run is None or not run.run_folder.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
         return
+    from bench.analyse.choices import choices
     from bench.analyse.precision import changes
     from bench.show import summary
     from bench.show.terminal.blocks import render
@@ -181,7 +182,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     else:
         width = min(width, summary.WIDEST)
         parts = [render(summary.blocks(table, run.sweep.baseline, of_dtypes))]
-        lines = summary.where(run.folder, page)
+        lines = summary.where(run.folder, page, choices(run.run_folder.summary))
     for part in parts:
         terminalreporter.write(rendered(part, width=width, colour=colour))
     for line in lines:

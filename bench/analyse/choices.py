@@ -1,15 +1,14 @@
 """Which core to use at each point of a run, of those that a program can put in place of another one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bench.analyse.standing import cost, places
-from bench.analyse.summary import of_records
+from bench.analyse.summary import Summary
 from bench.plan.case import Point
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import Interval, intervals, joined
-from bench.store.record import Record
 from impls.catalogue import KNOWN
 from impls.name import is_model, parse
 from impls.table import SDPA
@@ -32,11 +31,10 @@ class Choice:
     speedup: Interval
 
 
-def choices(records: Iterable[Record], baseline: str) -> list[Choice]:
+def choices(summary: Summary) -> list[Choice]:
     """Return the choice at each point at which sdpa was measured, other than points of whole models."""
-    summary = of_records([record for record in records if not is_model(record.case.point.layer)], baseline)
     made = []
-    for point in summary:
+    for point in (point for point in summary if not is_model(point.layer)):
         costs = {row["implementation"]: cost(row) for row in summary.rows(point)}
         of = summary.contrasts(point)
         names = [name for name in of.names if is_core(name)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.choices import Choice, choices
+from bench.analyse.summary import of_records
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
 from bench.store import atomic
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises WrongRequest for a run in which sdpa was measured beside no other core, and a file that can't be written.
     """
     saved: SavedRun = arguments.run
-    made = choices(saved.records, saved.baseline or "")
+    made = choices(of_records(saved.records, saved.baseline or ""))
     if not any(math.isfinite(choice.slowdown_high) for choice in made):
         raise WrongRequest(f"{saved} has no point at which sdpa was measured beside another core, such as eager")
     content = content_of(saved, made)

@@ -102,7 +102,8 @@ class LogProgress:
         self._detail = detail
         self._varying = varying(sweep.points)
         self._labels = names(sweep.points, LONGEST_NAME)
-        self._done = self._number = 0
+        self._done = 0
+        self._numbers: dict[Point, int] = {}
         self._time_left: TimeLeft | Until = TimeLeft(sweep.points, sweep.effort.processes)
         self._racing: dict[Point, Look] = {}
         self._began_s = time.monotonic()
@@ -154,14 +155,11 @@ class LogProgress:
         self._time_left = Until(end_s)
 
     def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
-        """Show what a look at a point says: its line after the first one, and again once it is answered.
-
-        The line's number counts the points that were looked at, and then those that are answered.
-        """
+        """Show what a look at a point says: its line after the first one, and again, with its number, once answered."""
         before = self._racing.get(point)
         self._racing[point] = look
-        self._done += before is None
-        self._number = self._done if before is None else self._answered
+        if before is None:
+            self._done += 1
         if before is None or (look.is_answered and not before.is_answered):
             self._print(rows)
 
@@ -179,7 +177,6 @@ class LogProgress:
         look = self._racing.get(point)
         if look is None:
             self._count(point)
-        self._number = self._done
         if look is None or not look.is_answered:
             self._print(rows)
 
@@ -192,7 +189,6 @@ class LogProgress:
         self._time_left.finished(point, now_s - self._began_s)
         self._began_s = now_s
         self._done += 1
-        self._number = self._done
 
     def _say(self, text: str) -> None:
         """Print lines that stay."""
@@ -207,7 +203,8 @@ class LogProgress:
         left = units.duration(self._time_left.left_s()) if is_open else ""
         at, baseline = at_point(rows, self._labels), self._sweep.baseline
         width = max(LOG_LINE, self._screen.width) if self._screen.is_terminal else LOG_LINE
-        self._line(log_line(at, self._number, self._total, left, baseline, width))
+        number = self._numbers.setdefault(at.point, len(self._numbers) + 1)
+        self._line(log_line(at, number, self._total, left, baseline, width))
         if self._detail > 0:
             self._say(f"  {'; '.join(outcomes(at, baseline))}")
 

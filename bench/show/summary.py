@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench.analyse.choices import Choice, gain
 from bench.analyse.precision import Change
 from bench.analyse.scaling.growth import has_series
 from bench.show import answer as say
@@ -17,6 +18,10 @@ from bench.show.failures import few, reasons
 from bench.show.point_text import LONGEST_NAME, counted, names, symbols
 from bench.show.precision_text import in_words
 from bench.show.rows import is_measured, plain
+from bench.store import units
+
+WORTH = 0.03
+"""The least gain of other cores over sdpa at which a run names the command that exports them."""
 
 MOST_LINES = 40
 """The most points that are listed at the end; show lists all."""
@@ -66,13 +71,22 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
     yield Lines([*_warnings(whole)], WARNING)
 
 
-def where(folder: Path, page: Path | None) -> list[str]:
-    """Return where the page is, or the folder without one, and the command that prints the long table."""
+def where(folder: Path, page: Path | None, choices: Sequence[Choice] = ()) -> list[str]:
+    """Return where the page is, or the folder without one, and the commands that go on from there."""
     path = shlex.quote(str(folder))
     return [
+        *for_programs(choices, folder),
         f"The page: {page}" if page else f"Everything is in {folder}",
         f"The long table: {python()} -m bench show {path}",
     ]
+
+
+def for_programs(choices: Sequence[Choice], folder: Path) -> list[str]:
+    """Return the command that exports the choices of a run, if they are shown to bring something over sdpa."""
+    if (share := gain(choices)) < WORTH:
+        return []
+    command = f"{python()} -m bench export {shlex.quote(str(folder))}"
+    return [f"Another core is at least {units.percent(share)} faster than sdpa somewhere; for your programs: {command}"]
 
 
 def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()) -> list[str]:

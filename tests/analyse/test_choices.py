@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from bench.analyse.choices import Choice, choices, gain, is_core
+from bench.analyse.summary import of_records
 from bench.plan.case import Case, Point
 from bench.stats.estimates import Interval
 from bench.store.record import Record
@@ -22,6 +23,11 @@ def records(point: Point, seconds: Mapping[str, float], processes: int = 5) -> l
     ]
 
 
+def chosen(of: list[Record]) -> list[Choice]:
+    """Return the choices of a run of these records, with eager as its baseline."""
+    return choices(of_records(of, "eager"))
+
+
 @pytest.mark.parametrize(
     ("seconds", "name", "speedup", "slowdown_high"),
     [
@@ -36,7 +42,7 @@ def test_a_core_is_chosen_if_it_is_shown_to_be_faster_than_sdpa(
     seconds: Mapping[str, float], name: str, speedup: float, slowdown_high: float
 ) -> None:
     """Of those that replace the core alone and need no compilation; else it is sdpa, with what that can cost."""
-    (choice,) = choices(records(examples.point(), seconds), "eager")
+    (choice,) = chosen(records(examples.point(), seconds))
     assert choice.implementation == name
     assert choice.speedup.value == pytest.approx(speedup, rel=0.005)
     assert choice.speedup.low <= choice.speedup.value <= choice.speedup.high
@@ -45,7 +51,7 @@ def test_a_core_is_chosen_if_it_is_shown_to_be_faster_than_sdpa(
 
 def test_one_process_shows_nothing() -> None:
     """Sdpa is to be used, and what that costs isn't known."""
-    (choice,) = choices(records(examples.point(), {"eager": 1.0, "sdpa": 2.0}, processes=1), "eager")
+    (choice,) = chosen(records(examples.point(), {"eager": 1.0, "sdpa": 2.0}, processes=1))
     assert choice.implementation == "sdpa"
 
 
@@ -53,7 +59,7 @@ def test_points_without_sdpa_and_those_of_models_have_no_choice() -> None:
     """Without sdpa there is nothing to compare with, and a model has more than a core."""
     model = examples.point(layer="timm:vit_tiny_patch16_224")
     assert (
-        choices([*records(model, {"sdpa": 1.0, "eager": 2.0}), *records(examples.point(), {"eager": 1.0})], "eager")
+        chosen([*records(model, {"sdpa": 1.0, "eager": 2.0}), *records(examples.point(), {"eager": 1.0})])
         == []
     )
 

@@ -18,6 +18,9 @@ from bench.show.terminal.console import rendered
 from bench.store import table
 from bench.store.saved_run import SavedRun
 from tests.analyse.test_precision import measured
+from bench.analyse.choices import Choice
+from bench.stats.estimates import Interval
+from tests import examples
 from tests.examples import point
 from tests.show.example_results import Fate, quick, results, timed
 
@@ -134,3 +137,12 @@ def test_several_precisions_of_a_shape_are_pointed_out() -> None:
     assert not any("float32" in line for line in closing(made, Path("run"), [], ()))
     end = rendered(render(summary.blocks(made, "eager", changes(records))), width=200)
     assert "bfloat16 instead of float32: sdpa is 2.00x" in end
+
+
+def test_choices_that_bring_something_are_exported_by_a_command() -> None:
+    """From 3 % on, which the intervals must show; a run's folder may need quotes."""
+    of = [Choice(examples.point(), "eager", 1.0, Interval(1.2, low, 1.4)) for low in (1.04, 1.02)]
+    (line,) = summary.for_programs(of, Path("my run"))
+    assert "at least 4% faster than sdpa" in line
+    assert line.endswith("bench export 'my run'")
+    assert summary.for_programs(of[1:], Path("run")) == []

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench.analyse.choices import choices
 from bench.analyse.precision import changes
+from bench.analyse.summary import of_records
 from bench.plan.errors import WrongRequest
 from bench.plan.shard import machine_columns, without
 from bench.plan.sweep import Effort
@@ -23,6 +25,7 @@ from bench.show.pages.run_data import Shown, ordered
 from bench.show.point_text import counted, differences, order, shared, symbols, varying
 from bench.show.precision_text import in_words
 from bench.show.rows import Row, is_measured, plain
+from bench.show.summary import for_programs
 from bench.show.terminal.flags import flags as flags_of
 from bench.show.terminal.flags import legend
 from bench.store import units
@@ -80,7 +83,7 @@ def page(saved: SavedRun) -> str:
         data,
         answers=_of_each({name: text[0] for name, text in said.items()}, several),
         details=[_of(name, sentence, several) for name, text in said.items() for sentence in text[1:]],
-        precisions=[_of(name, sentence, several) for name, run in machines.items() for sentence in _precisions(run)],
+        gains=[_of(name, sentence, several) for name, run in machines.items() for sentence in _gains(run)],
         verdicts=[
             *(
                 (not any(at.failed for at in points), _of(name, say.failures(points), several))
@@ -230,9 +233,10 @@ def _title(folder: Path, machines: Mapping[str, SavedRun]) -> str:
     return f"Sweep {name} on {' and '.join(machines)}" if name else folder.resolve().name
 
 
-def _precisions(saved: SavedRun) -> list[str]:
-    """Return what each other precision brings, none if the run has one dtype."""
-    return in_words(saved.whole, changes(saved.records)) if saved.whole["dtype"].nunique() > 1 else []
+def _gains(saved: SavedRun) -> list[str]:
+    """Return what each other precision brings if the run has several, and the command that exports its choices."""
+    words = in_words(saved.whole, changes(saved.records)) if saved.whole["dtype"].nunique() > 1 else []
+    return [*words, *for_programs(choices(of_records(saved.records, saved.baseline or "")), saved.folder)]
 
 
 def _processes(saved: SavedRun) -> list[int]:
