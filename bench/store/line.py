@@ -7,7 +7,8 @@ import dataclasses
 import json
 import typing
 import zlib
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ from bench.store.metrics import REPORTED
 from bench.store.record import (
     MAY_LACK,
     METRICS,
+    OLDEST_SCHEMA,
     SCHEMA_VERSION,
     SESSION,
     Origin,
@@ -29,8 +31,8 @@ from bench.store.record import (
 )
 from bench.store.typed import Count, Positive
 
-REST = b',"started_at":'
-"""The beginning of the rest; it can't stand within a text, in which quotes have a backslash."""
+HEAD, REST = b',"process":', b',"started_at":'
+"""The beginnings of the head and of the rest; neither can stand within a text, in which quotes have a backslash."""
 
 SEAL = b',"crc32":"'
 """The beginning of the last key, whose value is the CRC-32 of everything before it, in eight digits."""
@@ -41,7 +43,8 @@ ABSENT = {name: column.absent for name, column in COLUMNS.items() if column.abse
 """The values of columns that a line leaves out."""
 
 
-class Head(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Head:
     """The facts of a record besides its case that a run decides by when it goes on."""
 
     process: Count
@@ -67,13 +70,11 @@ def _fields(of: type) -> list[Any]:
     return [(name, hint, ABSENT[name]) if name in ABSENT else (name, hint) for name, hint in hints]
 
 
-FIRST = msgspec.defstruct(
-    "First", [*_fields(Point), ("implementation", str), *_fields(Head), ("schema_version", int)], kw_only=True
-)
-"""What a line has up to REST: the columns of the point, the implementation, the head."""
+First = msgspec.defstruct("First", [*_fields(Point), ("implementation", str), ("schema_version", int)], kw_only=True)
+"""What a line has up to HEAD."""
 
-SECOND = msgspec.defstruct(
-    "Second",
+Rest = msgspec.defstruct(
+    "Rest",
     [
         ("started_at", str),
         ("detail", str, ""),
@@ -85,9 +86,6 @@ SECOND = msgspec.defstruct(
 )
 """What a line has from REST on."""
 
-PLACES = len(POINT_COLUMNS) + 1
-"""The number of fields of FIRST that are of the case."""
-
 
 def encode(record: Record) -> bytes:
     """Return the line of a record without its end; raises ValueError for a number that JSON can't hold."""
@@ -97,7 +95,7 @@ def encode(record: Record) -> bytes:
     content = {
         "schema_version": SCHEMA_VERSION,
         **case,
-        **Head.of(record)._asdict(),
+        **dataclasses.asdict(Head.of(record)),
         "started_at": record.origin.started_at,
         **{name: value for name, value in rest.items() if value not in (None, (), "")},
         "samples": {name: values for name, values in columns.items() if values or name not in MAY_LACK},
@@ -120,48 +118,54 @@ def check(line: bytes) -> None:
     """Raise ValueError if a line is not what was written, WrongRequest if it has another schema and no checksum."""
     seal = seal_of(line)
     if not seal:
-        check_schema(schema_of(line), oldest=SCHEMA_VERSION)
+        check_schema(schema_of(line), oldest=OLDEST_SCHEMA)
         raise ValueError("it has no checksum")
     if b"%08x" % zlib.crc32(memoryview(line)[:-SEAL_BYTES]) != seal:
         raise ValueError("it was changed since it was written: its checksum is another one")
 
 
 class Heads:
-    """Reads the cases and heads of lines; equal ones, and equal points, are the same object."""
+    """Reads the cases and heads of lines, and decodes what many lines share once."""
 
     def __init__(self) -> None:
+        self._cases: dict[bytes, Case] = {}
+        self._heads: dict[bytes, Head] = {}
+        self._known: dict[Case, Case] = {}
         self._points: dict[tuple[Any, ...], Point] = {}
-        self._cases: dict[tuple[Any, ...], Case] = {}
-        self._heads: dict[tuple[Any, ...], Head] = {}
 
     def read(self, line: bytes) -> tuple[Case, Head]:
-        """Return the case and the head of a line.
+        """Return the case and the head of a line; equal cases, and equal points, are the same object.
 
         Raises WrongRequest for another schema, ValueError for anything else that is no line.
         """
         check(line)
+        middle = line.find(HEAD)
+        first, second = line[:middle], line[max(middle, 0) + 1 : line.find(REST, middle)]
+        case, head = self._cases.get(first), self._heads.get(second)
         try:
-            values = msgspec.structs.astuple(typed.decode(FIRST, line[: line.find(REST)] + b"}"))
+            if case is None:
+                case = self._cases[first] = self._case(first + b"}")
+            if head is None:
+                head = self._heads[second] = typed.decode(Head, b"{" + second + b"}")
         except ValueError:
-            check_schema(schema_of(line), oldest=SCHEMA_VERSION)
+            check_schema(schema_of(line), oldest=OLDEST_SCHEMA)
             raise
-        check_schema(values[-1], oldest=SCHEMA_VERSION)
-        key, rest = values[:PLACES], values[PLACES:-1]
-        case, head = self._cases.get(key), self._heads.get(rest)
-        if case is None:
-            columns, implementation = key[:-1], key[-1]
-            if columns not in self._points:
-                self._points[columns] = Point(**dict(zip(POINT_COLUMNS, columns, strict=True)))
-            case = self._cases[key] = Case(self._points[columns], implementation)
-        if head is None:
-            head = self._heads[rest] = Head(*rest)
         return case, head
+
+    def _case(self, text: bytes) -> Case:
+        *columns, implementation, version = msgspec.structs.astuple(typed.decode(First, text))
+        check_schema(version, oldest=OLDEST_SCHEMA)
+        values = tuple(columns)
+        if values not in self._points:
+            self._points[values] = Point(**dict(zip(POINT_COLUMNS, values, strict=True)))
+        case = Case(self._points[values], implementation)
+        return self._known.setdefault(case, case)
 
 
 def decode(line: bytes, case: Case, head: Head) -> Record:
     """Return the record of a line whose case and head are known; raises what `Heads.read` raises."""
     check(line)
-    rest = msgspec.structs.asdict(typed.decode(SECOND, b"{" + line[max(line.find(REST), 0) + 1 :]))
+    rest = msgspec.structs.asdict(typed.decode(Rest, b"{" + line[max(line.find(REST), 0) + 1 :]))
     if head.status == "ok" and not rest["samples"].rounds:
         raise ValueError("timings_s must hold at least one sample if the status is ok")
     return Record(

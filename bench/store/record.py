@@ -18,6 +18,9 @@ from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
 SCHEMA_VERSION = 9
 """The version of the journal's lines and of plans."""
 
+OLDEST_SCHEMA = 9
+"""The oldest version that is read; a value that its lines lack is empty, or the one that its column declares."""
+
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
 

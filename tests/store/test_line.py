@@ -12,7 +12,7 @@ from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest
 from bench.store import line
 from bench.store.line import Head, Heads, encode, sealed
-from bench.store.record import SCHEMA_VERSION, Record, Samples
+from bench.store.record import OLDEST_SCHEMA, SCHEMA_VERSION, Record, Samples
 from tests.examples import record, records
 
 NEEDED = [
@@ -95,7 +95,7 @@ def test_what_a_line_lacks_or_holds_besides_is_no_reason_to_refuse_it() -> None:
 
 @pytest.mark.parametrize("has_checksum", [True, False])
 @pytest.mark.parametrize(
-    ("version", "told"), [(SCHEMA_VERSION + 1, "so update the suite"), (SCHEMA_VERSION - 1, "the suite that wrote")]
+    ("version", "told"), [(SCHEMA_VERSION + 1, "so update the suite"), (OLDEST_SCHEMA - 1, "the suite that wrote")]
 )
 def test_a_line_of_another_schema_is_refused(version: int, told: str, *, has_checksum: bool) -> None:
     """It is not taken for a damaged one, whatever else is new in it."""
