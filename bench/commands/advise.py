@@ -191,8 +191,7 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
 
 def _points(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> list[Point]:
     """Return the points that the options ask for; what only the model knows is 1 until it was looked at."""
-    empty = dict.fromkeys(options.LISTS)
-    given = options.overrides(argparse.Namespace(**{**empty, **vars(arguments), "batch": None}))
+    given = options.overrides(arguments, options.SETTINGS)
     values: dict[str, Any] = {
         **DEFAULTS,
         "threads": default_threads(),

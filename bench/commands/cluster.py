@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bench.commands import FINE, say
 from bench.engine import slurm
@@ -78,21 +77,11 @@ def _sweep_word(name: str) -> str:
 
 def _sweep(words: Sequence[str]) -> Sweep:
     """Return the sweep that words ask for, as `pytest bench` would; raises WrongRequest."""
-    parser = _Words(prog="cluster", add_help=False)
-    options.add(parser.add_argument)
-    asked = parser.parse_args(words)
+    asked = options.parsed(words, "--with")
     for name in ("run", "shard", "extend"):
         if getattr(asked, name):
             raise WrongRequest(f"{options.flag(name)} can't stand in --with: the command sets it for each task")
     return options.sweep(asked)
-
-
-class _Words(argparse.ArgumentParser):
-    """A parser whose mistakes are wrong requests."""
-
-    def error(self, message: str) -> Any:
-        """Raise WrongRequest."""
-        raise WrongRequest(f"--with: {message}")
 
 
 def _line(part: Part) -> str:

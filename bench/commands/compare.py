@@ -138,7 +138,8 @@ def _each(arguments: argparse.Namespace, pairs: Mapping[str, tuple[SavedRun, Sav
     for env_id, (base, new) in pairs.items():
         name = machines.name_of(new.environment) if new.environment else env_id
         say(f"machine {name}", stderr=arguments.format != TERMINAL)
-        worst = max(worst, run(argparse.Namespace(**{**vars(arguments), "base": base, "new": new})))
+        arguments.base, arguments.new = base, new
+        worst = max(worst, run(arguments))
     return worst
 
 

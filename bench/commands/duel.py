@@ -20,7 +20,7 @@ from bench.show.answer import At, points_of
 from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console
 from bench.store.environment import differences
-from bench.store.machine import cpu_features, default_allocator, default_threads
+from bench.store.plan import here
 from bench.store.table import of_rows, without_control
 
 LEAST_TORCH = (2, 11)
@@ -115,16 +115,10 @@ def interpreter(path: str) -> str:
 
 def _sweep(arguments: argparse.Namespace, names: Sequence[str]) -> Sweep:
     """Return the sweep of the duel, a race with A as the baseline; a control needs one environment."""
-    asked = load_sweep(
-        arguments.sweep,
-        threads=default_threads(),
-        allocator=default_allocator(),
-        cpu=cpu_features(),
-        implementations=names,
-        control=not arguments.python,
-        overrides=options.overrides(arguments),
-        effort={"race": True, **options.effort(arguments, ("bound", "within_s", "timeout_s", "oversubscribe"))},
-    )
+    effort = {"race": True, **options.effort(arguments, ("bound", "within_s", "timeout_s", "oversubscribe"))}
+    overrides, control = options.overrides(arguments), not arguments.python
+    request = here(arguments.sweep, implementations=names, control=control, overrides=overrides, effort=effort)
+    asked = load_sweep(request)
     return dataclasses.replace(asked, name=f"duel-{asked.name}", implementations=tuple(names), baseline=names[0])
 
 

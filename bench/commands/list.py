@@ -14,7 +14,7 @@ from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.point_text import parts
 from bench.show.terminal.console import console
 from bench.show.terminal.listing import listing, matrix
-from bench.store import machine
+from bench.store.plan import here
 from impls import catalogue
 
 OWN = "your own: module:attribute, as Python imports it"
@@ -26,7 +26,7 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(_arguments: argparse.Namespace) -> int:
     """Print everything that has a name in a sweep or an option."""
-    sweeps = {name: load_sweep(name, cpu=machine.cpu_features()) for name in shipped_names()}
+    sweeps = {name: load_sweep(here(name)) for name in shipped_names()}
     described = {
         name: f"{len(sweep.points)} points, {len(sweep.implementations)} implementations"
         for name, sweep in sweeps.items()

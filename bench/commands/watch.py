@@ -25,7 +25,7 @@ from bench.stats.contrasts import contrasts, prior, values
 from bench.stats.estimates import Interval, joined
 from bench.stats.estimates import intervals as ends
 from bench.store import units
-from bench.store.machine import default_allocator, default_threads
+from bench.store.plan import here
 from impls.name import parse
 
 POLL_S = 0.2
@@ -172,16 +172,9 @@ def _names(given: Sequence[str]) -> tuple[str, str]:
 def _sweep(arguments: argparse.Namespace, baseline: str) -> Sweep:
     """Return the sweep of one point that the options ask for; raises WrongRequest if they ask for several."""
     given = {**SHAPE, **options.overrides(arguments)}
-    asked = load_sweep(
-        "quick",
-        threads=default_threads(),
-        allocator=default_allocator(),
-        implementations=[baseline],
-        control=False,
-        overrides=given,
-        effort=options.effort(arguments, ("timeout_s", "oversubscribe")),
-        product=True,
-    )
+    effort = options.effort(arguments, ("timeout_s", "oversubscribe"))
+    request = here("quick", implementations=[baseline], control=False, overrides=given, effort=effort, product=True)
+    asked = load_sweep(request)
     if len(asked.points) != 1:
         raise WrongRequest(f"watch measures one shape, and the options ask for {len(asked.points)}")
     admission.check_threads(asked)

@@ -437,8 +437,7 @@ def run(
     """
     folder = Path(folder)
     if isinstance(sweep, str):
-        threads, allocator = machine.default_threads(), machine.default_allocator()
-        sweep = load_sweep(sweep, threads=threads, allocator=allocator, cpu=machine.cpu_features())
+        sweep = load_sweep(stored.here(sweep))
     sweep = stored.continued(sweep, stored.load(folder), folder, extend=extend)
     with Run(sweep, folder, extend=extend, retry_failed=retry_failed) as opened:
         if sweep.effort.race:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from bench.engine.run import Run
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
-from bench.store import machine
+from bench.store.plan import here
 from bench.store.record import Record
 
 TWIN, UNLIKE = "impls.control:adapt", "sdpa"
@@ -28,14 +28,14 @@ ROUNDS_S = 3.0
 
 def sweep(threads: Sequence[int]) -> Sweep:
     """Return the sweep of a self-check, with each of these numbers of threads."""
-    article = load_sweep(
+    request = here(
         SWEEP,
         implementations=("eager", TWIN, UNLIKE),
-        allocator=machine.default_allocator(),
         control=False,  # the copy is one
         overrides={"threads": [*threads]},
         effort={"processes": PROCESSES, "race": False, "budget_s": ROUNDS_S * PROCESSES},
     )
+    article = load_sweep(request)
     return dataclasses.replace(article, name="selfcheck")
 
 

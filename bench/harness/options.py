@@ -1,8 +1,7 @@
 """The options of `pytest bench`, and the sweep that they ask for; some of them are those of `duel` too."""
 
 import argparse
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,11 +14,9 @@ from bench.plan.columns import Column, Kind
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.layers import LAYERS
 from bench.plan.ranges import is_range
-from bench.plan.shard import Shard
 from bench.plan.shard import parse as parse_shard
-from bench.plan.sweep import EFFORT_KEYS, Sweep, altered, load_sweep
+from bench.plan.sweep import EFFORT_KEYS, Request, Sweep
 from bench.store import accelerators, plan
-from bench.store.machine import cpu_features, default_allocator, default_threads
 from bench.store.record import STATUSES
 from impls.name import is_model, parse, split
 
@@ -69,11 +66,6 @@ DEFAULT_SWEEP = "quick"
 
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 """The units of a duration."""
-
-WAYS_OUT = "use a new folder, or --extend to add to this one"
-
-AROUND = "custom"
-"""The name of a sweep whose points are a product of options."""
 
 OWN_OR_DEVICE = None
 """The default of `--fail-on`: the rule of `bench.harness.failing.reasons`."""
@@ -175,6 +167,21 @@ def add_timeout(add_option: AddOption) -> None:
     )
 
 
+def parsed(words: Sequence[str], what: str = "options") -> argparse.Namespace:
+    """Return the options in words; raises WrongRequest, with `what` before the mistake."""
+    parser = _Words(what, add_help=False)
+    add(parser.add_argument)
+    return parser.parse_args(words)
+
+
+class _Words(argparse.ArgumentParser):
+    """A parser whose mistakes are wrong requests."""
+
+    def error(self, message: str) -> Any:
+        """Raise WrongRequest."""
+        raise WrongRequest(f"{self.prog}: {message}")
+
+
 def sweep(option: argparse.Namespace) -> Sweep:
     """Return the sweep that the options ask for, the run folder's own if they name one that holds a run.
 
@@ -182,7 +189,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
     folder's without `--extend`.
     """
     wanted: Sweep
-    wanted, _ = all_of(lambda: _wanted(option), lambda: fail_on(option))
+    wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
     all_of(
         lambda: own.check(parse(name).base for name in wanted.implementations),
         lambda: own.check(dict.fromkeys(point.layer for point in wanted.points if not is_model(point.layer)), "layer"),
@@ -191,41 +198,28 @@ def sweep(option: argparse.Namespace) -> Sweep:
     return wanted
 
 
-def _wanted(option: argparse.Namespace) -> Sweep:
-    stored = plan.load(Path(option.run)) if option.run else None
-    if stored is None:
-        if option.extend:
-            raise WrongRequest(f"--extend adds to a run, and {option.run or 'without --run DIR there'} is none")
-        return _asked(option)
-    asked = _asked(option) if option.sweep is not None else _changed(option, stored)
-    return plan.continued(asked, stored, Path(option.run), extend=option.extend, way_out=WAYS_OUT)
-
-
-def _asked(option: argparse.Namespace) -> Sweep:
-    """Return the sweep that the options ask for, whatever is in the run folder."""
-    implementations, given, wished = all_of(
-        lambda: _list(option, "impl", str), lambda: overrides(option), lambda: effort(option, EFFORT_KEYS)
+def request(option: argparse.Namespace) -> Request:
+    """Return what the options ask for; raises WrongRequest for values that can't be read."""
+    implementations, given, wished, shard = all_of(
+        lambda: _list(option, "impl", str),
+        lambda: overrides(option),
+        lambda: effort(option, EFFORT_KEYS),
+        lambda: parse_shard(option.shard) if option.shard else None,
     )
-    around = option.sweep is None and any(name in SHAPES for name in given)
-    asked = load_sweep(
-        option.sweep if option.sweep is not None else DEFAULT_SWEEP,
-        threads=default_threads(),
-        allocator=default_allocator(),
-        cpu=cpu_features(),
+    return plan.here(
+        DEFAULT_SWEEP if option.sweep is None else option.sweep,
         accelerators=accelerators.available(),
+        overrides=given,
         implementations=implementations,
         control=False if option.no_control else None,
-        overrides=given,
         effort=wished,
-        product=around,
+        product=option.sweep is None and any(name in SHAPES for name in given),
         path=own.search_path(),
+        shard=shard,
+        run=Path(option.run) if option.run else None,
+        extend=option.extend,
+        is_named=option.sweep is not None,
     )
-    asked = dataclasses.replace(asked, name=AROUND) if around else asked
-    return asked.sharded(_shard(option)) if option.shard else asked
-
-
-def _shard(option: argparse.Namespace) -> Shard | None:
-    return parse_shard(option.shard) if option.shard else None
 
 
 def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
@@ -244,23 +238,10 @@ def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
     return tuple(asked)
 
 
-def _changed(option: argparse.Namespace, stored: Sweep) -> Sweep:
-    """Return a run's own sweep, changed as the options say.
-
-    Columns without `--sweep` are those of the default sweep, as for a new run.
-    """
-    changed = altered(stored, _list(option, "impl", str), effort(option, EFFORT_KEYS), own.search_path())
-    changed = dataclasses.replace(changed, control=stored.control and not option.no_control)
-    if overrides(option):
-        asked = _asked(option)
-        return dataclasses.replace(changed, points=asked.points, shard=asked.shard, whole=asked.whole)
-    return changed.sharded(_shard(option)) if option.shard else changed
-
-
-def overrides(option: argparse.Namespace) -> dict[str, Any]:
+def overrides(option: argparse.Namespace, options: Mapping[str, Option] = LISTS) -> dict[str, Any]:
     """Return the columns of the sweep that the options replace; raises WrongRequest for numbers that can't be read."""
-    lists = all_of(*(partial(_list, option, name, kind) for name, (kind, _) in LISTS.items()))
-    return {name: values for name, values in zip(LISTS, lists, strict=True) if values}
+    lists = all_of(*(partial(_list, option, name, kind) for name, (kind, _) in options.items()))
+    return {name: values for name, values in zip(options, lists, strict=True) if values}
 
 
 def effort(option: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:

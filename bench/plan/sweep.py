@@ -111,6 +111,9 @@ IF_CPU = "if_cpu"
 AVAILABLE, ACCELERATED = "available", ("float32", "bfloat16")
 """The value of `device` that means the CPU and each kind of accelerator, and the dtypes on the latter."""
 
+AROUND = "custom"
+"""The name of a sweep whose points are a product of options."""
+
 SWITCHES = ("race", "check_memory", "oversubscribe")
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
 
@@ -120,51 +123,64 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
-def load_sweep(
-    name_or_file: str,
-    *,
-    threads: int = 1,
-    allocator: str = RETAINED,
-    cpu: Collection[str] = (),
-    accelerators: Sequence[str] = (),
-    implementations: Sequence[str] = (),
-    control: bool | None = None,
-    overrides: Values | None = None,
-    effort: Mapping[str, Any] | None = None,
-    product: bool = False,
-    path: Sequence[str] | None = None,
-) -> Sweep:
-    """Return the sweep of a shipped name or of a TOML file.
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
     `threads` and `allocator` are used if the file gives none, the second on a CPU only. `cpu` has the CPU's flags: a
     grid with IF_CPU counts only if one of them is among its own. `accelerators` are the devices that AVAILABLE means
-    beside the CPU. The other arguments replace the file's values.
+    beside the CPU. `overrides`, `implementations`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
+    `run` is the folder that the run goes into; if it holds one, that goes on, or is added to with `extend`. Without
+    `is_named` its own sweep is meant.
+    """
+
+    sweep: str
+    threads: int = 1
+    allocator: str = RETAINED
+    cpu: Collection[str] = ()
+    accelerators: Sequence[str] = ()
+    overrides: Values = field(default_factory=dict)
+    implementations: Sequence[str] = ()
+    control: bool | None = None
+    effort: Mapping[str, Any] = field(default_factory=dict)
+    product: bool = False
+    path: Sequence[str] | None = None
+    shard: Shard | None = None
+    run: Path | None = None
+    extend: bool = False
+    is_named: bool = True
+
+
+def load_sweep(asked: Request | str) -> Sweep:
+    """Return the sweep that is asked for, whatever is in the run folder; a name or a file alone is a request too.
+
     The baseline is always among the implementations, because the ratios need it.
-    It has a control unless the file or `control` says no.
+    It has a control unless the file or the request says no.
     Raises WrongRequest with a line for each mistake: the file if it is a user's, the key, the value, and the rule.
     """
-    file = _path(name_or_file)
-    given = overrides or {}
+    asked = Request(asked) if isinstance(asked, str) else asked
+    file = _path(asked.sweep)
     try:
         document = _read(file)
         for key in document:
             if key not in SWEEP_KEYS:
                 raise unknown("key", key, SWEEP_KEYS)
         baseline = document.get("baseline", Sweep.baseline)
-        names, has_control, points, checked_effort, published = all_of(
-            lambda: _implementations(tuple(implementations) or document.get("implementations"), baseline, path),
-            lambda: _control(document.get("control", True) if control is None else control),
-            lambda: _points(_without_other_cpus(document, cpu), threads, allocator, given, product, accelerators),
-            lambda: effort_of(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, effort or {})),
+        names, has_control, points, effort, published = all_of(
+            lambda: _implementations(asked.implementations or document.get("implementations"), baseline, asked.path),
+            lambda: _control(document.get("control", True) if asked.control is None else asked.control),
+            lambda: _points(_without_other_cpus(document, asked.cpu), asked),
+            lambda: effort_of(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, asked.effort)),
             lambda: read_published(document.get("published", [])),
         )
     except WrongRequest as error:
         prefix = "" if file.parent == SHIPPED else f"{file.name}: "
         raise WrongRequest("\n".join(prefix + line for line in str(error).splitlines())) from None
-    return Sweep(file.stem, points, names, baseline, checked_effort, published, has_control)
+    sweep = Sweep(AROUND if asked.product else file.stem, points, names, baseline, effort, published, has_control)
+    return sweep.sharded(asked.shard) if asked.shard else sweep
 
 
 def altered(
@@ -204,14 +220,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise WrongRequest(f"can't be read: {error.strerror}") from None
 
 
-def _points(
-    document: dict[str, Any],
-    threads: int,
-    allocator: str,
-    overrides: Values,
-    product: bool,
-    accelerators: Sequence[str] = (),
-) -> tuple[Point, ...]:
+def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
     grids = document.get("grid", [])
     defaults = document.get("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
@@ -220,17 +229,17 @@ def _points(
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
         raise WrongRequest("the sweep is empty: it must hold at least one [[grid]]")
-    override_sets = _override_sets(overrides)
-    if product:
+    override_sets = _override_sets(asked.overrides)
+    if asked.product:
         merged = [values for each in override_sets for values in _with_defaults_by_layer(defaults, each)]
     else:
         expanded = [each for grid in grids for each in _with_defaults_by_model(defaults, grid)]
-        replaced = MODEL_COLUMNS if "model" in overrides else ()
+        replaced = MODEL_COLUMNS if "model" in asked.overrides else ()
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in override_sets]
-    merged = [each for values in merged for each in _on_each_device(values, accelerators)]
-    points = [point for values in merged for point in expand({**DEFAULTS, "threads": threads, **values}, allocator)]
-    return tuple(dict.fromkeys(points))
+    merged = [each for values in merged for each in _on_each_device(values, asked.accelerators)]
+    usual = {**DEFAULTS, "threads": asked.threads}
+    return tuple(dict.fromkeys(point for values in merged for point in expand({**usual, **values}, asked.allocator)))
 
 
 def _on_each_device(values: dict[str, Any], accelerators: Sequence[str]) -> list[dict[str, Any]]:

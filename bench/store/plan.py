@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,16 +16,18 @@ from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
 from bench.plan.shard import parse
-from bench.plan.sweep import EFFORT_KEYS, Effort, Sweep, altered
-from bench.store import atomic
+from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
+from bench.store import atomic, machine
 from bench.store.journal import JOURNAL
-from bench.store.record import SCHEMA_VERSION, check_schema, schema_of
+from bench.store.record import OLDEST_SCHEMA, SCHEMA_VERSION, check_schema, schema_of
 from bench.store.typed import decode
 
 PLAN = "plan.json"
 
 WISHES = ("bound", "within_s")
 """The values of an effort that a run may go on with in place of its own: how sure its answers should be, and when."""
+
+WAYS_OUT = "use a new folder, or --extend to add to this one"
 
 POINTS = ',\n  "points": [\n'
 """The text before the points."""
@@ -69,7 +72,7 @@ def load(run: Path) -> Sweep | None:
     path = run / PLAN
     try:
         content = path.read_bytes()
-        check_schema(schema_of(content), oldest=SCHEMA_VERSION, what="plans")
+        check_schema(schema_of(content), oldest=OLDEST_SCHEMA, what="plans")
         return _sweep(decode(_Plan, content), zlib.crc32(content.partition(POINTS.encode())[2]))
     except (FileNotFoundError, NotADirectoryError):
         if (run / JOURNAL).exists():
@@ -113,6 +116,39 @@ def continued(
         raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {facts}; {way_out}")
     wishes = {name: getattr(asked.effort, name) for name in WISHES}
     return dataclasses.replace(own, effort=dataclasses.replace(own.effort, **wishes))
+
+
+def here(sweep: str, **asked: Any) -> Request:
+    """Return a request with this machine's threads, allocator and CPU flags."""
+    threads, allocator = machine.default_threads(), machine.default_allocator()
+    return Request(sweep, threads=threads, allocator=allocator, cpu=machine.cpu_features(), **asked)
+
+
+def wanted(asked: Request) -> Sweep:
+    """Return the sweep that is asked for, the run folder's own if it holds one and the request fits it.
+
+    Raises WrongRequest if it asks for another sweep without `extend`, or for an extension of no run.
+    """
+    own = load(asked.run) if asked.run else None
+    if own is None or asked.run is None:
+        if asked.extend:
+            raise WrongRequest(f"--extend adds to a run, and {asked.run or 'without --run DIR there'} is none")
+        return load_sweep(asked)
+    sweep = load_sweep(asked) if asked.is_named else _changed(own, asked)
+    return continued(sweep, own, asked.run, extend=asked.extend, way_out=WAYS_OUT)
+
+
+def _changed(own: Sweep, asked: Request) -> Sweep:
+    """Return a run's own sweep, changed as a request says.
+
+    Columns without a named sweep are those of the default sweep, as for a new run.
+    """
+    changed = altered(own, asked.implementations, asked.effort, asked.path)
+    changed = dataclasses.replace(changed, control=own.control and asked.control is not False)
+    if asked.overrides:
+        sweep = load_sweep(asked)
+        return dataclasses.replace(changed, points=sweep.points, shard=sweep.shard, whole=sweep.whole)
+    return changed.sharded(asked.shard) if asked.shard else changed
 
 
 def _union(own: Sweep, asked: Sweep, folder: Path) -> Sweep:

@@ -14,7 +14,7 @@ import pandas as pd
 from bench.analyse.standing import FASTEST, NAMED, SLOWER
 from bench.engine.run import run
 from bench.plan.case import POINT_COLUMNS
-from bench.plan.sweep import load_sweep
+from bench.plan.sweep import Request, load_sweep
 from bench.store import machine
 from bench.store.saved_run import load
 from tests.planted import SHARES
@@ -56,12 +56,14 @@ def main(folder: str, runs: int = RUNS) -> None:
 
 def _measured(folder: Path) -> pd.DataFrame:
     sweep = load_sweep(
-        "quick",
-        threads=1,
-        allocator=machine.default_allocator(),
-        overrides={"dtype": ["float32"], "batch": [8], "channels": [384], **POINTS},
-        effort={"within_s": WITHIN_S},
-        product=True,
+        Request(
+            "quick",
+            threads=1,
+            allocator=machine.default_allocator(),
+            overrides={"dtype": ["float32"], "batch": [8], "channels": [384], **POINTS},
+            effort={"within_s": WITHIN_S},
+            product=True,
+        )
     )
     names = tuple(NAMES)
     list(run(dataclasses.replace(sweep, name="planted", implementations=names, baseline=names[0]), folder))

@@ -9,22 +9,22 @@ import pytest
 
 from bench.harness import options
 from bench.plan.errors import WrongRequest
-from bench.plan.sweep import EFFORT_KEYS, Effort, Sweep, load_sweep
+from bench.plan.sweep import Effort, Sweep, load_sweep
 from bench.store import machine, plan
 from tests.points import point
 from tests.refusals import refusal
 
-NONE: dict[str, Any] = {
-    **dict.fromkeys([*options.LISTS, *EFFORT_KEYS, "run", "impl", "fail_on"]),
-    **dict.fromkeys(["extend", "retry_failed", "no_control"], False),
-    "shard": None,
-    "sweep": "article",
-}
+FLAGS = {"within_s": "--within", "race": "--no-race"}
+"""The options that aren't called like the values that they set."""
 
 
 def asked(**values: Any) -> argparse.Namespace:
-    """Return options of which only some were given."""
-    return argparse.Namespace(**{**NONE, **values})
+    """Return the options that set these values; None means that one isn't given."""
+    given = {name: value for name, value in {"sweep": "article", **values}.items() if value is not None}
+    flags = {name: FLAGS.get(name, options.flag(name)) for name in given}
+    return options.parsed(
+        [flags[name] if isinstance(value, bool) else f"{flags[name]}={value}" for name, value in given.items()]
+    )
 
 
 def test_without_options_the_sweep_is_the_files() -> None:
@@ -60,9 +60,7 @@ def test_effort_can_be_changed() -> None:
 
 def parsed(*words: str) -> Sweep:
     """Return the sweep that these words on the command line ask for; without --sweep it is quick."""
-    parser = argparse.ArgumentParser()
-    options.add(parser.add_argument)
-    return options.sweep(parser.parse_args(words))
+    return options.sweep(options.parsed(words))
 
 
 @pytest.mark.parametrize(

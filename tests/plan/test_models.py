@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from bench.plan.models import MODELS, expand_models
-from bench.plan.sweep import load_sweep
+from bench.plan.sweep import Request, load_sweep
 from tests.refusals import refusal
 
 TIMM = {
@@ -115,7 +115,7 @@ def test_a_model_overrules_the_sweeps_defaults(tmp_path: Path) -> None:
     grids = '[[grid]]\nmodel = "vit_b_16_384"\n[[grid]]\nnum_tokens = 50'
     sweep = write(tmp_path, f"[defaults]\nnum_heads = 6\nchannels = 384\n{grids}")
     first, second = load_sweep(sweep).points
-    (overridden, _) = load_sweep(sweep, overrides={"num_heads": [4]}).points
+    (overridden, _) = load_sweep(Request(sweep, overrides={"num_heads": [4]})).points
 
     assert (first.num_tokens, first.channels, first.num_heads) == (577, 768, 12)
     assert (second.num_tokens, second.channels, second.num_heads) == (50, 384, 6)
@@ -125,7 +125,7 @@ def test_a_model_overrules_the_sweeps_defaults(tmp_path: Path) -> None:
 def test_the_token_length_follows_channels_that_replace_a_models() -> None:
     """An option for the channels makes tokens as long, so that all ViTs of a sweep become one point."""
     overrides = {"num_tokens": [64], "channels": [96], "num_heads": [3], "batch": [1]}
-    (point,) = load_sweep("vit", overrides=overrides).points
+    (point,) = load_sweep(Request("vit", overrides=overrides)).points
 
     assert (point.token_len, point.channels) == (96, 96)
 
@@ -140,7 +140,7 @@ def test_a_model_may_stand_in_the_defaults(tmp_path: Path) -> None:
 
 def test_a_model_that_is_given_replaces_the_shapes_of_a_sweep() -> None:
     """On the command line a model takes the place of every shape, and the sweep's other values stay."""
-    points = load_sweep("article", overrides={"model": ["vit_b_16_224", "t2t_stage_1"]}).points
+    points = load_sweep(Request("article", overrides={"model": ["vit_b_16_224", "t2t_stage_1"]})).points
 
     assert [(point.num_tokens, point.token_len, point.num_heads, point.batch) for point in points] == [
         (197, 768, 12, 13),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.plan.published import read
-from bench.plan.sweep import load_sweep, shipped_names
+from bench.plan.sweep import Request, load_sweep, shipped_names
 from tests.points import point
 from tests.refusals import refusal
 
@@ -91,7 +91,7 @@ def test_shipped_figures_are_for_points_of_their_sweep(name: str) -> None:
 
     for figure in sweep.published:
         free = {key: figure.at[key] for key in ("device", "dtype") if key in figure.at}
-        overridden = load_sweep(name, overrides={**free, "timing": "host"}).points
+        overridden = load_sweep(Request(name, overrides={**free, "timing": "host"})).points
         assert any(figure.is_for(each) for each in overridden), figure
         assert figure.implementation in sweep.implementations
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.plan.case import CONTROL, Case
 from bench.plan.names import IMPLEMENTATIONS
-from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep, altered, load_sweep, shipped_names
+from bench.plan.sweep import BASE_S, POINT_S, Effort, Request, Sweep, altered, load_sweep, shipped_names
 from tests.examples import POINT, point
 from tests.refusals import refusal as refusal_of
 
@@ -34,7 +34,7 @@ def load(folder: Path, text: str | bytes, **options: Any) -> Sweep:
     """Write a sweep file and load it."""
     file = folder / "mine.toml"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return load_sweep(str(file), **options)
+    return load_sweep(Request(str(file), **options))
 
 
 def toml(values: dict[str, Any]) -> str:
@@ -384,7 +384,7 @@ def test_all_mistakes_are_told_in_one_message(tmp_path: Path) -> None:
 
 def test_a_shipped_sweep_is_not_named_in_a_refusal() -> None:
     """What the command line says of a shipped sweep is no mistake of its file."""
-    assert refusal_of(load_sweep, "quick", overrides={"num_tokens": [0]}).startswith("num_tokens = 0 must be")
+    assert refusal_of(load_sweep, Request("quick", overrides={"num_tokens": [0]})).startswith("num_tokens = 0 must be")
 
 
 def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) -> None:
@@ -407,10 +407,10 @@ def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) ->
 def test_overrides_of_the_default_sweep_are_one_product() -> None:
     """As one product five token counts are five points around quick's usual shape; else they meet seven others."""
     tokens = [128, 256, 512, 1024, 2048]
-    assert shapes(load_sweep("quick", overrides={"num_tokens": tokens}, product=True)) == [
+    assert shapes(load_sweep(Request("quick", overrides={"num_tokens": tokens}, product=True))) == [
         (8, count, 384, 384, 6) for count in tokens
     ]
-    assert len(load_sweep("quick", overrides={"num_tokens": tokens[:2]}).points) == 7 * 2
+    assert len(load_sweep(Request("quick", overrides={"num_tokens": tokens[:2]})).points) == 7 * 2
 
 
 @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ def test_overrides_of_the_default_sweep_are_one_product() -> None:
 )
 def test_a_product_takes_what_it_leaves_out_from_the_defaults(overrides: dict[str, Any], expected: list[Shape]) -> None:
     """Columns that are not given are quick's usual ones, without what a layer fixes and what a model brings."""
-    assert shapes(load_sweep("quick", overrides=overrides, product=True)) == expected
+    assert shapes(load_sweep(Request("quick", overrides=overrides, product=True))) == expected
 
 
 # What is shipped
@@ -456,7 +456,7 @@ def test_quick_and_article_hold_the_points_that_they_promise() -> None:
     assert {(p.layer, p.device, p.dtype, p.mode) for p in sweep.points} == {("vit", "cpu", "float32", "inference")}
     assert {(p.qkv_bias, p.allocator, p.timing) for p in sweep.points} == {(False, "retained", "host")}
     assert (sweep.baseline, sweep.effort.race, sweep.effort.bound) == ("eager", True, 0.01)
-    most = load_sweep("quick", cpu={"avx512_bf16"})
+    most = load_sweep(Request("quick", cpu={"avx512_bf16"}))
     assert len(most.points) == 10
     assert most.effort.seconds(10) <= 4 * 60
     assert shapes(load_sweep("article")) == QUICK[-2:]
@@ -478,9 +478,9 @@ def test_a_grid_may_be_for_some_cpus_alone(tmp_path: Path) -> None:
     file.write_text(
         f"implementations = ['eager']\n{GRID}\n{GRID}batch = 7\nif_cpu = ['fast', 'faster']\n", encoding="utf-8"
     )
-    assert [point.batch for point in load_sweep(str(file), cpu={"faster", "slow"}).points] == [8, 7]
-    assert [point.batch for point in load_sweep(str(file), cpu={"slow"}).points] == [8]
-    plain, more = load_sweep("quick"), load_sweep("quick", cpu={"avx512_bf16"})
+    assert [point.batch for point in load_sweep(Request(str(file), cpu={"faster", "slow"})).points] == [8, 7]
+    assert [point.batch for point in load_sweep(Request(str(file), cpu={"slow"})).points] == [8]
+    plain, more = load_sweep("quick"), load_sweep(Request("quick", cpu={"avx512_bf16"}))
     (added,) = {*more.points} - {*plain.points}
     assert (added.dtype, dataclasses.replace(added, dtype="float32") in plain.points) == ("bfloat16", True)
 
@@ -496,10 +496,10 @@ def test_available_devices_are_the_cpu_and_each_kind_of_accelerator() -> None:
     """On an accelerator in float32 and bfloat16; without one nothing changes, and an option replaces it."""
     alone = load_sweep("quick").points
     assert {point.device for point in alone} == {"cpu"}
-    both = load_sweep("quick", accelerators=["cuda"]).points
+    both = load_sweep(Request("quick", accelerators=["cuda"])).points
     assert tuple(point for point in both if point.device == "cpu") == alone
     on_gpu = [point for point in both if point.device == "cuda"]
     assert {point.dtype for point in on_gpu} == {"float32", "bfloat16"}
     assert len(on_gpu) == 2 * len(alone)
-    asked = load_sweep("quick", accelerators=["cuda"], overrides={"device": ["cpu"]})
+    asked = load_sweep(Request("quick", accelerators=["cuda"], overrides={"device": ["cpu"]}))
     assert asked.points == alone
