@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from bench.analyse.choices import Choice
 from bench.analyse.precision import changes
 from bench.analyse.summary import summarise
 from bench.cli import main
@@ -15,12 +16,11 @@ from bench.show.answer import points_of, warnings
 from bench.show.summary import FEW, MOST_LINES, closing
 from bench.show.terminal.blocks import render
 from bench.show.terminal.console import rendered
+from bench.stats.estimates import Interval
 from bench.store import table
 from bench.store.saved_run import SavedRun
-from tests.analyse.test_precision import measured
-from bench.analyse.choices import Choice
-from bench.stats.estimates import Interval
 from tests import examples
+from tests.analyse.test_precision import measured
 from tests.examples import point
 from tests.show.example_results import Fate, quick, results, timed
 
