@@ -170,7 +170,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     is_long = config.stash[ASKED] > 0
     if is_long:
         terminalreporter.section("attention-bench")
-    is_drawn = not run.run_folder.has_new and saved.page.exists()
+    is_drawn = not run.run_folder.has_new and saved.page.exists() and not saved.traces.exists()
     pictures = [] if is_drawn else _pictures(saved, without_control(table), terminalreporter)
     page = saved.page if is_drawn else _page(saved, terminalreporter)
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns

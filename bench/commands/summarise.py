@@ -22,13 +22,13 @@ def run(arguments: argparse.Namespace) -> int:
     Raises WrongRequest for a folder without a journal, and one that can't be written.
     """
     for saved in arguments.run:
-        stored = plan.load(saved.path)
-        if stored is None or not (saved.path / JOURNAL).exists():
+        if not (saved.path / JOURNAL).exists():
             raise WrongRequest(f"{saved} holds no {JOURNAL}, from which {RESULTS} could be written")
-        if not saved.entries:
+        planned = plan.load(saved.path)
+        if planned is None or not saved.entries:
             say(*saved.notices, stderr=True)
             raise WrongRequest(f"{saved.path / JOURNAL} holds no line that counts; {RESULTS} stays as it is")
-        run_folder = RunFolder(stored, saved.path, anew=True)
+        run_folder = RunFolder(planned, saved.path, anew=True)
         try:
             run_folder.prepare()
             run_folder.save()

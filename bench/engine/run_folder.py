@@ -99,7 +99,13 @@ class RunFolder:
 
     def _plan(self) -> None:
         """Check that the sweep is compatible with the folder's own."""
-        self._planned = plan.continued(self.sweep, plan.load(self.folder), self.folder, extend=self._extend)
+        own = plan.load(self.folder)
+        self._planned = plan.continued(self.sweep, own, self.folder, extend=self._extend)
+        if own and not (self.folder / plan.PLAN).exists():
+            count, names = len(own.points), ", ".join(own.implementations)
+            self.notices.append(
+                f"{self.folder} holds no {plan.PLAN}: made from what was measured, {count} points of {names}"
+            )
 
     def close(self) -> None:
         """Write what is not yet in results.csv, and unlock the folder; one that was made here and is empty goes."""

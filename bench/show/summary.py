@@ -86,7 +86,9 @@ def for_programs(choices: Sequence[Choice], folder: Path) -> list[str]:
     if (share := gain(choices)) < WORTH:
         return []
     command = f"{python()} -m bench export {shlex.quote(str(folder))}"
-    return [f"Another core is at least {units.percent(share)} faster than sdpa somewhere; for your programs: {command}"]
+    return [
+        f"Another core is at least {units.percent(share, trim=True)} faster than sdpa somewhere; for your programs: {command}"
+    ]
 
 
 def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()) -> list[str]:

@@ -12,13 +12,12 @@ from typing import Any
 
 import msgspec
 
-from bench.plan.case import Point
+from bench.plan.case import CONTROL, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
 from bench.plan.shard import parse
 from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
-from bench.store import atomic, machine
-from bench.store.journal import JOURNAL
+from bench.store import atomic, journal, machine
 from bench.store.record import OLDEST_SCHEMA, SCHEMA_VERSION, check_schema, schema_of
 from bench.store.typed import decode
 
@@ -66,8 +65,8 @@ def save(sweep: Sweep, run: Path) -> None:
 def load(run: Path) -> Sweep | None:
     """Return the plan of a run folder, None if nothing was planned there.
 
-    Raises WrongRequest for a broken file or one of another schema, for a journal without a plan, and for a plan that
-    this suite can't carry out.
+    A folder that has lost its plan has that of its records. Raises WrongRequest for a broken file or one of another
+    schema, and for a plan that this suite can't carry out.
     """
     path = run / PLAN
     try:
@@ -75,15 +74,26 @@ def load(run: Path) -> Sweep | None:
         check_schema(schema_of(content), oldest=OLDEST_SCHEMA, what="plans")
         return _sweep(decode(_Plan, content), zlib.crc32(content.partition(POINTS.encode())[2]))
     except (FileNotFoundError, NotADirectoryError):
-        if (run / JOURNAL).exists():
-            raise WrongRequest(f"{run} holds a {JOURNAL} and no {PLAN} that says what it is of") from None
-        return None
+        return _of_records(run)
     except WrongRequest as error:
         raise WrongRequest(f"{path}: {error}") from None
     except OSError as error:
         raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
     except ValueError as error:
         raise WrongRequest(f"{path} is no plan of attention-bench ({error})") from None
+
+
+def _of_records(run: Path) -> Sweep | None:
+    """Return a plan of what a journal holds, with the usual effort and the usual baseline; None without records."""
+    records = journal.read(run)
+    if not records:
+        return None
+    names = dict.fromkeys(record.case.implementation for record in records)
+    own = tuple(name for name in names if name != CONTROL)
+    baseline = Sweep.baseline if Sweep.baseline in own else own[0]
+    effort = Effort(processes=1 + max(record.process for record in records))
+    points = tuple(dict.fromkeys(record.case.point for record in records))
+    return Sweep(run.resolve().name, points, own, baseline, effort, control=CONTROL in names)
 
 
 def effort_of(run: Path) -> Effort | None:

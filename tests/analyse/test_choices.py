@@ -58,10 +58,7 @@ def test_one_process_shows_nothing() -> None:
 def test_points_without_sdpa_and_those_of_models_have_no_choice() -> None:
     """Without sdpa there is nothing to compare with, and a model has more than a core."""
     model = examples.point(layer="timm:vit_tiny_patch16_224")
-    assert (
-        chosen([*records(model, {"sdpa": 1.0, "eager": 2.0}), *records(examples.point(), {"eager": 1.0})])
-        == []
-    )
+    assert chosen([*records(model, {"sdpa": 1.0, "eager": 2.0}), *records(examples.point(), {"eager": 1.0})]) == []
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from bench.plan.case import CONTROL
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep, load_sweep, shipped_names
-from bench.store import plan
+from bench.store import journal, plan
 from bench.store.journal import JOURNAL
 from bench.store.plan import PLAN, continued
 from bench.store.record import SCHEMA_VERSION
+from tests import examples
 from tests.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
@@ -54,11 +56,23 @@ def test_a_run_without_a_control_goes_on_without_one(extend: bool) -> None:
 
 
 def test_a_folder_without_a_run_has_no_plan(tmp_path: Path) -> None:
-    """Neither one that isn't there, nor an empty one, nor a file; a journal without a plan is none of a known sweep."""
+    """Neither one that isn't there, nor an empty one, nor a file, nor one whose journal is empty."""
     (tmp_path / "file").touch()
     assert [plan.load(tmp_path / name) for name in ("missing", "", "file")] == [None] * 3
     (tmp_path / JOURNAL).touch()
-    assert refusal(plan.load, tmp_path) == f"{tmp_path} holds a {JOURNAL} and no {PLAN} that says what it is of"
+    assert plan.load(tmp_path) is None
+    assert plan.effort_of(tmp_path) is None
+
+
+def test_a_folder_that_lost_its_plan_has_that_of_its_records(tmp_path: Path) -> None:
+    """Its points, implementations and control, eager as the baseline, and as many processes; the effort isn't known."""
+    names = ("sdpa", "eager", CONTROL)
+    records = [examples.record(name, process=process) for process in (0, 1) for name in names]
+    journal.append(tmp_path, [dataclasses.replace(each, replicate_size=3) for each in records])
+    of_records = plan.load(tmp_path)
+    assert of_records is not None
+    assert (of_records.points, of_records.implementations) == ((examples.point(),), ("sdpa", "eager"))
+    assert (of_records.baseline, of_records.control, of_records.effort.processes) == ("eager", True, 2)
     assert plan.effort_of(tmp_path) is None
 
 
