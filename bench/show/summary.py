@@ -85,10 +85,8 @@ def for_programs(choices: Sequence[Choice], folder: Path) -> list[str]:
     """Return the command that exports the choices of a run, if they are shown to bring something over sdpa."""
     if (share := gain(choices)) < WORTH:
         return []
-    command = f"{python()} -m bench export {shlex.quote(str(folder))}"
-    return [
-        f"Another core is at least {units.percent(share, trim=True)} faster than sdpa somewhere; for your programs: {command}"
-    ]
+    faster = f"Another core is at least {units.percent(share, trim=True)} faster than sdpa somewhere"
+    return [f"{faster}; for your programs: {python()} -m bench export {shlex.quote(str(folder))}"]
 
 
 def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], changes: Sequence[Change] = ()) -> list[str]:
