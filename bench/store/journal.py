@@ -20,7 +20,7 @@ from bench.store.record import Record
 
 JOURNAL = "journal.jsonl"
 SET_ASIDE = "journal.cut"
-"""The file for lines that don't count: no records, incomplete replicates, and duplicates."""
+"""The file for lines that don't count: no records, and duplicates."""
 
 MOST_NAMED = 3
 """The most lines of one fault that are named; the rest is counted."""
@@ -31,7 +31,6 @@ TAIL_BYTES = 256
 BUFFER_BYTES = 1 << 20
 """The bytes that a scan reads at once; the usual buffer holds hardly more than one line."""
 
-INCOMPLETE = "of a replicate that lacks other lines, so it doesn't count"
 REPEATED = "of a case and process that already stand above, so it doesn't count"
 
 
@@ -56,13 +55,6 @@ class Entry(NamedTuple):
     def status(self) -> str:
         """How the case ended."""
         return self.head.status
-
-    def is_beside(self, other: "Entry") -> bool:
-        """Return whether the line is of the same replicate: point, process and number of lines are the same."""
-        own, others = self.head, other.head
-        return self.case.point is other.case.point and (  # equal points are the same object
-            own is others or (own.process, own.replicate_size) == (others.process, others.replicate_size)
-        )
 
 
 Place = tuple[int, int, int]
@@ -190,8 +182,8 @@ def load(file: BinaryIO, entry: Entry) -> Record:
 def scan(run: Path, before: int | None = None) -> Contents:
     """Return the contents of a run's journal.
 
-    A line that is no record doesn't count, and no line of a replicate that lacks others, because its rounds are not
-    whole. The first of duplicates counts. `before` is the place in the file for which `digest_before` is wanted.
+    A line that is no record doesn't count; the others of its replicate do, because it was written after the rounds. The
+    first of duplicates counts. `before` is the place in the file for which `digest_before` is wanted.
     Raises WrongRequest for a line of another schema, or a file that can't be read.
     """
     path = run / JOURNAL
@@ -221,16 +213,13 @@ def _uncollected() -> Iterator[None]:
 def _count(file: BinaryIO, contents: Contents, before: int | None) -> None:
     """Sort the lines of a file into those that count and those that don't."""
     known: set[tuple[int, int]] = set()
-    for replicate in _replicates(_entries(file, contents, before)):
-        for entry in replicate:
-            key = (id(entry.case), entry.head.process)  # equal cases are the same object
-            if len(replicate) < entry.head.replicate_size:
-                contents.put_aside((entry.number, entry.offset, entry.length), INCOMPLETE)
-            elif key in known:
-                contents.put_aside((entry.number, entry.offset, entry.length), REPEATED)
-            else:
-                known.add(key)
-                contents.entries.append(entry)
+    for entry in _entries(file, contents, before):
+        key = (id(entry.case), entry.head.process)  # equal cases are the same object
+        if key in known:
+            contents.put_aside((entry.number, entry.offset, entry.length), REPEATED)
+        else:
+            known.add(key)
+            contents.entries.append(entry)
 
 
 def repair(run: Path, before: int | None = None) -> tuple[Contents, list[str]]:
@@ -288,26 +277,6 @@ def _entries(file: BinaryIO, contents: Contents, before: int | None) -> Iterator
     contents.end = offset
     if offset == before:
         contents.digest_before = contents.digest
-
-
-def _replicates(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
-    """Yield the lines of each replicate: those of a point and process that follow each other.
-
-    A replicate that was cut may be followed by one with the same number, whose implementations begin anew.
-    """
-    replicate: list[Entry] = []
-    names: set[str] = set()
-    for entry in entries:
-        name = entry.case.implementation
-        if replicate and (
-            not entry.is_beside(replicate[0]) or name in names or len(replicate) >= entry.head.replicate_size
-        ):
-            yield replicate
-            replicate, names = [], set()
-        replicate.append(entry)
-        names.add(name)
-    if replicate:
-        yield replicate
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,13 @@ from bench.store import journal
 from bench.store.journal import JOURNAL, SET_ASIDE
 from bench.store.line import SEAL_BYTES, encode, sealed
 from bench.store.record import SCHEMA_VERSION, Record
-from tests.examples import case, record, records
+from tests.examples import record, records
 from tests.refusals import refusal
 from tests.store.disk import full_after
 
 
-def visit(*implementations: str, process: int = 0) -> list[Record]:
-    """Return the records of one visit."""
+def replicate(*implementations: str, process: int = 0) -> list[Record]:
+    """Return the records of one replicate."""
     size = len(implementations)
     return [record(implementation, process=process, replicate_size=size) for implementation in implementations]
 
@@ -47,9 +46,9 @@ def test_round_trip(written: list[Record]) -> None:
         assert journal.read(Path(folder)) == written
 
 
-def test_visits_follow_each_other(tmp_path: Path) -> None:
+def test_replicates_follow_each_other(tmp_path: Path) -> None:
     """Visits stand in the order in which they were appended, each record a line of JSON that says its schema."""
-    first, second = visit("eager", "sdpa"), visit("eager", "sdpa", "online", process=1)
+    first, second = replicate("eager", "sdpa"), replicate("eager", "sdpa", "online", process=1)
     journal.append(tmp_path, first)
     journal.append(tmp_path, second)
 
@@ -63,14 +62,14 @@ def test_a_run_without_a_journal_has_no_records(tmp_path: Path) -> None:
     """A folder that nothing was measured into holds no records and needs no repair; one that vanished is said."""
     assert journal.read(tmp_path) == []
     assert journal.repair(tmp_path)[1] == []
-    assert "No such file" in refusal(journal.append, tmp_path / "gone", visit("eager"))
+    assert "No such file" in refusal(journal.append, tmp_path / "gone", replicate("eager"))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_number_that_json_can_not_hold_is_refused(tmp_path: Path, number: float) -> None:
     """Records of which one can't be written are refused together, and the journal stays as it was."""
-    journal.append(tmp_path, visit("eager"))
+    journal.append(tmp_path, replicate("eager"))
     before = (tmp_path / JOURNAL).read_bytes()
 
     bad = record("online")
@@ -87,8 +86,8 @@ def test_a_number_that_json_can_not_hold_is_refused(tmp_path: Path, number: floa
 @pytest.mark.parametrize("kept", [1, 10, -3, -2])
 def test_a_cut_last_line_is_passed_over(tmp_path: Path, kept: int) -> None:
     """A last line without its end is passed over and set aside, and appending goes on after the whole ones."""
-    whole, late = visit("eager", process=0), visit("eager", process=2)
-    cut = line_of(visit("eager", process=1)[0])[:kept]
+    whole, late = replicate("eager", process=0), replicate("eager", process=2)
+    cut = line_of(replicate("eager", process=1)[0])[:kept]
     journal.append(tmp_path, whole)
     with (tmp_path / JOURNAL).open("ab") as file:
         file.write(cut)
@@ -101,49 +100,47 @@ def test_a_cut_last_line_is_passed_over(tmp_path: Path, kept: int) -> None:
     assert journal.read(tmp_path) == whole + late
 
 
-@pytest.mark.parametrize("kept", range(1, 3))
-def test_a_cut_visit_is_passed_over(tmp_path: Path, kept: int) -> None:
-    """Of a visit that lacks some of its lines none counts, because its rounds are not whole."""
-    whole, cut = visit("eager", "sdpa", "online", process=0), visit("eager", "sdpa", "online", process=1)
-    journal.append(tmp_path, whole)
-    with (tmp_path / JOURNAL).open("ab") as file:
-        file.write(b"".join(line_of(one) for one in cut[:kept]))
+@pytest.mark.parametrize("damaged", range(3))
+def test_a_damaged_line_costs_itself_alone(tmp_path: Path, damaged: int) -> None:
+    """One flipped bit breaks a line's checksum; the other lines of its replicate count, and it is set aside."""
+    written = replicate("eager", "sdpa", "online")
+    lines = [line_of(one) for one in written]
+    middle = len(lines[damaged]) // 2
+    lines[damaged] = lines[damaged][:middle] + bytes([lines[damaged][middle] ^ 1]) + lines[damaged][middle + 1 :]
+    (tmp_path / JOURNAL).write_bytes(b"".join(lines))
 
-    assert journal.read(tmp_path) == whole
+    others = written[:damaged] + written[damaged + 1 :]
+    assert journal.read(tmp_path) == others
     _, (notice,) = journal.repair(tmp_path)
-    assert re.search(rf"lines? 4(, 5)? (is|are) of a replicate that lacks.*{SET_ASIDE}", notice)
-    assert (tmp_path / JOURNAL).read_bytes() == b"".join(line_of(one) for one in whole)
-    assert (tmp_path / SET_ASIDE).read_bytes() == b"".join(line_of(one) for one in cut[:kept])
-
-
-def test_a_visit_of_another_point_is_whole(tmp_path: Path) -> None:
-    """Lines of the same process at another point don't count towards a cut visit."""
-    other = [record(case=case("eager", batch=1), replicate_size=1)]
-    journal.append(tmp_path, visit("eager", "sdpa")[:1])
-    journal.append(tmp_path, other)
-
-    assert journal.read(tmp_path) == other
+    assert f"line {damaged + 1} is no record" in notice
+    assert (tmp_path / SET_ASIDE).read_bytes() == lines[damaged]
+    assert journal.read(tmp_path) == others
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.data())
-def test_a_journal_cut_anywhere_holds_the_visits_before_the_cut(data: st.DataObject) -> None:
-    """Wherever a kill cuts the journal, the visits that were whole by then are read, and a repair ends it cleanly."""
-    visits = [visit("eager", "sdpa", process=0), visit("eager", "sdpa", process=1), visit("eager", process=2)]
-    ends = [sum(len(line_of(one)) for each in visits[: n + 1] for one in each) - 1 for n in range(len(visits))]
+def test_a_journal_cut_anywhere_holds_the_lines_before_the_cut(data: st.DataObject) -> None:
+    """Wherever a kill cuts the journal, the lines that were whole by then are read, and a repair ends it cleanly."""
+    replicates = [
+        replicate("eager", "sdpa", process=0),
+        replicate("eager", "sdpa", process=1),
+        replicate("eager", process=2),
+    ]
+    every = [one for each in replicates for one in each]
+    ends = [sum(len(line_of(one)) for one in every[: n + 1]) - 1 for n in range(len(every))]
     cut = data.draw(st.integers(0, ends[-1] + 1), label="bytes that reached the disk")
-    whole = [one for each, end in zip(visits, ends, strict=True) if end <= cut for one in each]
+    whole = [one for one, end in zip(every, ends, strict=True) if end <= cut]
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder)
-        for each in visits:
+        for each in replicates:
             journal.append(run, each)
         (run / JOURNAL).write_bytes((run / JOURNAL).read_bytes()[:cut])
 
         assert journal.read(run) == whole
         journal.repair(run)
-        journal.append(run, visit("online", process=9))
+        journal.append(run, replicate("online", process=9))
 
-        assert journal.read(run) == whole + visit("online", process=9)
+        assert journal.read(run) == whole + replicate("online", process=9)
         assert journal.repair(run)[1] == []
 
 
@@ -161,8 +158,12 @@ def test_what_is_set_aside_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0, 0.1, 0.6])
 def test_a_write_that_the_disk_cuts_short_is_taken_back(tmp_path: Path, share: float) -> None:
-    """When the disk takes only a part of a visit, append says so and leaves nothing of it; the next one is whole."""
-    first, lost, next_one = visit("eager"), visit("eager", "sdpa", process=1), visit("eager", "sdpa", process=2)
+    """If the disk takes only a part of a replicate, append says so and leaves nothing of it; the next one is whole."""
+    first, lost, next_one = (
+        replicate("eager"),
+        replicate("eager", "sdpa", process=1),
+        replicate("eager", "sdpa", process=2),
+    )
     journal.append(tmp_path, first)
     before = (tmp_path / JOURNAL).read_bytes()
     room = int(share * sum(len(line_of(one)) for one in lost))
@@ -178,8 +179,8 @@ def test_a_write_that_the_disk_cuts_short_is_taken_back(tmp_path: Path, share: f
 
 @pytest.mark.parametrize("fails", ["write", "fsync"])
 def test_whatever_fails_in_a_write_is_taken_back(tmp_path: Path, fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A visit that did not reach the disk, or was interrupted on its way, does not count in part."""
-    journal.append(tmp_path, visit("eager"))
+    """A replicate that did not reach the disk, or was interrupted on its way, does not count in part."""
+    journal.append(tmp_path, replicate("eager"))
     before = (tmp_path / JOURNAL).read_bytes()
     real = getattr(os, fails)
 
@@ -190,13 +191,13 @@ def test_whatever_fails_in_a_write_is_taken_back(tmp_path: Path, fails: str, mon
 
     monkeypatch.setattr(os, fails, stopped)
     with pytest.raises(KeyboardInterrupt):
-        journal.append(tmp_path, visit("sdpa", process=1))
+        journal.append(tmp_path, replicate("sdpa", process=1))
     assert (tmp_path / JOURNAL).read_bytes() == before
 
 
 def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
     """A line that lacks nothing but its newline is a record, and what comes next stands on a line of its own."""
-    first, second = visit("eager", "sdpa"), visit("eager", "sdpa", process=1)
+    first, second = replicate("eager", "sdpa"), replicate("eager", "sdpa", process=1)
     journal.append(tmp_path, first)
     path = tmp_path / JOURNAL
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
@@ -212,8 +213,8 @@ def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
 
 
 def test_a_line_that_stands_twice_counts_once(tmp_path: Path) -> None:
-    """It is named by its number, and its visit stays whole."""
-    whole = visit("eager", "sdpa")
+    """It is named by its number, and its replicate stays whole."""
+    whole = replicate("eager", "sdpa")
     lines = [line_of(one) for one in whole]
     (tmp_path / JOURNAL).write_bytes(lines[0] + lines[0] + lines[1] + lines[0])
 
@@ -223,9 +224,9 @@ def test_a_line_that_stands_twice_counts_once(tmp_path: Path) -> None:
     assert (tmp_path / JOURNAL).read_bytes() == b"".join(lines)
 
 
-def test_of_a_visit_that_two_wrote_the_first_counts(tmp_path: Path) -> None:
-    """Another visit with the same number, with other times, is set aside whole: rounds of two visits are no pairs."""
-    first = visit("eager", "sdpa")
+def test_of_a_replicate_that_two_wrote_the_first_counts(tmp_path: Path) -> None:
+    """Another one with the same number and other times is set aside whole: rounds of two replicates are no pairs."""
+    first = replicate("eager", "sdpa")
     second = [dataclasses.replace(one, detail="the other writer's") for one in first]
     journal.append(tmp_path, first)
     journal.append(tmp_path, second)
@@ -233,15 +234,6 @@ def test_of_a_visit_that_two_wrote_the_first_counts(tmp_path: Path) -> None:
     assert journal.read(tmp_path) == first
     journal.repair(tmp_path)
     assert (tmp_path / SET_ASIDE).read_bytes() == b"".join(line_of(one) for one in second)
-
-
-def test_a_cut_visit_and_the_one_measured_anew_are_not_mixed(tmp_path: Path) -> None:
-    """Of two visits with one number the whole one counts, with all of its lines."""
-    cut = visit("eager", "sdpa")[:1]
-    anew = [dataclasses.replace(one, detail="anew") for one in visit("eager", "sdpa")]
-    (tmp_path / JOURNAL).write_bytes(b"".join(line_of(one) for one in cut + anew))
-
-    assert journal.read(tmp_path) == anew
 
 
 # Journals that are none
@@ -299,15 +291,6 @@ def test_a_foreign_line_is_set_aside(tmp_path: Path, foreign: bytes, number: int
     assert "\n" not in notice
     assert (tmp_path / SET_ASIDE).read_bytes() == foreign + b"\n"
     assert (tmp_path / JOURNAL).read_bytes() == b"".join(line_of(one) for one in whole)
-
-
-def test_a_foreign_line_takes_its_visit_with_it(tmp_path: Path) -> None:
-    """What is left of the visit has no partner in its rounds; other visits stay."""
-    bad, good = visit("eager", "sdpa", process=0), visit("eager", "sdpa", process=1)
-    (tmp_path / JOURNAL).write_bytes(b"rubbish\n" + b"".join(line_of(one) for one in bad[1:] + good))
-
-    assert journal.read(tmp_path) == good
-    assert len(journal.repair(tmp_path)[1]) == 2
 
 
 @settings(deadline=None, max_examples=50)
