@@ -139,7 +139,12 @@ def _exact(
 
 def _is_long(workload: Workload) -> bool:
     point = workload.point
-    return point.num_heads * point.num_tokens**2 > LONG_SCORES and hasattr(workload.layer, "attend")
+    return point.num_heads * point.num_tokens**2 > LONG_SCORES and _has_core(workload)
+
+
+def _has_core(workload: Workload) -> bool:
+    """Return whether the layer has a core that can be replaced; a whole model calls torch's function, with masks."""
+    return getattr(workload.layer, "attend", None) is not None
 
 
 def values(workload: Workload, name: str, shift: Values = 0) -> Tensor:
@@ -209,7 +214,7 @@ def compare_parts(
 
 def _of_parts(workload: Workload, x: Tensor, direction: Tensor | None, seed: str) -> tuple[Tensor, ...]:
     """Return the output and the gradient of x that are expected for items, NaN in rows that are not computed."""
-    if direction is None and hasattr(workload.layer, "attend"):
+    if direction is None and _has_core(workload):
         at_rows: Any = with_attend(at_random_rows(seed, PART_ROWS))(workload.layer)
         (known,) = _computed(workload, at_rows, x, None)
         if not known.isnan().flatten(1).all(1).any():  # else something after the core mixes tokens

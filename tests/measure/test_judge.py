@@ -190,6 +190,17 @@ def test_a_layer_that_mixes_tokens_after_its_core_is_compared_in_all_rows(tmp_pa
     assert "is off by" in timed(judge, at, tmp_path / "output", lambda number, y: y * (1.1 if number == 0 else 1.0))
 
 
+@pytest.mark.parametrize("kind", ["sdpa", "masked", "causal"])
+@pytest.mark.usefixtures("made")
+def test_a_whole_model_is_compared_in_all_rows(kind: str, tmp_path: Path) -> None:
+    """What its cores are given, such as a mask tensor, is for torch's own function alone."""
+    sizes = dict.fromkeys(("num_tokens", "channels", "num_heads"), 1)
+    judge, at = Judge(), point(layer=f"tests.tiny_models:Net[kind={kind},input=5x16]", batch=2, **sizes)
+    expect(judge, at)
+    assert timed(judge, at, tmp_path / "output") == ""
+    assert "is off by" in timed(judge, at, tmp_path / "output", lambda number, y: y * (1.1 if number == 0 else 1.0))
+
+
 def test_an_output_that_is_not_finite_has_no_error_as_a_number(made: list[tuple[str, Values]], tmp_path: Path) -> None:
     """JSON knows no infinity."""
     judge = Judge()
