@@ -152,10 +152,25 @@ def busy_s() -> float:
 
 
 def commit() -> str:
-    """Return the checkout's commit, with `+` if the tree differs from it; empty outside a checkout."""
-    command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
+    """Return the suite's commit, with `+` if the tree differs from it; empty outside a checkout.
+
+    In a user's repository hers follows, after the name of its folder.
+    """
+    here, users = (_git(folder, "rev-parse", "--show-toplevel") for folder in (Path(__file__).parent, Path.cwd()))
+    described = {
+        top: _git(Path(top), "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+")
+        for top in (here, users)
+        if top
+    }
+    return ", ".join(
+        commit if top == here else f"{Path(top).name} {commit}" for top, commit in described.items() if commit
+    )
+
+
+def _git(folder: Path, *words: str) -> str:
+    """Return the answer of git in a folder, empty if it has none."""
     try:
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return done.stdout.strip()

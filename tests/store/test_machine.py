@@ -1,5 +1,6 @@
 """What this machine is, and that it stays the same machine."""
 
+import contextlib
 import os
 import platform
 import re
@@ -156,6 +157,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     module.write_text("the first version\n", encoding="utf-8")
     monkeypatch.setattr(machine, "__file__", str(module))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.chdir(tmp_path)
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
@@ -182,6 +184,22 @@ def test_commit(checkout: Path) -> None:
 
     Path(machine.__file__).write_text("the second version\n", encoding="utf-8")
     assert machine.commit() == head[:12] + "+"
+
+
+def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """It follows the suite's with the name of its folder, so that two commits of a kernel can be told apart."""
+    heads = []
+    users = tmp_path_factory.mktemp("mykernel")
+    for folder in (checkout, users):
+        git(folder, "init", "--quiet")
+        (folder / "mykernel.py").touch()
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", "First")
+        heads.append(git(folder, "rev-parse", "HEAD")[:12])
+    (users / "inner").mkdir()
+
+    with contextlib.chdir(users / "inner"):
+        assert machine.commit() == f"{heads[0]}, {users.name} {heads[1]}"
 
 
 def test_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
