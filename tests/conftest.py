@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from bench.cli import main
 from bench.engine import pool
-from bench.store import ceilings
+from bench.machine import rates
 from tests.engine import threads
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -48,7 +48,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep nothing of what made-up workers see of this machine, where real runs would find it."""
-    monkeypatch.setattr(ceilings, "PATH", Path(os.devnull) / "ceilings.json")
+    monkeypatch.setattr(rates, "PATH", Path(os.devnull) / "ceilings.json")
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from bench.machine import facts
 from bench.plan.case import Point
 from bench.plan.layers import LAYERS
-from bench.store import machine
 from impls.catalogue import IMPLEMENTATIONS
 
 TINY: dict[str, Any] = {
@@ -65,5 +65,5 @@ def point(**columns: Any) -> Point:
 
 def vit(batch: int, tokens: int, channels: int, heads: int) -> Point:
     """Return a point of the ViT layer with the allocator that this machine measures with."""
-    allocator = machine.default_allocator()
+    allocator = facts.default_allocator()
     return point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads, allocator=allocator)

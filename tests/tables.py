@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from bench.store.machine import cpu_model
+from bench.machine.facts import cpu_model
 
 POINT: dict[str, Any] = {
     "layer": "vit",

@@ -6,6 +6,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,10 @@ import torch
 import impls
 from bench.cli import main
 from bench.harness import options
+from bench.machine import facts
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
-from bench.store import machine
 from impls.layers.vit import ViTAttention
+from tests import slurm
 from tests.impls.models.test_sources import has
 from tests.tables import written
 
@@ -147,7 +149,7 @@ def test_every_command_that_measures_can_be_met(
     written(tmp_path)
     (tmp_path / "mine.toml").write_text(blocks(README, "toml")[0])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(machine, "visible_cores", lambda: 4)
+    monkeypatch.setattr(facts, "visible_cores", lambda: 4)
     count = len(asked(words).points)
     assert count == 10 if {"128:2048:x2", "6,12"} <= {*words} else count
 
@@ -201,6 +203,27 @@ def test_an_example_keeps_the_schema_of_its_system(name: str, tmp_path: Path) ->
         path.write_text(text, encoding="utf-8")
         ended = subprocess.run([sys.executable, "-m", *command, str(path)], capture_output=True, check=False, text=True)
         assert ended.returncode == status, ended.stdout + ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(slurm.missing()), reason=f"no Slurm: {slurm.missing()}")
+def test_the_script_of_an_array_job_runs_each_task_with_its_shard(tmp_path: Path) -> None:
+    """On a Slurm of one node a program stands for Python and writes down its words."""
+    (script,) = examples("bash").values()
+    (tmp_path / "attention-bench").mkdir()
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\n[ "$1" = -c ] || echo "$@" >> {tmp_path}/words\n')
+    python.chmod(0o755)
+    job = tmp_path / "job.sbatch"
+    job.write_text(re.sub(r"\bpython -", f"{python} -", script).replace("/shared", str(tmp_path)))
+    with slurm.running(tmp_path / "slurm"):
+        number = slurm.told("sbatch", "--parsable", str(job)).strip()
+        end = time.monotonic() + 60
+        while {*slurm.states(number).values()} != {"COMPLETED"} and time.monotonic() < end:
+            time.sleep(0.2)
+    lines = sorted((tmp_path / "words").read_text().splitlines())
+    shards = [f"--shard {task}/4 --run {tmp_path}/vit/shard-{task}" for task in range(1, 5)]
+    assert lines == [f"-m pytest bench --sweep vit {shard}" for shard in shards]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -10,8 +10,8 @@ FIRST = ("show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
 
 NAMES = (
-    *FIRST, "list", "report", "history", "plot", "scaling", "profile", "export", "summarise", "merge", "cluster",
-    "watch", "selfcheck",
+    *FIRST, "list", "report", "history", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
+    "selfcheck",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

@@ -19,6 +19,7 @@ from bench.engine.look import NotSeen, look
 from bench.engine.run import Heard, Run
 from bench.harness import options
 from bench.harness.progress import Screen, screen_of
+from bench.machine.facts import default_allocator, default_threads
 from bench.plan import own
 from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
@@ -26,14 +27,13 @@ from bench.plan.grid import DEFAULTS, expand
 from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, effort_of, mistakes_of_table
 from bench.show.advice import blocks
-from bench.show.advice.data import as_json
+from bench.show.advice.blocks import as_json
 from bench.show.command_text import python
 from bench.show.markdown import markdown
 from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console
 from bench.store import look as stored
 from bench.store.look import Seen
-from bench.store.machine import default_allocator, default_threads
 from impls.name import COMMA_OUTSIDE_BRACKETS, SOURCES, is_model, parse
 
 BATCH = 8

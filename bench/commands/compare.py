@@ -13,6 +13,7 @@ from bench.analyse.comparison.matching import common_implementations
 from bench.analyse.comparison.verdicts import REGRESSIONS, VERDICTS, hyphened, named
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, compare_rerun, say
+from bench.machine.selfcheck import between, detectable
 from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest, unknown
 from bench.show.comparison import notes
@@ -30,7 +31,6 @@ from bench.store import journal, machines
 from bench.store.comparable import state_differences, unlike_conditions
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
-from bench.store.selfcheck import between, detectable
 
 Results = tuple[pd.DataFrame, pd.DataFrame]
 """The tables of BASE and NEW."""

@@ -6,12 +6,11 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.commands import BAD, FINE
-from bench.engine import doctor
 from bench.harness.options import ROOT
+from bench.machine import doctor
 from bench.show.point_text import counted
-from bench.show.terminal.console import console
-from bench.show.terminal.styles import BAD as BAD_STYLE
-from bench.show.terminal.styles import GOOD, WARNING
+from bench.show.terminal.console import BAD as BAD_STYLE
+from bench.show.terminal.console import GOOD, WARNING, console
 
 STYLES = {doctor.READY: GOOD, doctor.MIND: WARNING, doctor.BAD: BAD_STYLE}
 

@@ -13,6 +13,7 @@ from bench.engine.two_environments import SIDES, Pair
 from bench.harness import options
 from bench.harness.live import progress_of
 from bench.harness.progress import screen_of
+from bench.machine.facts import here
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import duel as show
@@ -20,7 +21,6 @@ from bench.show.answer import At, points_of
 from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console
 from bench.store.environment import differences
-from bench.store.plan import here
 from bench.store.table import of_rows, without_control
 
 LEAST_TORCH = (2, 11)

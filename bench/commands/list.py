@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.commands import FINE
+from bench.machine.facts import here
 from bench.plan import names
 from bench.plan.case import COLUMNS
 from bench.plan.grid import DEFAULTS, expand
@@ -14,7 +15,6 @@ from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.point_text import parts
 from bench.show.terminal.console import console
 from bench.show.terminal.listing import listing, matrix
-from bench.store.plan import here
 from impls import catalogue
 
 OWN = "your own: module:attribute, as Python imports it"

@@ -14,6 +14,7 @@ from bench.engine import admission
 from bench.engine.member import Member
 from bench.engine.watch import Watch
 from bench.harness import options
+from bench.machine.facts import here
 from bench.plan import own
 from bench.plan.errors import WrongRequest
 from bench.plan.names import is_own
@@ -25,7 +26,6 @@ from bench.stats.contrasts import contrasts, prior, values
 from bench.stats.estimates import Interval, joined
 from bench.stats.estimates import intervals as ends
 from bench.store import units
-from bench.store.plan import here
 from impls.name import parse
 
 POLL_S = 0.2

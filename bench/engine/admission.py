@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
+from bench.machine import accelerators, facts
 from bench.plan.case import HUGE, Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.layers import ITEM_BYTES, is_own, peak_bytes
 from bench.plan.layers import least_bytes as tensors_bytes
 from bench.plan.sweep import Sweep
 from bench.sampling.checks import LONG_SCORES, ROWS
-from bench.store import accelerators, machine, units
+from bench.store import units
 
 REFERENCE_BYTES = 8
 """The reference is computed in float64."""
@@ -25,7 +26,7 @@ ONE_HEAD = ("manual",)
 
 def check_threads(sweep: Sweep) -> None:
     """Raise WrongRequest if a sweep has more threads than this process may use cores, unless it oversubscribes."""
-    cores, threads = machine.visible_cores(), max(point.threads for point in sweep.points)
+    cores, threads = facts.visible_cores(), max(point.threads for point in sweep.points)
     if threads > cores and not sweep.effort.oversubscribe:
         raise WrongRequest(
             f"threads = {threads} is more than the {cores} cores that this process may use, so times would say little; "
@@ -75,7 +76,7 @@ def nothing_fits(sweep: Sweep, free_bytes: int) -> bool:
 
 def huge_pages_missing(points: Iterable[Point]) -> str:
     """Return the reason why points whose allocator needs huge pages can't be measured, empty if there is none."""
-    reason = machine.huge_pages_missing() if any(point.allocator == HUGE for point in points) else ""
+    reason = facts.huge_pages_missing() if any(point.allocator == HUGE for point in points) else ""
     return reason and f"allocator = {HUGE} needs transparent huge pages, and {reason}"
 
 

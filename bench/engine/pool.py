@@ -6,9 +6,9 @@ from typing import Any
 
 from bench.engine.scratch import Scratch
 from bench.engine.worker import Died, Server, Worker, started
+from bench.machine import facts
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.store import machine
 
 MODULE = "bench.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
@@ -142,7 +142,7 @@ class Pool:
         try:
             for allocator, threads, index in fresh:
                 self._servers[allocator, threads, index] = self._started(allocator, threads)
-            side_by_side = machine.visible_cores()
+            side_by_side = facts.visible_cores()
             # later ones find in the cache what the first have compiled
             for keys in (fresh[:side_by_side], fresh[side_by_side:]):
                 for key in keys:

@@ -17,19 +17,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.engine import possible_rate, replies
-from bench.engine.interference import Interference, is_stopped, queued_s
+from bench.engine import replies
 from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
-from bench.engine.speed import Speed
 from bench.engine.worker import Died, Worker, first_done, unheard
+from bench.machine import facts, rates
+from bench.machine.quiet import Interference, Speed, is_stopped, queued_s
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, sample
 from bench.sampling.samples import Sample, timings
 from bench.sampling.timed_inputs import KEY_BITS, JudgedCalls
-from bench.store import ceilings, machine
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
 
 WARM_UP_SHARE = 1 / 3
@@ -136,13 +135,13 @@ class Replicate:
 
         Once in a run they are measured: what is kept lies in a file that anybody may write, and must be possible.
         """
-        known, setting = ceilings.recall(env_id, point), (env_id, ceilings.setting(point))
+        known, setting = rates.recall(env_id, point), (env_id, rates.setting(point))
         if known and setting in pool.rated:
             return Roof(**known)
         pool.rated.add(setting)
         now = self._rates(pool, point, RATES_TURNS, RATES_S)
-        if known and now and not possible_rate.is_believable(Roof(**known), now):
-            ceilings.replace(env_id, point, dataclasses.asdict(now))
+        if known and now and not rates.is_believable(Roof(**known), now):
+            rates.replace(env_id, point, dataclasses.asdict(now))
             return now
         return Roof(**known) if known else now
 
@@ -172,7 +171,7 @@ class Replicate:
         crowded: list[Member] = []  # beside one that ended meanwhile
         largest_bytes = prepared = 0
         # a GPU's free memory is known after the first preparation
-        free_bytes = machine.available_bytes() if self._point.device == "cpu" else 0
+        free_bytes = facts.available_bytes() if self._point.device == "cpu" else 0
         while order or busy:
             # for how many more beside those that are being prepared
             room = (free_bytes - SPARE_BYTES) / max(1, GROWTH * largest_bytes) - len(busy)
@@ -236,7 +235,7 @@ class Replicate:
         results = [self._compared(member, check) for check in (NORMAL, PEAKED) if check in self._shifts_of(member)]
         worst = max(results, key=lambda result: result["error"] / result["tolerance"])
         member.metrics |= {name: worst[name] for name in ("error", "tolerance")}
-        return machine.available_bytes() if prepared.free_bytes is None else prepared.free_bytes
+        return facts.available_bytes() if prepared.free_bytes is None else prepared.free_bytes
 
     def _shifts_of(self, member: Member) -> dict[str, int]:
         """Return the inputs that are checked at a member."""
@@ -299,12 +298,12 @@ class Replicate:
         best = self._speed.best()
         if best is None:
             return
-        rates = {name: 1 / seconds for name, seconds in zip(ceilings.PROBE, best, strict=True)}
+        highest = {name: 1 / seconds for name, seconds in zip(rates.PROBE, best, strict=True)}
         point = self._probed_at[1]
         for env_id in {member.env_id for member in measured.values()}:
-            ceilings.remember(env_id, point, rates)
+            rates.remember(env_id, point, highest)
         for member in measured.values():
-            member.metrics |= ceilings.recall(member.env_id, point, ceilings.PROBE) or rates
+            member.metrics |= rates.recall(member.env_id, point, rates.PROBE) or highest
 
     def _probed(self) -> tuple[float, float] | None:
         """Return the seconds of the speed probe's product and copy; None if the judge died or had no memory for it."""
@@ -365,7 +364,7 @@ class Replicate:
     def _finish_all(self, members: Sequence[Member]) -> None:
         """End the rounds of members, one on each core of a CPU whose energy isn't measured: check all of their work."""
         waiting = [*members]
-        idle: list[int | None] = [*self._cores] if self._cores and not machine.has_energy_counter() else [self._core]
+        idle: list[int | None] = [*self._cores] if self._cores and not facts.has_energy_counter() else [self._core]
         busy: dict[Worker, tuple[Member, int | None]] = {}
         while waiting or busy:
             if waiting and idle:
@@ -418,18 +417,18 @@ class Replicate:
         member.metrics |= {"flops": work.flops, "least_bytes": work.least_bytes}
         if best is None:
             return
-        held = possible_rate.counted(point, work)
-        judgement = possible_rate.Judgement(best)
-        if not possible_rate.is_possible(held, call_s, best):
+        held = rates.counted(point, work)
+        judgement = rates.Judgement(best)
+        if not rates.is_possible(held, call_s, best):
             judgement = self._timed_again(member, held, best)
         best = self._best[at] = judgement.best
-        ceilings.remember(*at, dataclasses.asdict(best))
+        rates.remember(*at, dataclasses.asdict(best))
         member.metrics |= {CEILING_FLOPS: best.flops_per_s, CEILING_BYTES: best.bytes_per_s}
         member.detail = "; ".join(filter(None, [member.detail, judgement.doubt]))
         if judgement.objection:
             raise Ended("error", judgement.objection)
 
-    def _timed_again(self, member: Member, work: Work, best: Roof) -> possible_rate.Judgement:
+    def _timed_again(self, member: Member, work: Work, best: Roof) -> rates.Judgement:
         """Time a member again in turns with matrix products and a copy, and judge it by these times."""
         here = member.pool, member.case.point
         now = self._rates(*here, 1, 0.0) or best
@@ -438,7 +437,7 @@ class Replicate:
         while time.perf_counter() < end:
             again_s = min(again_s, *self._sample(member).timings_s)
             now = now.raised(self._rates(*here, 1, 0.0) or now)
-        return possible_rate.judge(work, again_s, best, now, self._interference.share())
+        return rates.judge(work, again_s, best, now, self._interference.share())
 
     def _rates(self, pool: Pool, point: Point, turns: int, least_s: float) -> Roof | None:
         """Return the rates of the device at a point, None if there is no memory to measure them."""

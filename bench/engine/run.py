@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any, Self
 
 from bench.analyse.summary import Summary
-from bench.engine import admission, preflight
+from bench.engine import admission
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.race import Looked, Race
 from bench.engine.replicate import Replicate, now
 from bench.engine.run_folder import RunFolder
 from bench.engine.worker import Died, unheard
+from bench.machine import facts, quiet
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries_of, may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
-from bench.store import environment, machine
+from bench.store import environment
 from bench.store import plan as stored
 from bench.store.environment import Environment
 from bench.store.record import Record
@@ -77,7 +78,7 @@ class Run:
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = unheard
-        is_idle = admission.nothing_fits(sweep, machine.available_bytes())  # then one server identifies the machine
+        is_idle = admission.nothing_fits(sweep, facts.available_bytes())  # then one server identifies the machine
         servers = 1 if is_idle else servers or sweep.effort.processes
         libraries = libraries_of(sweep.points)
         self._pool = Pool(servers, () if is_idle else sweep.implementations, python, libraries)
@@ -122,19 +123,19 @@ class Run:
         if before and self._has_nothing_to_do():
             self.run_folder.open(before)
             return []
-        state, python = preflight.watch(), self._pool.python
+        state, python = quiet.watch(), self._pool.python
         try:
-            facts, runtimes = self._pool.check(self.sweep.points, self._needed)
+            torch_facts, runtimes = self._pool.check(self.sweep.points, self._needed)
         except WrongRequest as error:
             raise WrongRequest(f"--python {python}: {error}" if python else str(error)) from None
         named = {"machine_name": self._machine_name} if self._machine_name else {}
-        here = machine.observe(facts, {"sweep": self.sweep.name, **named}, dataclasses.asdict(state))
+        here = facts.observe(torch_facts, {"sweep": self.sweep.name, **named}, dataclasses.asdict(state))
         self.run_folder.open(dataclasses.replace(here, runtimes=runtimes))
         threads = max(point.threads for point in self.sweep.points)
         missing = admission.huge_pages_missing(self.sweep.points)
         return [
             *([f"{missing}; its cases will be unsupported"] if missing else []),
-            *preflight.warnings(state, threads, machine.physical_cores()),
+            *quiet.warnings(state, threads, facts.physical_cores()),
         ]
 
     def _has_nothing_to_do(self) -> bool:
@@ -175,7 +176,7 @@ class Run:
         reasons = dict.fromkeys(missing, reason)
         if not reason:
             new = {name: self.sweep.computed_by(name) for name in missing if self.run_folder.is_new(point, [name])}
-            too_large = admission.too_large(point, [*new.values()], machine.available_bytes())
+            too_large = admission.too_large(point, [*new.values()], facts.available_bytes())
             too_large |= self._beyond_frontier(point, [*new.values()])
             reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
             status = "skipped"

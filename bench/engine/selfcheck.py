@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from bench.engine.run import Run
+from bench.machine.facts import here
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep, load_sweep
-from bench.store.plan import here
 from bench.store.record import Record
 
 TWIN, UNLIKE = "impls.control:adapt", "sdpa"

@@ -5,14 +5,13 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Self
 
-from bench.engine import preflight
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Heard, Replicate
 from bench.engine.worker import unheard
+from bench.machine import facts, quiet
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
-from bench.store import machine
 
 REPLICATES, ROUNDS_S = 4, 1.5
 """The replicates of a try, and the seconds of rounds in each."""
@@ -33,8 +32,8 @@ class Watch:
 
     def __enter__(self) -> Self:
         try:
-            facts, _ = self._pool.check([self._point])
-            here = machine.observe(facts, {}, dataclasses.asdict(preflight.watch()))
+            torch_facts, _ = self._pool.check([self._point])
+            here = facts.observe(torch_facts, {}, dataclasses.asdict(quiet.watch()))
         except BaseException:
             self._pool.close()
             raise

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine import admission
+from bench.machine import accelerators, facts
 from bench.plan import own
 from bench.plan.case import COLUMNS
 from bench.plan.columns import Column, Kind
@@ -16,7 +17,7 @@ from bench.plan.layers import LAYERS
 from bench.plan.ranges import is_range
 from bench.plan.shard import parse as parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep
-from bench.store import accelerators, plan
+from bench.store import plan
 from bench.store.record import STATUSES
 from impls.name import is_model, parse, split
 
@@ -167,21 +168,6 @@ def add_timeout(add_option: AddOption) -> None:
     )
 
 
-def parsed(words: Sequence[str], what: str = "options") -> argparse.Namespace:
-    """Return the options in words; raises WrongRequest, with `what` before the mistake."""
-    parser = _Words(what, add_help=False)
-    add(parser.add_argument)
-    return parser.parse_args(words)
-
-
-class _Words(argparse.ArgumentParser):
-    """A parser whose mistakes are wrong requests."""
-
-    def error(self, message: str) -> Any:
-        """Raise WrongRequest."""
-        raise WrongRequest(f"{self.prog}: {message}")
-
-
 def sweep(option: argparse.Namespace) -> Sweep:
     """Return the sweep that the options ask for, the run folder's own if they name one that holds a run.
 
@@ -206,7 +192,7 @@ def request(option: argparse.Namespace) -> Request:
         lambda: effort(option, EFFORT_KEYS),
         lambda: parse_shard(option.shard) if option.shard else None,
     )
-    return plan.here(
+    return facts.here(
         DEFAULT_SWEEP if option.sweep is None else option.sweep,
         accelerators=accelerators.available(),
         overrides=given,

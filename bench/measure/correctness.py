@@ -192,7 +192,7 @@ def compare_parts(
     expected, names = check.expected[-1], ("output", "gradient of x")
     if not all(bool(tensor.isfinite().all()) for tensor in found[0]):
         return CheckResult(math.inf, expected.tolerances[0], f"output is not finite ({check.name})")
-    x = torch.stack([workload.timed.input(numbers, part.key, part.number)[part.item] for part in parts])
+    x = torch.stack([workload.timed.item(numbers, part.key, part.number, part.item) for part in parts])
     direction = torch.stack([workload.direction[part.item] for part in parts]) if len(found) > 1 else None
     targets = _of_parts(workload, x, direction, f"{workload.seed} {numbers}")
     wider = 1 + 1 / MARGIN

@@ -15,9 +15,9 @@ from time import perf_counter
 
 import torch
 
+from bench.machine import facts
 from bench.measure import gpu_state
 from bench.measure.clock import Call
-from bench.store import machine
 
 SPAN_S = 0.2
 """The least time between the first and the last step of the counter."""
@@ -97,7 +97,7 @@ def _batch(call: Call, calls: int, device: str) -> None:
 def _of_packages() -> Counter | None:
     """Return the counter of all CPU packages together; None if one of them can't be read."""
     try:
-        every = sorted(machine.POWERCAP.glob("intel-rapl:*"))
+        every = sorted(facts.POWERCAP.glob("intel-rapl:*"))
         folders = [folder for folder in every if (folder / "name").read_text("utf-8").startswith("package")]
         zones = [
             Zone(folder, _number(folder / "max_energy_range_uj"), _number(folder / "energy_uj")) for folder in folders

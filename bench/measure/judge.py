@@ -16,16 +16,19 @@ import torch
 from torch import Tensor
 
 import impls
+from bench.machine import facts
 from bench.measure import correctness, failure, outputs, process_state, system_memory, workload
 from bench.measure.channel import Channel, serve
-from bench.measure.device_rates import DeviceRates
+from bench.measure.device_rates import DeviceRates, SpeedProbe
 from bench.measure.failure import Outcome
 from bench.measure.outputs import BY_ITEM
-from bench.measure.speed_probe import SpeedProbe
 from bench.plan.case import Point
 from bench.sampling.checks import TIMED, Values
 from bench.sampling.timed_inputs import Part
 from bench.store.roofline import Roof
+
+MOST_THREADS = 8
+"""The most threads of a reference, which is a few small products."""
 
 
 class Judge:
@@ -51,7 +54,8 @@ class Judge:
             self._checks = {key: check for key, check in self._checks.items() if key in wanted or key[1] == 0}
             for name, values in wanted.keys() - self._checks.keys():
                 channel.announce("reference")
-                self._checks[name, values] = correctness.expect(work, name, values)
+                with _all_cores(point):
+                    self._checks[name, values] = correctness.expect(work, name, values)
             system_memory.give_back()  # the reference's memory is needed by the implementations
             if changes := self._state.changes(free=process_state.ANY):
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
@@ -77,7 +81,8 @@ class Judge:
         assert work is not None
         if key not in self._checks:
             channel.announce("reference")
-            self._checks[key] = correctness.expect(work, *key)
+            with _all_cores(work.point):
+                self._checks[key] = correctness.expect(work, *key)
         like, parts = _like(work), [Part(*part) for part in request["parts"]]
         of_part = [tensor[0] for tensor in (like[:BY_ITEM] if work.point.mode == "train" else like[:1])]
         try:
@@ -86,7 +91,8 @@ class Judge:
             return {"error": None, "tolerance": None, "reason": f"{incorrect} ({TIMED})"}
         whole = correctness.compare(work, self._checks[key], tensors[: len(like)])
         found = [tensors[len(like) + number :: len(of_part)] for number in range(len(of_part))]
-        of_parts = correctness.compare_parts(work, self._checks[key], request["numbers"], parts, found)
+        with _all_cores(work.point):
+            of_parts = correctness.compare_parts(work, self._checks[key], request["numbers"], parts, found)
         return _reply(max(whole, of_parts, key=lambda result: result.severity))
 
     def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -155,6 +161,16 @@ def obstacle(point: Point) -> str:
     elif point.timing != "host":
         return f"timing {point.timing} needs a CUDA device; the CPU has host"
     return ""
+
+
+@contextmanager
+def _all_cores(point: Point) -> Iterator[None]:
+    """Compute what is inside with all cores, or MOST_THREADS of them: nothing is timed meanwhile."""
+    torch.set_num_threads(max(point.threads, min(MOST_THREADS, facts.visible_cores())))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(point.threads)
 
 
 @contextmanager

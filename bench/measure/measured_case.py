@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 import impls
+from bench.machine import facts
 from bench.measure import (
     clock,
     compilation,
@@ -33,7 +34,6 @@ from bench.measure import (
     memory,
     outputs,
     process_state,
-    sampler,
     system_memory,
     workload,
 )
@@ -44,7 +44,6 @@ from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.sampling import timed_inputs
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
-from bench.store import machine
 from impls.name import parse
 
 LAYOUT_BYTES = 1 << 16
@@ -186,7 +185,7 @@ class MeasuredCase:
 
             return self._timing(call, calls, key, hold)
 
-        sample = sampler.sample(self._call, timer, self._pace.calls, len(keys))
+        sample = clock.sample(self._call, timer, self._pace.calls, len(keys))
         self._state.check()
         if started := descendants() - self._processes:
             raise process_state.LeftChanged(f"started processes that outlive its sample: {len(started)}")
@@ -330,7 +329,7 @@ class MeasuredCase:
         with process_state.kept():
             previous_s = calls_s[-1] if calls_s and point.device == "cpu" else None
             overhead_s = clock.overhead_s()
-            self._pace = sampler.warm_up(self._call, self._timing, overhead_s, self.request.warm_up_s, previous_s)
+            self._pace = clock.warm_up(self._call, self._timing, overhead_s, self.request.warm_up_s, previous_s)
             if point.timing != "host":
                 self.outcome.metrics["host_s"] = clock.host_s(self._call)
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
@@ -420,7 +419,7 @@ def _below(number: int) -> int:
 
 def touch(size: int) -> None:
     """Write and free a block of this size, if there is memory for it: the allocator keeps its pages for later calls."""
-    if 0 < SPARE * size < machine.available_bytes():
+    if 0 < SPARE * size < facts.available_bytes():
         torch.empty(size, dtype=torch.uint8).fill_(0)
 
 

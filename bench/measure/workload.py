@@ -118,6 +118,12 @@ class TimedValues:
         self.begin(numbers)
         return self.made(drawn(key).values[place])
 
+    def item(self, numbers: int, key: int, place: int, item: int) -> Tensor:
+        """Return one item of such an input."""
+        self.begin(numbers)
+        first, second, sign = drawn(key).values[place]
+        return torch.add(self._window(first)[item], self._window(second)[item], alpha=sign)
+
     def _window(self, shift: int) -> Tensor:
         return self._numbers[shift : shift + math.prod(self._workload.shape)].view(self._workload.shape)
 

@@ -4,10 +4,29 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from bench.plan.case import Point
-from bench.profiling import stage_work
+from bench.plan.layers import BACKWARD_PRODUCTS, ITEM_BYTES, steps
 from bench.profiling.pairs import Pair
 from bench.profiling.recorded import MICROSECOND_S, Call, Place, duration_s
-from bench.store.profile import Stage
+from bench.store.profile import FORWARD, Stage
+
+
+def flops(point: Point, stage: str, direction: str) -> int | None:
+    """Return the floating-point operations of a stage's matrix products, None for a stage without one."""
+    step = steps(point).get(stage)
+    if step is None or step.multiplications is None:
+        return None
+    return 2 * step.multiplications * (1 if direction == FORWARD else BACKWARD_PRODUCTS)
+
+
+def moved_bytes(point: Point, stage: str, direction: str) -> int | None:
+    """Return the bytes of a stage's inputs and outputs, each moved once; None for a stage without a formula.
+
+    The sum of the gradients of a tensor that was used twice belongs to no stage.
+    """
+    step = steps(point).get(stage)
+    if step is None:
+        return None
+    return (step.forward if direction == FORWARD else step.backward) * ITEM_BYTES[point.dtype]
 
 
 def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
@@ -25,8 +44,8 @@ def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
             *place,
             time_s=time_s / len(pairs),
             allocated_bytes=sizes[place] / len(pairs),
-            moved_bytes=stage_work.moved_bytes(point, *place),
-            flops=stage_work.flops(point, *place),
+            moved_bytes=moved_bytes(point, *place),
+            flops=flops(point, *place),
         )
         for place, time_s in times.items()
     )

@@ -13,9 +13,9 @@ from bench.engine.pool import COMPILED
 from bench.engine.replicate import now
 from bench.engine.scratch import Scratch
 from bench.engine.worker import Died, Worker, started
+from bench.machine import facts
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.store import machine
 from bench.store.profile import SCHEMA_VERSION, TRACES, Profile, file_name, save
 from bench.store.record import Origin
 
@@ -79,7 +79,7 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
 
 
 def _origin(case: Case, torch_facts: dict[str, Any]) -> Origin:
-    here = machine.observe(torch_facts, {}, {})
+    here = facts.observe(torch_facts, {}, {})
     return Origin(
         env_id=here.env_id,
         device_name=here.device_name(case.point.device),

@@ -7,7 +7,7 @@ from bench.show.answer import At, speedup_cell
 from bench.show.blocks import BAD, Block, Column, Lines, Table
 from bench.show.failures import reasons
 from bench.show.rows import UNTRIED, unmeasured
-from bench.show.terminal import styles
+from bench.show.terminal import console
 from bench.store import units
 
 UNMEASURED = "not measured"
@@ -25,7 +25,7 @@ def blocks(points: Sequence[At], a: str, b: str) -> list[Block]:
         return point_line.use(at, width) if is_measured(at, a, b) else UNMEASURED
 
     def style(at: At) -> str:
-        return styles.style_of_choice(at.choice) if is_measured(at, a, b) else styles.BAD
+        return console.style_of_choice(at.choice) if is_measured(at, a, b) else console.BAD
 
     def ratio(at: At) -> str:
         return speedup_cell(at.row(b), a) if is_measured(at, a, b) else ""

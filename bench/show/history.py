@@ -5,7 +5,7 @@ from bench.plan.case import Case, Point
 from bench.show import intervals
 from bench.show.blocks import GAP, HEAD, QUIET, Block, Column, Lines, Table
 from bench.show.point_text import names, shared
-from bench.show.terminal.styles import BAD, GOOD
+from bench.show.terminal.console import BAD, GOOD
 
 ARROWS = {"faster": "▲", "slower": "▼"}
 """The mark of a step."""

@@ -12,7 +12,7 @@ from bench.show.blocks import Column
 from bench.show.choice_text import choice_of, words
 from bench.show.point_text import LONGEST_NAME
 from bench.show.rows import by_point, measured, unmeasured
-from bench.show.terminal.styles import style_of_choice
+from bench.show.terminal.console import style_of_choice
 from bench.store import units
 
 LEAST_WORDS = 12

@@ -8,7 +8,6 @@ import json
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,7 +16,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
 from bench.plan.shard import parse
 from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
-from bench.store import atomic, journal, machine
+from bench.store import atomic, journal
 from bench.store.record import OLDEST_SCHEMA, SCHEMA_VERSION, check_schema, schema_of
 from bench.store.typed import decode
 
@@ -126,12 +125,6 @@ def continued(
         raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {facts}; {way_out}")
     wishes = {name: getattr(asked.effort, name) for name in WISHES}
     return dataclasses.replace(own, effort=dataclasses.replace(own.effort, **wishes))
-
-
-def here(sweep: str, **asked: Any) -> Request:
-    """Return a request with this machine's threads, allocator and CPU flags."""
-    threads, allocator = machine.default_threads(), machine.default_allocator()
-    return Request(sweep, threads=threads, allocator=allocator, cpu=machine.cpu_features(), **asked)
 
 
 def wanted(asked: Request) -> Sweep:

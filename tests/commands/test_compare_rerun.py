@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from bench.cli import main
+from bench.machine import facts
 from bench.plan.case import Case
-from bench.store import machine, table
+from bench.store import table
 from tests.engine.interpreters import two
 from tests.examples import ORIGIN
 from tests.points import point
@@ -32,7 +33,7 @@ EFFORT = {"processes": 3, "budget_s": 0.3, "timeout_s": 60, "check_memory": Fals
 
 def run(path: Path, torch: str, commit: str = "abc", times: Mapping[str, float] | None = None) -> Path:
     """Write a run of this machine with a torch of this version; the runs differ by chance and by `times` alone."""
-    here = machine.observe({"torch": torch, "gpus": {}}, {"effort": EFFORT}, {})
+    here = facts.observe({"torch": torch, "gpus": {}}, {"effort": EFFORT}, {})
     origin = dataclasses.replace(ORIGIN, env_id=here.env_id, commit=commit)
     records = [
         measured(

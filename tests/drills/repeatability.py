@@ -25,10 +25,11 @@ from matplotlib.figure import Figure
 
 from bench.analyse.summary import values_of
 from bench.engine.run import run
+from bench.machine import facts
 from bench.plan.case import HUGE, RETAINED, Case, Point
 from bench.plan.sweep import Effort, Sweep
 from bench.stats.replicates import Array
-from bench.store import journal, machine
+from bench.store import journal
 from bench.store.record import Record
 from tests.points import vit
 
@@ -56,7 +57,7 @@ Changed = tuple[str, float, float, float, int]
 
 def sweep(names: tuple[str, ...]) -> Sweep:
     """Return the sweep of one occasion, with each allocator that this system has."""
-    allocators = [RETAINED] if machine.huge_pages_missing() else [RETAINED, HUGE]
+    allocators = [RETAINED] if facts.huge_pages_missing() else [RETAINED, HUGE]
     points = tuple(
         dataclasses.replace(vit(*each), allocator=name) for each, name in itertools.product(SHAPES, allocators)
     )

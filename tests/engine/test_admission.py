@@ -14,10 +14,10 @@ from bench.engine.admission import (
     reference_bytes,
     too_large,
 )
+from bench.machine import accelerators, facts
 from bench.plan.case import HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from bench.store import accelerators, machine
 from tests.points import point
 
 GIB = 1 << 30
@@ -35,7 +35,7 @@ def crowded(threads: int, *, oversubscribe: bool = False) -> Sweep:
 
 def test_as_many_threads_as_cores_are_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
     """All cores may be used; one thread more is refused with both numbers, unless the sweep insists."""
-    monkeypatch.setattr(machine, "visible_cores", lambda: 4)
+    monkeypatch.setattr(facts, "visible_cores", lambda: 4)
     check_threads(crowded(4))
     check_threads(crowded(64, oversubscribe=True))
     with pytest.raises(WrongRequest, match="threads = 64 is more than the 4 cores") as refusal:
@@ -104,12 +104,12 @@ def test_memory_of_a_gpu_is_not_judged() -> None:
 def test_huge_pages_are_missing_only_if_a_point_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The line names the allocator and the reason; a machine that has huge pages gives none."""
     asking, other = point(allocator=HUGE), point(allocator="system")
-    monkeypatch.setattr(machine, "huge_pages_missing", lambda: "no reason")
+    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "no reason")
     assert huge_pages_missing([other]) == ""
     line = huge_pages_missing([other, asking])
     assert "retained-huge" in line
     assert line.endswith("no reason")
-    monkeypatch.setattr(machine, "huge_pages_missing", lambda: "")
+    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "")
     assert huge_pages_missing([asking]) == ""
 
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from bench.engine import claims, interference, pool, replicate
+from bench.engine import pool, replicate
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate, _cores
 from bench.engine.worker import Worker, unheard
+from bench.machine import facts, quiet, rates
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
-from bench.store import ceilings, machine
 from tests.engine import threads
 from tests.points import point
 
@@ -129,7 +129,7 @@ def test_the_hosts_work_beside_a_gpu_is_not_judged(servers: Pool, monkeypatch: p
 def test_an_impossible_time_is_an_error(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is taken again in turns with products before it counts as impossible."""
     monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
-    monkeypatch.setattr(claims, "OVERHEAD_S", 60.0)  # else the clock may disagree first, on a busy machine
+    monkeypatch.setattr("bench.engine.member.OVERHEAD_S", 60.0)  # else the clock may disagree first, on a busy machine
     eager, other = measured(servers, "eager", "test:impossible").values()
     assert (eager.status, other.status) == ("ok", "error")
     assert "impossible rate" in other.detail
@@ -140,29 +140,29 @@ def test_rates_are_measured_once_for_an_environment(
     servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Known rates are used, and only a doubt raises them."""
-    monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
+    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
-    monkeypatch.setattr(claims, "OVERHEAD_S", 60.0)  # as above
+    monkeypatch.setattr("bench.engine.member.OVERHEAD_S", 60.0)  # as above
     known = {"flops_per_s": 1e8, "bytes_per_s": 1e10}
-    ceilings.remember("here", point(), known)
+    rates.remember("here", point(), known)
     (member,) = measured(servers, "eager").values()
     assert (member.metrics["ceiling_flops_per_s"], member.metrics["ceiling_bytes_per_s"]) == (1e8, 1e10)
     assert (member.metrics["flops"], member.metrics["least_bytes"]) == (1000, 8)
     measured(servers, "test:impossible")
-    assert ceilings.recall("here", point()) == {"flops_per_s": 1e9, "bytes_per_s": 1e10}
-    assert ceilings.recall("elsewhere", point()) is None
+    assert rates.recall("here", point()) == {"flops_per_s": 1e9, "bytes_per_s": 1e10}
+    assert rates.recall("elsewhere", point()) is None
 
 
 def test_rates_that_the_device_is_far_from_are_not_believed(
     servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They lie in a file into which a kernel's process may write: with such rates nothing would be impossible."""
-    monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
+    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     monkeypatch.setattr(servers, "rated", set())
-    ceilings.remember("here", point(), {"flops_per_s": 1e30, "bytes_per_s": 1e10})
+    rates.remember("here", point(), {"flops_per_s": 1e30, "bytes_per_s": 1e10})
     (member,) = measured(servers, "eager").values()
     assert member.metrics["ceiling_flops_per_s"] == 1e9
-    assert ceilings.recall("here", point()) == {"flops_per_s": 1e9, "bytes_per_s": 1e9}
+    assert rates.recall("here", point()) == {"flops_per_s": 1e9, "bytes_per_s": 1e9}
 
 
 # The timings of a sample
@@ -188,7 +188,7 @@ def test_each_sample_has_the_speed_of_the_machine_around_it(
     servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scripted probe becomes slower with each reading; the highest speed is kept for later runs."""
-    monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
+    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     members = measured(servers, "eager", "sdpa")
     for member in members.values():
         samples = member.samples
@@ -197,9 +197,9 @@ def test_each_sample_has_the_speed_of_the_machine_around_it(
         assert samples.copy_s == pytest.approx([2 * product_s for product_s in samples.product_s])
         assert samples.product_s[0] < samples.product_s[-1]
         assert 1e-4 <= 1 / member.metrics["products_per_s"] < samples.product_s[-1]  # of the first reading, at best
-    known = ceilings.recall("here", point(), ceilings.PROBE)
-    assert known == {name: members["eager"].metrics[name] for name in ceilings.PROBE}
-    ceilings.remember("here", point(), {"products_per_s": 1e9})
+    known = rates.recall("here", point(), rates.PROBE)
+    assert known == {name: members["eager"].metrics[name] for name in rates.PROBE}
+    rates.remember("here", point(), {"products_per_s": 1e9})
     (member,) = measured(servers, "eager").values()
     assert member.metrics["products_per_s"] == 1e9
 
@@ -263,7 +263,7 @@ def test_a_server_that_dies_ends_those_that_it_serves(monkeypatch: pytest.Monkey
 def test_what_has_no_memory_beside_others_is_left(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two are always tried; a third is left where memory is too short for one more of the largest."""
     free = iter([9 * GIB, 6 * GIB, 3 * GIB])
-    monkeypatch.setattr(machine, "available_bytes", lambda: next(free))
+    monkeypatch.setattr(facts, "available_bytes", lambda: next(free))
     members = measured(servers, "eager", "a", "b", "c", thorough=True)
     assert statuses(members) == ["ok"] * 4
     assert sorted(member.is_left for member in members.values()) == [False, False, True, True]
@@ -277,7 +277,7 @@ def test_the_baseline_is_never_left(servers: Pool, monkeypatch: pytest.MonkeyPat
     """It has memory even if it comes after those for which there was none."""
     for seed in range(8):
         free = itertools.chain([9 * GIB, 6 * GIB], itertools.repeat(3 * GIB))
-        monkeypatch.setattr(machine, "available_bytes", lambda free=free: next(free))
+        monkeypatch.setattr(facts, "available_bytes", lambda free=free: next(free))
         members = measured(servers, "eager", "a", "b", "c", seed=seed, length=SHORTEST)
         assert members["eager"].samples.rounds
         assert sum(member.is_left for member in members.values()) in (1, 2)
@@ -304,7 +304,7 @@ def test_processes_are_prepared_in_random_order(servers: Pool) -> None:
 def test_enough_memory_leaves_nobody(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes one GiB of ten."""
     free = iter([10 * GIB, 9 * GIB, 8 * GIB, 7 * GIB, 6 * GIB])
-    monkeypatch.setattr(machine, "available_bytes", lambda: next(free))
+    monkeypatch.setattr(facts, "available_bytes", lambda: next(free))
     assert not any(member.is_left for member in measured(servers, "eager", "a", "b", "c").values())
 
 
@@ -320,7 +320,7 @@ def test_the_memory_of_a_gpu_is_what_counts_for_it(servers: Pool, monkeypatch: p
     """A host with much more, or much less, leaves nobody: each process replies with the GPU's free memory."""
     monkeypatch.setenv("TEST_GPU", "yes")
     for host_bytes in (1000 * GIB, GIB):
-        monkeypatch.setattr(machine, "available_bytes", lambda free=host_bytes: free)
+        monkeypatch.setattr(facts, "available_bytes", lambda free=host_bytes: free)
         servers.renew()
         members = measured(servers, "eager", "a", "b", at=point(device="cuda"))
         assert [(member.status, member.is_left) for member in members.values()] == [("ok", False)] * 3
@@ -333,9 +333,9 @@ def test_the_memory_of_a_gpu_is_what_counts_for_it(servers: Pool, monkeypatch: p
 @pytest.fixture
 def _two_busy_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the clocks of a machine of two cores that are always busy, and look at them beside each sample."""
-    monkeypatch.setattr(interference, "WINDOW_S", 0.0)
-    monkeypatch.setattr(machine, "visible_cores", lambda: 2)
-    monkeypatch.setattr(machine, "busy_s", lambda: 2 * time.perf_counter())
+    monkeypatch.setattr(quiet, "WINDOW_S", 0.0)
+    monkeypatch.setattr(facts, "visible_cores", lambda: 2)
+    monkeypatch.setattr(facts, "busy_s", lambda: 2 * time.perf_counter())
 
 
 @pytest.mark.usefixtures("_two_busy_cores")
@@ -390,7 +390,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     monkeypatch.setattr(Worker, "post", posting)
     monkeypatch.setattr(Worker, "receive", receiving)
-    monkeypatch.setattr(machine, "has_energy_counter", lambda: False)
+    monkeypatch.setattr(facts, "has_energy_counter", lambda: False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {4, 5, 6}, raising=False)
     return seen
 
@@ -433,7 +433,7 @@ def test_nothing_else_runs_while_energy_is_measured(
     servers: Pool, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the machine counts it, the last calls are made one member at a time, on the core of the samples."""
-    monkeypatch.setattr(machine, "has_energy_counter", lambda: True)
+    monkeypatch.setattr(facts, "has_energy_counter", lambda: True)
     measured(servers, *FOUR)
     assert asked.at_once["finish"] == [1] * 4
     assert {*asked.cores["finish"]} == {*asked.cores["sample"]}
@@ -444,7 +444,7 @@ def test_with_memory_for_one_more_members_are_prepared_one_at_a_time(
 ) -> None:
     """What is free after each is enough for another one of the largest, and not for two at once."""
     free = itertools.chain([5 * GIB], itertools.repeat(3 * GIB))
-    monkeypatch.setattr(machine, "available_bytes", lambda: next(free))
+    monkeypatch.setattr(facts, "available_bytes", lambda: next(free))
     members = measured(servers, *FOUR)
     assert asked.at_once["prepare"] == [1] * 4
     assert not any(member.is_left for member in members.values())

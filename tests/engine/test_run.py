@@ -28,13 +28,14 @@ from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.run import Run
 from bench.engine.worker import Died
+from bench.machine import facts, rates
 from bench.plan.case import CONTROL, HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import LEAST_ROUNDS
 from bench.show.control_text import warning
 from bench.show.rows import plain
-from bench.store import ceilings, journal, machine
+from bench.store import journal
 from bench.store.table import load
 from tests import mutants
 from tests.engine import threads
@@ -77,7 +78,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = ("eager", *foreign, *(f"tests.mutants:{name}" for name in mutants.ALL), *RUNTIMES)
     folder = tmp_path_factory.mktemp("real")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ceilings, "PATH", folder / "ceilings.json")
+        patch.setattr(rates, "PATH", folder / "ceilings.json")
         list(engine.run(swept(*names, effort=ONE, tokens=(5,)), folder / "run"))
     return folder / "run"
 
@@ -132,7 +133,7 @@ def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Pa
 @scripted
 def test_the_rates_of_the_device_are_kept_beyond_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A later run uses what an earlier one measured, and measures none itself."""
-    monkeypatch.setattr(ceilings, "PATH", tmp_path / "ceilings.json")
+    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     for rate in ("2e9", "3e9"):
         monkeypatch.setenv("TEST_RATE", rate)
         list(engine.run(swept("eager", tokens=(5,)), tmp_path / rate))
@@ -278,7 +279,7 @@ def test_a_baseline_that_is_killed_once_is_measured_beside_the_others(
 @scripted
 def test_what_is_left_for_want_of_memory_gets_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With memory for two at once, each replicate measures the baseline and one more, until all are measured."""
-    monkeypatch.setattr(machine, "available_bytes", lambda: 256 << 20)
+    monkeypatch.setattr(facts, "available_bytes", lambda: 256 << 20)
     names = ("eager", "sdpa", "manual", "mha")
     list(engine.run(swept(*names, tokens=(5,)), tmp_path))
     table = load(tmp_path)
@@ -453,7 +454,7 @@ def test_an_implementation_added_later_is_measured_beside_the_baseline(tmp_path:
 @scripted
 def test_more_threads_than_cores_are_refused_unless_insisted_on(tmp_path: Path) -> None:
     """Before anything starts the refusal says both numbers, and no folder is made; a sweep may insist."""
-    cores = machine.visible_cores()
+    cores = facts.visible_cores()
     crowded = Sweep("tiny", (point(threads=cores + 1),), ("eager",), effort=QUICK)
     with pytest.raises(WrongRequest, match=f"threads = {cores + 1} is more than the {cores} cores"):
         Run(crowded, tmp_path / "run").__enter__()
@@ -468,7 +469,7 @@ def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With little memory free the implementation that holds all scores is skipped, the others are measured."""
-    monkeypatch.setattr(machine, "available_bytes", lambda: 80 << 20)
+    monkeypatch.setattr(facts, "available_bytes", lambda: 80 << 20)
     large = Sweep("large", (point(batch=16, num_tokens=1024, num_heads=1),), ("eager", "sdpa"), effort=QUICK)
     list(engine.run(large, tmp_path))
     table = load(tmp_path).set_index("implementation")
@@ -519,7 +520,7 @@ def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
 
     If the machine has them later, a run that tries failed cases again measures these too.
     """
-    monkeypatch.setattr(machine, "huge_pages_missing", lambda: "they are switched off")
+    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "they are switched off")
     asking, other = point(allocator=HUGE), point()
     sweep = Sweep("huge", (asking, other), ("eager", "sdpa"), effort=ONE)
     with Run(sweep, tmp_path) as opened:
@@ -533,7 +534,7 @@ def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
     assert "they are switched off" in warning
     assert "\n" not in warning
 
-    monkeypatch.setattr(machine, "huge_pages_missing", lambda: "")
+    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "")
     with Run(sweep, tmp_path, retry_failed=True) as opened:
         assert opened.warnings == []
         opened.measure(asking)
@@ -669,7 +670,7 @@ def test_a_sweep_without_its_baseline_measures_no_control(tmp_path: Path) -> Non
 @scripted
 def test_a_control_needs_the_memory_of_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the baseline can't fit, neither can the control."""
-    monkeypatch.setattr(machine, "available_bytes", lambda: 80 << 20)
+    monkeypatch.setattr(facts, "available_bytes", lambda: 80 << 20)
     points = (point(batch=16, num_tokens=1024, num_heads=1),)
     list(engine.run(Sweep("large", points, ("eager", "sdpa"), effort=QUICK, control=True), tmp_path))
     table = load(tmp_path).set_index("implementation")
@@ -859,7 +860,7 @@ def test_precisions_that_do_not_fit_together_are_measured_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If processes are left out for want of memory, each precision gets replicates of its own."""
-    monkeypatch.setattr(machine, "available_bytes", lambda: 2 << 30)
+    monkeypatch.setattr(facts, "available_bytes", lambda: 2 << 30)
     monkeypatch.setattr("bench.engine.replicate.SPARE_BYTES", 2 << 30)
     list(engine.run(in_precisions("eager", "sdpa", "manual"), tmp_path))
     assert set(load(tmp_path)["status"]) == {"ok"}

@@ -10,13 +10,14 @@ import pytest
 from bench.analyse.race import Look
 from bench.analyse.standing import FASTEST
 from bench.analyse.summary import values_of
-from bench.engine import claims, replicate
+from bench.engine import member, replicate
 from bench.engine.pool import Pool
 from bench.engine.two_environments import SIDES, Pair
+from bench.machine import facts
 from bench.plan.case import HUGE
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
-from bench.store import journal, machine
+from bench.store import journal
 from bench.store.record import Record
 from bench.store.table import load
 from tests.engine import threads
@@ -177,7 +178,7 @@ def test_one_that_ends_in_its_turn_has_no_time(implementation: str, status: str,
 def test_an_impossible_time_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The objection after the rounds ends the case without its samples, on both sides."""
     monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
-    monkeypatch.setattr(claims, "OVERHEAD_S", 60.0)  # else the clock may disagree first, on a busy machine
+    monkeypatch.setattr(member, "OVERHEAD_S", 60.0)  # else the clock may disagree first, on a busy machine
     for records in sides(measured(tmp_path, "test:impossible")):
         (record,) = records
         assert (record.status, record.samples.rounds) == ("error", ())
@@ -208,7 +209,7 @@ def test_a_pair_without_huge_pages_is_unsupported_on_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both rows say why, and nothing is measured."""
-    monkeypatch.setattr(machine, "huge_pages_missing", lambda: "they are switched off")
+    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "they are switched off")
     at = point(allocator=HUGE)
     sweep = Sweep("huge", (at,), ("sdpa",), "sdpa", EFFORT)
     with Pair(sweep, tmp_path, two(tmp_path, "2e-3")) as pair:

@@ -13,10 +13,11 @@ from typing import IO, Any
 
 import pytest
 
-from bench.engine import pool, preflight
+from bench.engine import pool
 from bench.engine.pool import Pool
-from bench.engine.preflight import Preflight
 from bench.engine.worker import Worker
+from bench.machine import quiet
+from bench.machine.quiet import Preflight
 from bench.measure.channel import Channel
 from tests.engine import scripted_server
 
@@ -113,7 +114,7 @@ def use_processes(patch: pytest.MonkeyPatch) -> None:
     """Have workers make their times up in processes of their own, and take the machine for quiet."""
     patch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     patch.setattr(Pool, "_started", in_a_process)
-    patch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
+    patch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
 
 
 def use(patch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,17 @@
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.harness import options
+from bench.machine import facts
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep, load_sweep
-from bench.store import machine, plan
+from bench.store import plan
 from tests.points import point
 from tests.refusals import refusal
 
@@ -22,9 +24,16 @@ def asked(**values: Any) -> argparse.Namespace:
     """Return the options that set these values; None means that one isn't given."""
     given = {name: value for name, value in {"sweep": "article", **values}.items() if value is not None}
     flags = {name: FLAGS.get(name, options.flag(name)) for name in given}
-    return options.parsed(
+    return given_in(
         [flags[name] if isinstance(value, bool) else f"{flags[name]}={value}" for name, value in given.items()]
     )
+
+
+def given_in(words: Sequence[str]) -> argparse.Namespace:
+    """Return the options in words."""
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    options.add(parser.add_argument)
+    return parser.parse_args(words)
 
 
 def test_without_options_the_sweep_is_the_files() -> None:
@@ -37,7 +46,7 @@ def test_without_options_the_sweep_is_the_files() -> None:
 @pytest.fixture(autouse=True)
 def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the machine for one of two cores."""
-    monkeypatch.setattr(machine, "visible_cores", lambda: 2)
+    monkeypatch.setattr(facts, "visible_cores", lambda: 2)
 
 
 def test_lists_replace_columns() -> None:
@@ -60,7 +69,7 @@ def test_effort_can_be_changed() -> None:
 
 def parsed(*words: str) -> Sweep:
     """Return the sweep that these words on the command line ask for; without --sweep it is quick."""
-    return options.sweep(options.parsed(words))
+    return options.sweep(given_in(words))
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ import pytest
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
+from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
-from bench.store import machine
 from tests.points import point
 
 SHORT = Length(0.05)
 
-NO_HUGE_PAGES = machine.huge_pages_missing()
+NO_HUGE_PAGES = facts.huge_pages_missing()
 without_huge_pages = pytest.mark.skipif(bool(NO_HUGE_PAGES), reason=f"no huge pages: {NO_HUGE_PAGES}")
 
 Measured = Callable[..., dict[str, Member]]

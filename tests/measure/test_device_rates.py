@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from bench.measure import device_rates
-from bench.measure.device_rates import DeviceRates
+from bench.measure.device_rates import COPY_BYTES, PROBE_SIDES, DeviceRates, SpeedProbe
 from bench.store.roofline import COPIED_BYTES
 from tests.points import point
 
@@ -54,3 +55,27 @@ def test_turns_go_on_for_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rates, "_copy", lambda: made.append(1))
     rates.best(2, 0.55)
     assert len(made) == 2 + 6
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_a_probe_multiplies_in_the_points_dtype_and_copies(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are timed after a call each, so that data are in the caches."""
+    products: list[tuple[torch.dtype, torch.Size]] = []
+    real = torch.mm
+
+    def mm(factor: torch.Tensor, other: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        products.append((factor.dtype, factor.shape))
+        return real(factor, other, out=out)
+
+    monkeypatch.setattr(torch, "mm", mm)
+    probe = SpeedProbe(point(dtype=dtype))
+    products.clear()
+    times_s = probe.times_s()
+    assert products == [(getattr(torch, dtype), (PROBE_SIDES["cpu"], PROBE_SIDES["cpu"]))] * 2
+    assert all(time_s > 0 for time_s in times_s)
+
+
+def test_the_product_fits_into_the_second_cache_and_the_copy_does_not_fit_into_the_first() -> None:
+    """Caches of a core: 48 KiB and 2 MiB on the machine of the published runs, 1 MiB on common older ones."""
+    assert 2 * 4 * PROBE_SIDES["cpu"] ** 2 < 1 << 20
+    assert 2 * COPY_BYTES["cpu"] > 1 << 21

@@ -8,8 +8,8 @@ from time import perf_counter
 import pytest
 import torch
 
+from bench.machine import facts
 from bench.measure import energy
-from bench.store import machine
 from tests.measure.stub import case
 from tests.points import point
 
@@ -85,7 +85,7 @@ def powercap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (zone / "name").write_text(f"{name}\n")
         (zone / "max_energy_range_uj").write_text("1000000\n")
         (zone / "energy_uj").write_text(f"{energy_uj}\n")
-    monkeypatch.setattr(machine, "POWERCAP", tmp_path)
+    monkeypatch.setattr(facts, "POWERCAP", tmp_path)
     return tmp_path
 
 
@@ -125,7 +125,7 @@ def test_a_counter_that_goes_away_tells_nothing(powercap: Path) -> None:
 
 def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without RAPL has an empty column."""
-    monkeypatch.setattr(machine, "POWERCAP", tmp_path / "none")
+    monkeypatch.setattr(facts, "POWERCAP", tmp_path / "none")
     assert energy.counter("cpu") is None
     with case(point(), "eager", tmp_path) as made:
         made.prepare()

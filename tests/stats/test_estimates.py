@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bench.analyse.scaling.row_estimates import log_speedups
+from bench.analyse.scaling.series import log_speedups
 from bench.stats.estimates import (
     Estimates,
     Interval,

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench.analyse.scaling.row_estimates import log_latencies, log_speedups
-from bench.analyse.scaling.series import TOKENS, Row, by
+from bench.analyse.scaling.series import TOKENS, Row, by, log_latencies, log_speedups
 from bench.stats.estimates import Estimates, Interval, combined, half_widths, intervals
 from bench.stats.replicates import Array
 

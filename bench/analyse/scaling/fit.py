@@ -8,8 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq, nnls
 
-from bench.analyse.scaling.row_estimates import log_latencies
-from bench.analyse.scaling.series import TOKENS, Row
+from bench.analyse.scaling.series import TOKENS, Row, log_latencies
 from bench.stats.estimates import Estimates, Interval, combined, half_widths
 from bench.stats.replicates import CONFIDENCE, Array, t_quantile
 

@@ -1,16 +1,16 @@
 """Growth of latency and memory along an axis: local exponents, fits, and the fastest at each place."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bench.analyse.scaling.crossover import Crossover, crossovers
 from bench.analyse.scaling.fit import Fit, fit
-from bench.analyse.scaling.row_estimates import log_latencies
-from bench.analyse.scaling.series import AXES, TOKENS, Axis, Row, by, groups
+from bench.analyse.scaling.series import AXES, TOKENS, Axis, Row, by, groups, log_latencies
 from bench.analyse.standing import Choice, choice
 from bench.stats.estimates import Estimates, Interval, combined, exact, intervals
+from bench.store.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -90,3 +90,48 @@ def _growth(name: str, rows: Sequence[Row], axis: Axis) -> Growth:
         exponents([row[axis.column] for row in ordered], log_latencies(ordered)),
         exponents([row[axis.column] for row in sized], exact([np.log(row["memory_bytes"]) for row in sized])),
     )
+
+
+Shares = dict[str, float]
+"""Shares by stage, in the order of a call; they sum to 1."""
+
+
+@dataclass(frozen=True)
+class StageGrowth:
+    """Profiles of one implementation that differ in their tokens alone, fewest first, with the shares of each."""
+
+    profiles: tuple[Profile, ...]
+    shares: tuple[Shares, ...]
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The tokens of each profile."""
+        return tuple(profile.case.point.num_tokens for profile in self.profiles)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """All stages, in the order of a call."""
+        return tuple(dict.fromkeys(name for shares in self.shares for name in shares))
+
+    def share_of(self, stages: Iterable[str]) -> tuple[float, ...]:
+        """Return the sum of the shares of some stages at each place."""
+        wanted = tuple(stages)
+        return tuple(sum(shares.get(name, 0.0) for name in wanted) for shares in self.shares)
+
+
+def stage_growths(profiles: Iterable[Profile]) -> Iterator[StageGrowth]:
+    """Yield each series of tokens among the profiles that have stages; a single point is none."""
+    rows = [{**each.case.columns(), "profile": each} for each in profiles if each.stages]
+    for of_one in by(rows, "implementation").values():
+        for group in groups(of_one, TOKENS):
+            ordered = [row["profile"] for row in sorted(group, key=lambda row: int(row[TOKENS.column]))]
+            yield StageGrowth(tuple(ordered), tuple(map(shares_by_stage, ordered)))
+
+
+def shares_by_stage(profile: Profile) -> Shares:
+    """Return the share of each stage, its forward and backward part added, in the time of all stages."""
+    whole_s = sum(stage.time_s for stage in profile.stages)
+    shares = dict.fromkeys((stage.name for stage in profile.stages), 0.0)
+    for stage in profile.stages:
+        shares[stage.name] += stage.time_s / whole_s
+    return shares

@@ -1,10 +1,16 @@
 """Series of rows: their points differ along one axis alone."""
 
+import math
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bench.plan.case import Case, Point
+from bench.stats.contrasts import MOST_FREEDOM
+from bench.stats.estimates import Estimates, of_ratios
+from bench.stats.replicates import Array
 
 Row = dict[str, Any]
 """A row of the results by column; a missing value is None."""
@@ -87,3 +93,23 @@ def _fixed(point: Point, without: Set[str]) -> tuple[object, ...]:
 def _setting(group: Sequence[Row]) -> tuple[object, ...]:
     point = point_of(group[0])
     return _fixed(point, {"token_len"}.union(*(moving(axis, point) for axis in AXES)))
+
+
+def log_latencies(rows: Sequence[Row]) -> Estimates:
+    """Return the logarithms of the rows' latencies.
+
+    A table doesn't say of how many degrees of freedom their intervals are; they are moderated, so of many.
+    """
+    value, low, high = (_numbers(rows, name) for name in ("latency_s", "latency_low_s", "latency_high_s"))
+    return of_ratios(value, low, high, np.where(np.isnan(low), np.nan, MOST_FREEDOM))
+
+
+def log_speedups(rows: Sequence[Row]) -> Estimates:
+    """Return the logarithms of the rows' speed-ups; the baseline's has no error."""
+    return of_ratios(
+        *(_numbers(rows, name) for name in ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom"))
+    )
+
+
+def _numbers(rows: Sequence[Row], column: str) -> Array:
+    return np.array([math.nan if row[column] is None else row[column] for row in rows], dtype=np.float64)

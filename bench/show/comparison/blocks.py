@@ -16,20 +16,20 @@ from bench.show.comparison.report import (
     side,
 )
 from bench.show.rows import Row
-from bench.show.terminal import styles
+from bench.show.terminal import console
 from bench.stats.limits import INCONCLUSIVE
 
 MOST_ROWS = 1_000
 """The most rows that are listed, the worst."""
 
 STYLES = {
-    "slower": styles.BAD,
-    "newly failing": styles.BAD,
-    "missing": styles.WARNING,
-    INCONCLUSIVE: styles.WARNING,
-    "fixed": styles.GOOD,
-    "faster": styles.GOOD,
-    "baseline": styles.QUIET,
+    "slower": console.BAD,
+    "newly failing": console.BAD,
+    "missing": console.WARNING,
+    INCONCLUSIVE: console.WARNING,
+    "fixed": console.GOOD,
+    "faster": console.GOOD,
+    "baseline": console.QUIET,
 }
 """Styles of the verdicts that stand out; every verdict is also said in words."""
 

@@ -8,10 +8,10 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
 from bench.show.blocks import BAD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Folded, Lines, Table, split
-from bench.show.terminal import styles
+from bench.show.terminal import console
 from bench.show.terminal.console import Stamped
 
-STYLES = {HEAD: "bold", PLAIN: "", WARNING: styles.WARNING, BAD: styles.BAD, QUIET: styles.QUIET}
+STYLES = {HEAD: "bold", PLAIN: "", WARNING: console.WARNING, BAD: console.BAD, QUIET: console.QUIET}
 """The style of each tone."""
 
 GAP = "  "
@@ -33,7 +33,7 @@ class Fitted:
 def render(blocks: Iterable[Block], stamp: str = "") -> RenderableType:
     """Return blocks for rich; every line begins with the stamp, if there is one."""
     content = Group(*(part for block in blocks for part in _parts(block)))
-    return Stamped(content, f"{stamp} |", styles.BAD) if stamp else content
+    return Stamped(content, f"{stamp} |", console.BAD) if stamp else content
 
 
 def _parts(block: Block) -> Iterator[RenderableType]:

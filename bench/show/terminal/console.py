@@ -12,6 +12,10 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from bench.analyse.standing import FASTEST, NOTHING, Choice
+from bench.show.rows import UNTRIED
+from bench.stats.best import GOOD as AS_GOOD
+
 PLAIN_WIDTH = 180
 """The width if no terminal sets one: every column of the results fits."""
 
@@ -76,3 +80,21 @@ class Stamped:
             yield stamp
             yield from line
             yield Segment.line()
+
+
+GOOD = "bold green"
+BAD = "red"
+WARNING = "yellow"
+QUIET = "dim"
+
+
+def style_of_status(status: str) -> str:
+    """Return the style of a status that isn't ok: loud only if something went wrong."""
+    return QUIET if status in UNTRIED else BAD
+
+
+def style_of_choice(choice: Choice) -> str:
+    """Return the style of a choice: loud if it costs next to nothing, or if nothing was measured."""
+    if choice.standing == NOTHING:
+        return BAD
+    return GOOD if choice.standing == FASTEST or choice.high <= AS_GOOD else "bold"

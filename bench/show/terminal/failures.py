@@ -12,7 +12,7 @@ from bench.plan.case import Case, Point
 from bench.show.failures import reasons
 from bench.show.point_text import counted, differences, varying
 from bench.show.rows import UNTRIED, Row, plain, reason
-from bench.show.terminal.styles import style_of_status
+from bench.show.terminal.console import style_of_status
 
 NAMES_WIDTH = 32
 """The width of the column of implementations, unless a name is longer."""

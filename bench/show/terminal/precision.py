@@ -14,7 +14,7 @@ from bench.plan.errors import WrongRequest
 from bench.show import intervals
 from bench.show.point_text import parts
 from bench.show.rows import Row, plain
-from bench.show.terminal.styles import QUIET
+from bench.show.terminal.console import QUIET
 from bench.stats.estimates import Interval
 from bench.store import units
 

@@ -22,8 +22,7 @@ from bench.analyse.profile import (
 from bench.plan.case import Case
 from bench.show.point_text import counted, parts
 from bench.show.rows import Row, by_point
-from bench.show.terminal.console import table
-from bench.show.terminal.styles import QUIET, WARNING
+from bench.show.terminal.console import QUIET, WARNING, table
 from bench.store import units
 from bench.store.profile import BACKWARD, Operator, Profile
 

@@ -20,8 +20,7 @@ from bench.analyse.profile_difference import (
     together,
 )
 from bench.show.point_text import counted, differences, shared, varying
-from bench.show.terminal.console import table
-from bench.show.terminal.styles import BAD, GOOD, QUIET
+from bench.show.terminal.console import BAD, GOOD, QUIET, table
 from bench.store import units
 from bench.store.profile import KERNEL, OPERATOR, Profile
 

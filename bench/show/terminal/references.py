@@ -12,7 +12,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.published import PARTS, Published
 from bench.show.point_text import parts
 from bench.show.rows import by_point
-from bench.show.terminal.styles import QUIET
+from bench.show.terminal.console import QUIET
 from bench.store import units
 
 LEGEND = (

@@ -16,9 +16,9 @@ from bench.show.columns import columns, complete
 from bench.show.point_text import differences, shared, varying
 from bench.show.rows import Row, by_point, devices, measured, process_count, unmeasured, versions
 from bench.show.terminal.blocks import GAP, Fitted, fit, line
+from bench.show.terminal.console import BAD, QUIET, WARNING, style_of_choice
 from bench.show.terminal.failures import of_point
 from bench.show.terminal.flags import flags, legend
-from bench.show.terminal.styles import BAD, QUIET, WARNING, style_of_choice
 from bench.store.table import without_control
 
 INDENT = 2

@@ -20,8 +20,7 @@ from bench.show import intervals
 from bench.show.choice_text import any_of
 from bench.show.point_text import parts
 from bench.show.rows import Row, devices, is_measured, plain, process_count, versions
-from bench.show.terminal.console import definitions
-from bench.show.terminal.styles import QUIET
+from bench.show.terminal.console import QUIET, definitions
 from bench.store import units
 
 ROUNDING = 1e-9

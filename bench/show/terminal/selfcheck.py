@@ -9,8 +9,7 @@ from rich.text import Text
 
 from bench.analyse.selfcheck import CLAIM, TABLE_ROWS, Finding
 from bench.show.point_text import counted, differences, parts, varying
-from bench.show.terminal.console import table
-from bench.show.terminal.styles import BAD, WARNING
+from bench.show.terminal.console import BAD, WARNING, table
 from bench.stats.limits import POWER
 from bench.store import units
 

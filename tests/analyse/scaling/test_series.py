@@ -1,7 +1,9 @@
 """Which rows stand in one series."""
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bench.analyse.scaling.series import (
@@ -14,10 +16,13 @@ from bench.analyse.scaling.series import (
     by,
     gathered,
     groups,
+    log_latencies,
+    log_speedups,
     moving,
     places,
     point_of,
 )
+from bench.stats.estimates import half_widths
 from tests.analyse.planted import row
 from tests.examples import case, point
 
@@ -87,3 +92,27 @@ def test_rows_are_told_apart_by_a_column_in_their_order() -> None:
     found = by(rows, "batch")
     assert list(found) == [8, 1]
     assert [row["num_tokens"] for row in found[8]] == [197, 50]
+
+
+def test_the_error_of_a_latency_comes_back_from_its_interval() -> None:
+    """A table doesn't hold the degrees of freedom: a half-width is 1.96 errors, as with many."""
+    found = log_latencies([{"latency_s": 2.0, "latency_low_s": 2 / 1.1, "latency_high_s": 2.2}])
+    assert found.value[0] == pytest.approx(math.log(2))
+    assert found.error[0] == pytest.approx(math.log(1.1) / 1.96, rel=1e-4)
+    assert half_widths(found)[0] == pytest.approx(math.log(1.1))
+
+
+def test_the_error_of_a_speedup_comes_back_from_its_interval() -> None:
+    """Four degrees of freedom: a half-width is 2.776 errors. The baseline has none, and one process knows none."""
+    cells = [(1.5, 1.2, 1.875, 4.0), (1.0, 1.0, 1.0, 4.0), (2.0, None, None, None)]
+    columns = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
+    found = log_speedups([dict(zip(columns, row, strict=True)) for row in cells])
+    assert found.value == pytest.approx(np.log([1.5, 1.0, 2.0]))
+    assert found.error == pytest.approx([math.log(1.25) / 2.776, 0, math.nan], rel=1e-3, nan_ok=True)
+
+
+def test_one_process_has_a_value_alone() -> None:
+    """A latency of one process has neither error nor degrees of freedom."""
+    found = log_latencies([row("sdpa", [math.e])])
+    assert found.value[0] == pytest.approx(1)
+    assert np.isnan([found.error[0], found.freedom[0]]).all()

@@ -3,9 +3,9 @@
 import pytest
 
 from bench.analyse.comparison.confounders import CommonShift
+from bench.machine.selfcheck import Detectable
 from bench.show.comparison import notes
 from bench.store.comparable import StateDifference
-from bench.store.selfcheck import Detectable
 from tests.analyse.tables import failed, row, table
 from tests.examples import case
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.engine import preflight
-from bench.store import accelerators, machine, selfcheck, units
+from bench.machine import accelerators, facts, quiet, selfcheck
+from bench.store import units
 
 LEAST_DISK_BYTES, LEAST_MEMORY_BYTES = 2 * 2**30, 2 * 2**30
 """Below these a run may fail: the compiler's cache and a journal of a large sweep, and the layers with their scores."""
@@ -53,8 +53,8 @@ def _torch() -> Finding:
 
 
 def _cores() -> Finding:
-    cores, logical, threads = machine.physical_cores(), machine.visible_cores(), machine.default_threads()
-    found = f"{machine.cpu_model()}, {cores} physical cores, {logical} logical; a run uses {threads} of them"
+    cores, logical, threads = facts.physical_cores(), facts.visible_cores(), facts.default_threads()
+    found = f"{facts.cpu_model()}, {cores} physical cores, {logical} logical; a run uses {threads} of them"
     if cores == 1:
         return Finding(
             "cores", MIND, found, "other work takes the only core from what is measured: expect wide intervals"
@@ -63,14 +63,14 @@ def _cores() -> Finding:
 
 
 def _variables() -> Iterator[Finding]:
-    names = [name for name in (*machine.WAIT_POLICY_VARIABLES, "LD_PRELOAD") if os.environ.get(name)]
+    names = [name for name in (*facts.WAIT_POLICY_VARIABLES, "LD_PRELOAD") if os.environ.get(name)]
     if names:
         found = f"set in the environment: {', '.join(names)}"
         yield Finding("threads", MIND, found, "unset them, unless you mean to measure with them")
 
 
 def _allocator() -> Finding:
-    if reason := machine.huge_pages_missing():
+    if reason := facts.huge_pages_missing():
         found = f"freed memory is retained in ordinary pages: {reason}"
         return Finding("memory pages", MIND, found, "fine; processes differ a little more than with huge pages")
     return Finding("memory pages", READY, "freed memory is retained, in huge pages")
@@ -96,9 +96,9 @@ def _gpu() -> Finding:
 
 
 def _noise() -> Iterator[Finding]:
-    cores = machine.physical_cores()
-    state = preflight.watch()
-    warnings = preflight.warnings(state, machine.default_threads(), cores)
+    cores = facts.physical_cores()
+    state = quiet.watch()
+    warnings = quiet.warnings(state, facts.default_threads(), cores)
     for warning in warnings:
         found, _, advice = warning.partition(": ")
         yield Finding("noise now", MIND, found, advice)
@@ -107,7 +107,7 @@ def _noise() -> Iterator[Finding]:
 
 
 def _memory() -> Finding:
-    free_bytes = machine.available_bytes()
+    free_bytes = facts.available_bytes()
     found = f"{units.size(free_bytes)} free"
     if free_bytes < LEAST_MEMORY_BYTES:
         return Finding("memory", MIND, found, "close other programs: large points are skipped if they don't fit")

@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
+from bench.machine import facts
 from bench.plan.case import HUGE, RETAINED
-from bench.store import machine
 from bench.store.environment import Environment, differences
 
 ROOT = Path(__file__).parents[2]
@@ -31,18 +31,18 @@ def in_another_process(code: str, **environment: str) -> str:
 
 def test_the_identity_is_the_same_in_another_process() -> None:
     """Another process on the machine finds the same env_id, whatever its hash seed, arguments and sweep."""
-    code = f"from bench.store import machine; print(machine.observe({TORCH_FACTS!r}, {{'sweep': 'vit'}}, {{}}).env_id)"
-    here = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    code = f"from bench.machine import facts; print(facts.observe({TORCH_FACTS!r}, {{'sweep': 'vit'}}, {{}}).env_id)"
+    here = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
 
     assert in_another_process(code, PYTHONHASHSEED="7") == here.env_id
     assert here.context["sweep"] == "quick"
-    assert here.identity == machine.observe(TORCH_FACTS, {"sweep": "full"}, {}).identity
+    assert here.identity == facts.observe(TORCH_FACTS, {"sweep": "full"}, {}).identity
 
 
 def test_what_torch_found_is_part_of_the_identity() -> None:
     """A new version of torch is another identity, and its GPUs give the devices their names."""
-    here = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
-    newer = machine.observe({**TORCH_FACTS, "torch": "2.14.0"}, {"sweep": "quick"}, {})
+    here = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    newer = facts.observe({**TORCH_FACTS, "torch": "2.14.0"}, {"sweep": "quick"}, {})
 
     assert differences(here, newer) == ["torch: '2.13.0' against '2.14.0'"]
     assert here.device_name("cuda") == "H200"
@@ -53,9 +53,9 @@ def test_what_torch_found_is_part_of_the_identity() -> None:
 def test_the_wait_policy_is_part_of_the_identity(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """How OpenMP's threads wait changes what is measured, and so the identity."""
     monkeypatch.delenv(variable, raising=False)
-    before = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    before = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
     monkeypatch.setenv(variable, "7")
-    after = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    after = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
 
     assert before.env_id != after.env_id
     assert [line.partition(":")[0] for line in differences(before, after)] == ["wait_policy"]
@@ -75,16 +75,16 @@ def test_preloaded_libraries_are_part_of_the_identity(monkeypatch: pytest.Monkey
 def preloading(monkeypatch: pytest.MonkeyPatch, value: str) -> Environment:
     """Return the environment of a machine that preloads these libraries."""
     monkeypatch.setenv("LD_PRELOAD", value)
-    return machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    return facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
 
 
 def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busier machine, another command line or another host name are the same identity."""
-    before = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    before = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
     monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 99.0, 99.0))
     monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
     monkeypatch.setattr(sys, "argv", ["/usr/bin/other", "--option"])
-    after = machine.observe(TORCH_FACTS, {"sweep": "quick"}, {})
+    after = facts.observe(TORCH_FACTS, {"sweep": "quick"}, {})
 
     assert after.env_id == before.env_id
     assert after.state["load_1min"] == 99.0
@@ -96,8 +96,8 @@ def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytes
 def test_cores_are_those_that_the_process_may_use() -> None:
     """A process that is pinned to one core has one core, and one thread by default."""
     code = (
-        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from bench.store import machine; "
-        "print(machine.visible_cores(), machine.physical_cores(), machine.default_threads())"
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from bench.machine import facts; "
+        "print(facts.visible_cores(), facts.physical_cores(), facts.default_threads())"
     )
 
     assert in_another_process(code) == "1 1 1"
@@ -105,15 +105,15 @@ def test_cores_are_those_that_the_process_may_use() -> None:
 
 def test_cores_are_counted() -> None:
     """There is at least one core, and no more physical cores than visible ones."""
-    assert 1 <= machine.physical_cores() <= machine.visible_cores() <= (os.cpu_count() or 1)
+    assert 1 <= facts.physical_cores() <= facts.visible_cores() <= (os.cpu_count() or 1)
 
 
 @pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (3, 2), (8, 7), (64, 63)])
 def test_one_core_stays_free(cores: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By default all physical cores but one are used, and at least one."""
-    monkeypatch.setattr(machine, "physical_cores", lambda: cores)
+    monkeypatch.setattr(facts, "physical_cores", lambda: cores)
 
-    assert machine.default_threads() == threads
+    assert facts.default_threads() == threads
 
 
 CPUINFO = "processor : 0\nmodel name : A CPU @ 2 GHz\nflags : {flags}\n\nprocessor : 1\nmodel name : Another\n"
@@ -123,8 +123,8 @@ def read(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> tuple[str,
     """Return the model and the flags that the machine module makes of a cpuinfo."""
     file = folder / "cpuinfo"
     file.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(machine, "Path", lambda _: file)
-    return machine.cpu_model(), machine.cpu_flags()
+    monkeypatch.setattr(facts, "Path", lambda _: file)
+    return facts.cpu_model(), facts.cpu_flags()
 
 
 def test_cpu_flags_are_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,19 +143,19 @@ def test_cpu_flags_are_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_machine_that_tells_nothing_has_a_model_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system lists no processor the model is at least the architecture."""
     missing = tmp_path / "missing"
-    monkeypatch.setattr(machine, "Path", lambda _: missing)
+    monkeypatch.setattr(facts, "Path", lambda _: missing)
 
-    assert machine.cpu_model() != ""
-    assert machine.cpu_flags() == ""
+    assert facts.cpu_model() != ""
+    assert facts.cpu_flags() == ""
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout of one commit that holds the machine module, and takes its place."""
-    module = tmp_path / "bench" / "store" / "machine.py"
+    module = tmp_path / "bench" / "machine" / "facts.py"
     module.parent.mkdir(parents=True)
     module.write_text("the first version\n", encoding="utf-8")
-    monkeypatch.setattr(machine, "__file__", str(module))
+    monkeypatch.setattr(facts, "__file__", str(module))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.chdir(tmp_path)
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
@@ -173,17 +173,17 @@ def git(folder: Path, *arguments: str) -> str:
 
 def test_commit(checkout: Path) -> None:
     """The first twelve digits of the checkout's, with a plus once a file differs from it; empty outside a checkout."""
-    assert machine.commit() == ""
+    assert facts.commit() == ""
     git(checkout, "init", "--quiet")
     git(checkout, "add", ".")
     git(checkout, "commit", "--quiet", "--message", "First")
     git(checkout, "tag", "--annotate", "v1", "--message", "One")
     head = git(checkout, "rev-parse", "HEAD")
 
-    assert machine.commit() == head[:12]
+    assert facts.commit() == head[:12]
 
-    Path(machine.__file__).write_text("the second version\n", encoding="utf-8")
-    assert machine.commit() == head[:12] + "+"
+    Path(facts.__file__).write_text("the second version\n", encoding="utf-8")
+    assert facts.commit() == head[:12] + "+"
 
 
 def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -199,7 +199,7 @@ def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pyte
     (users / "inner").mkdir()
 
     with contextlib.chdir(users / "inner"):
-        assert machine.commit() == f"{heads[0]}, {users.name} {heads[1]}"
+        assert facts.commit() == f"{heads[0]}, {users.name} {heads[1]}"
 
 
 def test_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ def test_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) 
     git(checkout, "init", "--quiet")
     monkeypatch.setenv("PATH", str(checkout))
 
-    assert machine.commit() == ""
+    assert facts.commit() == ""
 
 
 def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,10 +217,10 @@ def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytes
     for folder, limit in ((own, "max"), (own.parent, "5000")):
         (folder / "memory.max").write_text(f"{limit}\n")
         (folder / "memory.current").write_text("2000\n")
-    monkeypatch.setattr(machine, "_control_groups", lambda: iter([own, own.parent, tmp_path]))
-    assert machine.available_bytes() == 3000
+    monkeypatch.setattr(facts, "_control_groups", lambda: iter([own, own.parent, tmp_path]))
+    assert facts.available_bytes() == 3000
     (own.parent / "memory.stat").write_text("anon 1200\ninactive_file 600\nactive_file 200\n")
-    assert machine.available_bytes() == 3600  # what was not read lately gives way
+    assert facts.available_bytes() == 3600  # what was not read lately gives way
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
@@ -229,14 +229,14 @@ def test_the_cores_of_others_are_not_our_business(monkeypatch: pytest.MonkeyPatc
     times = [psutil._pslinux.scputimes(user, 0, 1, 100, 0, 0, 0, 0, 0, 0) for user in (10, 20, 40, 80)]
     monkeypatch.setattr(psutil, "cpu_times", lambda **_: times)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 2})
-    assert machine.busy_s() == 20 + 40 + 2 * 1
+    assert facts.busy_s() == 20 + 40 + 2 * 1
 
 
 def with_huge_pages(patch: pytest.MonkeyPatch, folder: Path, modes: str | None = "always [madvise] never") -> None:
     """Make the machine one with Linux, glibc and these modes of huge pages; None means that it has no such file."""
     patch.setattr(platform, "system", lambda: "Linux")
     patch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
-    patch.setattr(machine, "HUGE_PAGES", folder / "enabled")
+    patch.setattr(facts, "HUGE_PAGES", folder / "enabled")
     if modes is not None:
         (folder / "enabled").write_text(f"{modes}\n")
 
@@ -247,7 +247,7 @@ def test_huge_pages_that_can_be_had_are_not_missing(
 ) -> None:
     """Whether all memory gets them or the memory for which they are asked."""
     with_huge_pages(monkeypatch, tmp_path, modes)
-    assert machine.huge_pages_missing() == ""
+    assert facts.huge_pages_missing() == ""
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_system_without_huge_pages_is_told_with_its_file(
 ) -> None:
     """A kernel that has none lacks the file, and one where they are switched off says so in it."""
     with_huge_pages(monkeypatch, tmp_path, modes)
-    said = machine.huge_pages_missing()
+    said = facts.huge_pages_missing()
     assert f"{tmp_path / 'enabled'} {words}" in said
     assert "\n" not in said
 
@@ -269,14 +269,14 @@ def test_another_system_and_another_c_library_have_no_huge_pages(
     """The reason names what is there in place of Linux, or what is missing."""
     with_huge_pages(monkeypatch, tmp_path)
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
-    assert "glibc" in machine.huge_pages_missing()
+    assert "glibc" in facts.huge_pages_missing()
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    assert "Darwin" in machine.huge_pages_missing()
+    assert "Darwin" in facts.huge_pages_missing()
 
 
 def test_a_machine_with_huge_pages_has_them_as_its_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without them memory is retained in ordinary pages."""
     with_huge_pages(monkeypatch, tmp_path)
-    assert machine.default_allocator() == HUGE
+    assert facts.default_allocator() == HUGE
     with_huge_pages(monkeypatch, tmp_path, "always madvise [never]")
-    assert machine.default_allocator() == RETAINED
+    assert facts.default_allocator() == RETAINED

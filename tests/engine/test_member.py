@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.engine.claims import Claims
+from bench.engine.member import Claims
 
 
 def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | None = None) -> Claims:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bench.store import machine, selfcheck
+from bench.machine import facts, selfcheck
+from bench.machine.selfcheck import Detectable, between, detectable
 from bench.store.environment import Environment
-from bench.store.selfcheck import Detectable, between, detectable
 
 FOUND: dict[str, Any] = {"detectable": {"1": 0.019}, "processes": 10}
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {}}
@@ -44,13 +44,13 @@ def test_a_file_that_is_none_of_ours_is_as_good_as_none(content: str, path: Path
 
 def test_a_run_carries_it_in_its_state() -> None:
     """It is there once a self-check ran in this environment, and plays no part in the identity."""
-    before = machine.observe(TORCH_FACTS, {}, {})
+    before = facts.observe(TORCH_FACTS, {}, {})
     assert "selfcheck" not in before.state
     selfcheck.remember(before.env_id, FOUND)
-    after = machine.observe(TORCH_FACTS, {}, {})
+    after = facts.observe(TORCH_FACTS, {}, {})
     assert after.state["selfcheck"] == FOUND
     assert after.env_id == before.env_id
-    assert "selfcheck" not in machine.observe({**TORCH_FACTS, "torch": "2.14.0"}, {}, {}).state
+    assert "selfcheck" not in facts.observe({**TORCH_FACTS, "torch": "2.14.0"}, {}, {}).state
 
 
 SEVERAL: dict[str, Any] = {"detectable": {"1": 0.012, "4": 0.05}, "processes": 10}

@@ -13,8 +13,9 @@ from typing import Any
 
 import psutil
 
+from bench.machine import selfcheck
 from bench.plan.case import HUGE, RETAINED
-from bench.store import selfcheck
+from bench.plan.sweep import Request
 from bench.store.environment import Environment
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
@@ -57,6 +58,12 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
     here = Environment(identity, state, context)
     checked = selfcheck.recall(here.env_id)
     return here if checked is None else Environment(identity, {**state, "selfcheck": checked}, context)
+
+
+def here(sweep: str, **asked: Any) -> Request:
+    """Return a request with this machine's threads, allocator and CPU flags."""
+    threads, allocator = default_threads(), default_allocator()
+    return Request(sweep, threads=threads, allocator=allocator, cpu=cpu_features(), **asked)
 
 
 def _preloaded() -> list[str]:

@@ -4,18 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine import doctor, preflight
-from bench.engine.doctor import BAD, MIND, READY, Finding, findings
-from bench.engine.preflight import Preflight
-from bench.store import accelerators, machine
+from bench.machine import accelerators, doctor, facts, quiet
+from bench.machine.doctor import BAD, MIND, READY, Finding, findings
+from bench.machine.quiet import Preflight
 
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the machine for a quiet one of four cores, without variables that matter."""
-    monkeypatch.setattr(preflight, "watch", lambda: Preflight(0.0, 0, 0.0))
-    monkeypatch.setattr(machine, "physical_cores", lambda: 4)
-    for name in (*machine.WAIT_POLICY_VARIABLES, "LD_PRELOAD", "CXX"):
+    monkeypatch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
+    monkeypatch.setattr(facts, "physical_cores", lambda: 4)
+    for name in (*facts.WAIT_POLICY_VARIABLES, "LD_PRELOAD", "CXX"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -52,9 +51,9 @@ def test_a_missing_or_old_torch_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_busy_machine_and_a_single_core_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the words of the warnings before a run."""
-    monkeypatch.setattr(preflight, "watch", lambda: Preflight(3.0, 0, 0.0))
+    monkeypatch.setattr(quiet, "watch", lambda: Preflight(3.0, 0, 0.0))
     assert found("noise now").state == MIND
-    monkeypatch.setattr(machine, "physical_cores", lambda: 1)
+    monkeypatch.setattr(facts, "physical_cores", lambda: 1)
     assert found("cores").state == MIND
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.store import accelerators
-from bench.store.accelerators import available, gpus, torch_version
+from bench.machine import accelerators
+from bench.machine.accelerators import available, gpus, torch_version
 
 
 def test_the_installed_torch_is_known_without_importing_it() -> None:

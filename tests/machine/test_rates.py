@@ -1,14 +1,72 @@
-"""A rate above what the device reaches is impossible, unless the machine was too busy to tell."""
+"""The best rates of devices are kept by environment and only raised; a rate above them is impossible or in doubt."""
+
+from pathlib import Path
 
 import pytest
 
-from bench.engine.possible_rate import BEYOND, MARGIN, Judgement, counted, is_possible, judge
+from bench.machine import rates
+from bench.machine.rates import BEYOND, MARGIN, Judgement, counted, is_possible, judge
 from bench.plan.layers import flops, least_bytes
 from bench.plan.layers.layer import Work
 from bench.store.roofline import COPIED_BYTES, Roof
 from tests.points import point
 
-AT = point(num_tokens=64, channels=64, num_heads=4)
+AT = point()
+SLOW, FAST = {"flops_per_s": 1e9, "bytes_per_s": 5e9}, {"flops_per_s": 2e9, "bytes_per_s": 4e9}
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file in which rates are kept."""
+    file = tmp_path / "results" / "ceilings.json"
+    monkeypatch.setattr(rates, "PATH", file)
+    return file
+
+
+@pytest.mark.usefixtures("path")
+def test_rates_are_kept_by_environment_device_dtype_and_threads() -> None:
+    """A rate of one thread says nothing about two, or about another environment."""
+    assert rates.recall("here", AT) is None
+    rates.remember("here", AT, SLOW)
+    assert rates.recall("here", AT) == SLOW
+    assert rates.recall("here", point(num_tokens=99)) == SLOW
+    for other in (point(threads=2), point(dtype="bfloat16"), point(device="cuda", timing="device-hot")):
+        assert rates.recall("here", other) is None
+    assert rates.recall("there", AT) is None
+
+
+def test_a_rate_is_only_raised(path: Path) -> None:
+    """Each of the two keeps its best, and what is no better isn't written."""
+    rates.remember("here", AT, SLOW)
+    rates.remember("here", AT, FAST)
+    assert rates.recall("here", AT) == {"flops_per_s": 2e9, "bytes_per_s": 5e9}
+    path.chmod(0o400)
+    before = path.stat().st_mtime_ns
+    rates.remember("here", AT, SLOW)
+    rates.remember("here", AT, {})
+    assert path.stat().st_mtime_ns == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"here": 1}', '{"here": {"cpu float32 1": 1}}', "{"])
+def test_a_file_that_is_none_is_as_good_as_no_file(path: Path, content: str) -> None:
+    """What can't be read is taken again, and overwritten."""
+    path.parent.mkdir()
+    path.write_text(content)
+    assert rates.recall("here", AT) is None
+    rates.remember("here", AT, SLOW)
+    assert rates.recall("here", AT) == SLOW
+
+
+def test_a_folder_that_can_not_be_written_is_no_trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is kept, and nothing is said."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(rates, "PATH", tmp_path / "file" / "ceilings.json")
+    rates.remember("here", AT, SLOW)
+    assert rates.recall("here", AT) is None
+
+
+HERE = point(num_tokens=64, channels=64, num_heads=4)
 LARGE = point(batch=4096, num_tokens=64, channels=64, num_heads=4)
 BEST = Roof(flops_per_s=1e9, bytes_per_s=1e9)
 WORK = Work(10**6, 0)
@@ -76,12 +134,12 @@ def test_more_bytes_than_a_copy_moves_are_impossible() -> None:
 
 def test_a_small_call_is_not_compared_with_the_copy() -> None:
     """What fits into a cache may move faster than memory; a GPU's cache is another one."""
-    small, between = Work(flops(AT), least_bytes(AT)), Work(10, COPIED_BYTES["cpu"] + 1)
-    assert counted(AT, small) == Work(flops(AT), 0)
-    assert counted(AT, between) == between
+    small, between = Work(flops(HERE), least_bytes(HERE)), Work(10, COPIED_BYTES["cpu"] + 1)
+    assert counted(HERE, small) == Work(flops(HERE), 0)
+    assert counted(HERE, between) == between
     assert counted(point(device="cuda:0"), between) == Work(10, 0)
 
 
 def test_unknown_work_makes_no_time_impossible() -> None:
     """A layer whose operations are unknown is not compared with a product."""
-    assert is_possible(counted(AT, Work(None, least_bytes(AT))), 1e-9, BEST)
+    assert is_possible(counted(HERE, Work(None, least_bytes(HERE))), 1e-9, BEST)

@@ -1,0 +1,191 @@
+"""How quiet the machine is: before a run, and around each sample, where other processes or its clock slow it."""
+
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.machine import facts
+
+WATCH_S = 1.0
+"""The length of the check before a run."""
+
+PRODUCT = 64
+"""The side of the matrices that are multiplied meanwhile: small enough for one thread and the first cache."""
+
+BUSY_CORES = 0.25
+"""The load of other processes, in cores, above which there is a warning: an idle desktop stays below."""
+
+WIDE_SPREAD = 0.10
+"""The relative interquartile range of a fixed product's times above which the clock or the load varies."""
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The state of the machine during one second.
+
+    `others_cores` is the number of cores that other processes used, `switches` the involuntary context switches of
+    this process, `spread` the interquartile range divided by the median of a small fixed product's times.
+    """
+
+    others_cores: float
+    switches: int
+    spread: float
+
+
+def watch(seconds: float = WATCH_S) -> Preflight:
+    """Return the state of the machine while a small product is repeated on one core."""
+    matrix = np.ones((PRODUCT, PRODUCT))
+    busy_s, own_s = facts.busy_s(), time.process_time()
+    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+    times: list[float] = []
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        begin = time.perf_counter()
+        _ = matrix @ matrix
+        times.append(time.perf_counter() - begin)
+    elapsed = time.perf_counter() - start
+    low, middle, high = np.percentile(times, [25, 50, 75])
+    others = (facts.busy_s() - busy_s - (time.process_time() - own_s)) / elapsed
+    return Preflight(
+        others_cores=round(max(0.0, others), 2),
+        switches=resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
+        spread=round(float((high - low) / middle), 3),
+    )
+
+
+def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
+    """Return the warnings for a run with `threads` threads on `cores` physical cores, empty if the machine is quiet."""
+    lines = []
+    fewer = f", or use --threads {max(1, cores - 1)}" if threads > 1 else ""
+    if state.others_cores > BUSY_CORES and threads >= cores:
+        lines.append(
+            f"other processes use {state.others_cores:.1f} cores and the sweep asks for all {cores}: "
+            f"OpenMP waits for its slowest thread, so times can be many times too long; "
+            f"quiet the machine{fewer}"
+        )
+    elif state.others_cores > BUSY_CORES * max(1, cores - threads):
+        lines.append(
+            f"other processes use {state.others_cores:.1f} of {cores} cores: "
+            "samples that they interrupt are flagged; quiet the machine for a claim"
+        )
+    if cores == 1:
+        lines.append("only one core can be used: other work takes it from what is measured, so expect wide intervals")
+    if state.spread > WIDE_SPREAD:
+        lines.append(
+            f"a fixed product's time varies by {state.spread:.0%}: the clock or the load changes while we measure"
+        )
+    return lines
+
+
+WINDOW_S = 0.25
+"""The length of a measurement; the system counts in hundredths of a second, so a shorter one would be imprecise."""
+
+
+class Interference:
+    """How busy other processes keep the cores that the measurement leaves free, measured again after each window.
+
+    `own_s` returns the processor's seconds that the processes of this run have used so far.
+    """
+
+    def __init__(self, threads: int, own_s: Callable[[], float]) -> None:
+        self._free = max(1, facts.visible_cores() - threads)
+        self._used_s = own_s
+        self._latest = 0.0
+        self._start()
+
+    def share(self) -> float:
+        """Return the share of the free cores that other processes kept busy in the latest window, 0 before its end.
+
+        If the measurement leaves no core free, the share is that of one core.
+        """
+        elapsed_s = time.perf_counter() - self._since_s
+        if elapsed_s >= WINDOW_S:
+            own_s, busy_s = self._used_s() - self._own_s, facts.busy_s() - self._busy_s
+            self._latest = max(0.0, busy_s - own_s) / elapsed_s / self._free
+            self._start()
+        return self._latest
+
+    def _start(self) -> None:
+        self._since_s, self._own_s, self._busy_s = time.perf_counter(), self._used_s(), facts.busy_s()
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether a process was stopped by a signal."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
+    except (OSError, ValueError, IndexError):  # no Linux, or the process has ended
+        return False
+
+
+def queued_s(pid: int | str = "self") -> float:
+    """Return the seconds that a process's first thread has waited for a core so far, 0.0 if the system doesn't say."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # no Linux, a kernel without it, a process that has ended
+        return 0.0
+
+
+PROBE_SHARE = 1 / 12
+"""The largest share of the time that probes take: after each one the next one waits."""
+
+QUANTILES = 20
+"""The machine's best is the first of so many quantiles of the readings."""
+
+
+class Speed:
+    """Readings of the speed probe between samples.
+
+    `probe` returns the seconds of the product and of the copy, None if they can't be had.
+    """
+
+    def __init__(self, probe: Callable[[], tuple[float, float] | None]) -> None:
+        self._probe = probe
+        self._readings: list[tuple[float, float]] = []
+        self._due_s = 0.0
+
+    def reading(self) -> int:
+        """Return the number of the latest reading, after a new one if it is due."""
+        if time.perf_counter() >= self._due_s:
+            self.read()
+        return len(self._readings) - 1
+
+    def read(self) -> None:
+        """Take a reading now."""
+        begin = time.perf_counter()
+        reading = self._probe()
+        if reading is not None:
+            self._readings.append(reading)
+        end = time.perf_counter()
+        self._due_s = end + (end - begin) * (1 / PROBE_SHARE - 1)
+
+    def best(self) -> tuple[float, float] | None:
+        """Return the seconds of product and copy at the machine's best: a low quantile, because a minimum may be luck.
+
+        None if there are fewer than two readings.
+        """
+        if len(self._readings) < 2:
+            return None
+        # inclusive, so that it lies among the values that were measured
+        product_s, copy_s = (
+            statistics.quantiles(values, n=QUANTILES, method="inclusive")[0]
+            for values in zip(*self._readings, strict=True)
+        )
+        return product_s, copy_s
+
+    def around(self, numbers: Sequence[int]) -> tuple[list[float], list[float]]:
+        """Return the seconds of product and copy around each sample: the means of a reading and of the next one.
+
+        `numbers` are those of the latest readings before the samples. Empty if there is no reading.
+        """
+        if not self._readings:
+            return [], []
+        last = len(self._readings) - 1
+        pairs = [(self._readings[max(number, 0)], self._readings[min(number + 1, last)]) for number in numbers]
+        product_s = [(before[0] + after[0]) / 2 for before, after in pairs]
+        copy_s = [(before[1] + after[1]) / 2 for before, after in pairs]
+        return product_s, copy_s
