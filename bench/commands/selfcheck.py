@@ -8,11 +8,11 @@ from bench.commands import BAD, FINE, say
 from bench.engine import selfcheck as engine
 from bench.engine.run import Run
 from bench.harness import options
+from bench.machine import selfcheck as store
 from bench.machine.facts import default_threads, physical_cores
 from bench.plan.errors import WrongRequest
 from bench.show.terminal import selfcheck as show
 from bench.show.terminal.console import console
-from bench.store import selfcheck as store
 from bench.store import units
 
 

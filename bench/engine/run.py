@@ -438,7 +438,7 @@ def run(
     """
     folder = Path(folder)
     if isinstance(sweep, str):
-        sweep = load_sweep(stored.here(sweep))
+        sweep = load_sweep(facts.here(sweep))
     sweep = stored.continued(sweep, stored.load(folder), folder, extend=extend)
     with Run(sweep, folder, extend=extend, retry_failed=retry_failed) as opened:
         if sweep.effort.race:

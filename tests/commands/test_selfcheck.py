@@ -8,7 +8,7 @@ import pytest
 
 from bench.cli import main
 from bench.engine import selfcheck as engine
-from bench.store import selfcheck as store
+from bench.machine import selfcheck as store
 from bench.store.table import load
 
 
