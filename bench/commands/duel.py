@@ -13,6 +13,7 @@ from bench.engine.two_environments import SIDES, Pair
 from bench.harness import options
 from bench.harness.live import progress_of
 from bench.harness.progress import screen_of
+from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
@@ -22,8 +23,6 @@ from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console
 from bench.store.environment import differences
 from bench.store.table import of_rows, without_control
-
-LEAST_TORCH = (2, 11)
 
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
 """The program that prints the version of an interpreter's torch, and nothing if it has none; it imports no torch."""

@@ -166,11 +166,12 @@ def obstacle(point: Point) -> str:
 @contextmanager
 def _all_cores(point: Point) -> Iterator[None]:
     """Compute what is inside with all cores, or MOST_THREADS of them: nothing is timed meanwhile."""
+    threads = torch.get_num_threads()
     torch.set_num_threads(max(point.threads, min(MOST_THREADS, facts.visible_cores())))
     try:
         yield
     finally:
-        torch.set_num_threads(point.threads)
+        torch.set_num_threads(threads)
 
 
 @contextmanager
