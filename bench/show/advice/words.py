@@ -85,11 +85,27 @@ def recommendation(advice: Advice) -> str:
             return f"put F.scaled_dot_product_attention into the model: about {gain(advice.rewritten)} as fast as it is"
         if not any(each.status == "ok" for each in advice.alternatives):
             return "keep the model as it is: none of the settings can be made in it"
-        high = advice.as_is.get("slowdown_high")
-        most = FEWEST_PROCESSES if units.is_missing(high) else f"none is more than {more(float(high or 1))} faster"
-        return f"keep the model as it is: no setting is shown to be faster; {most}"
+        ahead = [each for each in advice.alternatives if each.speedup.low > 1]
+        if ahead:
+            likely = max(ahead, key=lambda each: each.speedup.value)
+            return (
+                f"keep the model as it is so far: {likely.name} is likely faster, {gain(likely.speedup)}, "
+                "but not shown to be; a longer --within decides"
+            )
+        return f"keep the model as it is: no setting is shown to be faster; {_most(advice)}"
     most = f"; no setting is more than {more(best.slowdown_high)} faster" if best.slowdown_high > 1 else ""
     return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{most}"
+
+
+def _most(advice: Advice) -> str:
+    """Return how much faster another setting may be: by its bound, and by the share if it changes attention alone."""
+    high = advice.as_is.get("slowdown_high")
+    if units.is_missing(high):
+        return FEWEST_PROCESSES
+    measured = float(high or 1)
+    are_compiled = any(each.name.startswith(COMPILED) for each in advice.alternatives)
+    limit = advice.bound.high
+    return f"none is more than {more(measured if are_compiled or limit != limit else min(measured, limit))} faster"
 
 
 def rewriting(advice: Advice) -> list[str]:

@@ -1,11 +1,13 @@
 """The sentences of an answer."""
 
+import dataclasses
 import re
 
 import pytest
 
 from bench.analyse import advice as analyse
 from bench.show.advice import words
+from bench.stats.estimates import Interval
 from tests.advice import POINT, advised, core, looks, seen
 
 
@@ -66,6 +68,24 @@ def test_without_one_the_most_that_is_lost_is_said() -> None:
     assert re.fullmatch(
         r"keep the model as it is: no setting is shown to be faster; none is more than .*% faster", line
     )
+
+
+def test_a_gain_is_never_larger_than_the_share_of_attention_allows() -> None:
+    """The time of a model without attention is a bound, unless a setting changes more than attention."""
+    advice = dataclasses.replace(advised({"as_is": 1.0, "eager": 1.1}), share=Interval(0.2, 0.2, 0.2))
+    wide = dataclasses.replace(advice, as_is={**advice.as_is, "slowdown_high": 1.9})
+    assert words.recommendation(wide).endswith("; none is more than 25% faster")
+    compiled = dataclasses.replace(wide, alternatives=(dataclasses.replace(wide.alternatives[1], name="compiled"),))
+    assert words.recommendation(compiled).endswith("; none is more than 90% faster")
+
+
+def test_a_setting_that_is_likely_faster_is_named() -> None:
+    """Its interval excludes 1, but the answer for all settings is not sure yet."""
+    advice = advised({"as_is": 1.0, "eager": 1.1})
+    others = [dataclasses.replace(each, speedup=Interval(1.13, 1.05, 1.22)) for each in advice.alternatives[1:]]
+    line = words.recommendation(dataclasses.replace(advice, alternatives=tuple(others)))
+    assert line.startswith("keep the model as it is so far: ")
+    assert "is likely faster, 1.13x [1.05, 1.22]" in line
 
 
 def test_what_was_not_measured_is_said() -> None:
