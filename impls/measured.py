@@ -24,6 +24,8 @@ ORIGINAL = F.scaled_dot_product_attention
 
 CAUSAL = "causal"
 
+MASKS = (NO_MASK, CAUSAL)
+
 HEADS_APART = 4
 """The dimensions of queries in which heads have one of their own: `[B, H, N, D]`."""
 
@@ -44,18 +46,22 @@ def adapt(layer: nn.Module, *, table: str = "") -> Implementation:
 adapt.options = frozenset({"table"})  # type: ignore[attr-defined]  # functions take attributes
 
 
-@cache
 def attend_by(path: str | Path) -> Attend:
     """Return the `attend(q, k, v, scale)` that follows the table in a file.
 
     The core for a shape is chosen at its first call, and is `sdpa` if no measured point is near, or if the one that
     was chosen fails there. What no table knows goes to `sdpa` too: a mask tensor, dropout, queries of another number
     than keys. Warns once of each: another machine, torch or number of threads was measured; a core can't be used here.
-    Raises WrongTable.
+    Raises WrongTable; what is returned raises ValueError for a mask that is neither None nor "causal".
     """
-    table = load(path, torch.get_num_threads())
+    return _attend_by(path, torch.get_num_threads())
+
+
+@cache
+def _attend_by(path: str | Path, threads: int) -> Attend:
+    table = load(path, threads)
     if differing := _differences(table):
-        warnings.warn(f"the table {path} was measured with {differing}", stacklevel=2)
+        warnings.warn(f"the table {path} was measured with {differing}", stacklevel=3)
     cores, chosen, choices = _cores(table), dict[Any, Attend](), table.choices
 
     def attend(
@@ -71,12 +77,14 @@ def attend_by(path: str | Path) -> Attend:
     ) -> Tensor:
         shape = q.shape  # read once: a microsecond counts here
         if attn_mask is not None or dropout_p or shape != k.shape or len(shape) != HEADS_APART:
-            is_causal = mask is not None
-            return ORIGINAL(q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+            return ORIGINAL(q, k, v, attn_mask, dropout_p, mask == CAUSAL, scale=scale, enable_gqa=enable_gqa)
         wants_gradients = torch.is_grad_enabled() and q.requires_grad
         key = shape, v.shape, q.dtype, q.device, wants_gradients, mask
         core = chosen.get(key)
         if core is None:
+            if not (mask is None or (isinstance(mask, str) and mask in MASKS)):
+                given = f"{mask!r}" if isinstance(mask, str) else f"a {type(mask).__name__}"
+                raise ValueError(f'mask must be None or "causal", got {given}; a mask tensor is attn_mask')
             kind = q.device.type, str(q.dtype).removeprefix("torch."), wants_gradients, mask or NO_MASK
             name = nearest(choices, kind, (q.shape[2], q.shape[3], q.shape[0] * q.shape[1]))
             core = chosen[key] = _usable(cores[name, mask or NO_MASK], cores[SDPA, mask or NO_MASK], q, k, v, scale)
@@ -120,7 +128,7 @@ def _cores(table: Table) -> dict[tuple[str, str], Attend]:
     """Return the cores of a table by name and mask; sdpa stands in for one that can't be used here, with a warning."""
     wanted = {(name, mask) for (*_, mask), _, name in table.choices}
     cores, refused = dict[tuple[str, str], Attend](), dict[str, Exception]()
-    for mask in (NO_MASK, CAUSAL):
+    for mask in MASKS:
         cores[SDPA, mask] = _core(SDPA, mask)
         for name in {name for name, _ in wanted} - {SDPA}:
             try:
@@ -130,7 +138,7 @@ def _cores(table: Table) -> dict[tuple[str, str], Attend]:
                 refused |= {name: error} if (name, mask) in wanted else {}
     if refused:
         reasons = "; ".join(f"{name} ({error})" for name, error in sorted(refused.items()))
-        warnings.warn(f"sdpa stands in for what can't be used here of the table: {reasons}", stacklevel=3)
+        warnings.warn(f"sdpa stands in for what can't be used here of the table: {reasons}", stacklevel=4)
     return cores
 
 

@@ -101,7 +101,9 @@ def nearest(choices: tuple[Choice, ...], kind: Kind, sizes: Sizes) -> str:
     """
     near = []
     for of, at, name in choices:
+        if of != kind or not all(sizes):  # an empty call is near to none
+            continue
         steps = [abs(math.log2(size / other)) for size, other in zip(sizes, at, strict=True)]
-        if of == kind and max(steps) <= 1:
+        if max(steps) <= 1:
             near.append((sum(step**2 for step in steps), name))
     return min(near)[1] if near else SDPA

@@ -160,6 +160,32 @@ def test_other_threads_are_said(tmp_path: Path) -> None:
         measured.attend_by(written(tmp_path, {"threads": 99}))
 
 
+def test_threads_that_change_later_are_said(tmp_path: Path) -> None:
+    """The same table is then another one: that of the new number."""
+    path, threads = written(tmp_path), torch.get_num_threads()
+    with warnings.catch_warnings(action="error"):
+        measured.attend_by(path)
+    torch.set_num_threads(threads + 1)
+    try:
+        with pytest.warns(UserWarning, match=f"threads {threads} and not {threads + 1}"):
+            measured.attend_by(path)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 0, 64), (0, 2, 4, 64)])
+def test_an_empty_call_goes_to_sdpa(shape: tuple[int, ...], tmp_path: Path) -> None:
+    """It has no logarithm of its size, and nothing to gain."""
+    assert measured.attend_by(written(tmp_path))(*heads(*shape), 0.3).shape == shape
+
+
+@pytest.mark.parametrize(("mask", "words"), [("foo", "'foo'"), (torch.ones(8, 8, dtype=torch.bool), "a Tensor")])
+def test_a_mask_that_is_none_is_refused(mask: Any, words: str, tmp_path: Path) -> None:
+    """One line says what may stand there, and where a mask tensor goes."""
+    with pytest.raises(ValueError, match=f'mask must be None or "causal", got {words}; a mask tensor is attn_mask'):
+        measured.attend_by(written(tmp_path))(*heads(), 0.3, mask=mask)
+
+
 def test_it_is_an_implementation_of_layers(called: list[tuple[int, ...]], tmp_path: Path) -> None:
     """Named with its table it computes what the layer computes; without one, or with a broken one, it says so."""
     layer, x = ViTAttention(12, 12, 3).eval(), normal(2, 8, 12)
