@@ -1,6 +1,7 @@
 """How quiet the machine is: before a run, and around each sample, where other processes or its clock slow it."""
 
 import resource
+import signal
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -115,10 +116,13 @@ class Interference:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a process was stopped by a signal."""
+    """Return whether a process was stopped by a signal, or will be when it runs next, on a busy machine later."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
-    except (OSError, ValueError, IndexError):  # no Linux, or the process has ended
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
+        facts_of = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        pending = int(facts_of["SigPnd"], 16) | int(facts_of["ShdPnd"], 16)
+        return facts_of["State"].startswith("T") or bool(pending >> (signal.SIGSTOP - 1) & 1)
+    except (OSError, ValueError, KeyError):  # no Linux, or the process has ended
         return False
 
 

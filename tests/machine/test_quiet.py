@@ -1,6 +1,7 @@
 """How quiet the machine is before a run, and what slows a sample: other processes, its own speed."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -134,6 +135,19 @@ def test_a_busy_process_is_seen() -> None:
         share = interference.share()
         process.kill()
     assert share > 0.3
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system doesn't say which signals wait")
+def test_a_process_is_stopped_from_the_signal_on() -> None:
+    """At once, though it may not have run since; and no longer when it goes on."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        for _ in range(20):
+            assert not quiet.is_stopped(process.pid)
+            os.kill(process.pid, signal.SIGSTOP)
+            assert quiet.is_stopped(process.pid)
+            os.kill(process.pid, signal.SIGCONT)
+        process.kill()
+    assert not quiet.is_stopped(process.pid)
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system doesn't count the wait for a core")
