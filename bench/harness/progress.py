@@ -1,4 +1,4 @@
-"""The progress of a sweep in a log: a line for each point as it ends."""
+"""The progress of a sweep in a log: a line for each point as it ends, and the time that is left."""
 
 import dataclasses
 import textwrap
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
     from bench.analyse.race import Look
 
+
+LOG_WIDTH = 100
+"""The longest line in a log, in characters."""
+
+LOG_LINE = 118
+"""The longest line of a point in a log, in characters."""
+
+REWRITE = "\r\x1b[2K"
+"""The codes that move to the beginning of a terminal's line and clear it."""
 
 KNOWN_S = 0.2
 """A point that takes less was measured earlier, and says nothing of the others."""
@@ -93,16 +102,6 @@ class Until(TimeLeft):
 
 def _together(point: Point) -> Point:
     return dataclasses.replace(point, dtype="float32")
-
-
-LOG_WIDTH = 100
-"""The longest line in a log, in characters."""
-
-LOG_LINE = 118
-"""The longest line of a point in a log, in characters."""
-
-REWRITE = "\r\x1b[2K"
-"""The codes that move to the beginning of a terminal's line and clear it."""
 
 
 class Screen:

@@ -116,12 +116,12 @@ class Interference:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a process was stopped by a signal, or will be when it runs next, on a busy machine later."""
+    """Return whether a process is stopped, or has a stop signal that it will follow when it runs next."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
-        facts_of = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-        pending = int(facts_of["SigPnd"], 16) | int(facts_of["ShdPnd"], 16)
-        return facts_of["State"].startswith("T") or bool(pending >> (signal.SIGSTOP - 1) & 1)
+        fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        pending = int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)
+        return fields["State"].startswith("T") or bool(pending >> (signal.SIGSTOP - 1) & 1)
     except (OSError, ValueError, KeyError):  # no Linux, or the process has ended
         return False
 

@@ -1,4 +1,4 @@
-"""The clock: seconds per call of one timing, by wall time or by CUDA events.
+"""The clock: seconds per call of one timing, by wall time or by CUDA events; the warm-up, and one sample.
 
 The functions that read the time are bound here before any implementation is imported, so a patched clock has no effect.
 """

@@ -1,4 +1,4 @@
-"""The rates that a device reaches: operations by matrix products, bytes by a copy."""
+"""The rates that a device reaches, by matrix products and a copy; and the speed probe: how fast it is at the moment."""
 
 from collections.abc import Iterator
 from time import perf_counter

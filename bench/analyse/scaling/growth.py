@@ -1,4 +1,4 @@
-"""Growth of latency and memory along an axis: local exponents, fits, and the fastest at each place."""
+"""Growth of latency and memory along an axis: exponents, fits, the fastest, and the share of each stage."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Series of rows: their points differ along one axis alone."""
+"""Series of rows, whose points differ along one axis alone, and the estimates in these rows."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence, Set

@@ -1,4 +1,4 @@
-"""Consoles for a terminal, a file or a string, and a stamp on every line."""
+"""Consoles for a terminal, a file or a string, a stamp on every line, and the styles of text."""
 
 import io
 import os
