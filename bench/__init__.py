@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bench.analyse.comparison.compare import compare
+    from bench.analyse.comparison import compare
     from bench.engine.run import run
     from bench.store.saved_run import load
 
 __all__ = ["compare", "load", "run"]
 
-_HOMES = {"compare": "bench.analyse.comparison.compare", "load": "bench.store.saved_run", "run": "bench.engine.run"}
+_HOMES = {"compare": "bench.analyse.comparison", "load": "bench.store.saved_run", "run": "bench.engine.run"}
 
 
 def __getattr__(name: str) -> Any:

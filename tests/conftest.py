@@ -58,7 +58,7 @@ def scripted_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Return a function that runs a command, sees that it ends with a status, and returns its standard output."""
 
     def run(*words: object, status: int = 0) -> str:

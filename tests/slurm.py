@@ -82,7 +82,7 @@ def running(folder: Path) -> Iterator[None]:
             os.environ["SLURM_CONF"] = before
 
 
-def told(*words: str) -> str:
+def printed(*words: str) -> str:
     """Return what a program of Slurm prints."""
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
@@ -90,7 +90,7 @@ def told(*words: str) -> str:
 def states(job: str) -> dict[str, str]:
     """Return the state of each task of an array job that Slurm still knows, by its number."""
     found: dict[str, str] = {}
-    for line in told("scontrol", "-o", "show", "job", job).splitlines():
+    for line in printed("scontrol", "-o", "show", "job", job).splitlines():
         facts = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
         if "ArrayTaskId" in facts:
             found[facts["ArrayTaskId"]] = facts.get("JobState", "")
@@ -100,7 +100,7 @@ def states(job: str) -> dict[str, str]:
 def _wait_until_idle() -> None:
     end = time.monotonic() + READY_S
     while time.monotonic() < end:
-        if "idle" in told("sinfo", "-h", "-o", "%t"):
+        if "idle" in printed("sinfo", "-h", "-o", "%t"):
             return
         time.sleep(0.3)
-    raise RuntimeError(f"Slurm was not ready after {READY_S:g} s: {told('sinfo')}")
+    raise RuntimeError(f"Slurm was not ready after {READY_S:g} s: {printed('sinfo')}")

@@ -43,19 +43,19 @@ def test_the_help_begins_with_what_most_people_need(capsys: pytest.CaptureFixtur
     assert len(FIRST) == 5
 
 
-def test_list_names_all_that_can_be_asked_for(told: Callable[..., str]) -> None:
+def test_list_names_all_that_can_be_asked_for(printed: Callable[..., str]) -> None:
     """Sweeps, layers, implementations with what they refuse, and models with their shapes."""
-    output = told("list")
+    output = printed("list")
     for words in ("quick", "article", "vit", "eager", "compiled_sdpa", "train", "retained"):
         assert words in output
     for words in ("mha_weights", "no (1)", "narrower", "t2t_stage_1", "N=577 C=768 H=12"):
         assert words in output
 
 
-def test_show_prints_every_row_and_what_to_use(run: Path, told: Callable[..., str]) -> None:
+def test_show_prints_every_row_and_what_to_use(run: Path, printed: Callable[..., str]) -> None:
     """A run folder and its results.csv print the same table."""
-    output = told("show", run)
-    assert told("show", run / "results.csv") == output
+    output = printed("show", run)
+    assert printed("show", run / "results.csv") == output
     assert output.count("fastest: sdpa") == 2
     assert "2.00x" in output
 
@@ -78,11 +78,11 @@ def test_ctrl_c_ends_with_a_line(
     assert capsys.readouterr().err == "attention-bench: interrupted; what was measured is kept\n"
 
 
-def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, told: Callable[..., str]) -> None:
+def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
     """Pictures come from results.csv, into the folder asked for or beside the results."""
     alone = tmp_path / "alone.csv"
     shutil.copy(run / "results.csv", alone)
-    assert "latency-tokens" in told("plot", alone, "--to", tmp_path / "there") + told("plot", run)
+    assert "latency-tokens" in printed("plot", alone, "--to", tmp_path / "there") + printed("plot", run)
     drawn = {path.name for path in (tmp_path / "there").iterdir()}
     assert drawn == {path.name for path in (run / "plots").iterdir()}
     assert {name.partition("-")[0] for name in drawn} == {"latency", "speedup", "memory", "scaling"}
@@ -95,19 +95,19 @@ def test_a_folder_that_takes_no_pictures_is_named(run: Path, command: str, refus
     assert refused(command, run) == f"attention-bench: {run / 'plots'}: File exists"
 
 
-def test_plot_draws_the_stages_of_a_run_that_was_profiled(run: Path, told: Callable[..., str]) -> None:
+def test_plot_draws_the_stages_of_a_run_that_was_profiled(run: Path, printed: Callable[..., str]) -> None:
     """Whatever the run folder holds is drawn."""
     (run / store.TRACES).mkdir()
     store.save(profiles.stepwise(), run)
-    told("plot", run)
+    printed("plot", run)
     assert {"latency", "stages"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
 
 
-def test_scaling_prints_fits_and_draws_them(run: Path, tmp_path: Path, told: Callable[..., str]) -> None:
+def test_scaling_prints_fits_and_draws_them(run: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
     """Exponents come from results.csv alone, pictures go into the folder asked for or beside the results."""
     alone = tmp_path / "alone.csv"
     shutil.copy(run / "results.csv", alone)
-    output = told("scaling", alone, "--to", tmp_path / "there") + told("scaling", run)
+    output = printed("scaling", alone, "--to", tmp_path / "there") + printed("scaling", run)
     assert output.count("latency exponent 5 to 7") == 2
     assert output.count("at N: 5 to 7 sdpa") == 2
     drawn = {path.name for path in (tmp_path / "there").iterdir()}

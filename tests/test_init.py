@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import bench
-from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison import compare
 from bench.engine.run import run
 from bench.store.saved_run import load
 

@@ -217,7 +217,7 @@ def test_the_script_of_an_array_job_runs_each_task_with_its_shard(tmp_path: Path
     job = tmp_path / "job.sbatch"
     job.write_text(re.sub(r"\bpython -", f"{python} -", script).replace("/shared", str(tmp_path)))
     with slurm.running(tmp_path / "slurm"):
-        number = slurm.told("sbatch", "--parsable", str(job)).strip()
+        number = slurm.printed("sbatch", "--parsable", str(job)).strip()
         end = time.monotonic() + 60
         while {*slurm.states(number).values()} != {"COMPLETED"} and time.monotonic() < end:
             time.sleep(0.2)

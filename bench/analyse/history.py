@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison import compare
 from bench.plan.case import Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.stats.estimates import Interval

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import pandas as pd
 
-from bench.analyse.comparison.confounders import STEADY
+from bench.analyse.comparable import STEADY
 from bench.store.profile import Block, Operator, Profile, Stage
 
 HEAVY = 0.2

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.comparison.compare import compare, differences, is_compared, regressed
-from bench.analyse.comparison.confounders import common_shift, speed_change, unmatched
-from bench.analyse.comparison.matching import common_implementations
-from bench.analyse.comparison.verdicts import REGRESSIONS, VERDICTS, hyphened, named
+from bench.analyse.comparable import common_shift, speed_change, state_differences, unlike_conditions, unmatched
+from bench.analyse.comparison import (
+    REGRESSIONS,
+    VERDICTS,
+    common_implementations,
+    compare,
+    differences,
+    hyphened,
+    is_compared,
+    named,
+    regressed,
+)
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, compare_rerun, say
 from bench.machine.selfcheck import between, detectable
@@ -28,7 +36,6 @@ from bench.show.terminal.console import console, rendered
 from bench.stats.limits import MARGIN, Limits
 from bench.stats.occasions import Between
 from bench.store import journal, machines
-from bench.store.comparable import state_differences, unlike_conditions
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bench.analyse.comparison.confounders import speed_change
+from bench.analyse.comparable import speed_change, unlike_conditions
 from bench.commands.duel import interpreter, run_duel
 from bench.engine.two_environments import Pair
 from bench.harness import options
@@ -28,7 +28,6 @@ from bench.stats.estimates import of_ratios, ratios
 from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits, judged
 from bench.stats.replicates import CONFIDENCE
 from bench.stats.significance import holm
-from bench.store.comparable import unlike_conditions
 from bench.store.environment import differences
 from bench.store.plan import WISHES
 from bench.store.table import cases

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from bench.analyse.importance import most_important, point_count
 from bench.analyse.precision import changes
+from bench.analyse.where import RULE, where
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
@@ -23,7 +24,6 @@ from bench.store import lock
 from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
-from bench.store.where import RULE, where
 
 MOST_POINTS = 100
 """The most points that a terminal gets if none are asked for; a file gets all."""

@@ -25,11 +25,11 @@ from bench.machine import facts, rates
 from bench.machine.quiet import Interference, Speed, is_stopped, queued_s
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
+from bench.plan.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, sample
 from bench.sampling.samples import Sample, timings
 from bench.sampling.timed_inputs import KEY_BITS, JudgedCalls
-from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
 
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""

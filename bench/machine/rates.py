@@ -19,8 +19,8 @@ from pathlib import Path
 
 from bench.plan.case import Point
 from bench.plan.layers.layer import Work
+from bench.plan.roofline import COPIED_BYTES, Roof
 from bench.store import atomic, units
-from bench.store.roofline import COPIED_BYTES, Roof
 
 PATH = Path(__file__).parents[2] / "results" / "ceilings.json"
 """The file lies beside the runs of this machine and, like them, is not part of the project."""

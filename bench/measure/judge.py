@@ -23,9 +23,9 @@ from bench.measure.device_rates import DeviceRates, SpeedProbe
 from bench.measure.failure import Outcome
 from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
+from bench.plan.roofline import Roof
 from bench.sampling.checks import TIMED, Values
 from bench.sampling.timed_inputs import Part
-from bench.store.roofline import Roof
 
 MOST_THREADS = 8
 """The most threads of a reference, which is a few small products."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from bench.analyse.flags import SLOW, Flag, disturbed, flags
 from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice
 from bench.plan.case import Point
 from bench.show import control_text, intervals
 from bench.show.choice_text import FEWEST_PROCESSES, MOST, choice_of, duration, listed, more, words
 from bench.show.point_text import counted, names
 from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
-from bench.show.terminal.flags import SLOW, Flag, disturbed, flags
 from bench.stats.best import GOOD
 from bench.stats.estimates import Interval
 from bench.store import units

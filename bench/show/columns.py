@@ -6,13 +6,12 @@ The tables in the terminal, on pages, in Markdown and in docs/terms.md read thes
 import math
 from collections.abc import Callable, Sequence
 
-from bench.analyse.derived import calls_until_paid
+from bench.analyse.flags import calls_until_paid, flags
 from bench.plan.case import Case
 from bench.plan.layers import peak_bytes
 from bench.show.blocks import Cell, Column
 from bench.show.choice_text import by
 from bench.show.rows import Row, is_measured, reason
-from bench.show.terminal.flags import flags
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric

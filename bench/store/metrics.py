@@ -12,8 +12,8 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
+from bench.plan import roofline
 from bench.plan.case import Case
-from bench.store import roofline
 
 Values = Mapping[str, Any]
 """Metrics by name: those of one process, or the cells of a row; None or an empty tuple if it was not measured."""

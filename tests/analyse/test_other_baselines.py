@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 import pytest
 
-from bench.analyse.comparison.compare import compare
-from bench.analyse.comparison.matching import common_implementations
+from bench.analyse.comparison import common_implementations, compare
 from bench.analyse.summary import summarise
 from bench.show.rows import Row, plain
 from bench.store.record import Record

@@ -81,11 +81,11 @@ def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_a_small_share_ends_after_the_look(
-    made_up: Callable[..., list[Point]], tmp_path: Path, told: Callable[..., str]
+    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str]
 ) -> None:
     """The first line says the bound, and nothing is measured."""
     asked = made_up(core_share=0.05)
-    output = told("advise", "timm:vit_tiny_patch16_224", "--run", tmp_path / "run", "--batch", "2")
+    output = printed("advise", "timm:vit_tiny_patch16_224", "--run", tmp_path / "run", "--batch", "2")
     assert output.startswith("attention takes 5")
     assert "--anyway" in output
     assert [(point.layer, point.batch) for point in asked] == [("timm:vit_tiny_patch16_224", 2)]
@@ -94,42 +94,42 @@ def test_a_small_share_ends_after_the_look(
 
 
 def test_the_settings_are_measured_in_a_run_folder(
-    made_up: Callable[..., list[Point]], tmp_path: Path, told: Callable[..., str]
+    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str]
 ) -> None:
     """The model's run is an ordinary one that other commands read, and its layers' run is in it."""
     made_up()
     run = tmp_path / "run"
     words = ("--no-compile", "--within", "1s", "--run", run, "--format", "json")
-    content = json.loads(told("advise", "timm:vit_tiny_patch16_224", *words))
+    content = json.loads(printed("advise", "timm:vit_tiny_patch16_224", *words))
     assert [each["name"] for each in content["alternatives"]] == ["sdpa", "eager", "sdpa_flash"]
     assert content["alternatives"][1]["status"] == "ok"
     assert content["alternatives"][1]["predicted"] is not None
     assert content["layers"][0]["path"] == "blocks.0.attn"
     assert (content["point"]["num_tokens"], content["point"]["num_heads"], content["point"]["channels"]) == (7, 3, 12)
-    assert "eager" in told("show", run)
-    assert "at=blocks.0.attn" in told("show", run / "layers")
+    assert "eager" in printed("show", run)
+    assert "at=blocks.0.attn" in printed("show", run / "layers")
     assert "use" in (run / "advice.md").read_text() or "no setting" in (run / "advice.md").read_text()
 
 
 def test_a_bad_attend_of_the_user_ends_with_1(
-    made_up: Callable[..., list[Point]], tmp_path: Path, told: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others are measured."""
     made_up()
     monkeypatch.setattr(own, "mistake", lambda *_: "")
     words = ("--no-compile", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
-    output = told("advise", "timm:vit_tiny_patch16_224", "--impl", "test:wrong", *words, status=1)
+    output = printed("advise", "timm:vit_tiny_patch16_224", "--impl", "test:wrong", *words, status=1)
     by_name = {each["name"]: each["status"] for each in json.loads(output)["alternatives"]}
     assert (by_name["eager"], by_name["test:wrong"]) == ("ok", "incorrect")
 
 
 def test_the_layers_are_a_sweep_file(
-    made_up: Callable[..., list[Point]], tmp_path: Path, told: Callable[..., str]
+    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str]
 ) -> None:
     """It can be measured as it stands."""
     made_up()
     file = tmp_path / "out.toml"
-    told("advise", "timm:vit_tiny_patch16_224", "--look", "--sweep-file", file, "--run", tmp_path / "run")
+    printed("advise", "timm:vit_tiny_patch16_224", "--look", "--sweep-file", file, "--run", tmp_path / "run")
     assert tomllib.loads(file.read_text())["baseline"] == "as_is"
     (at,) = load_sweep(str(file)).points
     assert (at.layer, at.num_tokens) == ("timm:vit_tiny_patch16_224[at=blocks.0.attn]", 7)
@@ -137,14 +137,14 @@ def test_the_layers_are_a_sweep_file(
 
 @pytest.mark.slow
 def test_a_wrong_mask_in_a_model_is_incorrect(
-    tmp_path: Path, told: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A right attend is measured, and a refused one says why: all of it in real processes."""
     monkeypatch.setattr(advise, "LOOKS", 1)
     monkeypatch.setattr(analyse, "MOST_LAYERS", 0)
     names = [f"{TINY}:wrong", f"{TINY}:right", "sdpa"]
     words = ("--within", "1s", "--no-compile", "--run", tmp_path / "run", "--format", "json")
-    output = told("advise", NET, "--input", "2x9x16", "--impl", ",".join(names), *words, status=1)
+    output = printed("advise", NET, "--input", "2x9x16", "--impl", ",".join(names), *words, status=1)
     content = json.loads(output)
     by_name = {each["name"]: each for each in content["alternatives"]}
     assert [by_name[name]["status"] for name in names] == ["incorrect", "ok", "ok"]

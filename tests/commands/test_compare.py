@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.comparison.verdicts import VERDICTS, hyphened
+from bench.analyse.comparison import VERDICTS, hyphened
 from bench.cli import main
 from bench.plan.case import CONTROL, Case
 from bench.show.comparison.report import STAMP
@@ -169,14 +169,14 @@ def test_layers_with_columns_of_their_own_are_matched(tmp_path: Path) -> None:
 
 
 def test_the_hint_names_another_baseline_and_that_clears_the_innocent(
-    base: Path, tmp_path: Path, told: Callable[..., str]
+    base: Path, tmp_path: Path, printed: Callable[..., str]
 ) -> None:
     """Eager became a fifth faster: all others look slower, until one of them is the baseline."""
     new = folder(tmp_path / "new", {**TIMES, "eager": 0.8})
-    (hint,) = [line for line in told("compare", base, new, status=1).splitlines() if line.startswith("hint: ")]
+    (hint,) = [line for line in printed("compare", base, new, status=1).splitlines() if line.startswith("hint: ")]
     assert all(words in hint for words in ("6 of 6", "3 implementations", "slower", "eager"))
     other = hint.partition("--baseline ")[2].split()[0]
-    rebased = told("compare", base, new, "--baseline", other)
+    rebased = printed("compare", base, new, "--baseline", other)
     assert f"{other} in place of eager" in rebased
     assert "hint: " not in rebased
     assert rebased.splitlines()[-1] == "2 faster, 4 equivalent, 2 baseline"
@@ -191,9 +191,9 @@ def test_the_hint_names_another_baseline_and_that_clears_the_innocent(
         ("json", '"baseline": "sdpa", "rebased": true'),
     ],
 )
-def test_the_baseline_is_named_in_every_form(base: Path, form: str, words: str, told: Callable[..., str]) -> None:
+def test_the_baseline_is_named_in_every_form(base: Path, form: str, words: str, printed: Callable[..., str]) -> None:
     """Whoever reads any of them knows what the ratios refer to; results.csv stands for its folder."""
-    assert words in told("compare", base, base / table.RESULTS, "--baseline", "sdpa", "--format", form)
+    assert words in printed("compare", base, base / table.RESULTS, "--baseline", "sdpa", "--format", form)
 
 
 def test_another_baseline_reads_the_good_lines_of_a_journal(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,31 +231,31 @@ def test_an_unknown_baseline_is_refused_with_what_both_runs_hold(
     assert refused("compare", base, new, "--baseline", "mha").endswith("'mha'; expected one of eager, sdpa")
 
 
-def test_what_else_changed_warns_in_one_line(base: Path, tmp_path: Path, told: Callable[..., str]) -> None:
+def test_what_else_changed_warns_in_one_line(base: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
     """A run of a busy machine, and one that measured one implementation less, are compared."""
     busy = folder(tmp_path / "busy", load_1min=3.5)
     fewer = folder(tmp_path / "fewer", {name: value for name, value in TIMES.items() if name != "mha"})
     for other, words in ((busy, "3.5"), (fewer, "mha in BASE alone")):
-        (warning,) = [line for line in told("compare", base, other).splitlines() if line.startswith("warning: ")]
+        (warning,) = [line for line in printed("compare", base, other).splitlines() if line.startswith("warning: ")]
         assert words in warning
-    assert "warning: " not in told("compare", base, base)
+    assert "warning: " not in printed("compare", base, base)
 
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_the_self_check_of_the_machine_is_quoted(
-    base: Path, tmp_path: Path, side: int, told: Callable[..., str]
+    base: Path, tmp_path: Path, side: int, printed: Callable[..., str]
 ) -> None:
     """Whichever run has one."""
     checked = folder(tmp_path / "checked", selfcheck=SELFCHECK)
-    assert "changes of 1.2% at 10 processes" in told("compare", *[checked, base, checked][side : side + 2])
+    assert "changes of 1.2% at 10 processes" in printed("compare", *[checked, base, checked][side : side + 2])
 
 
-def test_a_baseline_that_a_table_does_not_name_is_told(base: Path, tmp_path: Path, told: Callable[..., str]) -> None:
+def test_a_baseline_that_a_table_does_not_name_is_told(base: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
     """It is not guessed from ratios of 1; the comparison says so."""
     unnamed = tmp_path / "unnamed.csv"
     table.load(base).assign(baseline=None).to_csv(unnamed, index=False)
-    assert "baseline of BASE is not known" in told("compare", unnamed, base)
-    assert "is not known" not in told("compare", base, base)
+    assert "baseline of BASE is not known" in printed("compare", unnamed, base)
+    assert "is not known" not in printed("compare", base, base)
 
 
 # its forms
@@ -263,12 +263,12 @@ def test_a_baseline_that_a_table_does_not_name_is_told(base: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_holds_what_standard_output_would(
-    base: Path, slower: Path, tmp_path: Path, form: str, told: Callable[..., str]
+    base: Path, slower: Path, tmp_path: Path, form: str, printed: Callable[..., str]
 ) -> None:
     """With --to what comes first is printed alone, and the exit status is the same."""
     command = ["compare", base, slower, "--format", form]
-    printed = told(*command, status=1)
-    (line,) = told(*command, "--to", tmp_path / "out", status=1).splitlines()
+    printed = printed(*command, status=1)
+    (line,) = printed(*command, "--to", tmp_path / "out", status=1).splitlines()
     assert line.startswith(f"{tmp_path / 'out'}: 2 rows are slower: sdpa N=5 -9")
     written = (tmp_path / "out").read_text(encoding="utf-8")
     assert [line.rstrip() for line in written.splitlines()] == [line.rstrip() for line in printed.splitlines()]
@@ -297,9 +297,9 @@ def is_markup(line: str) -> bool:
     return line in ("", "</details>", "]}") or line.startswith(("| ---", "stamp,baseline,"))
 
 
-def test_conditions_that_are_alike_need_no_stamp(base: Path, told: Callable[..., str]) -> None:
+def test_conditions_that_are_alike_need_no_stamp(base: Path, printed: Callable[..., str]) -> None:
     """--force where nothing was to be forced changes nothing."""
-    assert STAMP not in told("compare", base, base, "--force")
+    assert STAMP not in printed("compare", base, base, "--force")
 
 
 def test_json_is_json_and_notes_of_csv_stand_aside(
@@ -350,11 +350,11 @@ def test_runs_that_share_few_cases_say_so_first(
     assert "share 2 of 14 cases; 6 are in BASE alone and 6 in NEW alone" in first
 
 
-def test_a_list_of_few_shared_cases_holds_those_alone(base: Path, few: Path, told: Callable[..., str]) -> None:
+def test_a_list_of_few_shared_cases_holds_those_alone(base: Path, few: Path, printed: Callable[..., str]) -> None:
     """What one run has alone is counted and not listed, if it is most."""
     results = table.load(base)
     table.save(results[results["num_tokens"].eq(5) & results["implementation"].isin(["eager", "sdpa"])], few)
-    output = told("compare", base, few, "--all")
+    output = printed("compare", base, few, "--all")
     assert "not listed: 6 rows" in output
     assert listed(output) == ["equivalent", "baseline"]
 
@@ -366,18 +366,18 @@ def listed(output: str) -> list[str]:
 
 
 def test_only_what_changed_is_listed_unless_all_rows_are_asked_for(
-    base: Path, slower: Path, told: Callable[..., str]
+    base: Path, slower: Path, printed: Callable[..., str]
 ) -> None:
     """Verdicts of every row are counted in any case."""
-    short, long = told("compare", base, slower, status=1), told("compare", base, slower, "--all", status=1)
+    short, long = printed("compare", base, slower, status=1), printed("compare", base, slower, "--all", status=1)
     assert listed(short) == ["slower"] * 2
     assert listed(long) == ["slower"] * 2 + ["equivalent"] * 4 + ["baseline"] * 2
     assert short.splitlines()[-1] == long.splitlines()[-1] == "2 slower, 4 equivalent, 2 baseline"
-    assert listed(told("compare", base, base)) == []
+    assert listed(printed("compare", base, base)) == []
 
 
 def test_runs_that_were_asked_for_differently_say_so_first(
-    base: Path, tmp_path: Path, told: Callable[..., str]
+    base: Path, tmp_path: Path, printed: Callable[..., str]
 ) -> None:
     """Sweep and effort stand above what was found; the output on runs that were asked for alike begins with that."""
     for name, processes in (("quick", 3), ("full", 10)):
@@ -385,10 +385,10 @@ def test_runs_that_were_asked_for_differently_say_so_first(
         (tmp_path / name / environment.ENVIRONMENT).unlink()
         context = {"sweep": name, "effort": {"processes": processes}}
         environment.save(Environment({**IDENTITY}, STATE, context), tmp_path / name)
-    first, second, *_ = told("compare", tmp_path / "quick", tmp_path / "full").splitlines()
+    first, second, *_ = printed("compare", tmp_path / "quick", tmp_path / "full").splitlines()
     assert all(words in first for words in ("quick against full", "3 against 10"))
     assert second.startswith("every judged row is equivalent")
-    assert told("compare", tmp_path / "quick", tmp_path / "quick").startswith(second)
+    assert printed("compare", tmp_path / "quick", tmp_path / "quick").startswith(second)
 
 
 def test_a_picture_by_another_name_ends_with_2(base: Path, refused: Callable[..., str]) -> None:
@@ -428,12 +428,12 @@ def test_a_side_in_which_identical_code_differs_is_named_first(
 
 @pytest.mark.parametrize("options", [[], ["--baseline", "sdpa"]])
 def test_a_control_that_is_right_is_no_row_of_a_comparison(
-    base: Path, tmp_path: Path, options: list[str], told: Callable[..., str]
+    base: Path, tmp_path: Path, options: list[str], printed: Callable[..., str]
 ) -> None:
     """With an older run, which has none, and with another that has one; no other implementation is missed either."""
     new = folder(tmp_path / "new", {**TIMES, CONTROL: 1.0})
     for sides in ([base, new], [new, base], [new, new]):
-        text = told("compare", *sides, *options, "--fail-on", "missing,new,inconclusive,slower")
+        text = printed("compare", *sides, *options, "--fail-on", "missing,new,inconclusive,slower")
         assert "identical code" not in text
         assert CONTROL not in text
 

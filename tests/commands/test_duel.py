@@ -82,9 +82,9 @@ def test_what_is_no_interpreter_is_refused(text: str, reason: str, tmp_path: Pat
     assert reason in refused("duel", "sdpa", *PYTHONS[:2], "--python", program, "--run", tmp_path / "run")
 
 
-def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, told: Callable[..., str]) -> None:
+def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Callable[..., str]) -> None:
     """The sides are named, each point has its line and its row, and the folder is that of a race with a control."""
-    output = told("duel", "sdpa", "test:half", *tiny)
+    output = printed("duel", "sdpa", "test:half", *tiny)
     assert "A is sdpa, B is test:half, both with torch 2.0" in output
     assert {tokens: output.count(f"N={tokens}") for tokens in (5, 7)} == {5: 2, 7: 2}
     assert output.count("fastest: test:half") == 4
@@ -94,23 +94,23 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, to
     effort = json.loads((tmp_path / "run" / "plan.json").read_text())["effort"]
     assert (effort["race"], effort["within_s"], effort["processes"]) == (True, 600, 2)
     assert set(table["processes"]) == {2}
-    again = told("duel", "sdpa", "test:half", *tiny, "--bound", "3%")
+    again = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%")
     assert again.count("fastest: test:half") == 4
     assert set(load(tmp_path / "run")["processes"]) == {2}
 
 
-def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, told: Callable[..., str]) -> None:
+def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Callable[..., str]) -> None:
     """Both torches are named, what differs is said, and each side has a folder."""
     a, b = two(tmp_path, "1.1e-3")
-    output = told("duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5")
+    output = printed("duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5")
     for words in ("A is sdpa with torch 2.0, Python 3.", "differ in: torch: '2.0' against '2.1'", "0.91x"):
         assert words in output
     assert [len(load(tmp_path / "run" / side)) for side in "ab"] == [1, 1]
 
 
-def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], told: Callable[..., str]) -> None:
+def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], printed: Callable[..., str]) -> None:
     """The rows are there, and say why."""
-    assert "N=5: test:raises error: no" in told("duel", "sdpa", "test:raises", *tiny, status=1)
+    assert "N=5: test:raises error: no" in printed("duel", "sdpa", "test:raises", *tiny, status=1)
 
 
 def test_help_names_the_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from impls.table import load, nearest
 from tests import examples
 from tests.runs import measured, saved
 
-Told = Callable[..., str]
+Printed = Callable[..., str]
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "table.schema.json").read_text())
 
@@ -34,9 +34,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return saved(tmp_path / "run", records, examples.environment())
 
 
-def test_a_table_keeps_its_schema_and_can_be_read(run: Path, told: Told) -> None:
+def test_a_table_keeps_its_schema_and_can_be_read(run: Path, printed: Printed) -> None:
     """It names the run, what was measured with, and a core for each point."""
-    assert "attention.json: 2 points, at 1 of them another core than sdpa" in told("export", run)
+    assert "attention.json: 2 points, at 1 of them another core than sdpa" in printed("export", run)
     content = json.loads(Path("attention.json").read_text())
     jsonschema.validate(content, SCHEMA)
     assert (content["run"], content["measured_at"]) == ("run", examples.ORIGIN.started_at)
@@ -47,10 +47,10 @@ def test_a_table_keeps_its_schema_and_can_be_read(run: Path, told: Told) -> None
     assert [name for *_, name in load("attention.json").choices] == ["sdpa", "eager"]
 
 
-def test_a_function_says_the_same_without_the_suite(run: Path, told: Told) -> None:
+def test_a_function_says_the_same_without_the_suite(run: Path, printed: Printed) -> None:
     """It imports math alone, and its choice is that of the table at measured shapes, between and far from them."""
-    told("export", run, "table.json")
-    told("export", run, "choose.py", "--format", "python")
+    printed("export", run, "table.json")
+    printed("export", run, "choose.py", "--format", "python")
     text = Path("choose.py").read_text()
     assert [line for line in text.splitlines() if "import" in line] == ["import math"]
     core = runpy.run_path("choose.py")["core"]

@@ -8,21 +8,21 @@ import pytest
 from bench.show.pages import shell
 from tests.show.pages.runs_in_time import weekly
 
-Told = Callable[..., str]
+Printed = Callable[..., str]
 
 
-def test_a_folder_of_runs_is_a_history(tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_runs_is_a_history(tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case is a row, each run a column; a step is marked, and the page holds the same."""
     monkeypatch.setattr(shell, "vega_script", lambda: "")
     weekly(tmp_path / "runs", (0.5, 0.4))
     page = tmp_path / "history.html"
-    text = told("history", tmp_path / "runs", "--report", page)
+    text = printed("history", tmp_path / "runs", "--report", page)
     assert text.count("▲") == 3, "two rows and the line that explains it"
     assert "torch 2.11.0" in text
     assert all("2 became faster, 0 slower, from one run to the next" in said for said in (text, page.read_text()))
 
 
-def test_one_run_is_no_history(tmp_path: Path, refused: Told) -> None:
+def test_one_run_is_no_history(tmp_path: Path, refused: Printed) -> None:
     """The line says what could have come."""
     (run,) = weekly(tmp_path / "runs", (0.5,))
     assert "a history needs two runs or more, got 1" in refused("history", run)
@@ -30,7 +30,7 @@ def test_one_run_is_no_history(tmp_path: Path, refused: Told) -> None:
 
 
 def test_a_page_that_cannot_be_written_is_one_line(
-    tmp_path: Path, refused: Told, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, refused: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names the file and the reason."""
     monkeypatch.setattr(shell, "vega_script", lambda: "")

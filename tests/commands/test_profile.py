@@ -41,43 +41,43 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
     return found
 
 
-def test_first_baseline_and_stepwise_are_profiled(run: Path, asked: list[Case], told: Callable[..., str]) -> None:
+def test_first_baseline_and_stepwise_are_profiled(run: Path, asked: list[Case], printed: Callable[..., str]) -> None:
     """Each prints where its trace is and its tables; where one fails the others go on, and the status is 1."""
-    output = told("profile", run, status=1)
+    output = printed("profile", run, status=1)
     assert [case.implementation for case in asked] == ["sdpa", "eager", "stepwise"] * 2
     assert [output.count(words) for words in ("eager: no memory", "sdpa.json.gz", "residual")] == [2, 2, 2]
 
 
-def test_selectors_and_top_are_passed_on(run: Path, asked: list[Case], told: Callable[..., str]) -> None:
+def test_selectors_and_top_are_passed_on(run: Path, asked: list[Case], printed: Callable[..., str]) -> None:
     """One case with the stages of its point, and no more of its operators than were asked for."""
-    output = told("profile", run, "--case", "implementation=sdpa,num_tokens=577", "--top", "1")
+    output = printed("profile", run, "--case", "implementation=sdpa,num_tokens=577", "--top", "1")
     assert asked == [CASES[3], Case(CASES[3].point, "stepwise")]
     assert [words in output for words in ("2 others", "residual", "aten::add ")] == [True, True, False]
 
 
 def test_what_all_profiles_show_is_drawn_and_put_on_a_page_where_one_is_asked_for(
-    run: Path, asked: list[Case], told: Callable[..., str]
+    run: Path, asked: list[Case], printed: Callable[..., str]
 ) -> None:
     """Pictures lie with the run's others, and the page in its folder; both hold profiles that were there before."""
     (run / store.TRACES).mkdir()
     store.save(profiles.stepwise(), run)
     words = ["profile", run, "--case", "implementation=sdpa,num_tokens=577"]
-    output = told(*words)
+    output = printed(*words)
     assert not (run / "profile.html").exists()
     pictures = sorted((run / "plots").iterdir())
     assert {picture.suffix for picture in pictures} == {".png"}
-    output += told(*words, "--report")
+    output += printed(*words, "--report")
     assert "stepwise" in (run / "profile.html").read_text(encoding="utf-8")
     assert all(output.count(str(picture)) == 2 for picture in pictures)
     assert output.count(str(run / "profile.html")) == 1
 
 
-def test_profiles_of_two_runs_are_set_against_each_other(run: Path, told: Callable[..., str]) -> None:
+def test_profiles_of_two_runs_are_set_against_each_other(run: Path, printed: Callable[..., str]) -> None:
     """Nothing is profiled: the profiles are there."""
     (run / store.TRACES).mkdir()
     for tokens in (197, 577):
         store.save(profiles.profile(num_tokens=tokens), run)
-    assert "N=577" in told("profile", "--diff", run, run, "--case", "implementation=sdpa,num_tokens=577")
+    assert "N=577" in printed("profile", "--diff", run, run, "--case", "implementation=sdpa,num_tokens=577")
 
 
 def test_a_run_without_rows_is_refused(run: Path, refused: Callable[..., str]) -> None:

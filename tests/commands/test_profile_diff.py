@@ -122,7 +122,7 @@ def test_runs_that_share_no_profile_are_refused(before: Path, tmp_path: Path) ->
     assert re.search("share no profile that num_tokens=577,.* and num_tokens=197 names", line)
 
 
-def test_every_pair_is_printed(before: Path, after: Path, told: Callable[..., str]) -> None:
+def test_every_pair_is_printed(before: Path, after: Path, printed: Callable[..., str]) -> None:
     """The copy that the second run makes is named for each point."""
-    output = told("profile", "--diff", before, after)
+    output = printed("profile", "--diff", before, after)
     assert output.count("What costs most: aten::copy_ appeared: 1 call, +200 µs, +2.00 MiB.") == len(TOKENS)

@@ -11,7 +11,7 @@ from bench.store.saved_run import PAGE
 from tests.examples import point
 from tests.show.pages import saved
 
-Told = Callable[..., str]
+Printed = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
@@ -20,14 +20,14 @@ def _without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell, "vega_script", lambda: "")
 
 
-def test_the_page_lies_in_the_folder_of_the_run(tmp_path: Path, told: Told) -> None:
+def test_the_page_lies_in_the_folder_of_the_run(tmp_path: Path, printed: Printed) -> None:
     """Its path is what is printed."""
     run = saved.of(tmp_path / "run", [Case(point(), name) for name in ("eager", "sdpa")])
-    assert told("report", run).strip() == str(run / PAGE)
+    assert printed("report", run).strip() == str(run / PAGE)
     assert "sdpa" in (run / PAGE).read_text()
 
 
-def test_what_is_no_run_is_refused_with_one_line(tmp_path: Path, refused: Told) -> None:
+def test_what_is_no_run_is_refused_with_one_line(tmp_path: Path, refused: Printed) -> None:
     """A missing folder, a table alone, and a run without rows."""
     assert "does not exist" in refused("report", tmp_path / "none")
     run = saved.of(tmp_path / "run", [Case(point(), "eager")])
@@ -37,7 +37,7 @@ def test_what_is_no_run_is_refused_with_one_line(tmp_path: Path, refused: Told) 
     assert "holds no rows" in refused("report", run)
 
 
-def test_an_older_table_is_refused_with_the_way_out(tmp_path: Path, refused: Told) -> None:
+def test_an_older_table_is_refused_with_the_way_out(tmp_path: Path, refused: Printed) -> None:
     """The line names the command that writes it anew."""
     run = saved.of(tmp_path / "run", [Case(point(), "eager")])
     path = run / "results.csv"

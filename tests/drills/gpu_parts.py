@@ -278,7 +278,7 @@ def twins(drill: Drill) -> str:
 def launch(drill: Drill) -> str:
     """Measure a tiny point: its rows are bound by the launch of kernels, those of a large one are not."""
     drill.need_gpu("it has launches")
-    from bench.analyse.derived import launch_bound
+    from bench.analyse.flags import launch_bound
     from bench.show.rows import plain
 
     points = [drill.at(batch=1, num_tokens=16, channels=64, num_heads=2),

@@ -22,7 +22,7 @@ def test_whole_replies_pass() -> None:
     assert (prepared.call_s, prepared.free_bytes) == (0.5, 7)
 
 
-def told(call: Any, *given: Any) -> str:
+def printed(call: Any, *given: Any) -> str:
     """Return the detail with which a reply ends its case as a crash."""
     with pytest.raises(Ended, match=r"^sent a reply that is not valid: ") as ended:
         call(*given)
@@ -45,7 +45,7 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
     """The detail names the value that is wrong or missing."""
     (name,) = wrong
     for reply in ({**OUTCOME, **wrong}, {key: value for key, value in OUTCOME.items() if key != name}):
-        assert f" {name} " in told(replies.read, reply, Outcome)
+        assert f" {name} " in printed(replies.read, reply, Outcome)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
 )
 def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
     """A timing is a positive number, a count is whole."""
-    assert f"sample.{next(iter(wrong))}" in told(replies.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
+    assert f"sample.{next(iter(wrong))}" in printed(replies.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
 
 
 @pytest.mark.parametrize("held", [None, [0], [0, 3], [0, -1], [0, "1"]])
 def test_each_timing_names_the_input_of_the_call_that_is_held(held: Any) -> None:
     """The judge makes that input."""
-    assert "held" in told(replies.sampled, {**REPLY, "held": held}, 2)
+    assert "held" in printed(replies.sampled, {**REPLY, "held": held}, 2)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_a_user_should_know_is_said(reply: dict[str, Any], words: str) -> N
 @pytest.mark.parametrize("calls", [None, 0, True, 2.0])
 def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
     """Without it the times of calls are unknown."""
-    assert "calls_per_timing must be a whole number" in told(replies.calls_per_timing, {"calls_per_timing": calls})
+    assert "calls_per_timing must be a whole number" in printed(replies.calls_per_timing, {"calls_per_timing": calls})
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
 )
 def test_what_is_known_of_one_that_is_prepared_has_its_type(wrong: dict[str, Any]) -> None:
     """The number of timings follows from the time of a call."""
-    assert f"{next(iter(wrong))} must be" in told(replies.read, {"call_s": 1.0, **wrong}, Prepared)
+    assert f"{next(iter(wrong))} must be" in printed(replies.read, {"call_s": 1.0, **wrong}, Prepared)

@@ -277,7 +277,7 @@ def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"sweep": "article"}, "sweep: mine against article; points: 2 with .* against 2 with "),
         ({"impl": "sdpa,mha"}, "implementations: eager, sdpa against eager, sdpa, mha"),
@@ -285,9 +285,9 @@ def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path) -> N
         ({"num_tokens": "99"}, "points: 2 with .* against .*n99"),
     ],
 )
-def test_other_options_are_refused_with_two_ways_out(values: dict[str, Any], told: str, run: dict[str, Any]) -> None:
+def test_other_options_are_refused_with_two_ways_out(values: dict[str, Any], message: str, run: dict[str, Any]) -> None:
     """What is not said stays as the run has it."""
-    with pytest.raises(WrongRequest, match=f"asked for: {told}.*; use a new folder, or --extend"):
+    with pytest.raises(WrongRequest, match=f"asked for: {message}.*; use a new folder, or --extend"):
         options.sweep(asked(**{**run, **values}))
 
 

@@ -8,7 +8,7 @@ from bench.machine import rates
 from bench.machine.rates import BEYOND, MARGIN, Judgement, counted, is_possible, judge
 from bench.plan.layers import flops, least_bytes
 from bench.plan.layers.layer import Work
-from bench.store.roofline import COPIED_BYTES, Roof
+from bench.plan.roofline import COPIED_BYTES, Roof
 from tests.points import point
 
 AT = point()

@@ -90,7 +90,7 @@ def names_in(text: str, of: Sequence[str]) -> list[str]:
     return [*some, *(of[-int(counted[1]) :] if counted else of if last == "others" else [last])]
 
 
-def told(text: str, at: At) -> Iterator[str]:
+def printed(text: str, at: At) -> Iterator[str]:
     """Yield what parts a sentence on a point has, after seeing that the rows say the same."""
     rows = by_rank(measured(at.rows))
     nothing: Row = {"implementation": "nothing", "standing": "", "slowdown_high": None}
@@ -135,7 +135,7 @@ def test_the_words_of_a_point_agree_with_its_rows(seeds: range) -> None:
     kinds: Counter[str] = Counter()
     for at in [at for seed in seeds for at in points_of(run(seed))]:
         for text in {words(at.choice, width) for width in (20, 40, 60, 1000)} | {" ".join(short(at.choice))}:
-            kinds.update(told(text, at))
+            kinds.update(printed(text, at))
     assert {*PARTS} - {"nothing"} <= {*kinds}
 
 

@@ -45,13 +45,13 @@ def test_env_id_is_that_of_the_identity() -> None:
     assert differences(turned, environment()) == []
 
 
-@pytest.mark.parametrize(("change", "told"), CHANGES)
-def test_another_identity_has_another_env_id(change: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("change", "message"), CHANGES)
+def test_another_identity_has_another_env_id(change: dict[str, Any], message: str) -> None:
     """Where one fact of the identity differs, the name differs, and the difference is told with both values."""
     changed = environment(**change)
 
     assert changed.env_id != environment().env_id
-    assert differences(environment(), changed) == [told]
+    assert differences(environment(), changed) == [message]
 
 
 @pytest.mark.parametrize("fact", ["cudnn", "new_in_the_next_version"])

@@ -95,13 +95,13 @@ def test_what_a_line_lacks_or_holds_besides_is_no_reason_to_refuse_it() -> None:
 
 @pytest.mark.parametrize("has_checksum", [True, False])
 @pytest.mark.parametrize(
-    ("version", "told"), [(SCHEMA_VERSION + 1, "so update the suite"), (OLDEST_SCHEMA - 1, "the suite that wrote")]
+    ("version", "message"), [(SCHEMA_VERSION + 1, "so update the suite"), (OLDEST_SCHEMA - 1, "the suite that wrote")]
 )
-def test_a_line_of_another_schema_is_refused(version: int, told: str, *, has_checksum: bool) -> None:
+def test_a_line_of_another_schema_is_refused(version: int, message: str, *, has_checksum: bool) -> None:
     """It is not taken for a damaged one, whatever else is new in it."""
     for content in (changed(schema_version=version), changed(schema_version=version, process="first", dtype=...)):
         plain = content if has_checksum else content[: -line.SEAL_BYTES] + b"}"
-        with pytest.raises(WrongRequest, match=f"schema_version {version}; .*{told}"):
+        with pytest.raises(WrongRequest, match=f"schema_version {version}; .*{message}"):
             Heads().read(plain)
 
 

@@ -118,7 +118,7 @@ def test_the_same_sweep_goes_on_under_any_name_and_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"points": (point(),)}, "points: 2 with .*n5.* against 1"),
         ({"points": (*SWEEP.points, point(num_tokens=9))}, "points: 2 against 3 with .*-n9-.*"),
@@ -128,9 +128,9 @@ def test_the_same_sweep_goes_on_under_any_name_and_in_any_order() -> None:
         ({"name": "other", "effort": Effort(processes=2)}, "sweep: mine against other; budget_s: 1.5 against 12.0"),
     ],
 )
-def test_another_sweep_is_refused_with_both_values(changes: dict[str, Any], told: str) -> None:
+def test_another_sweep_is_refused_with_both_values(changes: dict[str, Any], message: str) -> None:
     """Each difference names what the folder has and what is asked for, and the way out."""
-    with pytest.raises(WrongRequest, match=f"^run holds another sweep.*: {told}; use another folder$"):
+    with pytest.raises(WrongRequest, match=f"^run holds another sweep.*: {message}; use another folder$"):
         continued(dataclasses.replace(SWEEP, **changes), SWEEP, Path("run"))
 
 

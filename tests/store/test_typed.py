@@ -8,7 +8,7 @@ from bench.store.typed import Amount, Count, Seconds, convert, decode
 
 
 @pytest.mark.parametrize(
-    ("kind", "content", "told"),
+    ("kind", "content", "message"),
     [
         (int, b"{", "it is not JSON"),
         (int, b"[" * 100_000, "it is not JSON"),
@@ -20,11 +20,11 @@ from bench.store.typed import Amount, Count, Seconds, convert, decode
         (str, b"[" + b"1, " * 99 + b"1]", "it must be text, got [1, 1, 1, 1, 1, 1, ...]"),
     ],
 )
-def test_what_has_another_type_is_told_in_one_line(kind: Any, content: bytes, told: str) -> None:
+def test_what_has_another_type_is_told_in_one_line(kind: Any, content: bytes, message: str) -> None:
     """The place, the rule, and what came, in short."""
     with pytest.raises(ValueError) as error:  # noqa: PT011 - the message is compared as a whole
         decode(kind, content)
-    assert str(error.value) == told
+    assert str(error.value) == message
 
 
 def test_text_that_utf8_can_not_hold_is_text() -> None:

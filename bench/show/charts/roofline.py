@@ -9,13 +9,13 @@ import pandas as pd
 
 from bench.analyse.scaling.series import Row, by, point_of
 from bench.plan.case import COLUMNS
+from bench.plan.roofline import Roof, roof_of, work_of
 from bench.show.charts.base import SIZE, Spec, chart, layered, log, looks, spec, ticks
 from bench.show.charts.files import SMALL_PX, Sheet
 from bench.show.figures import log_axis
 from bench.show.point_text import parts
 from bench.show.rows import devices, is_measured, origins, plain
 from bench.store import units
-from bench.store.roofline import Roof, roof_of, work_of
 
 FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.option == "execution"))
 """The columns that all points of a picture share; their shapes differ."""

@@ -7,12 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyse.comparison.confounders import CommonShift
+from bench.analyse.comparable import CommonShift, StateDifference
 from bench.machine.selfcheck import Detectable
 from bench.show.point_text import counted
 from bench.stats.occasions import Between
 from bench.store import units
-from bench.store.comparable import StateDifference
 
 NOTHING_IN_DISPUTE = "rerun: no row is in dispute, so nothing was measured again"
 

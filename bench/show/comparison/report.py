@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from bench.analyse.comparison.verdicts import VERDICTS
+from bench.analyse.comparison import VERDICTS
 from bench.analyse.scaling.series import point_of
 from bench.plan.case import POINT_COLUMNS
 from bench.show.point_text import counted, differences, parts

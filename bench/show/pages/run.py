@@ -8,6 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse.choices import choices
+from bench.analyse.flags import flags as flags_of
+from bench.analyse.flags import legend
 from bench.analyse.precision import changes
 from bench.analyse.summary import of_records
 from bench.plan.errors import WrongRequest
@@ -26,8 +28,6 @@ from bench.show.point_text import counted, differences, order, shared, symbols, 
 from bench.show.precision_text import in_words
 from bench.show.rows import Row, is_measured, plain
 from bench.show.summary import for_programs
-from bench.show.terminal.flags import flags as flags_of
-from bench.show.terminal.flags import legend
 from bench.store import units
 from bench.store.environment import Environment
 from bench.store.machines import runs_of

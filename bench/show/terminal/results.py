@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bench.analyse.flags import flags, legend
 from bench.analyse.standing import by_rank
 from bench.plan.case import Point
 from bench.show import control_text
@@ -18,7 +19,6 @@ from bench.show.rows import Row, by_point, devices, measured, process_count, unm
 from bench.show.terminal.blocks import GAP, Fitted, fit, line
 from bench.show.terminal.console import BAD, QUIET, WARNING, style_of_choice
 from bench.show.terminal.failures import of_point
-from bench.show.terminal.flags import flags, legend
 from bench.store.table import without_control
 
 INDENT = 2

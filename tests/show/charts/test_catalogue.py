@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
+from bench.plan.roofline import CEILING_BYTES, CEILING_FLOPS
 from bench.show.charts import catalogue
 from bench.show.charts.catalogue import KINDS, PNG, Kind, Needs
 from bench.show.comparison.report import Report
 from bench.store.profile import Profile
-from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.profiles import profile, stepwise
 from tests.show.comparison.example_comparisons import every_verdict
 from tests.show.example_results import point, quick, record, results

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.analyse.comparison.compare import compare
+from bench.analyse.comparison import compare
 from bench.show.charts.catalogue import draw_comparison as draw
 from bench.show.charts.changes import MARKS, sheets
 from bench.show.charts.files import Sheet, specification

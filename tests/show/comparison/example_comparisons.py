@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from bench.analyse.comparison.compare import compare
-from bench.analyse.comparison.verdicts import VERDICTS
+from bench.analyse.comparison import VERDICTS, compare
 from tests.analyse.tables import at, baseline, failed, row, table
 from tests.examples import case
 

@@ -6,8 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.comparison.compare import compare
-from bench.analyse.comparison.verdicts import VERDICTS
+from bench.analyse.comparison import VERDICTS, compare
 from bench.show.comparison.blocks import blocks
 from bench.show.comparison.report import EVENTS, STAMP, Report
 from bench.show.markdown import MOST_CHARACTERS, markdown

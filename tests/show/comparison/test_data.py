@@ -7,8 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from bench.analyse.comparison.compare import compare
-from bench.analyse.comparison.verdicts import VERDICTS
+from bench.analyse.comparison import VERDICTS, compare
 from bench.plan.case import CASE_COLUMNS
 from bench.show.comparison.data import as_csv, as_json
 from bench.show.comparison.report import STAMP, Report

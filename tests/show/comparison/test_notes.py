@@ -2,10 +2,9 @@
 
 import pytest
 
-from bench.analyse.comparison.confounders import CommonShift
+from bench.analyse.comparable import CommonShift, StateDifference
 from bench.machine.selfcheck import Detectable
 from bench.show.comparison import notes
-from bench.store.comparable import StateDifference
 from tests.analyse.tables import failed, row, table
 from tests.examples import case
 

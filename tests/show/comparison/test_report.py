@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bench.analyse.comparison.compare import compare
-from bench.analyse.comparison.verdicts import VERDICTS
+from bench.analyse.comparison import VERDICTS, compare
 from bench.show.comparison import report as compared
 from bench.show.comparison.report import STAMP, Report, headline
 from bench.show.rows import Row

@@ -4,9 +4,9 @@ import pytest
 
 from bench.plan.case import Case
 from bench.plan.layers.layer import Work
-from bench.store.roofline import CEILING_BYTES as BYTES
-from bench.store.roofline import CEILING_FLOPS as FLOPS
-from bench.store.roofline import Roof, flops_per_s, roof_of, share, work_of
+from bench.plan.roofline import CEILING_BYTES as BYTES
+from bench.plan.roofline import CEILING_FLOPS as FLOPS
+from bench.plan.roofline import Roof, flops_per_s, roof_of, share, work_of
 from tests.points import point
 
 ROOF = Roof(flops_per_s=100.0, bytes_per_s=10.0)

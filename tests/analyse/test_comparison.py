@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.analyse.comparison.compare import compare, regressed
-from bench.analyse.comparison.verdicts import VERDICTS
-from bench.plan.case import CASE_COLUMNS
-from bench.plan.errors import WrongRequest
+from bench.analyse.comparison import VERDICTS, compare, hyphened, named, regressed
+from bench.plan.case import CASE_COLUMNS, Case
+from bench.plan.errors import NotComparable, WrongRequest
 from bench.show.rows import plain
 from bench.stats.occasions import Between
 from bench.store import table as store
 from tests.analyse.tables import Row, baseline, cases, drawn, failed, of_layers, row, table
 from tests.examples import case
+from tests.refusals import refusal
 
 SDPA = case("sdpa")
 CLOSE = [-0.001, 0.0, 0.001]
@@ -367,3 +367,116 @@ def by_case(found: pd.DataFrame) -> dict[Any, dict[str, Any]]:
 def alarms(found: pd.DataFrame) -> int:
     """Return the number of rows that are called faster or slower."""
     return int(found["verdict"].isin(["faster", "slower"]).sum())
+
+
+def test_every_verdict_has_one_word_and_is_found_by_it() -> None:
+    """What the command line is given by is told apart, and nothing needs quotes."""
+    words = [hyphened(verdict) for verdict in VERDICTS]
+    assert len(set(words)) == len(VERDICTS)
+    assert not any(" " in word for word in words)
+    assert named(",".join(words)) == tuple(VERDICTS)
+
+
+@pytest.mark.parametrize(
+    ("words", "verdicts"),
+    [
+        ("slower", ("slower",)),
+        ("slower,newly-failing", ("slower", "newly failing")),
+        (" missing , new ,", ("missing", "new")),
+        ("", ()),
+    ],
+)
+def test_lists_of_verdicts_are_read(words: str, verdicts: tuple[str, ...]) -> None:
+    """Commas part them, blanks around them don't matter, and none is a list too."""
+    assert named(words) == verdicts
+
+
+@pytest.mark.parametrize("word", ["same", "newly failing", "Slower", "slower;missing"])
+def test_an_unknown_verdict_is_refused_with_those_that_there_are(word: str) -> None:
+    """The refusal is one line with every name as it is to be written."""
+    line = refusal(named, f"missing,{word}")
+    assert all(name in line for name in (repr(word), *map(hyphened, VERDICTS)))
+
+
+SDPA_of_matching, SELF = case("sdpa"), case("sdpa", layer="self", num_heads=1, key_channels=6)
+
+
+def test_rows_are_matched_by_case_and_not_by_place() -> None:
+    """Cases that differ in one column only stay apart, and each finds its own."""
+    variants: list[dict[str, Any]] = [{}, {"qkv_bias": True}, {"threads": 4}, {"allocator": "system"}, {"batch": 1}]
+    rows = [row(case("sdpa", **changes), [level, level + 0.001]) for level, changes in enumerate(variants)]
+    found = compare(table(*rows), table(*reversed(rows)))
+    assert found["change"].tolist() == pytest.approx([1.0] * len(variants))
+    assert found["base_speedup"].tolist() == pytest.approx([math.exp(level + 0.0005) for level in range(len(variants))])
+
+
+def test_rows_stand_in_the_order_of_base_then_of_new() -> None:
+    """What is only in NEW follows what BASE holds."""
+    one, two, three = cases(3)
+    found = compare(table(row(three, CLOSE), row(one, CLOSE)), table(row(two, CLOSE), row(one, CLOSE)))
+    assert found["num_tokens"].tolist() == [3, 1, 2]
+    assert found["verdict"].tolist() == ["missing", "equivalent", "new"]
+
+
+def test_columns_that_a_layer_lacks_match() -> None:
+    """Cases of all layers in one table find each other, though most lack one or another optional column."""
+    rows = [row(one, [0.1 * place, 0.1 * place + 0.001]) for place, one in enumerate(of_layers())]
+    found = compare(table(*rows), table(*reversed(rows)))
+    assert found["base_speedup"].tolist() == found["new_speedup"].tolist()
+    assert len(found) == len(rows)
+    assert set(found["verdict"]) == {"equivalent"}
+
+
+def test_an_optional_column_that_differs_keeps_cases_apart() -> None:
+    """Without a value is another case than with one, and so are two values."""
+    base, new = [case("sdpa", qk_scale=None), case("sdpa", qk_scale=0.5)], [case("sdpa", qk_scale=None), SELF]
+    found = compare(table(*(row(one, CLOSE) for one in base)), table(*(row(one, CLOSE) for one in new)))
+    assert found["verdict"].tolist() == ["equivalent", "missing", "new"]
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "reason"),
+    [
+        ([SDPA_of_matching], [case("sdpa", threads=4)], "share no case: threads is 1 in BASE and 4 in NEW"),
+        (
+            [case("sdpa", num_tokens=1), case("eager", num_tokens=2)],
+            [case("sdpa", num_tokens=2), case("eager", num_tokens=1)],
+            "BASE and NEW share no case",
+        ),
+        (
+            [SDPA_of_matching],
+            [Case.from_columns({**SELF.columns(), "layer": "vit", "num_heads": 6})],
+            "share no case: key_channels is empty in BASE and 6 in NEW",
+        ),
+        (cases(60), [SDPA_of_matching], "num_tokens is 1, 2, 3, 4 … in BASE and 197 in NEW"),
+    ],
+    ids=["one column", "no single column", "empty", "many values"],
+)
+def test_tables_without_a_shared_case_are_not_comparable(base: list[Case], new: list[Case], reason: str) -> None:
+    """The refusal names the columns that keep them apart, with both sides' first values, on one line."""
+    with pytest.raises(NotComparable, match=f"{reason}$"):
+        compare(table(*(row(one, CLOSE) for one in base)), table(*(row(one, CLOSE) for one in new)))
+
+
+def test_speedups_over_different_baselines_are_not_comparable() -> None:
+    """A ratio to eager and a ratio to sdpa have no ratio that means anything."""
+    base = table(baseline(), row(SDPA_of_matching, CLOSE))
+    new = table(row(case("eager"), CLOSE), row(SDPA_of_matching, [0.0, 0.0, 0.0])).assign(baseline="sdpa")
+    with pytest.raises(NotComparable, match="refer to eager in BASE and to sdpa in NEW"):
+        compare(base, new)
+
+
+@pytest.mark.parametrize("names", [(None, None), ("eager", None), (None, "sdpa")])
+def test_a_baseline_that_a_table_does_not_name_is_not_guessed(names: tuple[str | None, str | None]) -> None:
+    """Without its name on both sides no row is the baseline's, and a row whose ratios are all 1 decides nothing."""
+    run = table(baseline(), row(SDPA_of_matching, CLOSE))
+    sides = [run.assign(baseline=pd.array([name] * 2, dtype="string")) for name in names]
+    assert compare(*sides)["verdict"].tolist() == ["inconclusive", "equivalent"]
+
+
+@pytest.mark.parametrize("side", ["BASE", "NEW"])
+def test_a_case_that_stands_twice_is_refused(side: str) -> None:
+    """Two rows of one case can't be matched; the refusal names side and case."""
+    once, twice = table(row(SDPA_of_matching, CLOSE)), table(row(SDPA_of_matching, CLOSE), row(SDPA_of_matching, CLOSE))
+    with pytest.raises(WrongRequest, match=f"{side} holds the case {SDPA_of_matching.name} more than once"):
+        compare(*((twice, once) if side == "BASE" else (once, twice)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.store.where import where
+from bench.analyse.where import where
 from tests.analyse.tables import row, table
 from tests.examples import case
 from tests.refusals import refusal

@@ -1,1 +1,0 @@
-"""Two tables of results against each other."""

@@ -1,0 +1,148 @@
+"""What makes a row less certain than it looks."""
+
+import math
+from typing import Any
+
+import pytest
+
+from bench.analyse.flags import calls_until_paid, flags, launch_bound, legend
+
+SURE: dict[str, Any] = {
+    "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
+    "settled": True, "slow_start": 0.0, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
+    "threads": 2, "memory_bytes": 100 * 2**20, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
+    "huge_bytes": None, "compute_speed": 0.95,
+}  # fmt: skip
+
+
+def letters(**changes: object) -> str:
+    """Return the letters of a row that is sure but for these changes."""
+    return "".join(flag.letter for flag in flags({**SURE, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "letter"),
+    [
+        ({"settled": False, "slow_start": 0.02}, "U"),
+        ({"settled": False, "slow_start": None}, "U"),
+        ({"page_faults": 34_000.0}, "F"),
+        ({"flagged_share": 0.5}, "D"),
+        ({"system_peak_bytes": 110 * 2**20}, "M"),
+        ({"huge_bytes": 0}, "H"),
+        ({"compute_speed": 0.7}, "S"),
+        ({"host_s": 0.1}, "L"),
+        ({"throttle": "software power cap"}, "T"),
+        ({"latency_low_s": None, "slowdown_high": None}, "1"),
+    ],
+)
+def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> None:
+    """Drift, faults, neighbour, memory, huge pages, speed, launches, clock, one process: each has its own."""
+    assert letters(**changes) == letter
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"page_faults": 400.0},
+        {"flagged_share": 0.05},
+        {"page_faults": None, "flagged_share": None, "settled": None},
+        {"system_peak_bytes": 104 * 2**20},
+        {"peak_bytes": 2**20, "memory_bytes": 2**20, "system_peak_bytes": 3 * 2**20},
+        {"peak_bytes": None, "system_peak_bytes": 100 * 2**20},
+        {"huge_bytes": 2 * 2**20},
+        {"compute_speed": 0.8},
+        {"compute_speed": None},
+        {"huge_bytes": 0, "memory_bytes": 2**20},
+        {"host_s": 0.01},
+        {"latency_low_s": None, "slowdown_high": 1.3},
+        {},
+    ],
+)
+def test_what_hardly_matters_is_not_marked(changes: dict[str, object]) -> None:
+    """A fault for every 0.25 ms, a few interrupted samples, 4 % or 2 MiB of memory, missing numbers: no flag.
+
+    Nor for four fifths of the speed, for a single huge page, or for none if the memory is small.
+    """
+    assert letters(**changes) == ""
+
+
+UNSETTLED = {**SURE, "settled": False, "slow_start": 0.1}
+
+
+def test_the_legend_explains_each_letter_once() -> None:
+    """However many rows share a flag, it is explained in one line, with its advice."""
+    found = legend([*flags(UNSETTLED), *flags({**UNSETTLED, "flagged_share": 1.0})])
+    assert [flag.letter for flag in found] == ["D", "U"]
+    assert all(len(flag.meaning) > 20 for flag in found)
+
+
+def test_fewer_threads_are_advised_only_if_there_are_two() -> None:
+    """One thread can't become fewer; and if rows of both kinds were disturbed, what helps all of them is said."""
+    one, two = (flags({**SURE, "flagged_share": 0.5, "threads": threads}) for threads in (1, 2))
+    assert ["fewer threads" in flag.meaning for flag in (*one, *two)] == [False, True]
+    assert legend([*one, *two]) == one
+
+
+def row(
+    implementation: str, latency_s: float | None, speedup: float | None = None, width: float = 0.002, **columns: Any
+) -> dict[str, Any]:
+    """Return the columns of a row that are read here; the intervals are so wide to either side."""
+    return {
+        "implementation": implementation,
+        "status": "ok" if latency_s is not None else "error",
+        "compile_cold_s": None,
+        "host_s": None,
+        **_interval("latency", latency_s, width, "_s"),
+        **_interval("speedup", speedup, width),
+        "log_ratio_freedom": 20.0,
+        **columns,
+    }
+
+
+def _interval(name: str, value: float | None, width: float, unit: str = "") -> dict[str, float | None]:
+    ends = {"": 1.0, "_low": 1 - width, "_high": 1 + width}
+    return {f"{name}{end}{unit}": value and value * factor for end, factor in ends.items()}
+
+
+@pytest.mark.parametrize(
+    ("host_s", "bound"), [(1e-5, False), (8e-5, False), (9.5e-5, True), (2e-4, True), (None, None)]
+)
+def test_a_layer_is_launch_bound_where_the_host_needs_as_long_as_the_device(
+    host_s: float | None, bound: bool | None
+) -> None:
+    """A call of 100 µs that costs the host 95 µs is launch-bound, of 10 µs it isn't; a CPU launches nothing."""
+    assert launch_bound(row("sdpa", 1e-4, host_s=host_s)) is bound
+
+
+@pytest.mark.parametrize(
+    ("compiled", "others", "calls"),
+    [
+        (row("compiled_sdpa", 8e-3, compile_cold_s=3.0), [row("eager", 0.1), row("sdpa", 10e-3)], 1500),
+        (row("compiled_eager", 12e-3, compile_cold_s=3.0, speedup=1.25), [row("eager", 10e-3, speedup=1.0)], 1500),
+        (row("flex", 9e-3, compile_cold_s=1.0), [row("eager", 10e-3)], 1000),
+        (row("compiled_sdpa", 9e-3, compile_cold_s=1.0), [row("eager", 10e-3), row("sdpa", None)], 1000),
+        (row("compiled_eager", 11e-3, compile_cold_s=3.0), [row("eager", 10e-3)], math.inf),
+        (row("sdpa", 9e-3), [row("eager", 10e-3)], None),
+    ],
+    ids=["twin", "paired ratios", "baseline", "failed twin", "slower", "not compiled"],
+)
+def test_compiling_pays_against_the_same_implementation_uncompiled(
+    compiled: dict[str, Any], others: list[dict[str, Any]], calls: float | None
+) -> None:
+    """3 s of compiling and 2 ms gained a call are 1500 calls, by the paired ratios where latencies drifted.
+
+    Without its twin it pays against the baseline; what is slower never pays.
+    """
+    paid = calls_until_paid(compiled, [*others, compiled], "eager")
+    assert paid == (calls and pytest.approx(calls, abs=1))
+
+
+@pytest.mark.parametrize("speedup", [1.01, 0.99])
+def test_a_gain_that_is_not_shown_has_no_number(speedup: float) -> None:
+    """A speed-up of 1.01 [0.96, 1.06] says neither after how many calls nor never; nor does a row without a rival."""
+    compiled = row("compiled_eager", 10e-3, speedup, 0.05, compile_cold_s=3.0)
+    eager = row("eager", 10e-3, 1.0, width=0.0)
+    assert calls_until_paid(compiled, [eager, compiled], "eager") is None
+    alone = row("compiled_eager", 8e-3, compile_cold_s=3.0, latency_low_s=None, latency_high_s=None)
+    assert calls_until_paid(alone, [row("eager", 10e-3), alone], "eager") is None
+    assert calls_until_paid(row("flex", 9e-3, compile_cold_s=1.0), [], None) is None
