@@ -157,7 +157,7 @@ def add_columns(add_option: AddOption) -> None:
 
 def add_race(add_option: AddOption) -> None:
     """Add the options that say when a race ends."""
-    add_option("--bound", metavar="2%%", help="what the named implementation may cost before a race ends")
+    add_option("--bound", metavar="2%", help="what the named implementation may cost before a race ends")
     add_option("--within", dest="within_s", metavar="4m", help="time after which a race ends")
 
 
