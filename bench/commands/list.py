@@ -12,9 +12,9 @@ from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS
 from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show.point_text import parts
+from bench.show.documented import listing, matrix
 from bench.show.terminal.console import console
-from bench.show.terminal.listing import listing, matrix
+from bench.show.text import parts
 from impls import catalogue
 
 OWN = "your own: module:attribute, as Python imports it"

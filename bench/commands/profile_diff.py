@@ -8,7 +8,7 @@ from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select
 from bench.show.terminal.console import console
-from bench.show.terminal.profile_difference import render
+from bench.show.terminal.profile import render_difference
 from bench.store.profile import Profile
 from bench.store.saved_run import SavedRun
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the difference of each pair that the arguments name; raises WrongRequest if there is none."""
     for number, (a, b) in enumerate(pairs(arguments.diff[0], arguments.diff[1], arguments.case)):
-        console().print(*([""] if number else []), render(a, b, arguments.top), sep="\n")
+        console().print(*([""] if number else []), render_difference(a, b, arguments.top), sep="\n")
     return FINE
 
 

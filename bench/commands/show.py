@@ -13,13 +13,11 @@ from bench.analyse.where import RULE, where
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show.command_text import python
+from bench.show.failures import blocks
+from bench.show.side_by_side import machines, precisions, references
 from bench.show.terminal.console import console
-from bench.show.terminal.failures import failures
-from bench.show.terminal.machines import choices
-from bench.show.terminal.precision import precisions
-from bench.show.terminal.references import references
 from bench.show.terminal.results import results
+from bench.show.text import python
 from bench.store import lock
 from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
@@ -60,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         if len(runs) > 1:
             console().print()
     if len(runs) > 1:
-        console().print(choices({name: saved.table for name, saved in runs.items()}))
+        console().print(machines({name: saved.table for name, saved in runs.items()}))
     return FINE
 
 
@@ -80,7 +78,7 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
     top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
     console().print(results(shown, saved.baseline, saved.whole))
-    console().print(failures(shown))
+    console().print(blocks(shown))
     if top < count:
         _tell_the_rest(chosen, top, count)
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from bench.analyse.control import control
 from bench.analyse.flags import SLOW, Flag, disturbed, flags
 from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice
 from bench.plan.case import Point
-from bench.show import control_text, intervals
+from bench.show import intervals
 from bench.show.choice_text import FEWEST_PROCESSES, MOST, choice_of, duration, listed, more, words
-from bench.show.point_text import counted, names
 from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
+from bench.show.text import counted, differences, names, varying
 from bench.stats.best import GOOD
 from bench.stats.estimates import Interval
 from bench.store import units
-from bench.store.table import without_control
+from bench.store.table import cases, without_control
 
 MEASURED = ("measured case", "measured cases")
 """What warnings count, one and several."""
@@ -132,7 +133,7 @@ def machine(table: pd.DataFrame) -> tuple[bool, str]:
     `table` has the rows of the control, if the run has one.
     """
     warned = {each.flag.letter: each for each in warnings(table)}
-    doubt = control_text.warning(table)
+    doubt = control_warning(table)
     doubts = [f"{doubt[0].upper()}{doubt[1:]}."] if doubt else []
     state = "not quiet" if doubt else "slow"
     if busy := warned.get(disturbed(1).letter):
@@ -147,7 +148,7 @@ def machine(table: pd.DataFrame) -> tuple[bool, str]:
     if not rows:
         return True, ""
     share = max((row["flagged_share"] or 0.0 for row in rows), default=0.0)
-    noise = control_text.noise(table)
+    noise = control_noise(table)
     checked = f"; {noise}" if noise else ""
     return (
         True,
@@ -288,3 +289,27 @@ def _few_processes(points: Sequence[At]) -> str:
     if 2 in numbers:
         return "Two processes alone give no scatter: bounds lean on what all points have in common."
     return ""
+
+
+def control_noise(table: pd.DataFrame) -> str:
+    """Return by how much a second baseline differed from the first, empty if the run has no control."""
+    of = control(table)
+    if of.point is None:
+        return ""
+    ratio = max(of.speedup.value, 1 / of.speedup.value)
+    words = differences(of.point, varying(case.point for case in cases(table)))
+    return f"a second {of.baseline} differed from the first by up to {more(ratio)}{f' ({words})' if words else ''}"
+
+
+def control_warning(table: pd.DataFrame) -> str:
+    """Return that identical code differs by more than the errors say, empty if it doesn't.
+
+    `table` is the whole table of results, with the rows of the control.
+    """
+    of = control(table)
+    if not of.is_notable:
+        return ""
+    return (
+        f"identical code differs here by more than rounds and processes explain: {control_noise(table)}; so all "
+        f"intervals and bounds are {of.excess:.1f} times as wide"
+    )

@@ -6,15 +6,20 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
 from bench.plan.layers import LAYERS
+from bench.plan.layers.layer import Layer
 from bench.show.columns import columns as shown_columns
-from bench.show.terminal.console import rendered
-from bench.show.terminal.listing import matrix
+from bench.show.terminal.console import definitions, rendered
 from bench.store.atomic import replace
 from bench.store.metrics import COLUMNS as METRICS
-from impls.catalogue import IMPLEMENTATIONS
+from impls.catalogue import IMPLEMENTATIONS, Entry
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,3 +99,29 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 if __name__ == "__main__":
     main()
+
+
+def listing(title: str, entries: Mapping[str, str]) -> RenderableType:
+    """Return a titled list of names with their meanings."""
+    return Group(Text(title, "bold"), definitions(entries, indented=True))
+
+
+def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> RenderableType:
+    """Return a row for each implementation, a column for each layer, and below them why some pairs are unsupported.
+
+    The table is Markdown too.
+    """
+    refusals = {
+        name: [entry.refusal(layer.class_name) for layer in layers.values()] for name, entry in implementations.items()
+    }
+    reasons = list(dict.fromkeys(reason for row in refusals.values() for reason in row if reason))
+    table = Table(box=box.MARKDOWN)
+    table.add_column("implementation", no_wrap=True)
+    for layer in layers:
+        table.add_column(layer, no_wrap=True)
+    table.add_column("supported")
+    for name, entry in implementations.items():
+        cells = [f"no ({reasons.index(reason) + 1})" if reason else "yes" for reason in refusals[name]]
+        table.add_row(Text(name), *cells, entry.supports)
+    notes = [Text(f"({number}) {reason}.") for number, reason in enumerate(reasons, 1)]
+    return Group(table, Text(""), *notes)

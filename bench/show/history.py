@@ -4,8 +4,8 @@ from bench.analyse.history import Entry, History
 from bench.plan.case import Case, Point
 from bench.show import intervals
 from bench.show.blocks import GAP, HEAD, QUIET, Block, Column, Lines, Table
-from bench.show.point_text import names, shared
 from bench.show.terminal.console import BAD, GOOD
+from bench.show.text import names, shared
 
 ARROWS = {"faster": "▲", "slower": "▼"}
 """The mark of a step."""

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from bench.plan.case import Case, Point
-from bench.show.point_text import counted
+from bench.show.text import counted
 
 Row = dict[str, Any]
 """A row of the results by column; a number that is missing is None."""

@@ -1,5 +1,6 @@
 """The answer of a run in sentences."""
 
+import math
 import re
 
 import pandas as pd
@@ -8,10 +9,11 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
 from bench.show import answer as say
-from bench.show.answer import answer, failures, machine, points_of, warnings
-from tests.examples import point, record, timed
+from bench.show.answer import answer, control_noise, control_warning, failures, machine, points_of, warnings
+from tests.examples import point, record
+from tests.examples import timed as samples
 from tests.show import example_results
-from tests.show.example_results import quick
+from tests.show.example_results import quick, timed
 
 AT = [point(num_tokens=tokens) for tokens in (50, 197, 577)]
 
@@ -122,7 +124,7 @@ def test_failures_are_counted_by_status_with_who_failed() -> None:
 def test_a_quiet_machine_and_a_busy_one_are_told_apart() -> None:
     """With half of the samples disturbed it is not quiet; the sentence says why."""
     assert machine(table(eager=1.0, sdpa=1.0))[0]
-    many = timed(1.0, 1.0, switches=(99, 99))
+    many = samples(1.0, 1.0, switches=(99, 99))
     busy = summarise(
         [record(case=Case(AT[0], n), samples=many, calls_per_timing=1) for n in ("eager", "sdpa")], "eager"
     )
@@ -150,7 +152,7 @@ def test_a_slow_machine_is_not_called_disturbed() -> None:
 def test_warnings_say_how_many_rows_and_what_to_do() -> None:
     """The most frequent comes first; each is counted once."""
     one = [
-        record(case=Case(AT[0], name), samples=timed(1.0, 1.0), calls_per_timing=1, settled=True)
+        record(case=Case(AT[0], name), samples=samples(1.0, 1.0), calls_per_timing=1, settled=True)
         for name in ("eager", "sdpa")
     ]
     found = [str(each) for each in warnings(summarise(one, "eager"))]
@@ -172,3 +174,38 @@ def test_the_baseline_has_no_speedup_over_itself() -> None:
     assert say.speedup_cell(at.first, "eager").startswith("2.0")
     assert say.speedup_cell(at.first, "sdpa") == "baseline"
     assert say.speedup_cell(None, "eager") == ""
+
+
+def run(factor: float, *tokens: int) -> pd.DataFrame:
+    """Return results in which the control takes this many times as long as the baseline at the last of these tokens."""
+    points = [point(num_tokens=each) for each in tokens]
+    slow = {CONTROL: lambda at: 0.01 * (factor if at == points[-1] else 1.0)}
+    return timed(points, {"eager": 0.01, "sdpa": 0.005, **slow})
+
+
+def test_a_right_control_is_told_and_is_no_warning() -> None:
+    """The largest difference is at most what the times were drawn with; a run without a control tells none."""
+    found = re.fullmatch(
+        r"a second eager differed from the first by up to ([\d.]+)% \(N=\d+\)", control_noise(run(1.0, 50, 197))
+    )
+    assert found
+    assert 0 < float(found[1]) < 2
+    assert control_warning(run(1.0, 50, 197)) == ""
+    without = timed([point()], {"eager": 0.01, "sdpa": 0.005})
+    assert control_noise(without) == control_warning(without) == ""
+
+
+def test_a_control_that_differs_is_a_warning_with_its_point() -> None:
+    """Whether it is faster or slower, the difference is said as a multiple above 1, and all bounds are wider."""
+    for factor in (1.5, 1 / 1.5):
+        found = re.search(
+            r"by up to (\d+)% \(N=577\); so all intervals and bounds are", control_warning(run(factor, 50, 197, 577))
+        )
+        assert found
+        assert 47 <= int(found[1]) <= 53
+
+
+def test_an_only_point_needs_no_name() -> None:
+    """Nothing differs, so there is nothing to tell it by."""
+    assert "N=" not in control_warning(run(math.e, 50))
+    assert "first by up to 17" in control_warning(run(math.e, 50))

@@ -14,8 +14,7 @@ from scipy import stats
 from bench.analyse.standing import by_rank
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
-from bench.show import control_text
-from bench.show.answer import At, answer, everywhere, points_of
+from bench.show.answer import At, answer, control_warning, everywhere, points_of
 from bench.show.choice_text import short, words
 from bench.show.rows import Row, measured
 from tests import examples
@@ -198,7 +197,7 @@ def test_intervals_are_as_many_times_as_wide_as_the_control_says(seeds: range) -
     """An interval's half-width is the standard error times a quantile, and the factor that the warning tells."""
     warned = 0
     for table in map(run, seeds):
-        said = re.search(rf"{NUMBER} times as wide", control_text.warning(table))
+        said = re.search(rf"{NUMBER} times as wide", control_warning(table))
         rows = table.query("speedup_high > speedup").astype({"speedup": float})
         half = np.log(rows["speedup_high"].astype(float) / rows["speedup"])
         quantile = stats.t.ppf(0.975, rows["log_ratio_freedom"].to_numpy(float))

@@ -13,18 +13,22 @@ from bench.cli import main
 from bench.plan.case import Case
 from bench.show import summary
 from bench.show.answer import points_of, warnings
-from bench.show.summary import FEW, MOST_LINES, closing
-from bench.show.terminal.blocks import render
-from bench.show.terminal.console import rendered
+from bench.show.blocks import Table
+from bench.show.summary import FEW, MOST_LINES, OF_DUEL, closing, duel, log_line, outcomes
+from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import Interval
 from bench.store import table
+from bench.store.record import Record, Samples
 from bench.store.saved_run import SavedRun
 from tests import examples
 from tests.analyse.test_precision import measured
-from tests.examples import point
+from tests.examples import case, point, record
 from tests.show.example_results import Fate, quick, results, timed
 
 ROOT = Path(__file__).parents[2]
+
+
+CASES = [Case(point(), name) for name in ("eager", "manual", "sdpa", "mha")]
 
 
 def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
@@ -146,3 +150,113 @@ def test_choices_that_bring_something_are_exported_by_a_command() -> None:
     assert "at least 4% faster than sdpa" in line
     assert line.endswith("bench export 'my run'")
     assert summary.for_programs(of[1:], Path("run")) == []
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_line_fits(width: int) -> None:
+    """Its speed-up is whole in any width, and its interval if there is room for it; what to use is named."""
+    found = points_of(quick())
+    text = rendered(render([Table(summary.point_columns("eager"), found)]), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    for at, line in zip(found, text.splitlines()[1:], strict=True):
+        assert line.endswith(("]" if width >= 100 else "x", "baseline"))
+        assert at.choice.name in line
+
+
+def test_a_line_of_a_log_is_short_and_says_what_a_reader_needs() -> None:
+    """Position, point, what to use, what that can cost, and the time left."""
+    for number, at in enumerate(points_of(quick()), start=1):
+        line = log_line(at, number, 12, "4m10s", "eager", 118)
+        assert line.startswith(f"[{number:>2}/12] {at.label}: ")
+        assert line.endswith("(~4m10s left)")
+        assert len(line) <= 118
+
+
+@pytest.mark.parametrize(
+    ("fates", "words"),
+    [
+        ({CASES[1]: ("oom", "")}, ["sdpa", "mha", "eager ms baseline", "manual oom"]),
+        ({CASES[0]: ("timeout", "")}, ["sdpa", "mha", "manual", "eager timeout"]),
+        (dict.fromkeys(CASES, ("crashed", "")), [f"{case.implementation} crashed" for case in CASES]),
+    ],
+    ids=["one", "the baseline", "all"],
+)
+def test_outcomes_are_each_implementations_time_and_ratio(fates: dict[Case, Fate], words: list[str]) -> None:
+    """In their order; those that failed stand at the end with how they ended, and no ratio is made up."""
+    (at,) = points_of(results(CASES, fates))
+    found = [*outcomes(at, "eager")]
+    assert [each.split()[0] for each in found] == [each.split()[0] for each in words]
+    for each, expected in zip(found, words, strict=True):
+        assert {*expected.split()} <= {*each.split()}
+    assert [each for each in found if "x" in each.split()[-1]] == ([] if CASES[0] in fates else found[:2])
+
+
+def sides(tokens: int, b_s: float, status: str = "ok", detail: str = "", a_status: str = "ok") -> list[Record]:
+    """Return four processes of each side, of which A takes 2 ms and B so long, or ends with a status."""
+    a = {"status": a_status, "detail": "the other side could not be measured" if a_status != "ok" else ""}
+    of = {"A": (2e-3, a), "B": (b_s, {"status": status, "detail": detail})}
+    return [
+        record(
+            process=n,
+            case=case(name, num_tokens=tokens),
+            samples=samples(value_s * (1 + n % 2 * 1e-3), outcome),
+            **outcome,
+        )
+        for name, (value_s, outcome) in of.items()
+        for n in range(4)
+    ]
+
+
+def samples(value_s: float, outcome: dict[str, str]) -> Samples:
+    """Return samples of a time, none for a case that failed."""
+    return examples.timed(*[value_s] * 3) if outcome["status"] == "ok" else Samples()
+
+
+def shown(*records: Record) -> list[str]:
+    """Return the lines of a duel's table."""
+    return rendered(render(duel(points_of(summarise(records, "A")), "A", "B"))).splitlines()
+
+
+def test_a_row_says_ratio_verdict_processes_and_both_times() -> None:
+    """B takes half the time of A, so it is twice as fast, and the one to use."""
+    head, row, *_ = shown(*sides(5, 1e-3), *sides(7, 2e-3))
+    assert "B as fast as A" in head
+    assert row.split()[:2] == ["N=5", "2.00x"]
+    for words in ("fastest: B, by", " 4 ", "2.00 ms", "1.00 ms"):
+        assert words in row
+
+
+def test_a_name_with_options_stands_in_the_headings_as_it_is() -> None:
+    """Brackets are no markup."""
+    a, b = "online[block_tokens=64]", "online[block_tokens=32]"
+    records = [record(process=n, case=case(name)) for name in (a, b) for n in range(2)]
+    assert f"{b} as fast as {a}" in rendered(render(duel(points_of(summarise(records, a)), a, b)))
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_narrow_terminal_has_all_columns(width: int) -> None:
+    """What to use is said in fewer words, and nothing is cut."""
+    points = points_of(summarise([*sides(5, 1e-3), *sides(7, 2e-3), *sides(9, 2.01e-3)], "A"))
+    text = rendered(render(duel(points, "A", "B")), width=width)
+    assert "…" not in text
+    assert all(word in text for word in ("point", "processes", "N=9", "2.01 ms"))
+
+
+def test_sides_that_are_as_fast_as_each_other_have_no_fastest() -> None:
+    """The ratio is 1, and nobody has to change over to B."""
+    row = shown(*sides(5, 1e-3), *sides(7, 2e-3))[2]
+    assert row.split()[:2] == ["N=7", "1.00x"]
+    assert "use A" in row
+
+
+def test_a_side_that_could_not_be_measured_is_said_with_its_reason() -> None:
+    """There is a row, and below the table why it is empty, without a side that was skipped for the other."""
+    lines = shown(*sides(5, 1e-3), *sides(9, 1e-3, "crashed", "killed", a_status="skipped"))
+    assert lines[2].split() == ["N=9", "not", "measured"]
+    assert lines[3:] == ["N=9: B crashed: killed", *OF_DUEL]
+
+
+def test_what_cannot_be_measured_anywhere_is_said_of_both_sides() -> None:
+    """Nothing went wrong on one side alone."""
+    lines = shown(*sides(5, 1e-3), *sides(9, 1e-3, "unsupported", "no huge pages", a_status="unsupported"))
+    assert [line.split(": ")[1] for line in lines[3:5]] == ["A unsupported", "B unsupported"]

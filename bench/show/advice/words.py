@@ -6,7 +6,7 @@ from bench.analyse.advice import WHOLE_ENCODER, Advice, Alternative, Kind, disag
 from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.choice_text import FEWEST_PROCESSES, more
-from bench.show.point_text import shared
+from bench.show.text import shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units

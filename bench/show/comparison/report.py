@@ -12,8 +12,8 @@ import pandas as pd
 from bench.analyse.comparison import VERDICTS
 from bench.analyse.scaling.series import point_of
 from bench.plan.case import POINT_COLUMNS
-from bench.show.point_text import counted, differences, parts
 from bench.show.rows import Row, plain, reason
+from bench.show.text import counted, differences, parts
 from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED, Limits
 from bench.store import units
 

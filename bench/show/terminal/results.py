@@ -11,14 +11,13 @@ from rich.text import Text
 from bench.analyse.flags import flags, legend
 from bench.analyse.standing import by_rank
 from bench.plan.case import Point
-from bench.show import control_text
+from bench.show import answer
 from bench.show.choice_text import choice_of, words
 from bench.show.columns import columns, complete
-from bench.show.point_text import differences, shared, varying
+from bench.show.failures import of_point
 from bench.show.rows import Row, by_point, devices, measured, process_count, unmeasured, versions
-from bench.show.terminal.blocks import GAP, Fitted, fit, line
-from bench.show.terminal.console import BAD, QUIET, WARNING, style_of_choice
-from bench.show.terminal.failures import of_point
+from bench.show.terminal.console import BAD, GAP, QUIET, WARNING, Fitted, fit, row_line, style_of_choice
+from bench.show.text import differences, shared, varying
 from bench.store.table import without_control
 
 INDENT = 2
@@ -73,7 +72,7 @@ def results(table: pd.DataFrame, baseline: str | None, whole: pd.DataFrame | Non
     for rows in points.values():
         complete(rows, baseline)
     return (
-        Results(points, baseline, control_text.warning(table if whole is None else whole))
+        Results(points, baseline, answer.control_warning(table if whole is None else whole))
         if len(table)
         else Text("no results")
     )
@@ -89,10 +88,10 @@ def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[Ren
     chosen = choice_of(rows)
     yield Text.assemble((f"{name}  " if name else "", "bold"), (words(chosen), style_of_choice(chosen)))
     if measured(rows):
-        yield Text.assemble(" " * INDENT, line(fitted, None, style=QUIET))
+        yield Text.assemble(" " * INDENT, row_line(fitted, None, style=QUIET))
     for row in by_rank(measured(rows)):
         style = style_of_choice(chosen) if row["implementation"] == chosen.name else ""
-        yield Text.assemble(" " * INDENT, line(fitted, row, style=style))
+        yield Text.assemble(" " * INDENT, row_line(fitted, row, style=style))
     if unmeasured(rows):
         yield of_point(unmeasured(rows), len(rows), fitted[0].width if fitted else None, INDENT)
 

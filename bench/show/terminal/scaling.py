@@ -18,9 +18,9 @@ from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
 from bench.show import intervals
 from bench.show.choice_text import any_of
-from bench.show.point_text import parts
 from bench.show.rows import Row, devices, is_measured, plain, process_count, versions
 from bench.show.terminal.console import QUIET, definitions
+from bench.show.text import parts
 from bench.store import units
 
 ROUNDING = 1e-9

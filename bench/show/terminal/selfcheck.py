@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.selfcheck import CLAIM, TABLE_ROWS, Finding
-from bench.show.point_text import counted, differences, parts, varying
 from bench.show.terminal.console import BAD, WARNING, table
+from bench.show.text import counted, differences, parts, varying
 from bench.stats.limits import POWER
 from bench.store import units
 
