@@ -175,7 +175,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
     colour = bool(terminalreporter.isatty)
     if is_long:
-        parts = [results(table, run.sweep.baseline), blocks(table)]
+        parts = [results(table, run.sweep.baseline), render(blocks(table))]
         lines = summary.closing(table, run.folder, pictures, of_dtypes)
     else:
         width = min(width, summary.WIDEST)

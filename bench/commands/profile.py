@@ -9,7 +9,7 @@ from bench.profiling import select, traces
 from bench.show.answer import control_warning
 from bench.show.charts import catalogue
 from bench.show.terminal import profile as show
-from bench.show.terminal.console import console
+from bench.show.terminal.console import console, render
 from bench.store.saved_run import SavedRun
 
 
@@ -76,6 +76,7 @@ def _print_each(cases: list[Case], saved: SavedRun, top: int) -> int:
         if traced.profile is None:
             failures += 1
         else:
-            console().print(show.render(traced.profile, show.row_of(saved.table, traced.case), top=top))
+            row = show.row_of(saved.table, traced.case)
+            console().print(render(show.blocks(traced.profile, row, top)))
         console().print()
     return failures

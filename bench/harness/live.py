@@ -15,7 +15,7 @@ from bench.plan.case import Point
 from bench.plan.sweep import Sweep
 from bench.show import blocks, summary
 from bench.show.answer import At
-from bench.show.terminal.console import Fitting
+from bench.show.terminal.console import THEME, Fitting
 from bench.store import units
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class LiveProgress(LogProgress):
             width=screen.width,
             height=height,
             highlight=False,
+            theme=THEME,
         )
         self._live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,

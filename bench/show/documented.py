@@ -1,4 +1,4 @@
-"""The tables of the documentation that follow from declarations, and the command that writes them anew.
+"""Tables that follow from declarations, for the documentation and `bench list`, and the command that writes them anew.
 
 `python -m bench.show.documented` replaces each table between its marks.
 """
@@ -6,17 +6,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
 from bench.plan.layers import LAYERS
 from bench.plan.layers.layer import Layer
+from bench.show.blocks import HEAD, Block, Lines, definitions
 from bench.show.columns import columns as shown_columns
-from bench.show.terminal.console import definitions, rendered
 from bench.store.atomic import replace
 from bench.store.metrics import COLUMNS as METRICS
 from impls.catalogue import IMPLEMENTATIONS, Entry
@@ -49,9 +44,8 @@ def shown() -> str:
 
 def implementations() -> str:
     """Return the table that says which implementation supports which layer, each reason below it an item of a list."""
-    lines = [line for line in rendered(matrix(LAYERS, IMPLEMENTATIONS)).splitlines() if line]
-    rows = [line for line in lines if line.startswith("|")]
-    return "\n".join([*rows, "", *(f"- {reason}" for reason in lines if reason not in rows)])
+    table, reasons = matrix(LAYERS, IMPLEMENTATIONS)
+    return "\n".join([*table.lines, "", *(f"- {reason}" for reason in reasons.lines)])
 
 
 TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
@@ -97,31 +91,29 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("<", "&lt;")
 
 
-if __name__ == "__main__":
-    main()
-
-
-def listing(title: str, entries: Mapping[str, str]) -> RenderableType:
+def listing(title: str, entries: Mapping[str, str]) -> list[Block]:
     """Return a titled list of names with their meanings."""
-    return Group(Text(title, "bold"), definitions(entries, indented=True))
+    return [Lines([title], HEAD), definitions(entries, indent=2)]
 
 
-def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> RenderableType:
+def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> tuple[Lines, Lines]:
     """Return a row for each implementation, a column for each layer, and below them why some pairs are unsupported.
 
-    The table is Markdown too.
+    The table is Markdown, and aligned.
     """
     refusals = {
         name: [entry.refusal(layer.class_name) for layer in layers.values()] for name, entry in implementations.items()
     }
     reasons = list(dict.fromkeys(reason for row in refusals.values() for reason in row if reason))
-    table = Table(box=box.MARKDOWN)
-    table.add_column("implementation", no_wrap=True)
-    for layer in layers:
-        table.add_column(layer, no_wrap=True)
-    table.add_column("supported")
+    rows = [["implementation", *layers, "supported"]]
     for name, entry in implementations.items():
         cells = [f"no ({reasons.index(reason) + 1})" if reason else "yes" for reason in refusals[name]]
-        table.add_row(Text(name), *cells, entry.supports)
-    notes = [Text(f"({number}) {reason}.") for number, reason in enumerate(reasons, 1)]
-    return Group(table, Text(""), *notes)
+        rows.append([name, *cells, entry.supports])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [f"| {' | '.join(map(str.ljust, cells, widths))} |" for cells in rows]
+    lines.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
+    return Lines(lines), Lines([f"({number}) {reason}." for number, reason in enumerate(reasons, 1)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,22 +1,15 @@
-"""Why cases ended as they did, each reason once, and for which of them `pytest bench` ends with status 1."""
+"""Why cases have no time, each reason once: as a list, as blocks, and as what ends `pytest bench` with status 1."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
+from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
 from bench.show.rows import UNTRIED, Row, plain, reason
-from bench.show.terminal.console import style_of_status
 from bench.show.text import counted, differences, varying
-
-NAMES_WIDTH = 32
-"""The width of the column of implementations, unless a name is longer."""
 
 
 @dataclass(frozen=True)
@@ -75,48 +68,54 @@ def failing(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device:
     return reasons(row for row in bad if nothing or lacks_device or is_own(row["implementation"]))
 
 
-def blocks(table: pd.DataFrame) -> RenderableType:
-    """Return the failed cases, those never tried, and those with a doubt; each kind once with its points."""
+def blocks(table: pd.DataFrame) -> list[Block]:
+    """Return the failed cases, those never tried, and those with a doubt; each reason once with its points."""
     everything = plain(table)
-    rows = [row for row in everything if row["status"] != "ok" or reason(row)]
-    if not rows:
-        return Text(f"all {len(table)} cases were measured")
-    wrong = [row for row in rows if row["status"] not in ("ok", *UNTRIED)]
-    untried = [row for row in rows if row["status"] in UNTRIED]
-    doubtful = [row for row in rows if row["status"] == "ok"]
     different = varying(Case.from_columns(row).point for row in everything)
-    titled = {"failed": wrong, "not tried": untried, "measured, with a doubt": doubtful}
-    return Group(*(block for title, of in titled.items() if of for block in _block(title, of, different)))
+    titled = {
+        "failed": [row for row in everything if row["status"] not in ("ok", *UNTRIED)],
+        "not tried": [row for row in everything if row["status"] in UNTRIED],
+        "measured, with a doubt": [row for row in everything if row["status"] == "ok" and reason(row)],
+    }
+    columns = (
+        Column("", lambda each: each.status),
+        Column("", lambda each: ", ".join(each.names), folds=True),
+        Column("", lambda each: "; ".join(filter(None, (each.detail, _where(each.points, different)))), folds=True),
+    )
+    if not any(titled.values()):
+        return [Lines([f"all {len(table)} cases were measured"])]
+    return [
+        block
+        for title, rows in titled.items()
+        if rows
+        for block in (
+            Lines([f"{title}: {counted([len(rows)], 'case', 'cases')}"], HEAD),
+            Table(columns, reasons(rows), indent=2, tone=_tone),
+        )
+    ]
 
 
-def of_point(rows: Sequence[Row], cases: int, width: int | None, gap: int) -> RenderableType:
-    """Return why these rows of a point hold no time, one line for each reason.
+def of_point(rows: Sequence[Row], cases: int, width: int) -> Table:
+    """Return why these rows of a point hold no time, a row for each reason.
 
-    `cases` is the number of rows of the point, `width` that of the column of implementations.
+    `cases` is the number of rows of the point, `width` that of the column of implementations above.
     """
-    grid = Table.grid(padding=(0, gap))
-    grid.add_column(min_width=width, no_wrap=True)
-    grid.add_column(overflow="fold")
-    for each in reasons(rows):
-        who = f"all {cases}" if 1 < len(each.names) == cases else ", ".join(each.names)
-        grid.add_row(Text(who), Text(each.why), style=style_of_status(each.status))
-    return Padding(grid, (0, 0, 0, gap), expand=False)
+
+    def names(each: Reason) -> str:
+        return (f"all {cases}" if 1 < len(each.names) == cases else ", ".join(each.names)).ljust(width)
+
+    return Table(
+        [Column("", names), Column("", lambda each: each.why, folds=True)], reasons(rows), indent=2, tone=_tone
+    )
 
 
-def _block(title: str, rows: Sequence[Row], different: set[str]) -> Iterator[RenderableType]:
-    yield Text(f"{title}: {counted([len(rows)], 'case', 'cases')}", "bold")
-    grid = Table.grid(padding=(0, 2), pad_edge=True)
-    grid.add_column(no_wrap=True)
-    grid.add_column(max_width=max(NAMES_WIDTH, *(len(row["implementation"]) for row in rows)))
-    grid.add_column(overflow="fold")
-    for each in reasons(rows):
-        why = Text("; ".join(filter(None, (each.detail, _where(each.points, different)))))
-        grid.add_row(each.status, Text(", ".join(each.names)), why, style=style_of_status(each.status))
-    yield grid
+def _tone(of: Reason) -> str:
+    """Return a loud tone only if something went wrong."""
+    return QUIET if of.status in UNTRIED else BAD
 
 
 def _where(points: Sequence[Point], different: set[str]) -> str:
     first = differences(points[0], different)
     if len(points) == 1:
-        return f"at {first}" if first else "at the only point"
+        return f"at {first or 'the only point'}"
     return f"at {len(points)} points, the first {first}"

@@ -1,9 +1,11 @@
-"""The end of a run: what to use, point by point, what to mind, and where everything is."""
+"""The line of a point, the end of a run, and the end of a duel: what to use, what to mind, and where everything is."""
 
+import math
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -14,13 +16,11 @@ from bench.analyse.standing import by_rank
 from bench.plan.case import Point
 from bench.show import answer as say
 from bench.show.answer import At, speedup_cell
-from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table
-from bench.show.choice_text import choice_of, words
+from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
+from bench.show.choice_text import choice_of, tone, words
 from bench.show.failures import few, reasons
 from bench.show.rows import UNTRIED, by_point, is_measured, measured, plain, unmeasured
 from bench.show.side_by_side import precision_words
-from bench.show.terminal import console
-from bench.show.terminal.console import style_of_choice
 from bench.show.text import LONGEST_NAME, counted, names, python, symbols
 from bench.store import units
 
@@ -52,10 +52,8 @@ BOUNDS = (
 OF_SPEED = ("D", "S")
 """The letters that the sentence about the machine tells."""
 
-
 LEAST_WORDS = 12
 """The narrowest room for what to use."""
-
 
 UNMEASURED = "not measured"
 
@@ -74,7 +72,7 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
     labels = names([at.point for at in points], LONGEST_NAME)
     yield Lines([" ".join(say.answer(points, baseline))], HEAD)
     yield GAP
-    yield Table(point_columns(baseline), [named(at, labels) for at in points[:MOST_LINES]])
+    yield Table(point_columns(baseline), [replace(at, label=labels[at.point]) for at in points[:MOST_LINES]])
     yield Lines([symbols([at.point for at in points]), BOUNDS], QUIET)
     if len(points) > MOST_LINES:
         yield Lines([f"… and {len(points) - MOST_LINES} more points"])
@@ -144,13 +142,13 @@ def point_columns(baseline: str | None) -> list[Column]:
     """Return the columns of a table with a line for each point; a narrow terminal has no intervals of speed-ups."""
     return [
         Column("point", lambda at: cut(at.label, LONGEST_NAME)),
-        Column("what to use, and what it can cost", use, style=lambda at: style_of_choice(at.choice), fit=use),
+        Column("what to use, and what it can cost", use, tone=lambda at: tone(at.choice), fit=use),
         Column("speed-up", lambda at: _speedup(at, baseline)[0], interval=lambda at: _speedup(at, baseline)[1],
             interval_heading=f"over {baseline}" if baseline else "", interval_rank=1),
     ]  # fmt: skip
 
 
-def use(at: At, width: float = float("inf")) -> str:
+def use(at: At, width: float = math.inf) -> str:
     """Return what to use at a point, as shortly as the width needs, and how many cases have no time."""
     failed = f" ({at.failed} not timed)" if at.failed else ""
     room = width - len(failed)
@@ -166,11 +164,6 @@ def at_point(rows: pd.DataFrame, labels: Mapping[Point, str]) -> At:
     """Return what the rows of one point say; `labels` has the names of the points of the sweep."""
     ((point, members),) = by_point(rows).items()
     return At(point, labels.get(point, point.layer), tuple(members), choice_of(members))
-
-
-def named(at: At, labels: Mapping[Point, str]) -> At:
-    """Return a point under another name."""
-    return replace(at, label=labels[at.point])
 
 
 def log_line(at: At, position: int, total: int, left: str, baseline: str | None, width: int) -> str:
@@ -205,33 +198,22 @@ def cut(text: str, width: float) -> str:
 def duel(points: Sequence[At], a: str, b: str) -> list[Block]:
     """Return the table of a duel of A and B with its legend; what to use is said as shortly as the width needs."""
 
-    def use(at: At, width: float = float("inf")) -> str:
-        return use(at, width) if both_measured(at, a, b) else UNMEASURED
+    def both(at: At) -> bool:
+        return both_measured(at, a, b)
 
-    def style(at: At) -> str:
-        return console.style_of_choice(at.choice) if both_measured(at, a, b) else console.BAD
+    def said(at: At, width: float = math.inf) -> str:
+        return use(at, width) if both(at) else UNMEASURED
 
-    def ratio(at: At) -> str:
-        return speedup_cell(at.row(b), a) if both_measured(at, a, b) else ""
-
-    def processes(at: At) -> str:
-        both = [row["processes"] for name in (a, b) if (row := at.row(name))]
-        return str(min(both)) if both_measured(at, a, b) else ""
-
-    def time(name: str) -> Column:
-        def text(at: At) -> str:
-            row = at.row(name)
-            return units.seconds(row["latency_s"]) if row and both_measured(at, a, b) else ""
-
-        return Column(name, text, lambda _: None)
+    def values(at: At, name: str) -> list[Any]:
+        return [row[name] for side in (a, b) if both(at) and (row := at.row(side))]
 
     columns = [
         Column("point", lambda at: at.label),
-        Column(f"{b} as fast as {a}", ratio),
-        Column("what to use", use, style=style, fit=use),
-        Column("processes", processes, lambda _: None),
-        time(a),
-        time(b),
+        Column(f"{b} as fast as {a}", lambda at: speedup_cell(at.row(b), a) if both(at) else ""),
+        Column("what to use", said, tone=lambda at: tone(at.choice) if both(at) else BAD, fit=said),
+        Column("processes", lambda at: str(min(values(at, "processes"), default="")), right),
+        Column(a, lambda at: "".join(map(units.seconds, values(at, "latency_s")[:1])), right),
+        Column(b, lambda at: "".join(map(units.seconds, values(at, "latency_s")[1:])), right),
     ]
     failed = [f"{at.label}: {line}" for at in points for line in _failures_of_duel(at)]
     return [Table(columns, points), Lines(failed, BAD), Lines(OF_DUEL)]

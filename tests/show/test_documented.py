@@ -12,7 +12,7 @@ from bench.measure import workload
 from bench.plan.case import COLUMNS
 from bench.plan.layers import LAYERS
 from bench.show.documented import ROOT, TABLES, columns, implementations, matrix, metrics, with_tables
-from bench.show.terminal.console import rendered
+from bench.show.terminal.console import render, rendered
 from bench.store.metrics import COLUMNS as METRICS
 from impls.catalogue import IMPLEMENTATIONS, NOT_WRITTEN, Entry, Style
 from tests.points import of_layer
@@ -64,7 +64,7 @@ def test_a_row_says_what_an_implementation_supports() -> None:
         "y": Entry("m:y", "y", look, supports="on a GPU", refuses={"a": "none here"}),
         "z": Entry("m:z", "z", look, layers=("b",), supports="with luck"),
     }
-    lines = [line.split() for line in rendered(matrix(layers, entries)).splitlines()]
+    lines = [line.split() for line in rendered(render(matrix(layers, entries))).splitlines()]
 
     assert ["|", "x", "|", "yes", "|", "no", "(1)", "|", "everywhere", "|"] in lines
     assert ["|", "y", "|", "no", "(2)", "|", "yes", "|", "on", "a", "GPU", "|"] in lines

@@ -12,7 +12,7 @@ from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.published import read
 from bench.show.side_by_side import machines, precision_words, precisions, references
-from bench.show.terminal.console import rendered
+from bench.show.terminal.console import render, rendered
 from tests.analyse.test_precision import measured
 from tests.examples import case, point
 from tests.show.example_results import results, timed
@@ -34,7 +34,7 @@ AT = [point(num_tokens=tokens) for tokens in (50, 197, 577)]
 def test_a_row_has_both_times_and_the_ratio() -> None:
     """It names the shape, the implementation and both precisions."""
     records = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    lines = rendered(precisions(summarise(records, "eager"), changes(records))).splitlines()
+    lines = rendered(render(precisions(summarise(records, "eager"), changes(records)))).splitlines()
     for words in ("N=", "eager", "bfloat16", "2.00x"):
         assert words in lines[1]
 
@@ -62,7 +62,7 @@ def test_of_several_shapes_the_least_and_the_most_are_told() -> None:
 def shown(**changes: Any) -> list[str]:
     """Return the lines of a table of one case beside one figure, changed so; None takes a value out."""
     entry = {name: value for name, value in {**ENTRY, **changes}.items() if value is not None}
-    return rendered(references(results([Case(point(), "sdpa")]), read([entry]))).splitlines()
+    return rendered(render(references(results([Case(point(), "sdpa")]), read([entry])))).splitlines()
 
 
 def test_a_figure_stands_beside_our_time() -> None:
@@ -78,7 +78,7 @@ def test_a_case_without_a_time_says_its_status() -> None:
     """What we couldn't measure has its status where the time would stand, and no ratio."""
     case = Case(point(), "sdpa")
     table = results([case], {case: ("unsupported", "no such kernel")})
-    line = rendered(references(table, read([ENTRY]))).splitlines()[1]
+    line = rendered(render(references(table, read([ENTRY])))).splitlines()[1]
 
     assert "unsupported" in line
     assert "x " not in line.partition("unsupported")[2].partition("standard")[0]
@@ -96,7 +96,7 @@ def test_points_at_which_machines_disagree_come_first() -> None:
     there = timed(
         AT[:2], {"eager": lambda at: 2.0 if at == AT[0] else 1.0, "sdpa": lambda at: 1.0 if at == AT[0] else 2.0}
     )
-    heading, *lines = rendered(machines({"here": here, "there": there}), width=140).splitlines()
+    heading, *lines = rendered(render([machines({"here": here, "there": there})]), width=140).splitlines()
     assert heading.split()[-2:] == ["here", "there"]
     assert [line.split()[0] for line in lines] == ["N=197", "N=50"]
     assert lines[0].count("fastest: sdpa, by ") == lines[0].count("fastest: eager, by ") == 1
@@ -107,6 +107,6 @@ def test_a_machine_without_times_at_a_point_says_why() -> None:
     """It failed there, or it has no such point."""
     cases = [Case(AT[0], "eager"), Case(AT[2], "eager")]
     tables = {"here": timed(AT[1:2], {"eager": 1.0}), "there": results(cases, {cases[0]: ("oom", "")})}
-    said = {line.split()[0]: line for line in rendered(machines(tables), width=140).splitlines()}
+    said = {line.split()[0]: line for line in rendered(render([machines(tables)]), width=140).splitlines()}
     assert re.split(" {2,}", said["N=50"])[1:] == ["not measured", "nothing was measured"]
     assert "only one measured: eager" in said["N=197"]

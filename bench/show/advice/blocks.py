@@ -8,8 +8,7 @@ from typing import Any
 from bench.analyse.advice import LITTLE, Advice, Alternative
 from bench.plan.case import AS_IS
 from bench.show.advice import words
-from bench.show.blocks import GAP, HEAD, QUIET, WARNING, Block, Code, Column, Lines, Table
-from bench.show.terminal.console import GOOD
+from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table
 from bench.stats.estimates import Interval
 from bench.store import units
 
@@ -58,11 +57,11 @@ def after(advice: Advice) -> list[Block]:
 
 
 def _columns(advice: Advice) -> list[Column]:
-    def style(row: dict[str, object]) -> str:
-        return GOOD if row["name"] == advice.recommendation else ""
+    def tone(row: dict[str, object]) -> str:
+        return GOOD if row["name"] == advice.recommendation else PLAIN
 
     return [
-        Column("setting", lambda row: row["name"], style=style, is_code=True),
+        Column("setting", lambda row: row["name"], tone=tone, is_code=True),
         Column("measured", lambda row: row["measured"]),
         Column("predicted", lambda row: row.get("gain", "")),
         _number("latency", "latency_s", units.seconds),

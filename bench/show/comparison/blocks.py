@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS
-from bench.show.blocks import BAD, GAP, HEAD, Block, Column, Folded, Lines, Table
+from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Column, Folded, Lines, Table
 from bench.show.comparison.report import (
     EVENTS,
     ONE_SIDED,
@@ -22,22 +22,21 @@ from bench.show.comparison.report import (
     side,
 )
 from bench.show.rows import Row
-from bench.show.terminal import console
 from bench.stats.limits import INCONCLUSIVE
 
 MOST_ROWS = 1_000
 """The most rows that are listed, the worst."""
 
-STYLES = {
-    "slower": console.BAD,
-    "newly failing": console.BAD,
-    "missing": console.WARNING,
-    INCONCLUSIVE: console.WARNING,
-    "fixed": console.GOOD,
-    "faster": console.GOOD,
-    "baseline": console.QUIET,
+TONES = {
+    "slower": BAD,
+    "newly failing": BAD,
+    "missing": WARNING,
+    INCONCLUSIVE: WARNING,
+    "fixed": GOOD,
+    "faster": GOOD,
+    "baseline": QUIET,
 }
-"""Styles of the verdicts that stand out; every verdict is also said in words."""
+"""The tones of verdicts that stand out; every verdict is also said in words."""
 
 SUMMARY = (
     Column("implementation", lambda each: each.name, is_code=True),
@@ -57,7 +56,7 @@ def columns(report: Report) -> list[Column]:
     """Return the columns of the rows; a narrow terminal drops the raw times."""
     return [
         Column(
-            "verdict", lambda row: str(row["verdict"]), key="verdict", style=lambda row: STYLES.get(row["verdict"], "")
+            "verdict", lambda row: str(row["verdict"]), key="verdict", tone=lambda row: TONES.get(row["verdict"], PLAIN)
         ),
         Column("implementation", lambda row: str(row["implementation"]), key="implementation", is_code=True),
         Column("point", report.point, key="point"),

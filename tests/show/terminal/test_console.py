@@ -11,7 +11,7 @@ from bench.show.terminal.console import Stamped, rendered
 def test_every_line_begins_with_the_stamp(width: int) -> None:
     """What is too long for the console is folded, and each of its lines is stamped."""
     content = Group(Text("a line"), Text("a much longer line " * 4), Text("one\ntwo"), Text(""))
-    lines = rendered(Stamped(content, "STAMP", "red"), width=width).splitlines()
+    lines = rendered(Stamped(content, "STAMP"), width=width).splitlines()
     assert all(line.startswith("STAMP") for line in lines)
     assert max(map(len, lines)) <= width
     assert "".join(lines).replace("STAMP", "").replace(" ", "") == f"aline{'amuchlongerline' * 4}onetwo"
@@ -19,4 +19,4 @@ def test_every_line_begins_with_the_stamp(width: int) -> None:
 
 def test_styles_of_the_content_stay() -> None:
     """What is bold without a stamp is bold with it."""
-    assert "\x1b[1mbold\x1b[0m" in rendered(Stamped(Text("bold", "bold"), "STAMP", "red"), colour=True)
+    assert "\x1b[1mbold\x1b[0m" in rendered(Stamped(Text("bold", "bold"), "STAMP"), colour=True)

@@ -7,8 +7,8 @@ import pytest
 
 from bench.analyse.profile import HEAVY
 from bench.analyse.profile_difference import difference
-from bench.show.terminal.console import rendered
-from bench.show.terminal.profile import headline, render, render_difference, row_of
+from bench.show.terminal.console import render, rendered
+from bench.show.terminal.profile import blocks, difference_blocks, headline, row_of
 from bench.store.profile import KERNEL, OPERATOR, Operator, Profile, Span
 from tests import profiles
 from tests.profiles import MIB, profile, stepwise
@@ -20,7 +20,7 @@ COPY = Operator("aten::copy_", 1, 0.2e-3, int(2.25 * MIB))
 
 def lines(profile: Profile, top: int = 10) -> list[str]:
     """Return what is said of a profile that its run has no row of."""
-    return rendered(render(profile, None, top)).splitlines()
+    return rendered(render(blocks(profile, None, top))).splitlines()
 
 
 def test_operators_stand_with_their_shares_rates_and_what_is_left() -> None:
@@ -78,8 +78,8 @@ def test_the_runs_own_latency_stands_beside_it() -> None:
     assert "not measured in the run" in " ".join(lines(profile))
     here = dataclasses.replace(profile, origin=made.ORIGIN)
     elsewhere = dataclasses.replace(profile, origin=dataclasses.replace(made.ORIGIN, env_id="another"))
-    assert rendered(render(here, row)).splitlines()[1].endswith(" in the run")
-    assert "in the run, on another machine or software" in rendered(render(elsewhere, row))
+    assert rendered(render(blocks(here, row))).splitlines()[1].endswith(" in the run")
+    assert "in the run, on another machine or software" in rendered(render(blocks(elsewhere, row)))
     assert row_of(table, profiles.profile("eager").case) is None
 
 
@@ -90,11 +90,11 @@ def test_a_latency_unlike_that_of_the_run_is_said_with_a_reason(factor: float, s
     row = row_of(made.results([profile.case]), profile.case)
     assert row is not None
     slower = dataclasses.replace(profile, timed_s=factor * row["latency_s"], profiled_s=factor * row["latency_s"])
-    text = " ".join(rendered(render(slower, row)).split())
+    text = " ".join(rendered(render(blocks(slower, row))).split())
     assert (said in text) if said else "times as long" not in text
     assert ("another speed" in text) is bool(said)
     elsewhere = dataclasses.replace(slower, origin=dataclasses.replace(made.ORIGIN, env_id="another"))
-    assert "times as long" not in rendered(render(elsewhere, row))
+    assert "times as long" not in rendered(render(blocks(elsewhere, row)))
 
 
 def test_on_a_gpu_its_time_stands_beside_the_hosts_and_kernels_are_named() -> None:
@@ -116,7 +116,7 @@ def of(*operators: Operator, implementation: str = "eager") -> Profile:
 
 def shown(a: Profile, b: Profile, top: int = 12) -> list[str]:
     """Return the lines of a difference."""
-    return rendered(render_difference(a, b, top)).splitlines()
+    return rendered(render(difference_blocks(a, b, top))).splitlines()
 
 
 def test_where_it_was_called_is_said() -> None:

@@ -11,7 +11,7 @@ from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case, Point
 from bench.show.documented import listing
 from bench.show.failures import blocks
-from bench.show.terminal.console import console, rendered
+from bench.show.terminal.console import console, render, rendered
 from bench.show.terminal.results import results as table_of
 from bench.store.record import Samples
 from tests.examples import point
@@ -187,7 +187,7 @@ def test_failures_are_gathered_by_their_reason() -> None:
     fates |= {Case(point(), name): ("oom", "80 GiB") for name in ("eager", "sdpa")}
     fates[Case(point(), "compiled_sdpa")] = ("timeout", "after 300 s")
     fates[Case(point(), "mha")] = ("unsupported", "no bias")
-    below, table = rendered(blocks(some(fates))), shown(some(fates))
+    below, table = rendered(render(blocks(some(fates)))), shown(some(fates))
     failed, untried = below.split("not tried: 1 case\n")
     assert failed.startswith("failed: 4 cases\n")
     assert re.search(r"timeout +compiled_sdpa +after 300 s; at N=197\n", failed)
@@ -199,22 +199,22 @@ def test_failures_are_gathered_by_their_reason() -> None:
         ["sdpa", "oom:", "80", "GiB"],
     ]
     assert "  mha            unsupported: no bias\n" in table
-    assert rendered(blocks(some())) == "all 8 cases were measured\n"
+    assert rendered(render(blocks(some()))) == "all 8 cases were measured\n"
 
 
 def test_a_time_with_a_doubt_says_it() -> None:
     """It is measured, and its reason stands apart from failures."""
     table = some()
     table.loc[table["implementation"] == "mha", "detail"] = "crashed after 2 processes, which count: killed"
-    assert rendered(blocks(table)).startswith("measured, with a doubt: 2 cases\n")
-    assert "crashed after 2 processes, which count: killed; at 2 points" in rendered(blocks(table))
+    assert rendered(render(blocks(table))).startswith("measured, with a doubt: 2 cases\n")
+    assert "crashed after 2 processes, which count: killed; at 2 points" in rendered(render(blocks(table)))
 
 
 def test_colours_are_for_terminals_only() -> None:
     """What to use stands out in green and what failed in red; a file has none, and room for every column."""
     table, file = some({Case(point(), "mha"): ("oom", "")}), io.StringIO()
     console(file).print(table_of(table, "eager"))
-    console(file).print(blocks(table))
+    console(file).print(render(blocks(table)))
     assert "\x1b" not in file.getvalue()
     assert "faults/call" in file.getvalue()
     coloured = rendered(table_of(table, "eager"), colour=True)
@@ -226,11 +226,11 @@ def test_square_brackets_in_names_and_reasons_are_shown_as_they_are() -> None:
     """Text from outside is never taken for markup."""
     odd = Case(point(), "mine:kernel")
     table = results([*cases(point()), odd], {odd: ("error", "IndexError: [/red] x[0]")})
-    for text in (shown(table), rendered(blocks(table))):
+    for text in (shown(table), rendered(render(blocks(table)))):
         assert "[/red] x[0]" in text
 
 
 def test_a_listing_says_what_names_stand_for() -> None:
     """Names stand in a column under their title, meanings beside them."""
-    text = rendered(listing("modes", {"inference": "no graph", "train": "with [grad]"}))
+    text = rendered(render(listing("modes", {"inference": "no graph", "train": "with [grad]"})))
     assert text.splitlines() == ["modes", "  inference  no graph", "  train      with [grad]"]

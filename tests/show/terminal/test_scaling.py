@@ -10,7 +10,7 @@ from bench.analyse.scaling.crossover import Crossover
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.show.terminal import scaling
-from bench.show.terminal.console import rendered
+from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import Interval
 from tests.examples import point
 from tests.show.example_results import Fate, quick, results
@@ -26,7 +26,7 @@ def table(fates: dict[Case, Fate] | None = None, processes: int = 3, places: int
 
 def shown(of: pd.DataFrame, width: int = 180) -> str:
     """Return what a console of this width shows of the series of a table."""
-    return rendered(scaling.render(scaling.series(of)), width=width)
+    return rendered(render(scaling.blocks(scaling.series(of), width)), width=width)
 
 
 def line_of(text: str, start: str) -> str:

@@ -3,8 +3,8 @@
 import dataclasses
 
 from bench.analyse.selfcheck import Finding
-from bench.show.terminal.console import rendered
-from bench.show.terminal.selfcheck import progress_line, render
+from bench.show.terminal.console import render, rendered
+from bench.show.terminal.selfcheck import blocks, progress_line
 from bench.stats.estimates import Interval
 from bench.stats.occasions import Between
 from tests.points import point
@@ -31,7 +31,7 @@ TWO = dataclasses.replace(
 
 def shown(*found: Finding) -> str:
     """Return what a terminal shows."""
-    return rendered(render(found))
+    return rendered(render(blocks(found)))
 
 
 def test_every_point_is_a_row_with_its_ratio_and_processes() -> None:
