@@ -109,7 +109,8 @@ def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) ->
     for name, entry in implementations.items():
         cells = [f"no ({reasons.index(reason) + 1})" if reason else "yes" for reason in refusals[name]]
         rows.append([name, *cells, entry.supports])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    *widths, _ = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths.append(0)  # a terminal folds the last column
     lines = [f"| {' | '.join(map(str.ljust, cells, widths))} |" for cells in rows]
     lines.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
     return Lines(lines), Lines([f"({number}) {reason}." for number, reason in enumerate(reasons, 1)])
