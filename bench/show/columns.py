@@ -169,7 +169,6 @@ FIRST = (
 )
 """The columns that every page has."""
 
-
 ALGORITHMS = {
     "flash_attention": "flash",
     "flash_fwd": "flash",

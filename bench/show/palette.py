@@ -1,4 +1,4 @@
-"""The style of each implementation and the colour of each stage, the same in all pictures.
+"""The style of implementations, and the colours of stages and of categories of operators, the same in all pictures.
 
 Colours of implementations are those of Okabe and Ito (2008), which the colour-blind tell apart, and darker ones of Paul
 Tol. Dash and marker differ too, so nothing depends on colour alone.
@@ -6,6 +6,7 @@ Tol. Dash and marker differ too, so nothing depends on colour alone.
 Stages whose work grows with the square of the tokens are warm, so that the quadratic part is seen at a glance.
 Products with weights are blue, element by element is green, and what only moves data is grey.
 Within a group of stages the lightness differs, so that they are told apart without red or green cones.
+A category of operators has the colour of the stage that does the same work.
 """
 
 import hashlib
@@ -70,7 +71,6 @@ RESIDUAL_COLOUR = "#e4e4e8"
 """The colour of time that no stage accounts for."""
 
 OTHER_STAGE_COLOURS = ("#aa3377", "#ccbb44", "#66ccee", "#664488", "#bb99cc")
-
 
 LONGEST_NAME = 64
 """Longer names are cut to this number of characters."""
@@ -158,12 +158,12 @@ def page_variable(colour: str, kind: str = "c") -> str:
 
 def page_variables(colours: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return the CSS variables of colours and of text on them, with their values in the light and in the dark."""
-    found = {}
+    variables = {}
     for each in dict.fromkeys(colours):
         dark = in_the_dark(each)
-        found[page_variable(each)[6:-1]] = each, dark
-        found[page_variable(each, "on")[6:-1]] = on(each), on(dark)
-    return found
+        variables[page_variable(each)[6:-1]] = each, dark
+        variables[page_variable(each, "on")[6:-1]] = on(each), on(dark)
+    return variables
 
 
 def mix(colour: str, other: str, share: float) -> str:
@@ -201,7 +201,7 @@ def _of_unknown(name: str) -> Style:
 
 
 def short_name(name: str) -> str:
-    """Return a name of at most LONGEST characters: first without its template's arguments, then cut."""
+    """Return a name of at most LONGEST_NAME characters: first without its template's arguments, then cut."""
     if len(name) <= LONGEST_NAME:
         return name
     plain = name
@@ -215,7 +215,7 @@ def short_name(name: str) -> str:
 
 
 def shortened_names(names: Iterable[str]) -> list[str]:
-    """Return the names that `short` changes, each once, in order."""
+    """Return the names that `short_name` changes, each once, in order."""
     return [name for name in dict.fromkeys(names) if short_name(name) != name]
 
 

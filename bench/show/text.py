@@ -1,4 +1,4 @@
-"""Points as text."""
+"""Points, counts and commands as text."""
 
 import dataclasses
 import math
@@ -16,7 +16,6 @@ LONGEST_NAME = 34
 
 MOST_NAMES = 300
 """Of more points the names aren't shortened, which takes too long."""
-
 
 ROOT = Path(__file__).parents[2]
 

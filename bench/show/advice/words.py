@@ -1,4 +1,4 @@
-"""The sentences of an answer, which all its forms share."""
+"""The sentences of the answer of `advise`, which all its forms share."""
 
 from collections.abc import Sequence
 
@@ -15,6 +15,14 @@ from impls.name import parse
 
 COMPILED = "compiled"
 """The beginning of the names of compiled settings, which have no prediction."""
+
+BACKENDS = {
+    "sdpa_math": "MATH",
+    "sdpa_flash": "FLASH_ATTENTION",
+    "sdpa_efficient": "EFFICIENT_ATTENTION",
+    "sdpa_cudnn": "CUDNN_ATTENTION",
+}
+"""The backend of each setting that allows one alone."""
 
 STATUS_OF_SAME = "same"
 """The status of a setting that runs what the model runs anyway, and so is not measured."""
@@ -166,12 +174,6 @@ def not_measured(advice: Advice) -> list[str]:
     ]
 
 
-def meaning(name: str) -> str:
-    """Return what a setting is."""
-    entry = KNOWN.get(parse(name).base)
-    return entry.meaning if entry else "your own"
-
-
 def paste(library: str, name: str) -> list[str]:
     """Return the lines that make a setting in a program in which the model is called `model`; none for the baseline."""
     base = parse(name).base
@@ -199,15 +201,6 @@ def paste(library: str, name: str) -> list[str]:
         imported,
         f"F.scaled_dot_product_attention = bridge({attribute or 'attend'})",
     ]
-
-
-BACKENDS = {
-    "sdpa_math": "MATH",
-    "sdpa_flash": "FLASH_ATTENTION",
-    "sdpa_efficient": "EFFICIENT_ATTENTION",
-    "sdpa_cudnn": "CUDNN_ATTENTION",
-}
-"""The backend of each setting that allows one alone."""
 
 
 def _switch(library: str, *, is_fused: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""A comparison as blocks: headline, a line for each implementation, the rows that changed, and notes."""
+"""A comparison as blocks, and as CSV and JSON for other programs: every row, worst first, numbers in full."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS
-from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Column, Folded, Lines, Table
+from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Column, Folded, Lines, Table, right
 from bench.show.comparison.report import (
     EVENTS,
     ONE_SIDED,
@@ -41,12 +41,11 @@ TONES = {
 SUMMARY = (
     Column("implementation", lambda each: each.name, is_code=True),
     Column("rows", lambda each: str(each.rows), lambda each: each.rows),
-    Column("middle change", lambda each: each.median, lambda _: 0.0),
-    Column("no change above", lambda each: each.excluded, lambda _: 0.0),
+    Column("middle change", lambda each: each.median, right),
+    Column("no change above", lambda each: each.excluded, right),
     Column("verdicts", lambda each: each.verdicts, rank=1),
 )
 """The columns of the table with a line for each implementation."""
-
 
 FIRST = ("stamp", "baseline", "verdict")
 """Columns before those of the case; with them a row can be quoted alone."""

@@ -162,17 +162,13 @@ class Implementation:
 
 def implementations(report: Report) -> list[Implementation]:
     """Return what the judged rows of each implementation say together, in the order of the table."""
-    by_name: dict[str, list[Row]] = {}
-    for name in dict.fromkeys(report.comparison["implementation"]):
-        by_name[str(name)] = [row for row in report.judged if row["implementation"] == name]
     lines = []
-    for name, rows in by_name.items():
-        if rows:
+    for name in dict.fromkeys(report.comparison["implementation"]):
+        if rows := [row for row in report.judged if row["implementation"] == name]:
             bound, number = excluded(rows)
-            median = statistics.median(math.log(row["change"]) for row in rows)
+            middle = math.exp(statistics.median(math.log(row["change"]) for row in rows))
             few = "" if number in (0, len(rows)) else f" in {number}"
-            words = signed_percent(math.exp(median))
-            lines.append(Implementation(name, len(rows), counts(rows), words, f"{bound}{few}"))
+            lines.append(Implementation(name, len(rows), counts(rows), signed_percent(middle), f"{bound}{few}"))
     return lines
 
 
@@ -213,24 +209,19 @@ def headline(report: Report) -> list[str]:
 def _unlike(report: Report) -> Iterator[str]:
     rows = report.rows
     if report.few_shared:
-        only = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("missing", "new")}
-        shared = len(rows) - sum(only.values())
+        base, new = (sum(row["verdict"] == verdict for row in rows) for verdict in ONE_SIDED)
         yield (
-            f"BASE and NEW are different runs: they share {shared} of {len(rows)} cases; "
-            f"{only['missing']} are in BASE alone and {only['new']} in NEW alone"
+            f"BASE and NEW are different runs: they share {len(rows) - base - new} of {len(rows)} cases; "
+            f"{base} are in BASE alone and {new} in NEW alone"
         )
     yield from report.unlike_runs
 
 
 def _findings(report: Report) -> Iterator[str]:
     """Yield what changed, else the largest change that nearly all rows exclude."""
-    rows = report.rows
-    kinds = {
-        verdict: [row for row in rows if row["verdict"] == verdict] for verdict in ("slower", "newly failing", "faster")
-    }
-    for what, affected in kinds.items():
-        if affected:
-            yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {what}", report)
+    for verdict in ("slower", "newly failing", "faster"):
+        if affected := [row for row in report.rows if row["verdict"] == verdict]:
+            yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {verdict}", report)
     judged = report.judged
     if not judged:
         yield from _nothing_judged(report)
