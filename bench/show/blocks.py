@@ -1,6 +1,6 @@
 """What is shown, as blocks. `terminal/console.py`, `markdown.py` and `pages/parts/macros.html` write them."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, ClassVar, Final
@@ -62,14 +62,6 @@ class Column:
 
 def right(_row: Any) -> None:
     """Return no number: texts of a column with this `number` stand to the right."""
-
-
-def split(columns: Iterable[Column]) -> Iterator[Column]:
-    """Yield the columns as a terminal aligns them: each interval is one of its own."""
-    for column in columns:
-        yield column
-        if column.interval:
-            yield Column(column.interval_heading, column.interval, rank=column.interval_rank)
 
 
 @dataclass(frozen=True)

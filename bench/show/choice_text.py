@@ -25,6 +25,9 @@ MOST = 1e6
 FEWEST_PROCESSES = "measure with --processes 2"
 """What gives a point a bound."""
 
+UNSURE = 1.15
+"""A choice that can cost as much as this is hardly better than none."""
+
 ALMOST_SURE = "most likely the fastest"
 """What is said of one that no other is faster than by the upper bound, which is wrong more often than *fastest* is."""
 
@@ -102,10 +105,6 @@ def certainty(of: Choice) -> float:
     if of.standing != NAMED or math.isnan(of.high):
         return 0.0
     return max(0.0, 1 - math.log(of.high) / math.log(UNSURE))
-
-
-UNSURE = 1.15
-"""A choice that can cost as much as this is hardly better than none."""
 
 
 def by(low: float, high: float) -> str:

@@ -13,21 +13,7 @@ from rich.segment import Segment
 from rich.text import Text
 from rich.theme import Theme
 
-from bench.show.blocks import (
-    BAD,
-    GOOD,
-    HEAD,
-    PLAIN,
-    QUIET,
-    WARNING,
-    Block,
-    Code,
-    Column,
-    Folded,
-    Lines,
-    Table,
-    split,
-)  # fmt: skip
+from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Folded, Lines, Table
 
 PLAIN_WIDTH = 180
 """The width if no terminal sets one: every column of the results fits."""
@@ -147,7 +133,7 @@ class Fitted:
 def fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gap: str = GAP) -> list[Fitted]:
     """Return the columns that aren't empty for these rows and fit side by side into `width` characters."""
     gaps, fitted = len(gap), []
-    for column in split(columns):
+    for column in _split(columns):
         if any(cells := [column.text(row) for row in rows]):
             lines = (line for cell in (column.heading, *cells) for line in cell.splitlines())
             of = Fitted(column, max(map(len, lines)))
@@ -160,6 +146,14 @@ def fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gap: str = G
             break
         fitted[fitted.index(widest)] = replace(widest, width=widest.width - 1)
     return fitted
+
+
+def _split(columns: Iterable[Column]) -> Iterator[Column]:
+    """Yield the columns as a terminal aligns them: each interval is one of its own."""
+    for column in columns:
+        yield column
+        if column.interval:
+            yield Column(column.interval_heading, column.interval, rank=column.interval_rank)
 
 
 def row_line(fitted: Sequence[Fitted], row: Any, gap: str = GAP, tone: str = PLAIN, indent: int = 0) -> Text:

@@ -4,18 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 
-from bench.analyse.profile import (
-    HEAVY,
-    overhead,
-    rate,
-    residual_s,
-    shares,
-    slowdown,
-    stage_shares,
-    stage_sum_s,
-    time_s,
-    unnamed_s,
-)
+from bench.analyse import profile as analyse
 from bench.analyse.profile_difference import (
     APPEARED,
     CALLS,
@@ -63,12 +52,10 @@ def blocks(profile: Profile, row: Row | None, top: int = TOP) -> list[Block]:
 
 
 def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
-    case, share = profile.case, overhead(profile)
+    case, share = profile.case, analyse.overhead(profile)
     yield Lines([" · ".join([case.implementation, *parts(case.point)])], HEAD)
-    yield Lines([
-        f"latency {units.seconds(profile.timed_s)}, under the profiler {units.seconds(profile.profiled_s)} "
-        f"({_signed(share)}); {_in_the_run(profile, row)}"
-    ])  # fmt: skip
+    timed, profiled = units.seconds(profile.timed_s), units.seconds(profile.profiled_s)
+    yield Lines([f"latency {timed}, under the profiler {profiled} ({_signed(share)}); {_in_the_run(profile, row)}"])
     warnings = []
     if row is not None and (factor := _slowdown(profile, row)):
         warnings.append(
@@ -76,10 +63,10 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
             "at which the machine may run at another speed or be busy, and the case is alone in its process. "
             "Compare times of this profile with each other, not with the run's."
         )
-    if share > HEAVY:
+    if share > analyse.HEAVY:
         warnings.append(
-            f"The profiler slows it down by more than {HEAVY:.0%}: trust counts, bytes and the order of operators, "
-            "not their times. A larger batch or more tokens make operators outlast their recording."
+            f"The profiler slows it down by more than {analyse.HEAVY:.0%}: trust counts, bytes and the order of "
+            "operators, not their times. A larger batch or more tokens make operators outlast their recording."
         )
     yield Lines(warnings, WARNING)
 
@@ -87,7 +74,7 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
 def _slowdown(profile: Profile, row: Row) -> float | None:
     if row["latency_s"] is None or _elsewhere(profile, row):
         return None
-    return slowdown(profile, row["latency_s"], row["latency_low_s"], row["latency_high_s"])
+    return analyse.slowdown(profile, row["latency_s"], row["latency_low_s"], row["latency_high_s"])
 
 
 def _elsewhere(profile: Profile, row: Row) -> bool:
@@ -105,13 +92,13 @@ def _in_the_run(profile: Profile, row: Row | None) -> str:
 
 def _operators(profile: Profile, top: int) -> Table:
     on_gpu = any(operator.device_s is not None for operator in profile.operators)
-    pairs = list(zip(profile.operators, shares(profile), strict=True))
+    pairs = list(zip(profile.operators, analyse.shares(profile), strict=True))
     rows = [[operator.name, *_cells([operator], share, on_gpu)] for operator, share in pairs[:top]]
     if rest := pairs[top:]:
         cells = _cells([operator for operator, _ in rest], sum(share for _, share in rest), on_gpu)
         rows.append([counted([len(rest)], "other", "others"), *cells[:-1], ""])
     if not on_gpu:
-        rows.append(["in no operator", units.seconds(unnamed_s(profile)), *[""] * 6])
+        rows.append(["in no operator", units.seconds(analyse.unnamed_s(profile)), *[""] * 6])
     numbers = ["GPU time" if on_gpu else "time", "share", "calls", "allocated", "FLOP/s", "host time"]
     names = {operator.name for operator in profile.operators}
     return of_texts(
@@ -122,10 +109,10 @@ def _operators(profile: Profile, top: int) -> Table:
 def _cells(operators: Sequence[Operator], share: float, on_gpu: bool) -> list[str]:
     """Return what operators took together; the host's time and the kernels only of those on a GPU."""
     with_flops = [operator for operator in operators if operator.flops is not None]
-    flops, worked_s = sum(operator.flops or 0 for operator in with_flops), sum(map(time_s, with_flops))
+    flops, worked_s = sum(operator.flops or 0 for operator in with_flops), sum(map(analyse.time_s, with_flops))
     kernels = dict.fromkeys(kernel for operator in operators for kernel in operator.kernels)
     return [
-        units.seconds(sum(map(time_s, operators))),
+        units.seconds(sum(map(analyse.time_s, operators))),
         units.percent(share),
         units.count(sum(operator.calls for operator in operators)),
         units.size(sum(operator.allocated_bytes for operator in operators)),
@@ -141,19 +128,18 @@ def _stages(profile: Profile) -> Iterator[Block]:
             f"{stage.name}, {BACKWARD}" if stage.direction == BACKWARD else stage.name,
             units.seconds(stage.time_s),
             units.percent(share),
-            units.rate(rate(stage), "FLOP/s"),
+            units.rate(analyse.rate(stage), "FLOP/s"),
             "" if stage.moved_bytes is None else units.size(stage.moved_bytes),
             units.size(stage.allocated_bytes),
         )
-        for stage, share in zip(profile.stages, stage_shares(profile), strict=True)
+        for stage, share in zip(profile.stages, analyse.stage_shares(profile), strict=True)
     ]
     numbers = ("time", "share", "FLOP/s", "moved at least", "allocated")
     yield of_texts(["stage", *numbers], rows, numbers=numbers)
-    share = residual_s(profile) / profile.timed_s
-    yield Lines([
-        f"stages {units.seconds(stage_sum_s(profile))} of {units.seconds(profile.timed_s)}; "
-        f"residual {units.seconds(residual_s(profile))} ({_signed(share)})"
-    ])  # fmt: skip
+    residual_s = analyse.residual_s(profile)
+    whole, stages = units.seconds(profile.timed_s), units.seconds(analyse.stage_sum_s(profile))
+    share = _signed(residual_s / profile.timed_s)
+    yield Lines([f"stages {stages} of {whole}; residual {units.seconds(residual_s)} ({share})"])
 
 
 def _signed(share: float) -> str:
