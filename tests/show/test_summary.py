@@ -1,4 +1,4 @@
-"""The end of a run."""
+"""The line of a point, the end of a run, and the end of a duel."""
 
 import shlex
 from pathlib import Path
@@ -26,7 +26,6 @@ from tests.examples import case, point, record
 from tests.show.example_results import Fate, quick, results, timed
 
 ROOT = Path(__file__).parents[2]
-
 
 CASES = [Case(point(), name) for name in ("eager", "manual", "sdpa", "mha")]
 
@@ -62,51 +61,45 @@ def test_a_real_run_ends_in_some_thirty_lines() -> None:
     assert kinds["U"].flag.meaning not in " ".join(found)
 
 
-def test_why_cases_failed_is_a_line_for_each_reason() -> None:
-    """Implementations that failed alike share it; of four reasons one is counted."""
+def test_reasons_of_failures_and_many_points_are_counted() -> None:
+    """Implementations that failed alike share a line; of four reasons one is counted, of many points the last."""
     at = [point(num_tokens=5), point(num_tokens=7)]
     cases = [Case(each, name) for each in at for name in ("eager", "sdpa", "mha", "flex", "online", "manual")]
     fates: dict[Case, Fate] = {each: ("oom", "80 GiB") for each in cases if each.implementation in ("sdpa", "mha")}
     fates |= {Case(at[0], name): ("error", name) for name in ("flex", "online", "manual")}
-    found = lines(results(cases, fates), 120)
-    assert "  sdpa, mha oom: 80 GiB (at 2 points)" in found
-    assert "  flex error: flex" in found
-    assert "  and 1 other reason" in found
-
-
-def test_many_points_are_counted() -> None:
-    """The table has them all."""
-    table = timed([point(num_tokens=5 + n) for n in range(MOST_LINES + 3)], {"eager": 2.0, "sdpa": 1.0}, 2)
-    assert "… and 3 more points" in lines(table)
+    printed = lines(results(cases, fates), 120)
+    start = printed.index("  sdpa, mha oom: 80 GiB (at 2 points)")
+    assert printed[start + 1 : start + 4] == ["  flex error: flex", "  online error: online", "  and 1 other reason"]
+    many = timed([point(num_tokens=5 + n) for n in range(MOST_LINES + 3)], {"eager": 2.0, "sdpa": 1.0}, 2)
+    assert "… and 3 more points" in lines(many)
 
 
 LONG = [Case(point(num_tokens=number), name) for number in (50, 197) for name in ("eager", "sdpa")]
 FAILED: Fate = ("oom", "no memory")
 
 
-def commands(lines: list[str]) -> list[str]:
+def command(lines: list[str]) -> list[str]:
     """Return the arguments of the command that the last lines of a run name, none if they name none."""
-    found = [shlex.split(line)[-2:] for line in lines if "python -m bench" in line]
-    assert len(found) <= 1
-    return found[0] if found else []
+    commands = [shlex.split(line)[-2:] for line in lines if "python -m bench" in line]
+    assert len(commands) <= 1
+    return commands[0] if commands else []
 
 
 def test_pictures_are_counted_and_not_their_files() -> None:
     """A PNG and an SVG are one picture, and a run without pictures doesn't mention any."""
     files = [Path(f"{name}.{kind}") for name in ("latency", "memory") for kind in ("png", "svg")]
-    made = results(LONG)
-    assert closing(made, Path("run"), files)[0].endswith(", 2 pictures.")
-    assert closing(made, Path("run"), files[:2])[0].endswith(", 1 picture.")
-    assert "picture" not in closing(made, Path("run"), [])[0]
+    table = results(LONG)
+    ends = [closing(table, Path("run"), files[:number])[0].rpartition(", ")[2] for number in (4, 2, 0)]
+    assert ends == ["2 pictures.", "1 picture.", "environment.json."]
 
 
 @pytest.mark.parametrize("folder", ["plain", "with space", "with 'quote'"])
 def test_the_command_that_is_advised_works(folder: str, tmp_path: Path) -> None:
     """Copied into a shell, it fits the run, whatever its folder is called."""
-    made, run = results(LONG), tmp_path / folder
+    rows, run = results(LONG), tmp_path / folder
     run.mkdir()
-    table.save(made, run)
-    assert main(commands(closing(made, run, []))) == 0
+    table.save(rows, run)
+    assert main(command(closing(rows, run, []))) == 0
 
 
 @pytest.mark.parametrize(
@@ -123,9 +116,9 @@ def test_nothing_is_advised_if_nothing_can_be_fitted(
     cases: list[Case], fates: dict[Case, Fate], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Then the command says in one line why, with status 2, and draws nothing."""
-    made = results(cases, fates)
-    assert not commands(closing(made, tmp_path, []))
-    table.save(made, tmp_path)
+    rows = results(cases, fates)
+    assert not command(closing(rows, tmp_path, []))
+    table.save(rows, tmp_path)
     assert main(["scaling", str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not (tmp_path / "plots").exists()
@@ -134,13 +127,12 @@ def test_nothing_is_advised_if_nothing_can_be_fitted(
 def test_several_precisions_of_a_shape_are_pointed_out() -> None:
     """A line says what the narrower one brings, and a command compares them; else there is neither."""
     records = [measured("sdpa", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    made = summarise(records, "eager")
-    lines = closing(made, Path("run"), [], changes(records))
-    assert any("bfloat16 instead of float32: sdpa is 2.00x" in line for line in lines)
-    assert any("show --across dtype run" in line for line in lines)
-    assert not any("float32" in line for line in closing(made, Path("run"), [], ()))
-    end = rendered(render(summary.blocks(made, "eager", changes(records))), width=200)
-    assert "bfloat16 instead of float32: sdpa is 2.00x" in end
+    rows, words = summarise(records, "eager"), "bfloat16 instead of float32: sdpa is 2.00x"
+    end = "\n".join(closing(rows, Path("run"), [], changes(records)))
+    assert words in end
+    assert "show --across dtype run" in end
+    assert "float32" not in "\n".join(closing(rows, Path("run"), [], ()))
+    assert words in rendered(render(summary.blocks(rows, "eager", changes(records))), width=200)
 
 
 def test_choices_that_bring_something_are_exported_by_a_command() -> None:
@@ -193,70 +185,50 @@ def test_outcomes_are_each_implementations_time_and_ratio(fates: dict[Case, Fate
 
 def sides(tokens: int, b_s: float, status: str = "ok", detail: str = "", a_status: str = "ok") -> list[Record]:
     """Return four processes of each side, of which A takes 2 ms and B so long, or ends with a status."""
-    a = {"status": a_status, "detail": "the other side could not be measured" if a_status != "ok" else ""}
-    of = {"A": (2e-3, a), "B": (b_s, {"status": status, "detail": detail})}
+    of = {"A": (2e-3, a_status, "the other side could not be measured"), "B": (b_s, status, detail)}
     return [
         record(
             process=n,
             case=case(name, num_tokens=tokens),
-            samples=samples(value_s * (1 + n % 2 * 1e-3), outcome),
-            **outcome,
+            samples=examples.timed(*[value_s * (1 + n % 2 * 1e-3)] * 3) if ended == "ok" else Samples(),
+            status=ended,
+            detail="" if ended == "ok" else why,
         )
-        for name, (value_s, outcome) in of.items()
+        for name, (value_s, ended, why) in of.items()
         for n in range(4)
     ]
 
 
-def samples(value_s: float, outcome: dict[str, str]) -> Samples:
-    """Return samples of a time, none for a case that failed."""
-    return examples.timed(*[value_s] * 3) if outcome["status"] == "ok" else Samples()
-
-
-def shown(*records: Record) -> list[str]:
+def shown(*records: Record, width: int = 180) -> list[str]:
     """Return the lines of a duel's table."""
-    return rendered(render(duel(points_of(summarise(records, "A")), "A", "B"))).splitlines()
+    return rendered(render(duel(points_of(summarise(records, "A")), "A", "B")), width=width).splitlines()
 
 
-def test_a_row_says_ratio_verdict_processes_and_both_times() -> None:
-    """B takes half the time of A, so it is twice as fast, and the one to use."""
-    head, row, *_ = shown(*sides(5, 1e-3), *sides(7, 2e-3))
+def test_a_row_of_a_duel_says_ratio_verdict_processes_and_both_times() -> None:
+    """Half the time is twice as fast; of sides that are as fast as each other none is the fastest, and A stays."""
+    head, faster, equal, *_ = shown(*sides(5, 1e-3), *sides(7, 2e-3))
     assert "B as fast as A" in head
-    assert row.split()[:2] == ["N=5", "2.00x"]
-    for words in ("fastest: B, by", " 4 ", "2.00 ms", "1.00 ms"):
-        assert words in row
+    assert faster.split()[:2] == ["N=5", "2.00x"]
+    assert all(words in faster for words in ("fastest: B, by", " 4 ", "2.00 ms", "1.00 ms"))
+    assert equal.split()[:2] == ["N=7", "1.00x"]
+    assert "use A" in equal
 
 
-def test_a_name_with_options_stands_in_the_headings_as_it_is() -> None:
-    """Brackets are no markup."""
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_duel_in_a_narrow_terminal_has_all_columns(width: int) -> None:
+    """What to use is said in fewer words, and nothing is cut; brackets in a name are no markup."""
+    text = "\n".join(shown(*sides(5, 1e-3), *sides(7, 2e-3), *sides(9, 2.01e-3), width=width))
+    assert "…" not in text
+    assert all(word in text for word in ("point", "processes", "N=9", "2.01 ms"))
     a, b = "online[block_tokens=64]", "online[block_tokens=32]"
     records = [record(process=n, case=case(name)) for name in (a, b) for n in range(2)]
     assert f"{b} as fast as {a}" in rendered(render(duel(points_of(summarise(records, a)), a, b)))
 
 
-@pytest.mark.parametrize("width", [80, 100])
-def test_a_narrow_terminal_has_all_columns(width: int) -> None:
-    """What to use is said in fewer words, and nothing is cut."""
-    points = points_of(summarise([*sides(5, 1e-3), *sides(7, 2e-3), *sides(9, 2.01e-3)], "A"))
-    text = rendered(render(duel(points, "A", "B")), width=width)
-    assert "…" not in text
-    assert all(word in text for word in ("point", "processes", "N=9", "2.01 ms"))
-
-
-def test_sides_that_are_as_fast_as_each_other_have_no_fastest() -> None:
-    """The ratio is 1, and nobody has to change over to B."""
-    row = shown(*sides(5, 1e-3), *sides(7, 2e-3))[2]
-    assert row.split()[:2] == ["N=7", "1.00x"]
-    assert "use A" in row
-
-
 def test_a_side_that_could_not_be_measured_is_said_with_its_reason() -> None:
-    """There is a row, and below the table why it is empty, without a side that was skipped for the other."""
+    """Its row is empty, and the reason stands below, but not of a side that was skipped for the other."""
     lines = shown(*sides(5, 1e-3), *sides(9, 1e-3, "crashed", "killed", a_status="skipped"))
     assert lines[2].split() == ["N=9", "not", "measured"]
     assert lines[3:] == ["N=9: B crashed: killed", *OF_DUEL]
-
-
-def test_what_cannot_be_measured_anywhere_is_said_of_both_sides() -> None:
-    """Nothing went wrong on one side alone."""
     lines = shown(*sides(5, 1e-3), *sides(9, 1e-3, "unsupported", "no huge pages", a_status="unsupported"))
     assert [line.split(": ")[1] for line in lines[3:5]] == ["A unsupported", "B unsupported"]

@@ -39,19 +39,11 @@ def test_a_point_is_described_without_what_goes_without_saying(of: Point, column
     assert "" not in parts(of)
 
 
-def test_a_difference_is_said_even_where_the_value_is_usual() -> None:
-    """Where allocators differ, `retained` is news."""
+def test_what_differs_and_what_is_shared_is_said() -> None:
+    """Where allocators differ, `retained` is news; what points share is the rest."""
     assert differences(point(), {"allocator", "device", "qkv_bias"}) == "cpu without qkv bias allocator retained"
-
-
-def test_what_varies_is_found() -> None:
-    """The columns in which points differ are those that are not all the same; one point differs from nothing."""
     assert varying([point(), point(num_heads=3), point(num_heads=1)]) == {"num_heads"}
     assert varying([point()]) == varying([]) == set()
-
-
-def test_what_points_share_is_said_once() -> None:
-    """The columns in which they differ are left out."""
     assert shared([point(), point(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
 
 
@@ -82,28 +74,21 @@ def test_a_file_name_leaves_out_what_its_picture_shows() -> None:
     assert point().short_name(POINT_COLUMNS) == ""
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"), [([], ""), ([1, 1], "1 process"), ([3], "3 processes"), ([5, 2], "2 to 5 processes")]
-)
-def test_a_number_that_varies_is_counted_as_a_range(numbers: list[int], text: str) -> None:
+def test_a_number_that_varies_is_counted_as_a_range() -> None:
     """Equal counts are one number, different ones a range."""
-    assert counted(numbers, "process", "processes") == text
+    texts = [counted(numbers, "process", "processes") for numbers in ([], [1, 1], [3], [5, 2])]
+    assert texts == ["", "1 process", "3 processes", "2 to 5 processes"]
 
 
-def test_a_command_in_a_message_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a session of nox the interpreter is named by a path that a shell finds, and it is the one of the session."""
+def test_a_command_in_a_message_can_be_typed_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a session of nox a shell finds that session's interpreter, and it finds the suite from a user's own folder."""
+    monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
     monkeypatch.chdir(ROOT)
     assert python() == "python"
     monkeypatch.setenv("NOX_CURRENT_SESSION", "bench")
-    command = f"{python()} -c 'import sys; print(sys.prefix)'"
-    said = subprocess.run(command, shell=True, check=True, capture_output=True, text=True)  # noqa: S602
-    assert said.stdout.strip() == sys.prefix
-
-
-def test_a_command_finds_the_suite_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user's own repository, where nothing of the suite is."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NOX_CURRENT_SESSION", "bench")
-    command = f"{python()} -c 'import bench; print(bench.__file__)'"
-    said = subprocess.run(command, shell=True, check=True, capture_output=True, text=True)  # noqa: S602
-    assert (tmp_path / said.stdout.strip()).resolve() == ROOT / "bench" / "__init__.py"
+    command = f"{python()} -c 'import bench, sys; print(sys.prefix, bench.__file__)'"
+    printed = subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout  # noqa: S602
+    prefix, file = printed.split()
+    assert prefix == sys.prefix
+    assert (tmp_path / file).resolve() == ROOT / "bench" / "__init__.py"

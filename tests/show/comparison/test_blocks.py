@@ -1,4 +1,4 @@
-"""A comparison in the terminal and as Markdown: worst first, and nothing inconclusive reads as equal."""
+"""A comparison in the terminal, as Markdown, CSV and JSON: worst first, and nothing inconclusive reads as equal."""
 
 import io
 import json
@@ -134,8 +134,7 @@ def test_the_limits_and_the_baseline_are_named() -> None:
     assert "over sdpa" in shown(Report(every_verdict(), rebased_to="sdpa"))
 
 
-@pytest.mark.parametrize("width", [200, 100, 60, 40])
-@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize(("width", "colour"), [(200, False), (60, True), (40, False)])
 def test_every_line_of_a_forced_comparison_is_stamped(width: int, colour: bool) -> None:
     """Whatever line is quoted says that it compares what can't be compared; the first says why, none is too long."""
     new = failed(case("sdpa"), "crashed", "signal 11\n[core dumped]")

@@ -1,5 +1,6 @@
 """Fits, exponents and crossovers in the terminal."""
 
+import functools
 import math
 import re
 
@@ -19,6 +20,12 @@ TOKENS = [point(num_tokens=number) for number in (50, 197, 577, 1024)]
 NAMES = ("eager", "sdpa", "online")
 
 
+@functools.cache
+def usual() -> str:
+    """Return what is shown of three implementations at four places."""
+    return shown(table())
+
+
 def table(fates: dict[Case, Fate] | None = None, processes: int = 3, places: int = 4) -> pd.DataFrame:
     """Return results of three implementations along the tokens."""
     return results([Case(at, name) for at in TOKENS[:places] for name in NAMES], fates, processes)
@@ -36,7 +43,7 @@ def line_of(text: str, start: str) -> str:
 
 def test_coefficients_and_exponents_stand_by_implementation() -> None:
     """A row has a, b and c with their intervals, the deviation, and both exponents at the largest places."""
-    text = shown(table())
+    text = usual()
     heading = line_of(text, "        a")
     for word in ("b per token", "c per pair", "off by", "latency exponent 577 to 1024", "memory exponent 577 to 1024"):
         assert word in heading
