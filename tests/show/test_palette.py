@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import load_sweep
 from bench.show.palette import (
-    CATEGORY_COLOURS,
     LONGEST_NAME,
     OTHER_STAGE_COLOURS,
     QUADRATIC,
@@ -176,17 +175,18 @@ def test_a_name_says_what_ran(name: str, shown: str) -> None:
     assert short_name(name) == shown
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=LONGEST_NAME + 20))
 def test_no_name_is_too_long(name: str) -> None:
     """Whatever a kernel is called, its name fits, and something of it is left."""
     assert len(short_name(name)) <= LONGEST_NAME
     assert bool(short_name(name)) == bool(name)
-    assert [short_name(f"{noise}" * 20)[:8] for noise in ("<script>", "void ")] == ["<script>", "void voi"]
 
 
 def test_shortened_names_are_listed_once() -> None:
-    """Only what isn't shown whole has to be said elsewhere."""
+    """Only what isn't shown whole has to be said elsewhere; a name of markup or noise alone is cut, not emptied."""
     assert shortened_names([SOFTMAX, "aten::mm", ELEMENTWISE, SOFTMAX]) == [SOFTMAX, ELEMENTWISE]
+    assert [short_name(noise * 20)[:8] for noise in ("<script>", "void ")] == ["<script>", "void voi"]
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,3 @@ def test_shortened_names_are_listed_once() -> None:
 def test_a_name_tells_what_an_operator_does(name: str, expected: str) -> None:
     """Products, softmax, copies and arithmetic are told apart by the names that torch and CUDA give them."""
     assert category(name) == expected
-
-
-def test_every_family_has_a_colour_of_its_own() -> None:
-    """Seven words, seven colours, and only what does several steps or none has one that no stage has."""
-    assert len(set(CATEGORY_COLOURS.values())) == len(CATEGORY_COLOURS) == 7
-    assert len({*CATEGORY_COLOURS.values()} & {*STAGE_COLOURS.values()}) == 5
