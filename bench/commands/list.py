@@ -42,8 +42,8 @@ def run(_arguments: argparse.Namespace) -> int:
     ):
         console().print(render(listing(title, entries)))
     table, reasons = matrix(LAYERS, catalogue.IMPLEMENTATIONS)
-    title = Lines(["which implementation supports which layer"], HEAD)
-    console().print(render([title, GAP, table, GAP, reasons]))
+    heading = Lines(["which implementation supports which layer"], HEAD)
+    console().print(render([heading, GAP, table, GAP, reasons]))
     return FINE
 
 

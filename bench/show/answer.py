@@ -80,7 +80,10 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
         cases = counted([sum(len(at.rows) for at in points)], "case", "cases")
         return [f"Nothing was measured: none of {cases} is ok."]
     if len(chosen) == 1:
-        return [f"{_sentence(words(chosen[0].choice))}{_over(chosen[0].first, baseline)}."]
+        (at,) = chosen
+        speedup = speedup_cell(at.first, baseline) if baseline else ""
+        over = f"; {at.choice.name} is {speedup} as fast as {baseline}" if speedup not in ("", "baseline") else ""
+        return [f"{_sentence(words(at.choice))}{over}."]
     if all(at.choice.standing == ALONE for at in chosen):
         alone = listed([*dict.fromkeys(at.choice.name for at in chosen)])
         return [f"Nothing can be compared: only one implementation was measured at each point ({alone})."]
@@ -160,29 +163,16 @@ def warnings(table: pd.DataFrame) -> list[Warned]:
 
 def speedup_cell(row: Row | None, baseline: str | None) -> str:
     """Return a row's speed-up with its interval, `baseline` for the baseline, empty if there is none."""
-    if row is None:
+    if row is None or row["implementation"] == baseline:
+        return "" if row is None else "baseline"
+    if row["speedup"] is None:
         return ""
-    if row["implementation"] == baseline:
-        return "baseline"
-    return "" if row["speedup"] is None else intervals.ratio(speedup_of(row))
-
-
-def speedup_of(row: Row) -> Interval:
-    """Return the speed-up of a row with its interval, NaN where it isn't known."""
-    return Interval(
-        *(math.nan if row[name] is None else float(row[name]) for name in ("speedup", "speedup_low", "speedup_high"))
-    )
+    ends = (row[name] for name in ("speedup", "speedup_low", "speedup_high"))
+    return intervals.ratio(Interval(*(math.nan if end is None else float(end) for end in ends)))
 
 
 def _sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
-
-
-def _over(row: Row | None, baseline: str | None) -> str:
-    """Return a clause with the speed-up over the baseline, empty for the baseline itself."""
-    if row is None or baseline is None or row["implementation"] == baseline or row["speedup"] is None:
-        return ""
-    return f"; {row['implementation']} is {speedup_cell(row, baseline)} as fast as {baseline}"
 
 
 def _use(name: str, points: Sequence[At]) -> str:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from bench.show.text import cut
 from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style
 from impls.name import parse
 
@@ -211,7 +212,7 @@ def short_name(name: str) -> str:
     # a name that begins with a bracket isn't a template's
     ends = [place for place in (plain.find("<"), plain.find("(")) if place > 0]
     plain = plain[: min(ends)] + "<…>" if ends else plain
-    return plain if len(plain) <= LONGEST_NAME else f"{plain[: LONGEST_NAME - 1]}…"
+    return cut(plain, LONGEST_NAME)
 
 
 def shortened_names(names: Iterable[str]) -> list[str]:

@@ -21,7 +21,7 @@ from bench.show.choice_text import choice_of, tone, words
 from bench.show.failures import few, reasons
 from bench.show.rows import UNTRIED, by_point, is_measured, measured, plain, unmeasured
 from bench.show.side_by_side import precision_words
-from bench.show.text import LONGEST_NAME, counted, names, python, symbols
+from bench.show.text import LONGEST_NAME, counted, cut, names, python, symbols
 from bench.store import units
 
 WORTH = 0.03
@@ -79,7 +79,9 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
     yield Lines(precision_words(whole, changes))
     if any(at.failed for at in points):
         yield Lines([say.failures(points)], WARNING)
-        yield Lines(_reasons(points), BAD, is_list=True, indent=2)
+        tried = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]
+        lines = few(reasons(tried), MOST_REASONS)
+        yield Lines([cut(line, LONGEST_REASON) for line in lines], BAD, is_list=True, indent=2)
     is_quiet, machine = say.machine(whole)
     yield Lines([machine] if machine else [], PLAIN if is_quiet else WARNING)
     yield Lines([*_warnings(whole)], WARNING)
@@ -121,12 +123,6 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
             f"Precisions in a table: {python()} -m bench show --across dtype {path}",
         ]
     return lines
-
-
-def _reasons(points: Sequence[At]) -> list[str]:
-    """Return why cases failed that were tried, each reason once."""
-    failed = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]
-    return [cut(line, LONGEST_REASON) for line in few(reasons(failed), MOST_REASONS)]
 
 
 def _warnings(whole: pd.DataFrame) -> Iterator[str]:
@@ -190,11 +186,6 @@ def outcomes(at: At, baseline: str) -> Iterator[str]:
         yield " ".join(filter(None, (name, *numbers)))
 
 
-def cut(text: str, width: float) -> str:
-    """Return a text that fits into a width, with `…` at its end if a part is left out."""
-    return text if len(text) <= width else f"{text[: max(0, int(width) - 1)]}…"
-
-
 def duel(points: Sequence[At], a: str, b: str) -> list[Block]:
     """Return the table of a duel of A and B with its legend; what to use is said as shortly as the width needs."""
 
@@ -215,17 +206,14 @@ def duel(points: Sequence[At], a: str, b: str) -> list[Block]:
         Column(a, lambda at: "".join(map(units.seconds, values(at, "latency_s")[:1])), right),
         Column(b, lambda at: "".join(map(units.seconds, values(at, "latency_s")[1:])), right),
     ]
-    failed = [f"{at.label}: {line}" for at in points for line in _failures_of_duel(at)]
+    failed = []
+    for at in points:
+        lost = unmeasured(at.rows)
+        own = [row for row in lost if row["status"] not in UNTRIED]  # the other side was skipped because of it
+        failed += [f"{at.label}: {each}" for row in own or lost for each in reasons([row])]
     return [Table(columns, points), Lines(failed, BAD), Lines(OF_DUEL)]
 
 
 def both_measured(at: At, a: str, b: str) -> bool:
     """Return whether both sides were measured at a point."""
     return at.row(a) is not None and at.row(b) is not None
-
-
-def _failures_of_duel(at: At) -> list[str]:
-    """Return why a side has no time, without one that was skipped because the other failed."""
-    lost = unmeasured(at.rows)
-    own = [row for row in lost if row["status"] not in UNTRIED]
-    return [str(each) for row in own or lost for each in reasons([row])]

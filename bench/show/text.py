@@ -109,6 +109,11 @@ def _merged(columns: Collection[str]) -> set[str]:
     return {COLUMNS[name].described_with or name for name in columns}
 
 
+def cut(text: str, width: float) -> str:
+    """Return a text that fits into a width, with `…` at its end if a part is left out."""
+    return text if len(text) <= width else f"{text[: max(0, int(width) - 1)]}…"
+
+
 def python() -> str:
     """Return the interpreter: in a session of nox the path of its own one, which the reader's shell doesn't find.
 

@@ -130,18 +130,12 @@ def signed_percent(ratio: float) -> str:
     return f"{round(100 * (ratio - 1), 1) + 0:+.1f}%"  # + 0 makes -0.0 plain
 
 
-def largest(row: Row) -> float:
-    """Return the largest change of a judged row, in either direction, that its interval doesn't exclude, as a share."""
-    low = float(row["change_low"])
-    return max(float(row["change_high"]), 1 / low if low else math.inf) - 1
-
-
 def excluded(rows: Sequence[Row]) -> tuple[str, int]:
     """Return a bound that nearly all of these judged rows show no change above, in whole per cent, and their number.
 
     The bound is empty if it is so high that it says nothing.
     """
-    ends = sorted(map(largest, rows))
+    ends = sorted(max(row["change_high"], 1 / row["change_low"] if row["change_low"] else math.inf) - 1 for row in rows)
     bound = ends[math.ceil(NEARLY_ALL * len(ends)) - 1]
     if bound >= MOST_CHANGE:
         return "", 0
