@@ -31,7 +31,7 @@ MOST_LINES = 40
 """The most points that are listed at the end; show lists all."""
 
 MOST_WARNINGS, MOST_REASONS = 2, 3
-"""The most kinds of warnings and of failures that are told in words at the end."""
+"""The most kinds of warnings and of failures that are said in words at the end."""
 
 FEW = 0.1
 """A warning about a smaller share of the measured cases stands in the table and on the page alone."""
@@ -50,7 +50,7 @@ BOUNDS = (
 """What the bounds say."""
 
 OF_SPEED = ("D", "S")
-"""The letters that the sentence about the machine tells."""
+"""The letters of which the sentence about the machine speaks."""
 
 LEAST_WORDS = 12
 """The narrowest room for what to use."""

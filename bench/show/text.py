@@ -105,7 +105,7 @@ def _words(point: Point, columns: Collection[str]) -> list[str]:
 
 
 def _merged(columns: Collection[str]) -> set[str]:
-    """Return the columns; one that is told within the words of another is replaced by that other."""
+    """Return the columns; one that is said within the words of another is replaced by that other."""
     return {COLUMNS[name].described_with or name for name in columns}
 
 

@@ -63,7 +63,7 @@ def test_an_implementation_can_be_advised_that_leads_nowhere() -> None:
     assert "at N=197 sdpa is 1." in text
 
 
-def test_points_without_a_bound_or_a_rival_are_told_apart() -> None:
+def test_points_without_a_bound_or_a_rival_are_said_to_be_so() -> None:
     """What no rival was measured against is no doubt; what one process measured has no bound."""
     cases = [Case(at, name) for at in AT for name in ("eager", "sdpa")]
     alone = said(results(cases, dict.fromkeys(cases[::2], ("oom", ""))))
@@ -101,7 +101,7 @@ def test_failures_are_counted_by_status_and_implementation() -> None:
     assert failures(points_of(timed(AT, {"eager": 1.0, "sdpa": 1.0}))) == "All 6 cases were measured."
 
 
-def test_a_quiet_machine_and_others_are_told_apart() -> None:
+def test_a_machine_is_quiet_busy_or_slow() -> None:
     """A busy one had half of its samples disturbed, a slow one ran at half of its speed; the sentence says which."""
     fair = timed(AT, {"eager": 1.0, "sdpa": 1.0})
     assert machine(fair)[0]

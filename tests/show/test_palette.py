@@ -132,7 +132,7 @@ def test_every_stage_of_stepwise_has_a_colour() -> None:
     ids=["the default sweep", "stages"],
 )
 @pytest.mark.parametrize("sight", SIGHT)
-def test_colours_are_told_apart_by_all(sight: str, colours: dict[str, str]) -> None:
+def test_colours_look_different_to_all(sight: str, colours: dict[str, str]) -> None:
     """Any two implementations of the default sweep, or stages, differ clearly, without red or green cones too.
 
     With more implementations than eyes can tell colours, marker and filling tell the rest.

@@ -8,7 +8,7 @@ from tests.show.example_results import quick, results
 CASES = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
 
 
-def test_rows_hold_plain_values_and_are_told_apart_by_their_time() -> None:
+def test_rows_hold_plain_values_and_have_a_time_or_a_reason() -> None:
     """What pandas calls NA is None; rows that are ok and the others keep their order; a reason is one line."""
     rows = plain(results(CASES, {CASES[2]: ("error", "RuntimeError:\n  bad\n")}))
     assert [row["implementation"] for row in measured(rows)] == ["eager", "sdpa"]

@@ -37,14 +37,14 @@ def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
 
 def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
     """The answer, a line for each of its points, what failed, whether the machine was quiet, and where the page is."""
-    found = lines(quick())
+    printed = lines(quick())
     where = summary.where(Path("results/run"), Path("results/run/report.html"))
-    assert len(found) + len(where) <= 30
-    assert max(map(len, found)) <= 80
-    assert found[0].startswith("Use ")
+    assert len(printed) + len(where) <= 30
+    assert max(map(len, printed)) <= 80
+    assert printed[0].startswith("Use ")
     labels = [at.label for at in points_of(quick())]
-    assert [next(line for line in found if line.startswith(label)) for label in labels]
-    text = " ".join(found)
+    assert [next(line for line in printed if line.startswith(label)) for label in labels]
+    text = " ".join(printed)
     assert "2 of 84 cases (12 points × 7 implementations) have no time" in text
     assert "The machine was quiet" in text
     assert where[0] == "The page: results/run/report.html"
@@ -54,11 +54,11 @@ def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
 def test_a_real_run_ends_in_some_thirty_lines() -> None:
     """The published one has rows with warnings; a warning about few cases stands on the page alone."""
     table = SavedRun(ROOT / "results/published/quick-xeon-2core").whole
-    found = lines(table, 100)
-    assert len(found) <= 30
+    printed = lines(table, 100)
+    assert len(printed) <= 30
     kinds = {each.flag.letter: each for each in warnings(table)}
     assert kinds["U"].rows < FEW * kinds["U"].of
-    assert kinds["U"].flag.meaning not in " ".join(found)
+    assert kinds["U"].flag.meaning not in " ".join(printed)
 
 
 def test_reasons_of_failures_and_many_points_are_counted() -> None:
@@ -147,10 +147,10 @@ def test_choices_that_bring_something_are_exported_by_a_command() -> None:
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_a_line_fits(width: int) -> None:
     """Its speed-up is whole in any width, and its interval if there is room for it; what to use is named."""
-    found = points_of(quick())
-    text = rendered(render([Table(summary.point_columns("eager"), found)]), width=width)
+    points = points_of(quick())
+    text = rendered(render([Table(summary.point_columns("eager"), points)]), width=width)
     assert max(map(len, text.splitlines())) <= width
-    for at, line in zip(found, text.splitlines()[1:], strict=True):
+    for at, line in zip(points, text.splitlines()[1:], strict=True):
         assert line.endswith(("]" if width >= 100 else "x", "baseline"))
         assert at.choice.name in line
 
@@ -176,11 +176,11 @@ def test_a_line_of_a_log_is_short_and_says_what_a_reader_needs() -> None:
 def test_outcomes_are_each_implementations_time_and_ratio(fates: dict[Case, Fate], words: list[str]) -> None:
     """In their order; those that failed stand at the end with how they ended, and no ratio is made up."""
     (at,) = points_of(results(CASES, fates))
-    found = [*outcomes(at, "eager")]
-    assert [each.split()[0] for each in found] == [each.split()[0] for each in words]
-    for each, expected in zip(found, words, strict=True):
+    texts = [*outcomes(at, "eager")]
+    assert [each.split()[0] for each in texts] == [each.split()[0] for each in words]
+    for each, expected in zip(texts, words, strict=True):
         assert {*expected.split()} <= {*each.split()}
-    assert [each for each in found if "x" in each.split()[-1]] == ([] if CASES[0] in fates else found[:2])
+    assert [each for each in texts if "x" in each.split()[-1]] == ([] if CASES[0] in fates else texts[:2])
 
 
 def sides(tokens: int, b_s: float, status: str = "ok", detail: str = "", a_status: str = "ok") -> list[Record]:

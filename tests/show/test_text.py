@@ -47,7 +47,7 @@ def test_what_differs_and_what_is_shared_is_said() -> None:
     assert shared([point(), point(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
 
 
-def test_a_name_that_is_too_long_loses_what_is_not_needed_to_tell_points_apart() -> None:
+def test_a_name_that_is_too_long_loses_columns_without_which_names_still_differ() -> None:
     """The sides of an image follow from the layer here; in a wide table they are there. No name is lost."""
     points = [of_layer("patch", num_tokens=9), of_layer("patch", num_tokens=16), point(num_tokens=9)]
     whole, short = names(points), names(points, LONGEST_NAME)

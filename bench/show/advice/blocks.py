@@ -14,7 +14,7 @@ from bench.store import units
 
 
 def before(advice: Advice) -> list[Block]:
-    """Return what was found before anything is compared; its first line is the bound."""
+    """Return what was seen before anything is compared; its first line is the bound."""
     return [
         Lines([words.bound(advice)], HEAD),
         Lines([words.about(advice)]),
@@ -44,7 +44,7 @@ def after(advice: Advice) -> list[Block]:
     return [
         Table(_columns(advice), [{"name": AS_IS, "measured": "baseline", **times}, *others]),
         Lines([*words.not_measured(advice), *words.differences(advice)], WARNING, is_list=True),
-        Lines([*words.agreements(advice), *words.unpredicted(advice)], QUIET, is_list=True),
+        Lines([*words.predictions(advice)], QUIET, is_list=True),
         GAP,
         Lines([words.recommendation(advice)], HEAD),
         Code(words.paste(advice.library, advice.recommendation) if advice.recommendation else []),

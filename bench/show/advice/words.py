@@ -1,6 +1,6 @@
 """The sentences of the answer of `advise`, which all its forms share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bench.analyse.advice import WHOLE_ENCODER, Advice, Alternative, Kind, disagrees
 from bench.plan.case import AS_IS
@@ -141,26 +141,17 @@ def differences(advice: Advice) -> list[str]:
     ]
 
 
-def agreements(advice: Advice) -> list[str]:
-    """Return a line that names the settings whose predicted and measured gains agree, none if there are none."""
-    names = [
-        each.name
-        for each in advice.alternatives
-        if each.speedup.is_known and each.predicted.is_known and not disagrees(each)
-    ]
-    return [f"predicted and measured gains agree within both intervals: {', '.join(names)}"] if names else []
-
-
-def unpredicted(advice: Advice) -> list[str]:
-    """Return a line that names the settings that have no prediction although they were measured."""
-    has_layers = any(each.predicted.is_known for each in advice.alternatives)
-    names = [
-        each.name
-        for each in advice.alternatives
-        if has_layers and each.speedup.is_known and not each.predicted.is_known and not each.name.startswith(COMPILED)
-    ]
-    reason = "the layer alone can't be measured with this setting; its row in layers says why"
-    return [f"no prediction for {', '.join(names)}: {reason}"] if names else []
+def predictions(advice: Advice) -> Iterator[str]:
+    """Yield which predicted gains agree with the measured ones, and for which measured settings there is none."""
+    measured = [each for each in advice.alternatives if each.speedup.is_known]
+    predicted = [each for each in measured if each.predicted.is_known]
+    agreeing = [each.name for each in predicted if not disagrees(each)]
+    if agreeing:
+        yield f"predicted and measured gains agree within both intervals: {', '.join(agreeing)}"
+    lacking = [each.name for each in measured if each not in predicted and not each.name.startswith(COMPILED)]
+    if lacking and any(each.predicted.is_known for each in advice.alternatives):
+        reason = "the layer alone can't be measured with this setting; its row in layers says why"
+        yield f"no prediction for {', '.join(lacking)}: {reason}"
 
 
 def not_measured(advice: Advice) -> list[str]:

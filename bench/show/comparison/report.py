@@ -27,7 +27,7 @@ EVENTS = (*CHANGED, "newly failing", "fixed")
 """Verdicts of rows that a person should see."""
 
 NEARLY_ALL = 0.9
-"""The share of rows for which a bound of changes is told: a few rows are noisy everywhere."""
+"""The share of rows for which a bound of changes is said: a few rows are noisy everywhere."""
 
 MOST_CHANGE = 100.0
 """A change of 10,000 % or more is no bound: two processes that differ wildly exclude nothing."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 import pandas as pd
@@ -13,7 +14,7 @@ from bench.analyse.scaling.series import TOKENS, moving, places, point_of
 from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
 from bench.show import intervals
-from bench.show.blocks import GAP, HEAD, QUIET, Block, Lines, Table, definitions, of_texts
+from bench.show.blocks import GAP, HEAD, QUIET, Block, Column, Lines, Table, definitions
 from bench.show.choice_text import any_of
 from bench.show.rows import Row, devices, is_measured, plain, process_count, versions
 from bench.show.text import parts
@@ -24,8 +25,6 @@ ROUNDING = 1e-9
 
 WIDE = 130
 """Exponents stand beside the fits if the console has this number of columns or more, else below them."""
-
-EXPONENTS = ("latency exponent", "memory exponent")
 
 NEEDED = (
     "a fit takes times of one implementation at two values or more of num_tokens, num_heads or channels, "
@@ -91,34 +90,34 @@ def _tables(of: Scaling, *, narrow: bool) -> Iterator[Table]:
     """Yield fits and exponents side by side, or one below the other if there is little room."""
     exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
     last = _gap(max(exponents, key=lambda each: (each.end, each.start)))
-    of_fits, of_slopes = ["a", "b per token", "c per pair", "off by"], [f"{what} {last}" for what in EXPONENTS]
-    names = [growth.implementation for growth in of.growths]
-    fits = [_fit(growth) for growth in of.growths]
-    slopes = [[_exponent(growth.latency, last), _exponent(growth.memory, last)] for growth in of.growths]
+    names = [Column("", lambda growth: growth.implementation)]
+    fits = [
+        Column(heading, partial(_coefficient, place=place, narrow=narrow), folds=True)
+        for place, heading in enumerate(("a", "b per token", "c per pair", "off by"))
+    ]
+    slopes = [
+        Column(f"latency exponent {last}", lambda growth: _exponent(growth.latency, last), folds=True),
+        Column(f"memory exponent {last}", lambda growth: _exponent(growth.memory, last), folds=True),
+    ]
     if not any(growth.fit for growth in of.growths):
-        yield _table(of_slopes, names, slopes)
-    elif narrow:
-        yield _table(of_fits, names, [[cell.replace(" [", "\n[") for cell in cells] for cells in fits])
-        yield _table(of_slopes, names, slopes)
-    else:
-        yield _table([*of_fits, *of_slopes], names, [[*fit, *slope] for fit, slope in zip(fits, slopes, strict=True)])
-
-
-def _table(headings: Sequence[str], names: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
-    return of_texts(["", *headings], [[name, *texts] for name, texts in zip(names, cells, strict=True)])
+        fits = []
+    for columns in [fits, slopes] if narrow and fits else [[*fits, *slopes]]:
+        yield Table([*names, *columns], of.growths)
 
 
 def _gap(of: Exponent) -> str:
     return f"{of.start} to {of.end}"
 
 
-def _fit(growth: Growth) -> list[str]:
+def _coefficient(growth: Growth, place: int, *, narrow: bool) -> str:
+    """Return a coefficient of the fit, in a narrow terminal with its interval below it; the last one is the deviation."""
     if growth.fit is None:
-        return [f"{COEFFICIENTS} places needed", "", "", ""]
+        return f"{COEFFICIENTS} places needed" if place == 0 else ""
     coefficients = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)
+    if place < len(coefficients):
+        return intervals.seconds(coefficients[place]).replace(" [", "\n[" if narrow else " [")
     # what rounding leaves of a curve through every place is 0 %
-    deviation = growth.fit.deviation if growth.fit.deviation > ROUNDING else 0.0
-    return [*map(intervals.seconds, coefficients), units.percent(deviation)]
+    return units.percent(growth.fit.deviation if growth.fit.deviation > ROUNDING else 0.0)
 
 
 def _exponent(exponents: Sequence[Exponent], last: str) -> str:

@@ -97,8 +97,8 @@ def test_what_was_not_measured_is_said() -> None:
 
 def test_a_prediction_that_fails_is_said() -> None:
     """With both gains."""
-    found = advised({"as_is": 1.0, "eager": 0.5}, {"eager": [0.001, 0.0, -0.001]})
-    (line,) = words.differences(found)
+    advice = advised({"as_is": 1.0, "eager": 0.5}, {"eager": [0.001, 0.0, -0.001]})
+    (line,) = words.differences(advice)
     assert line.startswith("eager: predicted")
 
 

@@ -54,7 +54,7 @@ def test_a_new_failure_is_explained() -> None:
     assert re.search(r"^newly failing: sdpa: crashed: signal 11 \[core dumped\]$", said, re.MULTILINE)
 
 
-def test_points_are_told_apart_and_what_they_share_is_said_once() -> None:
+def test_the_columns_that_differ_stand_in_rows_and_the_others_above() -> None:
     """The columns that vary stand in the rows, the others in the first line."""
     rows = [at(case("sdpa", num_tokens=tokens), 1.0) for tokens in (50, 1024)]
     first, *rest = shown(Report(compare(table(*rows), table(*rows)), shows_all=True)).splitlines()[2:]
@@ -100,7 +100,7 @@ def test_rows_are_listed_if_they_changed_or_if_all_are_asked_for() -> None:
 
 
 def test_rows_of_one_run_alone_are_counted_if_they_are_most() -> None:
-    """Nobody is told to ask for what can't be listed."""
+    """Nobody is advised to ask for what can't be listed."""
     base, new = (table(*(at(each, 1.0) for each in own)) for own in (cases(4), cases(6)[3:]))
     for shows_all in (True, False):
         said = shown(Report(compare(base, new), shows_all=shows_all))
@@ -264,11 +264,11 @@ def test_every_line_of_a_forced_comment_is_stamped() -> None:
 
 def test_csv_holds_every_row_worst_first() -> None:
     """With its case, its verdict, and what it refers to."""
-    found = read(as_csv(Report(every_verdict())))
-    assert found["verdict"].tolist() == list(VERDICTS)
-    assert set(found["baseline"]) == {"tokens_baseline"}
-    assert found["stamp"].isna().all()
-    assert {*CASE_COLUMNS, "change", "p_holm", "base_latency_s"} <= set(found.columns)
+    cells = read(as_csv(Report(every_verdict())))
+    assert cells["verdict"].tolist() == list(VERDICTS)
+    assert set(cells["baseline"]) == {"tokens_baseline"}
+    assert cells["stamp"].isna().all()
+    assert {*CASE_COLUMNS, "change", "p_holm", "base_latency_s"} <= set(cells.columns)
 
 
 def test_json_holds_the_same_rows() -> None:
@@ -288,11 +288,11 @@ def test_json_holds_the_same_rows() -> None:
 def test_json_says_limits_counts_and_notes() -> None:
     """What a program needs to know of the whole."""
     report = Report(every_verdict(), Limits(margin=0.03), rebased_to="sdpa", notes=("a note",))
-    found = json.loads(as_json(report))
-    assert (found["margin"], found["equivalence"], found["level"]) == (0.03, 0.03, 0.01)
-    assert (found["baseline"], found["rebased"], found["notes"]) == ("sdpa", True, ["a note"])
-    assert found["counts"] == dict.fromkeys(VERDICTS, 1)
-    assert found["stamp"] is None
+    content = json.loads(as_json(report))
+    assert (content["margin"], content["equivalence"], content["level"]) == (0.03, 0.03, 0.01)
+    assert (content["baseline"], content["rebased"], content["notes"]) == ("sdpa", True, ["a note"])
+    assert content["counts"] == dict.fromkeys(VERDICTS, 1)
+    assert content["stamp"] is None
 
 
 def test_every_line_of_forced_data_is_stamped() -> None:
@@ -312,9 +312,9 @@ def test_an_endless_interval_is_null() -> None:
     """JSON has no infinity."""
     wild = table(row(case("sdpa"), [0.0, 1.0]))
     report = Report(compare(wild, wild).assign(change_low=0.0, change_high=math.inf))
-    (found,) = json.loads(as_json(report))["rows"]
-    assert found["change_high"] is None
-    assert found["change_low"] == 0
+    (one,) = json.loads(as_json(report))["rows"]
+    assert one["change_high"] is None
+    assert one["change_low"] == 0
     assert "excludes no change" in json.loads(as_json(report))["summary"][0]
 
 

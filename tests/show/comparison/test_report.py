@@ -124,7 +124,7 @@ def test_one_process_shows_nothing_and_says_so() -> None:
 
 @pytest.mark.parametrize("scatter", [3.0, 30.0])
 def test_rows_that_scatter_wildly_exclude_nothing(scatter: float) -> None:
-    """However far the ends of their intervals are apart, no number of forty digits is said."""
+    """However wide their intervals, no number of forty digits is said."""
     wild = row(case("sdpa"), [0.0, scatter])
     assert first([wild], [wild]) == "1 row: the scatter excludes no change"
 

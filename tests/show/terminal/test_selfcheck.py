@@ -29,9 +29,9 @@ TWO = dataclasses.replace(
 )
 
 
-def shown(*found: Finding) -> str:
+def shown(*findings: Finding) -> str:
     """Return what a terminal shows."""
-    return rendered(render(blocks(found)))
+    return rendered(render(blocks(findings)))
 
 
 def test_every_point_is_a_row_with_its_ratio_and_processes() -> None:
