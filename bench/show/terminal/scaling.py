@@ -110,7 +110,7 @@ def _gap(of: Exponent) -> str:
 
 
 def _coefficient(growth: Growth, place: int, *, narrow: bool) -> str:
-    """Return a coefficient of the fit, in a narrow terminal with its interval below it; the last one is the deviation."""
+    """Return a coefficient of the fit, in a narrow terminal with its interval below it; the last is the deviation."""
     if growth.fit is None:
         return f"{COEFFICIENTS} places needed" if place == 0 else ""
     coefficients = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)

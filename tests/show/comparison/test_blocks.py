@@ -262,19 +262,14 @@ def test_every_line_of_a_forced_comment_is_stamped() -> None:
     assert STAMP not in written(Report(every_verdict()))
 
 
-def test_csv_holds_every_row_worst_first() -> None:
-    """With its case, its verdict, and what it refers to."""
-    cells = read(as_csv(Report(every_verdict())))
+def test_csv_and_json_hold_every_row_in_full() -> None:
+    """Worst first, with case, verdict and what it refers to; what doesn't apply is null in JSON and empty in CSV."""
+    report = Report(every_verdict())
+    rows, cells = json.loads(as_json(report))["rows"], read(as_csv(report))
     assert cells["verdict"].tolist() == list(VERDICTS)
     assert set(cells["baseline"]) == {"tokens_baseline"}
     assert cells["stamp"].isna().all()
     assert {*CASE_COLUMNS, "change", "p_holm", "base_latency_s"} <= set(cells.columns)
-
-
-def test_json_holds_the_same_rows() -> None:
-    """Number by number, in full; what doesn't apply is null there and empty here."""
-    report = Report(every_verdict())
-    rows, cells = json.loads(as_json(report))["rows"], read(as_csv(report))
     assert [list(one) for one in rows] == [cells.columns.tolist()] * len(cells)
     for place, one in enumerate(rows):
         for name, value in one.items():
@@ -291,8 +286,7 @@ def test_json_says_limits_counts_and_notes() -> None:
     content = json.loads(as_json(report))
     assert (content["margin"], content["equivalence"], content["level"]) == (0.03, 0.03, 0.01)
     assert (content["baseline"], content["rebased"], content["notes"]) == ("sdpa", True, ["a note"])
-    assert content["counts"] == dict.fromkeys(VERDICTS, 1)
-    assert content["stamp"] is None
+    assert (content["counts"], content["stamp"]) == (dict.fromkeys(VERDICTS, 1), None)
 
 
 def test_every_line_of_forced_data_is_stamped() -> None:
@@ -308,18 +302,13 @@ def test_every_line_of_forced_data_is_stamped() -> None:
     assert set(read(as_csv(report))["stamp"]) == {f"{STAMP}: {'; '.join(UNLIKE)}"}
 
 
-def test_an_endless_interval_is_null() -> None:
-    """JSON has no infinity."""
+def test_json_has_no_infinity_and_the_columns_of_all_layers() -> None:
+    """An endless interval is null; cases of all layers come out as they went in."""
     wild = table(row(case("sdpa"), [0.0, 1.0]))
-    report = Report(compare(wild, wild).assign(change_low=0.0, change_high=math.inf))
-    (one,) = json.loads(as_json(report))["rows"]
-    assert one["change_high"] is None
-    assert one["change_low"] == 0
-    assert "excludes no change" in json.loads(as_json(report))["summary"][0]
-
-
-def test_optional_columns_of_the_case_are_there() -> None:
-    """Cases of all layers come out as they went in."""
+    content = json.loads(as_json(Report(compare(wild, wild).assign(change_low=0.0, change_high=math.inf))))
+    (one,) = content["rows"]
+    assert (one["change_high"], one["change_low"]) == (None, 0)
+    assert "excludes no change" in content["summary"][0]
     run = table(*(at(one, 1.0) for one in of_layers()))
     rows = json.loads(as_json(Report(compare(run, run))))["rows"]
     assert [{name: one[name] for name in CASE_COLUMNS} for one in rows] == [one.columns() for one in of_layers()]
