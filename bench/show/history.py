@@ -19,14 +19,9 @@ def head(of: History) -> list[Block]:
     """Return how many cases became faster and slower from one run to the next, and what all points share."""
     steps = [entry.step for entries in of.entries.values() for entry in entries.values() if entry.step]
     points = points_of(of)
+    changes = f"{steps.count('faster')} became faster, {steps.count('slower')} slower, from one run to the next"
     return [
-        Lines(
-            [
-                f"{len(of.runs)} runs, {len(of.entries)} cases: {steps.count('faster')} became faster, "
-                f"{steps.count('slower')} slower, from one run to the next"
-            ],
-            HEAD,
-        ),
+        Lines([f"{len(of.runs)} runs, {len(of.entries)} cases: {changes}"], HEAD),
         Lines([shared(points)] if points else []),
     ]
 

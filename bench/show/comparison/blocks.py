@@ -3,24 +3,15 @@
 import json
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
 from bench.plan.case import CASE_COLUMNS
 from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Column, Folded, Lines, Table, right
-from bench.show.comparison.report import (
-    EVENTS,
-    ONE_SIDED,
-    Report,
-    change,
-    counts,
-    explanations,
-    failure,
-    headline,
-    implementations,
-    side,
-)
+from bench.show.comparison import report as texts
+from bench.show.comparison.report import EVENTS, ONE_SIDED, Report
 from bench.show.rows import Row
 from bench.stats.limits import INCONCLUSIVE
 
@@ -54,12 +45,10 @@ FIRST = ("stamp", "baseline", "verdict")
 def columns(report: Report) -> list[Column]:
     """Return the columns of the rows; a narrow terminal drops the raw times."""
     return [
-        Column(
-            "verdict", lambda row: str(row["verdict"]), key="verdict", tone=lambda row: TONES.get(row["verdict"], PLAIN)
-        ),
-        Column("implementation", lambda row: str(row["implementation"]), key="implementation", is_code=True),
+        Column("verdict", itemgetter("verdict"), key="verdict", tone=lambda row: TONES.get(row["verdict"], PLAIN)),
+        Column("implementation", itemgetter("implementation"), key="implementation", is_code=True),
         Column("point", report.point, key="point"),
-        Column("change", change, lambda row: row["change"], key="change"),
+        Column("change", texts.change, lambda row: row["change"], key="change"),
         _time("base"),
         _time("new"),
     ]
@@ -76,18 +65,21 @@ def blocks(report: Report) -> list[Block]:
     listed, of = rows[:MOST_ROWS], columns(report)
     shown = {id(row) for row in listed}
     rest = [row for row in report.rows if id(row) not in shown]
-    title = f"the other {len(rest)} rows: {counts(rest)}" if rest else "legend"
+    title = f"the other {len(rest)} rows: {texts.counts(rest)}" if rest else "legend"
     return [
         *head(report),
-        Table(SUMMARY, implementations(report)),
+        Table(SUMMARY, texts.implementations(report)),
         *([GAP] if listed else []),
         Table(of, listed, gap=" "),
         failures(report, listed),
         Folded(
-            title, Table(of, rest), Lines(explanations(report), is_list=True), _not_listed(report, len(rows), listed)
+            title,
+            Table(of, rest),
+            Lines(texts.explanations(report), is_list=True),
+            _not_listed(report, len(rows), listed),
         ),
         Lines(report.notes, is_list=True),
-        Lines([counts(report.rows)]),
+        Lines([texts.counts(report.rows)]),
     ]
 
 
@@ -97,7 +89,7 @@ def head(report: Report) -> list[Block]:
     return [
         Lines([f"measured under different conditions: {'; '.join(report.unlike)}"] * bool(report.unlike), BAD,
             is_foreign=True),
-        Lines(headline(report), HEAD),
+        Lines(texts.headline(report), HEAD),
         GAP,
         Lines([" · ".join([report.shared, *over])]),
     ]  # fmt: skip
@@ -107,7 +99,8 @@ def failures(report: Report, rows: Sequence[Row]) -> Lines:
     """Return why those of the rows fail that failed in NEW alone."""
     new = [row for row in rows if row["verdict"] == "newly failing"]
     lines = [
-        f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {failure(row)}" for row in new
+        f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {texts.failure(row)}"
+        for row in new
     ]
     return Lines(lines, is_list=True, is_foreign=True)
 
@@ -123,7 +116,7 @@ def _not_listed(report: Report, rows: int, listed: Sequence[Row]) -> str:
 
 
 def _time(name: str) -> Column:
-    return Column(name, lambda row: side(row, name), lambda row: row[f"{name}_latency_s"], rank=2, key=name)
+    return Column(name, lambda row: texts.side(row, name), lambda row: row[f"{name}_latency_s"], rank=2, key=name)
 
 
 def as_csv(report: Report) -> str:
@@ -147,7 +140,7 @@ def as_json(report: Report) -> str:
         "margin": report.limits.margin,
         "equivalence": report.limits.bound,
         "level": report.limits.level,
-        "summary": headline(report),
+        "summary": texts.headline(report),
         "counts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
         "notes": list(report.notes),
     }

@@ -11,9 +11,8 @@ import pandas as pd
 
 from bench.analyse.comparison import VERDICTS
 from bench.analyse.scaling.series import point_of
-from bench.plan.case import POINT_COLUMNS
 from bench.show.rows import Row, plain, reason
-from bench.show.text import counted, differences, parts
+from bench.show.text import counted, differences, parts, varying
 from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED, Limits
 from bench.store import units
 
@@ -69,8 +68,7 @@ class Report:
     @cached_property
     def varying(self) -> set[str]:
         """The columns in which the points of the rows differ."""
-        points = self.comparison[list(POINT_COLUMNS)]
-        return {name for name in POINT_COLUMNS if points[name].nunique(dropna=False) > 1}
+        return varying(map(point_of, self.rows))
 
     @property
     def shared(self) -> str:
