@@ -88,9 +88,8 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
         alone = listed([*dict.fromkeys(at.choice.name for at in chosen)])
         return [f"Nothing can be compared: only one implementation was measured at each point ({alone})."]
     name = everywhere(chosen)
-    return [
-        *filter(None, (_use(name, chosen), _gain(name, chosen, baseline), _sureness(chosen), _few_processes(chosen)))
-    ]
+    sentences = _use(name, chosen), _gain(name, chosen, baseline), _sureness(chosen), _few_processes(chosen)
+    return [*filter(None, sentences)]
 
 
 def everywhere(points: Sequence[At]) -> str:
@@ -163,9 +162,9 @@ def warnings(table: pd.DataFrame) -> list[Warned]:
 
 def speedup_cell(row: Row | None, baseline: str | None) -> str:
     """Return a row's speed-up with its interval, `baseline` for the baseline, empty if there is none."""
-    if row is None or row["implementation"] == baseline:
-        return "" if row is None else "baseline"
-    if row["speedup"] is None:
+    if row is not None and row["implementation"] == baseline:
+        return "baseline"
+    if row is None or row["speedup"] is None:
         return ""
     ends = (row[name] for name in ("speedup", "speedup_low", "speedup_high"))
     return intervals.ratio(Interval(*(math.nan if end is None else float(end) for end in ends)))

@@ -237,7 +237,6 @@ def test_text_of_other_programs_formats_nothing() -> None:
     assert "\n\n- state of \\_compiled_sdpa\\_: \\*new\\* \\<b>\n- another\n\n" in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_comment_has_room_for_it(forced: bool) -> None:
     """Of a thousand rows the worst are shown, and those that are left out are counted; the fold is closed."""
