@@ -52,12 +52,22 @@ def blocks(profile: Profile, row: Row | None, top: int = TOP) -> list[Block]:
 
 
 def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
-    case, share = profile.case, analyse.overhead(profile)
-    yield Lines([" · ".join([case.implementation, *parts(case.point)])], HEAD)
+    case, share, factor = profile.case, analyse.overhead(profile), None
+    where = "not measured in the run"
+    if row is not None and row["latency_s"] is not None:
+        times = row["latency_s"], row["latency_low_s"], row["latency_high_s"]
+        latency, *ends = map(units.seconds, times)
+        interval = f" [{', '.join(ends)}]" if None not in times else ""
+        where = f"{latency}{interval} in the run"
+        if row["env_id"] in (None, profile.origin.env_id):
+            factor = analyse.slowdown(profile, *times)
+        else:
+            where += ", on another machine or software"
     timed, profiled = units.seconds(profile.timed_s), units.seconds(profile.profiled_s)
-    yield Lines([f"latency {timed}, under the profiler {profiled} ({_signed(share)}); {_in_the_run(profile, row)}"])
+    yield Lines([" · ".join([case.implementation, *parts(case.point)])], HEAD)
+    yield Lines([f"latency {timed}, under the profiler {profiled} ({_signed(share)}); {where}"])
     warnings = []
-    if row is not None and (factor := _slowdown(profile, row)):
+    if factor:
         warnings.append(
             f"Without the profiler too a call takes {factor:.2g} times as long here as in the run: it is another time, "
             "at which the machine may run at another speed or be busy, and the case is alone in its process. "
@@ -69,25 +79,6 @@ def _times(profile: Profile, row: Row | None) -> Iterator[Lines]:
             "operators, not their times. A larger batch or more tokens make operators outlast their recording."
         )
     yield Lines(warnings, WARNING)
-
-
-def _slowdown(profile: Profile, row: Row) -> float | None:
-    if row["latency_s"] is None or _elsewhere(profile, row):
-        return None
-    return analyse.slowdown(profile, row["latency_s"], row["latency_low_s"], row["latency_high_s"])
-
-
-def _elsewhere(profile: Profile, row: Row) -> bool:
-    return row["env_id"] is not None and row["env_id"] != profile.origin.env_id
-
-
-def _in_the_run(profile: Profile, row: Row | None) -> str:
-    if row is None or row["latency_s"] is None:
-        return "not measured in the run"
-    ends = [row["latency_low_s"], row["latency_high_s"]]
-    interval = f" [{', '.join(map(units.seconds, ends))}]" if None not in ends else ""
-    other = ", on another machine or software" if _elsewhere(profile, row) else ""
-    return f"{units.seconds(row['latency_s'])}{interval} in the run{other}"
 
 
 def _operators(profile: Profile, top: int) -> Table:
