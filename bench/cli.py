@@ -8,8 +8,8 @@ from importlib import import_module
 
 from bench.commands import FIRST, NAMES, NOT_COMPARABLE, WRONG
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
-from bench.show.command_text import python
 from bench.show.terminal.console import console
+from bench.show.text import python
 from bench.store import lock
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS

@@ -18,8 +18,7 @@ from bench.harness import options
 from bench.harness.progress import LogProgress, Screen
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
-from bench.show.command_text import python
-from bench.show.point_text import counted
+from bench.show.text import counted, python
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,9 +158,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from bench.analyse.choices import choices
     from bench.analyse.precision import changes
     from bench.show import summary
-    from bench.show.terminal.blocks import render
-    from bench.show.terminal.console import PLAIN_WIDTH, rendered
-    from bench.show.terminal.failures import failures
+    from bench.show.failures import blocks
+    from bench.show.terminal.console import PLAIN_WIDTH, render, rendered
     from bench.show.terminal.results import results
     from bench.store.saved_run import SavedRun
     from bench.store.table import without_control
@@ -177,7 +175,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
     colour = bool(terminalreporter.isatty)
     if is_long:
-        parts = [results(table, run.sweep.baseline), failures(table)]
+        parts = [results(table, run.sweep.baseline), render(blocks(table))]
         lines = summary.closing(table, run.folder, pictures, of_dtypes)
     else:
         width = min(width, summary.WIDEST)

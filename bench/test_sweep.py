@@ -10,7 +10,7 @@ from bench.engine import admission
 from bench.harness import options
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite
-from bench.show.command_text import python
+from bench.show.text import python
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture

@@ -25,7 +25,13 @@ BELOW: dict[str, set[str]] = {
     "bench.sampling": {"bench.store"},
     "bench.analyse": {"bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show": {"bench.analyse", "bench.machine", "bench.stats", "bench.store", "bench.plan", DECLARED},
-    "bench.measure": {"bench.sampling", "bench.machine", "bench.store", "bench.plan", "impls", DECLARED},
+    "bench.show.terminal": {"bench.show"},
+    "bench.show.comparison": {"bench.show"},
+    "bench.show.advice": {"bench.show"},
+    "bench.show.figures": {"bench.show"},
+    "bench.show.charts": {"bench.show.comparison", "bench.show.figures", "bench.show"},
+    "bench.show.pages": {"bench.show.charts", "bench.show.comparison", "bench.show"},
+    "bench.measure": {"bench.sampling", "bench.machine", "bench.plan", "impls", DECLARED},
     "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan"},
     "bench.profiling": {
         "bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.machine", "bench.store", "bench.plan",
@@ -38,7 +44,13 @@ BELOW: dict[str, set[str]] = {
         "bench.machine", "bench.store", "bench.plan", DECLARED,
     },
 }  # fmt: skip
-"""The packages from the lowest up, each with those that it imports; the engine talks to workers through a pipe."""
+"""The packages from the lowest up, each with those that it imports; the engine talks to workers through a pipe.
+
+A package inside another is listed with those beside it, and may import what the one around it may.
+"""
+
+AROUND = {name: name.rpartition(".")[0] for name in BELOW if name.rpartition(".")[0] in BELOW}
+"""The package around each that is inside another."""
 
 TOP_LEVEL = "bench"
 """The modules in bench/ itself: only entry points, above all packages."""
@@ -56,9 +68,10 @@ def package_of(module: str) -> str:
     """Return the package that a module of ours belongs to."""
     if ".".join(module.split(".")[:2]) in DECLARED.split(", "):
         return DECLARED
-    top, _, rest = module.partition(".")
-    package_name = f"{top}.{rest.partition('.')[0]}"
-    return package_name if top == "bench" and rest and (package_name in BELOW or is_package(package_name)) else top
+    inner, middle, top = (".".join(module.split(".")[:length]) for length in (3, 2, 1))
+    if inner in AROUND:
+        return inner
+    return middle if middle in BELOW or (top == "bench" != middle and is_package(middle)) else top
 
 
 def is_package(module: str) -> bool:
@@ -97,12 +110,11 @@ def may_import(package_name: str, name: str) -> bool:
         return package_name in USE_TORCH
     if top not in ("bench", "impls", "tests"):
         return True
-    target = package_of(name)
-    return (
-        (package_name == TOP_LEVEL and top != "tests")
-        or target == package_name
-        or target in BELOW.get(package_name, set())
-    )
+    target, below = package_of(name), BELOW.get(package_name, set())
+    around, around_target = AROUND.get(package_name, package_name), AROUND.get(target, target)
+    if around == around_target:
+        return target == package_name or target in below
+    return (package_name == TOP_LEVEL and top != "tests") or around_target in BELOW.get(around, set())
 
 
 def modules() -> list[tuple[str, Path]]:
@@ -136,8 +148,10 @@ def test_every_package_has_modules_and_uses_what_it_may_import() -> None:
     """The test of dependencies can't pass by finding no modules; lower packages come first, and each is imported."""
     packages = list(BELOW)
     for place, package_name in enumerate(packages):
-        own = [names for module, names in imported().items() if package_of(module) == package_name]
-        used = {package_of(name) for names in own for name in names if name.partition(".")[0] in ("bench", "impls")}
+        of = {module: package_of(module) for module in imported()}
+        own = [imported()[module] for module in of if package_name in (of[module], AROUND.get(of[module]))]
+        inner = {package_of(name) for names in own for name in names if name.partition(".")[0] in ("bench", "impls")}
+        used = inner | {AROUND[each] for each in inner if each in AROUND}
         assert len(own) > 1, package_name
         assert BELOW[package_name] <= {*packages[:place]} & used, package_name
 
@@ -164,6 +178,10 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ("bench.profiling.traces", "from bench import run", ["bench.run"]),
     ("bench.harness.progress", "from bench.commands import FINE", ["bench.commands.FINE"]),
     ("bench.show.charts.catalogue", "from bench.commands import plot", ["bench.commands.plot"]),
+    ("bench.show.columns", "from bench.show.terminal.console import GAP", ["bench.show.terminal.console.GAP"]),
+    ("bench.show.columns", "from bench.show import charts", ["bench.show.charts"]),
+    ("bench.show.advice.words", "from bench.show.terminal import console", ["bench.show.terminal.console"]),
+    ("bench.show.charts.base", "from bench.show.pages import shell", ["bench.show.pages.shell"]),
     ("bench.plan.case", "import bench", ["bench"]),
     ("impls.attend.eager", "import bench", ["bench"]),
     ("impls.attend.eager", "from bench.plan.names import LAYERS", ["bench.plan.names.LAYERS"]),
@@ -179,7 +197,9 @@ RIGHT = [
     ("bench.plan.sweep", "from bench.plan.case import Case\nfrom . import grid\nfrom .grid import expand\n"),
     ("bench.store.table", "from bench.plan.errors import WrongRequest\nimport pandas as pd\n"),
     ("bench.show.intervals", "from bench.analyse import summary\nfrom ..store import table\n"),
-    ("bench.measure.worker", "import torch\nimport impls\nfrom bench.store.record import Record\n"),
+    ("bench.show.pages.run", "from bench.show import charts, intervals\nfrom bench.machine import facts\n"),
+    ("bench.commands.show", "from bench.show.terminal.console import console\n"),
+    ("bench.measure.worker", "import torch\nimport impls\nfrom bench.plan.case import Point\n"),
     ("bench.profiling.traces", "import torch\nfrom bench.measure import workload\nfrom bench.engine import pool\n"),
     ("bench.cli", "from bench.profiling import traces\nfrom bench.engine.run import run\nfrom bench import load\n"),
     ("impls.whole.mha", "import torch\nfrom impls.contract import Unsupported\n"),

@@ -17,10 +17,9 @@ from pathlib import Path
 
 import pytest
 
+import bench.show.failures
 import bench.show.pages.run
-import bench.show.point_line
 import bench.show.summary
-import bench.show.terminal.failures
 import bench.show.terminal.results
 from bench.cli import main
 from bench.engine.run import Run

@@ -28,10 +28,9 @@ from bench.plan.names import is_implementation, is_own
 from bench.plan.sweep import MEASURED, Effort, Sweep, effort_of, mistakes_of_table
 from bench.show.advice import blocks
 from bench.show.advice.blocks import as_json
-from bench.show.command_text import python
 from bench.show.markdown import markdown
-from bench.show.terminal.blocks import render
-from bench.show.terminal.console import console
+from bench.show.terminal.console import console, render
+from bench.show.text import python
 from bench.store import look as stored
 from bench.store.look import Seen
 from impls.name import COMMA_OUTSIDE_BRACKETS, SOURCES, is_model, parse

@@ -24,15 +24,13 @@ from bench.commands import BAD, FINE, compare_rerun, say
 from bench.machine.selfcheck import between, detectable
 from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest, unknown
+from bench.show.answer import control_warning
 from bench.show.comparison import notes
-from bench.show.comparison.blocks import blocks
-from bench.show.comparison.data import as_csv, as_json
+from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
-from bench.show.control_text import warning
 from bench.show.markdown import markdown
-from bench.show.point_text import counted
-from bench.show.terminal.blocks import render
-from bench.show.terminal.console import console, rendered
+from bench.show.terminal.console import console, render, rendered
+from bench.show.text import counted
 from bench.stats.limits import MARGIN, Limits
 from bench.stats.occasions import Between
 from bench.store import journal, machines
@@ -173,7 +171,7 @@ def _report(arguments: argparse.Namespace) -> Report:
     unlike_runs = tuple(filter(None, _unlike_runs(base, new)))
     about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, differences(*judged))))
     sides = (("BASE", base), ("NEW", new))
-    doubts = tuple(f"in {side} {words}" for side, run in sides if (words := warning(run.whole)))
+    doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
     return Report(
         comparison, limits, arguments.baseline, tuple(unlike), doubts, unlike_runs, about, shows_all=arguments.all
     )

@@ -22,7 +22,7 @@ from bench.plan.sweep import Effort, Sweep, altered
 from bench.show.answer import At
 from bench.show.comparison import notes
 from bench.show.comparison.report import Report
-from bench.show.duel import UNMEASURED
+from bench.show.summary import UNMEASURED
 from bench.stats.best import ABOVE
 from bench.stats.estimates import of_ratios, ratios
 from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits, judged

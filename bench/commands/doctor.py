@@ -8,11 +8,12 @@ from rich.text import Text
 from bench.commands import BAD, FINE
 from bench.harness.options import ROOT
 from bench.machine import doctor
-from bench.show.point_text import counted
-from bench.show.terminal.console import BAD as BAD_STYLE
-from bench.show.terminal.console import GOOD, WARNING, console
+from bench.show.blocks import BAD as BAD_TONE
+from bench.show.blocks import GOOD, WARNING
+from bench.show.terminal.console import console
+from bench.show.text import counted
 
-STYLES = {doctor.READY: GOOD, doctor.MIND: WARNING, doctor.BAD: BAD_STYLE}
+STYLES = {doctor.READY: GOOD, doctor.MIND: WARNING, doctor.BAD: BAD_TONE}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,10 +17,9 @@ from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep, load_sweep
-from bench.show import duel as show
+from bench.show import summary as show
 from bench.show.answer import At, points_of
-from bench.show.terminal.blocks import render
-from bench.show.terminal.console import console
+from bench.show.terminal.console import console, render
 from bench.store.environment import differences
 from bench.store.table import of_rows, without_control
 
@@ -55,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         answered = run_duel(duel)
     where = f"{' and '.join(map(str.lower, SIDES))} in {folder}" if pythons else str(folder)
     say(f"Everything is in {where}: results.csv, journal.jsonl, environment.json.")
-    return FINE if all(show.is_measured(at, *duel.sweep.implementations) for at in answered) else BAD
+    return FINE if all(show.both_measured(at, *duel.sweep.implementations) for at in answered) else BAD
 
 
 def run_duel(duel: Run | Pair) -> list[At]:
@@ -73,7 +72,7 @@ def run_duel(duel: Run | Pair) -> list[At]:
         progress.close()
     answered = points_of(of_rows([row for point in points for row in duel.summary.rows(point)]))
     a, b = duel.sweep.implementations
-    out.print(render(show.blocks(answered, a, b)))
+    out.print(render(show.duel(answered, a, b)))
     return answered
 
 

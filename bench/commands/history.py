@@ -7,8 +7,7 @@ from bench.analyse.history import history, run_of
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
 from bench.show.history import blocks
-from bench.show.terminal.blocks import render
-from bench.show.terminal.console import console
+from bench.show.terminal.console import console, render
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 

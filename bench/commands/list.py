@@ -12,9 +12,10 @@ from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS
 from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show.point_text import parts
-from bench.show.terminal.console import console
-from bench.show.terminal.listing import listing, matrix
+from bench.show.blocks import GAP, HEAD, Lines
+from bench.show.documented import listing, matrix
+from bench.show.terminal.console import console, render
+from bench.show.text import parts
 from impls import catalogue
 
 OWN = "your own: module:attribute, as Python imports it"
@@ -39,9 +40,10 @@ def run(_arguments: argparse.Namespace) -> int:
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
-        console().print(listing(title, entries))
-    console().print("which implementation supports which layer", style="bold")
-    console().print(matrix(LAYERS, catalogue.IMPLEMENTATIONS))
+        console().print(render(listing(title, entries)))
+    table, reasons = matrix(LAYERS, catalogue.IMPLEMENTATIONS)
+    heading = Lines(["which implementation supports which layer"], HEAD)
+    console().print(render([heading, GAP, table, GAP, reasons]))
     return FINE
 
 

@@ -6,10 +6,10 @@ from bench.commands import BAD, FINE, profile_diff, say
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select, traces
+from bench.show.answer import control_warning
 from bench.show.charts import catalogue
-from bench.show.control_text import warning
 from bench.show.terminal import profile as show
-from bench.show.terminal.console import console
+from bench.show.terminal.console import console, render
 from bench.store.saved_run import SavedRun
 
 
@@ -63,7 +63,7 @@ def _profile(arguments: argparse.Namespace) -> int:
     if arguments.report and saved.profiles:
         from bench.show.pages import profiles as page  # slow to import
 
-        files.append(page.write(saved.profiles, saved.folder, warning(saved.whole)))
+        files.append(page.write(saved.profiles, saved.folder, control_warning(saved.whole)))
     say(*map(str, files))
     return BAD if failures else FINE
 
@@ -76,6 +76,7 @@ def _print_each(cases: list[Case], saved: SavedRun, top: int) -> int:
         if traced.profile is None:
             failures += 1
         else:
-            console().print(show.render(traced.profile, show.row_of(saved.table, traced.case), top=top))
+            row = show.row_of(saved.table, traced.case)
+            console().print(render(show.blocks(traced.profile, row, top)))
         console().print()
     return failures

@@ -7,8 +7,9 @@ from bench.commands import FINE
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import select
-from bench.show.terminal.console import console
-from bench.show.terminal.profile_difference import render
+from bench.show.blocks import GAP
+from bench.show.terminal.console import console, render
+from bench.show.terminal.profile import difference_blocks
 from bench.store.profile import Profile
 from bench.store.saved_run import SavedRun
 
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the difference of each pair that the arguments name; raises WrongRequest if there is none."""
     for number, (a, b) in enumerate(pairs(arguments.diff[0], arguments.diff[1], arguments.case)):
-        console().print(*([""] if number else []), render(a, b, arguments.top), sep="\n")
+        console().print(render([*[GAP] * bool(number), *difference_blocks(a, b, arguments.top)]))
     return FINE
 
 

@@ -4,7 +4,7 @@ import argparse
 
 from bench.commands import FINE, plot, say
 from bench.show.terminal import scaling
-from bench.show.terminal.console import console
+from bench.show.terminal.console import console, render
 from bench.store.saved_run import SavedRun
 
 add_arguments = plot.add_arguments
@@ -15,7 +15,8 @@ def run(arguments: argparse.Namespace) -> int:
     from bench.show.charts import catalogue  # slow to import
 
     saved: SavedRun = arguments.run
-    console().print(scaling.render(scaling.series(saved.table)))
+    out = console()
+    out.print(render(scaling.blocks(scaling.series(saved.table), out.width)))
     folder, kinds = arguments.to or saved.plots, ("scaling", "winners")
     say(*map(str, catalogue.draw(folder, kinds, results=saved.table, svg=arguments.svg)))
     return FINE

@@ -12,7 +12,7 @@ from bench.machine import selfcheck as store
 from bench.machine.facts import default_threads, physical_cores
 from bench.plan.errors import WrongRequest
 from bench.show.terminal import selfcheck as show
-from bench.show.terminal.console import console
+from bench.show.terminal.console import console, render
 from bench.store import units
 
 
@@ -51,7 +51,7 @@ def _print(checked: list[Finding], opened: Run) -> None:
     if not checked:
         say("eager or its copy could not be measured: see results.csv")
         return
-    console().print(show.render(checked))
+    console().print(render(show.blocks(checked)))
     path = store.remember(opened.environment.env_id, as_state(checked))
     say(f"Remembered in {path}: later runs here carry it in their environment.json.")
 

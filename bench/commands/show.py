@@ -13,13 +13,11 @@ from bench.analyse.where import RULE, where
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show.command_text import python
-from bench.show.terminal.console import console
-from bench.show.terminal.failures import failures
-from bench.show.terminal.machines import choices
-from bench.show.terminal.precision import precisions
-from bench.show.terminal.references import references
+from bench.show.failures import blocks
+from bench.show.side_by_side import machines, precisions, references
+from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
+from bench.show.text import python
 from bench.store import lock
 from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
@@ -60,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         if len(runs) > 1:
             console().print()
     if len(runs) > 1:
-        console().print(choices({name: saved.table for name, saved in runs.items()}))
+        console().print(render([machines({name: saved.table for name, saved in runs.items()})]))
     return FINE
 
 
@@ -69,18 +67,18 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
     if saved.is_behind:
         say(f"warning: {_behind(saved)}", stderr=True)
     if arguments.across:
-        console().print(precisions(saved.table, changes(saved.records)))
+        console().print(render(precisions(saved.table, changes(saved.records))))
         return
     if arguments.reference:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]
-        console().print(references(saved.table, published))
+        console().print(render(references(saved.table, published)))
         return
     chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole
     count = point_count(chosen)
     top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
     console().print(results(shown, saved.baseline, saved.whole))
-    console().print(failures(shown))
+    console().print(render(blocks(shown)))
     if top < count:
         _tell_the_rest(chosen, top, count)
 

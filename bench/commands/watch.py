@@ -20,8 +20,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import intervals
-from bench.show.command_text import python
-from bench.show.point_text import shared
+from bench.show.text import python, shared
 from bench.stats.contrasts import contrasts, prior, values
 from bench.stats.estimates import Interval, joined
 from bench.stats.estimates import intervals as ends

@@ -13,9 +13,9 @@ from rich.text import Text
 from bench.harness.progress import LogProgress, Screen, shortened
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep
-from bench.show import blocks, point_line
+from bench.show import blocks, summary
 from bench.show.answer import At
-from bench.show.terminal.blocks import Fitting
+from bench.show.terminal.console import THEME, Fitting
 from bench.store import units
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class LiveProgress(LogProgress):
             width=screen.width,
             height=height,
             highlight=False,
+            theme=THEME,
         )
         self._live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
@@ -126,7 +127,7 @@ class LiveProgress(LogProgress):
         if self._detail:
             super()._print(rows)
         else:
-            at = point_line.at_point(rows, self._labels)
+            at = summary.at_point(rows, self._labels)
             self._lines[at.point] = at
         self._draw()
 
@@ -150,7 +151,7 @@ class LiveProgress(LogProgress):
         return [Text(now, "bold"), _beside(bar, words)]
 
     def _table(self, lines: list[At]) -> Fitting:
-        return Fitting(blocks.Table(point_line.columns(self._sweep.baseline), lines))
+        return Fitting(blocks.Table(summary.point_columns(self._sweep.baseline), lines))
 
 
 def _beside(bar: ProgressBar, words: Text) -> RenderableType:

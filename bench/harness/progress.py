@@ -13,7 +13,7 @@ from bench.machine.facts import available_bytes
 from bench.plan.case import CONTROL, POINT_COLUMNS, Case, Point
 from bench.plan.layers import flops
 from bench.plan.sweep import Effort, Sweep
-from bench.show.point_text import LONGEST_NAME, counted, differences, names, parts, varying
+from bench.show.text import LONGEST_NAME, counted, differences, names, parts, varying
 from bench.store import units
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class LogProgress:
     def _print(self, rows: "pd.DataFrame") -> None:
         if self._detail < 0:
             return
-        from bench.show.point_line import at_point, log_line, outcomes
+        from bench.show.summary import at_point, log_line, outcomes
 
         is_open = self._done < self._total or self._answered < len(self._racing)
         left = units.duration(self._time_left.left_s()) if is_open else ""

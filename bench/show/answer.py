@@ -1,4 +1,4 @@
-"""The answer of a run in sentences: what to use, what it can cost, what failed, whether the machine was quiet."""
+"""The answer of a run in sentences: what to use, what it can cost, what failed, how quiet the machine was."""
 
 import math
 from collections import Counter
@@ -7,20 +7,18 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from bench.analyse.control import control
 from bench.analyse.flags import SLOW, Flag, disturbed, flags
 from bench.analyse.standing import ALONE, FASTEST, NOTHING, SLOWER, Choice
 from bench.plan.case import Point
-from bench.show import control_text, intervals
+from bench.show import intervals
 from bench.show.choice_text import FEWEST_PROCESSES, MOST, choice_of, duration, listed, more, words
-from bench.show.point_text import counted, names
 from bench.show.rows import UNTRIED, Row, by_point, measured, unmeasured
+from bench.show.text import counted, differences, names, varying
 from bench.stats.best import GOOD
 from bench.stats.estimates import Interval
 from bench.store import units
-from bench.store.table import without_control
-
-MEASURED = ("measured case", "measured cases")
-"""What warnings count, one and several."""
+from bench.store.table import cases, without_control
 
 MOST_POINTS = 3
 """At most this number of points is named in a sentence; more are counted."""
@@ -58,10 +56,14 @@ class Warned:
     rows: int
     of: int
 
+    @property
+    def where(self) -> str:
+        """The rows that have the flag, in words: `3 of 84 measured cases`."""
+        return f"{self.rows} of {counted([self.of], 'measured case', 'measured cases')}"
+
     def __str__(self) -> str:
         """Return the warning in words, with what to do: `3 of 84 measured cases: …; measure again`."""
-        advice = f"; {self.flag.advice}" if self.flag.advice else ""
-        return f"{self.rows} of {counted([self.of], *MEASURED)}: {self.flag.meaning}{advice}"
+        return f"{self.where}: {'; '.join(filter(None, (self.flag.meaning, self.flag.advice)))}"
 
 
 def points_of(table: pd.DataFrame) -> list[At]:
@@ -75,18 +77,19 @@ def answer(points: Sequence[At], baseline: str | None) -> list[str]:
     """Return in a few sentences what to use, what that can cost, and how it compares with the baseline."""
     chosen = [at for at in points if at.choice.standing != NOTHING]
     if not chosen:
-        return [
-            f"Nothing was measured: none of {counted([sum(len(at.rows) for at in points)], 'case', 'cases')} is ok."
-        ]
+        cases = counted([sum(len(at.rows) for at in points)], "case", "cases")
+        return [f"Nothing was measured: none of {cases} is ok."]
     if len(chosen) == 1:
-        text = words(chosen[0].choice)
-        return [f"{text[0].upper()}{text[1:]}{_over(chosen[0].first, baseline)}."]
+        (at,) = chosen
+        speedup = speedup_cell(at.first, baseline) if baseline else ""
+        over = f"; {at.choice.name} is {speedup} as fast as {baseline}" if speedup not in ("", "baseline") else ""
+        return [f"{_sentence(words(at.choice))}{over}."]
     if all(at.choice.standing == ALONE for at in chosen):
         alone = listed([*dict.fromkeys(at.choice.name for at in chosen)])
         return [f"Nothing can be compared: only one implementation was measured at each point ({alone})."]
     name = everywhere(chosen)
-    sentences = [_use(name, chosen), _gain(name, chosen, baseline), _sureness(chosen), _few_processes(chosen)]
-    return [sentence for sentence in sentences if sentence]
+    sentences = _use(name, chosen), _gain(name, chosen, baseline), _sureness(chosen), _few_processes(chosen)
+    return [*filter(None, sentences)]
 
 
 def everywhere(points: Sequence[At]) -> str:
@@ -112,18 +115,17 @@ def failures(points: Sequence[At]) -> str:
     """Return in a sentence which cases have no time."""
     rows = [row for at in points for row in at.rows]
     lost = [row for row in rows if row["status"] != "ok"]
+    cases = counted([len(rows)], "case", "cases")
     if not lost:
-        return f"All {counted([len(rows)], 'case', 'cases')} were measured."
-    kinds: dict[str, Counter[str]] = {}
-    for row in lost:
-        kinds.setdefault(row["status"], Counter())[row["implementation"]] += 1
-    parts = [
-        f"{sum(names.values())} {status} ({', '.join(_at_points(*of) for of in names.items())})"
-        for status, names in sorted(kinds.items(), key=lambda kind: kind[0] in UNTRIED)
-    ]
+        return f"All {cases} were measured."
+    parts = []
+    for status in sorted({row["status"]: None for row in lost}, key=UNTRIED.__contains__):
+        numbers = Counter(row["implementation"] for row in lost if row["status"] == status)
+        where = ", ".join(f"{name} at {counted([number], 'point', 'points')}" for name, number in numbers.items())
+        parts.append(f"{numbers.total()} {status} ({where})")
     names = len({row["implementation"] for row in rows})
     of = f" ({len(points)} points × {names} implementations)" if len(rows) == len(points) * names > names > 1 else ""
-    return f"{len(lost)} of {counted([len(rows)], 'case', 'cases')}{of} have no time: {'; '.join(parts)}."
+    return f"{len(lost)} of {cases}{of} have no time: {'; '.join(parts)}."
 
 
 def machine(table: pd.DataFrame) -> tuple[bool, str]:
@@ -132,27 +134,21 @@ def machine(table: pd.DataFrame) -> tuple[bool, str]:
     `table` has the rows of the control, if the run has one.
     """
     warned = {each.flag.letter: each for each in warnings(table)}
-    doubt = control_text.warning(table)
-    doubts = [f"{doubt[0].upper()}{doubt[1:]}."] if doubt else []
-    state = "not quiet" if doubt else "slow"
-    if busy := warned.get(disturbed(1).letter):
-        state, rows_of = "not quiet", f"{busy.rows} of {counted([busy.of], *MEASURED)}"
-        doubts.append(f"Other processes disturbed a quarter of the samples or more in {rows_of}.")
-    if slow := warned.get(SLOW.letter):
-        rows_of = f"{slow.rows} of {counted([slow.of], *MEASURED)}"
-        doubts.append(f"In {rows_of} it ran at less than 75 % of the highest speed that was ever measured on it.")
+    busy, slow, doubt = warned.get(disturbed(1).letter), warned.get(SLOW.letter), control_warning(table)
+    doubts = [f"{_sentence(doubt)}."] if doubt else []
+    if busy:
+        doubts.append(f"Other processes disturbed a quarter of the samples or more in {busy.where}.")
+    if slow:
+        doubts.append(f"In {slow.where} it ran at less than 75 % of the highest speed that was ever measured on it.")
     if doubts:
-        return False, f"The machine was {state}. {' '.join(doubts)}"
+        return False, f"The machine was {'not quiet' if doubt or busy else 'slow'}. {' '.join(doubts)}"
     rows = [row for at in points_of(table) for row in measured(at.rows)]
     if not rows:
         return True, ""
-    share = max((row["flagged_share"] or 0.0 for row in rows), default=0.0)
-    noise = control_text.noise(table)
+    share = units.percent(max(row["flagged_share"] or 0.0 for row in rows))
+    noise = control_noise(table)
     checked = f"; {noise}" if noise else ""
-    return (
-        True,
-        f"The machine was quiet: at most {units.percent(share)} of the samples of a case were disturbed{checked}.",
-    )
+    return True, f"The machine was quiet: at most {share} of the samples of a case were disturbed{checked}."
 
 
 def warnings(table: pd.DataFrame) -> list[Warned]:
@@ -166,29 +162,16 @@ def warnings(table: pd.DataFrame) -> list[Warned]:
 
 def speedup_cell(row: Row | None, baseline: str | None) -> str:
     """Return a row's speed-up with its interval, `baseline` for the baseline, empty if there is none."""
-    if row is None:
-        return ""
-    if row["implementation"] == baseline:
+    if row is not None and row["implementation"] == baseline:
         return "baseline"
-    return "" if row["speedup"] is None else intervals.ratio(speedup_of(row))
-
-
-def speedup_of(row: Row) -> Interval:
-    """Return the speed-up of a row with its interval, NaN where it isn't known."""
-    return Interval(
-        *(math.nan if row[name] is None else float(row[name]) for name in ("speedup", "speedup_low", "speedup_high"))
-    )
-
-
-def _at_points(name: str, number: int) -> str:
-    return f"{name} at {counted([number], 'point', 'points')}"
-
-
-def _over(row: Row | None, baseline: str | None) -> str:
-    """Return a clause with the speed-up over the baseline, empty for the baseline itself."""
-    if row is None or baseline is None or row["implementation"] == baseline or row["speedup"] is None:
+    if row is None or row["speedup"] is None:
         return ""
-    return f"; {row['implementation']} is {speedup_cell(row, baseline)} as fast as {baseline}"
+    ends = (row[name] for name in ("speedup", "speedup_low", "speedup_high"))
+    return intervals.ratio(Interval(*(math.nan if end is None else float(end) for end in ends)))
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def _use(name: str, points: Sequence[At]) -> str:
@@ -204,15 +187,10 @@ def _use(name: str, points: Sequence[At]) -> str:
     where = f"all {len(points)} points" if len(others) == len(points) else f"{len(others)} of {len(points)} points"
     most = 1.0 if not highs else math.inf if None in highs else max(highs)
     bound = f"it takes at most {_times(most)} as long as the fastest one" if most < MOST else "its cost has no bound"
-    near = sum(_is_beaten(row) or (row["speedup_high"] or 1.0) < 1 for _, row in others)
+    near = sum((row["slowdown_low"] or 1.0) > 1 or (row["speedup_high"] or 1.0) < 1 for _, row in others)
     shown = f", though at {near} of them another one is faster" if near else ""
     but = _except(beaten, absent)
     return f"Use {name}: at {where} {bound}{shown}{f'; but {but}' if but else ''}."
-
-
-def _is_beaten(row: Row) -> bool:
-    """Return whether another implementation is shown to be faster."""
-    return bool((row["slowdown_low"] or 1.0) > 1)
 
 
 def _is_exception(row: Row) -> bool:
@@ -233,7 +211,8 @@ def _except(beaten: Sequence[tuple[At, Row]], absent: Sequence[At]) -> str:
         number = counted([len(rest)], "other point", "other points")
         parts.append(f"at {number} others are {_times(least, up=False)} to {_times(most)} as fast")
     if absent:
-        parts.append(f"it has no time at {_named([at.label for at in absent])}")
+        named = len(absent) <= MOST_POINTS
+        parts.append(f"it has no time at {', '.join(at.label for at in absent) if named else f'{len(absent)} points'}")
     return "; ".join(parts)
 
 
@@ -255,25 +234,19 @@ def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
     return f"{name} is {low if low == high else f'from {low} to {high}'} as fast as {baseline}."
 
 
-def _named(labels: Sequence[str]) -> str:
-    return ", ".join(labels) if len(labels) <= MOST_POINTS else f"{len(labels)} points"
-
-
 def _sureness(points: Sequence[At]) -> str:
     """Return at how many points the one to use is as good as the fastest, and what would bring the others there."""
-    good = [at for at in points if at.choice.standing in (FASTEST, ALONE) or at.choice.high <= GOOD]
-    left = [at for at in points if not any(at is each for each in good)]
+    left = [at for at in points if at.choice.standing not in (FASTEST, ALONE) and not at.choice.high <= GOOD]
     bounded = [at for at in left if not math.isnan(at.choice.high)]
-    if not bounded and left:
+    if left and not bounded:
         return ""
-    where = f"all {len(points)}" if not left else f"{len(good)} of {len(points)}"
+    where = f"{len(points) - len(left)} of {len(points)}" if left else f"all {len(points)}"
     sentence = f"With the one that is named at each point you are within {more(GOOD)} of the fastest at {where}"
-    needed = [at.choice.further_s for at in bounded]
     if not left:
         return f"{sentence}."
-    widest = max(bounded, key=lambda at: at.choice.high)
     others = "the others" if len(bounded) == len(left) else f"{len(bounded)} of the others"
-    rest = f"{sentence}, and within {more(widest.choice.high)} at {others}"
+    rest = f"{sentence}, and within {more(max(at.choice.high for at in bounded))} at {others}"
+    needed = [at.choice.further_s for at in bounded]
     if None in needed:
         return f"{rest}."
     total = duration(sum(each or 0.0 for each in needed))
@@ -288,3 +261,27 @@ def _few_processes(points: Sequence[At]) -> str:
     if 2 in numbers:
         return "Two processes alone give no scatter: bounds lean on what all points have in common."
     return ""
+
+
+def control_noise(table: pd.DataFrame) -> str:
+    """Return by how much a second baseline differed from the first, empty if the run has no control."""
+    of = control(table)
+    if of.point is None:
+        return ""
+    ratio = max(of.speedup.value, 1 / of.speedup.value)
+    words = differences(of.point, varying(case.point for case in cases(table)))
+    return f"a second {of.baseline} differed from the first by up to {more(ratio)}{f' ({words})' if words else ''}"
+
+
+def control_warning(table: pd.DataFrame) -> str:
+    """Return that identical code differs by more than the errors say, empty if it doesn't.
+
+    `table` is the whole table of results, with the rows of the control.
+    """
+    of = control(table)
+    if not of.is_notable:
+        return ""
+    return (
+        f"identical code differs here by more than rounds and processes explain: {control_noise(table)}; so all "
+        f"intervals and bounds are {of.excess:.1f} times as wide"
+    )

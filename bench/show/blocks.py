@@ -1,15 +1,17 @@
-"""What is shown, as blocks. `terminal/blocks.py`, `markdown.py` and `pages/parts/macros.html` write them."""
+"""What is shown, as blocks. `terminal/console.py`, `markdown.py` and `pages/parts/macros.html` write them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar, Final
 
 HEAD: Final = "head"
 PLAIN: Final = "plain"
 WARNING: Final = "warning"
 BAD: Final = "bad"
+GOOD: Final = "good"
 QUIET: Final = "quiet"
-"""How loud lines are."""
+"""The tones of lines and cells."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class Column:
     A narrow terminal drops columns of high `rank` first, those of rank 0 never.
     `key` names the column to the script of a page, and is its heading there if it has none.
     `more` is what a page unfolds. A column `of_failures` has a cell for a row without a time too.
-    `style` is how a terminal writes a cell, with `is_code` Markdown writes it as code. A column with `fit` takes the
-    room that the others leave: `fit` is the cell in so many characters.
+    `tone` is that of a cell in a terminal, with `is_code` Markdown writes it as code. A column with `fit` takes the
+    room that the others leave: `fit` is the cell in so many characters. So does a column that `folds` its cells.
     """
 
     heading: str
@@ -45,8 +47,9 @@ class Column:
     interval_rank: int = 0
     more: Callable[[Any], str] | None = None
     of_failures: bool = False
-    style: Callable[[Any], str] | None = None
+    tone: Callable[[Any], str] | None = None
     fit: Callable[[Any, int], str] | None = None
+    folds: bool = False
     is_code: bool = False
 
     def cell(self, row: Any) -> Cell:
@@ -57,12 +60,8 @@ class Column:
         return Cell(text, None if number is None else float(number), self.more(row) if self.more else "")
 
 
-def split(columns: Iterable[Column]) -> Iterator[Column]:
-    """Yield the columns as a terminal aligns them: each interval is one of its own."""
-    for column in columns:
-        yield column
-        if column.interval:
-            yield Column(column.interval_heading, column.interval, rank=column.interval_rank)
+def right(_row: Any) -> None:
+    """Return no number: texts of a column with this `number` stand to the right."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +81,36 @@ class Lines:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with their columns, which a terminal sets apart by `gap`."""
+    """Rows with columns, which a terminal sets apart by `gap`; it writes a row in its `tone` behind `indent` spaces."""
 
     kind: ClassVar = "table"
     columns: Sequence[Column]
     rows: Sequence[Any]
     gap: str = "  "
+    indent: int = 0
+    tone: Callable[[Any], str] | None = None
 
     @property
     def cells(self) -> list[list[Cell]]:
         """The cells of each row."""
         return [[column.cell(row) for column in self.columns] for row in self.rows]
+
+
+def of_texts(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Collection[str] = (), **options: Any
+) -> Table:
+    """Return a table whose rows are ready texts; columns of `numbers` stand to the right, the others fold."""
+    columns = [
+        Column(heading, itemgetter(place), right if heading in numbers else None, folds=heading not in numbers)
+        for place, heading in enumerate(headings)
+    ]
+    return Table(columns, rows, **options)
+
+
+def definitions(entries: Mapping[str, str], *, indent: int = 0, tone: str = PLAIN) -> Table:
+    """Return words with their meanings, which fold, as a table without headings."""
+    columns = [Column("", itemgetter(0)), Column("", itemgetter(1), folds=True)]
+    return Table(columns, [*entries.items()], indent=indent, tone=lambda _: tone)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, Choice, choice
+from bench.show.blocks import BAD, GOOD, HEAD
 from bench.show.rows import Row, measured
-from bench.stats.best import GOOD
+from bench.stats.best import GOOD as AS_GOOD
 from bench.store import units
 
 MOST_NAMES = 3
@@ -23,6 +24,9 @@ MOST = 1e6
 
 FEWEST_PROCESSES = "measure with --processes 2"
 """What gives a point a bound."""
+
+UNSURE = 1.15
+"""A choice that can cost as much as this is hardly better than none."""
 
 ALMOST_SURE = "most likely the fastest"
 """What is said of one that no other is faster than by the upper bound, which is wrong more often than *fastest* is."""
@@ -55,7 +59,7 @@ def _sentences(of: Choice) -> Iterator[str]:
     elif math.isnan(of.high):
         yield f"use {of.name}: its cost has no bound; {FEWEST_PROCESSES}"
         yield f"use {of.name}: no bound"
-    elif of.high <= GOOD:
+    elif of.high <= AS_GOOD:
         close = f"use {of.name}: no other is more than {more(of.high)} faster"
         if of.high == 1:
             close = f"use {of.name}: {ALMOST_SURE}"
@@ -67,11 +71,18 @@ def _sentences(of: Choice) -> Iterator[str]:
         others = faster(of.high)
         named = f"use {of.name}: {any_of(of.may_be_faster)} {others}"
         if of.further_s:
-            yield f"{named}; {duration(of.further_s)} more of measuring would bring that below {more(GOOD)}"
+            yield f"{named}; {duration(of.further_s)} more of measuring would bring that below {more(AS_GOOD)}"
         yield named
         yield f"use {of.name}: others {others}"
         yield f"use {of.name}: others {others.removeprefix('may be ')}"
         yield f"use {of.name}: within {more(of.high)}"
+
+
+def tone(of: Choice) -> str:
+    """Return a good tone if a choice costs next to nothing, a bad one if nothing was measured."""
+    if of.standing == NOTHING:
+        return BAD
+    return GOOD if of.standing == FASTEST or of.high <= AS_GOOD else HEAD
 
 
 def short(of: Choice) -> list[str]:
@@ -94,10 +105,6 @@ def certainty(of: Choice) -> float:
     if of.standing != NAMED or math.isnan(of.high):
         return 0.0
     return max(0.0, 1 - math.log(of.high) / math.log(UNSURE))
-
-
-UNSURE = 1.15
-"""A choice that can cost as much as this is hardly better than none."""
 
 
 def by(low: float, high: float) -> str:

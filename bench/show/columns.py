@@ -12,6 +12,7 @@ from bench.plan.layers import peak_bytes
 from bench.show.blocks import Cell, Column
 from bench.show.choice_text import by
 from bench.show.rows import Row, is_measured, reason
+from bench.show.text import cut
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Metric
@@ -132,17 +133,13 @@ def _calls_number(row: Row) -> float | None:
     return 1e300 if number == math.inf else number
 
 
-def _names_of_kernels(row: Row) -> str:
-    return ", ".join((row["kernels"] or "").split(";"))
-
-
 TEXTS: dict[str, Callable[[Row], str]] = {
     "kernels": lambda row: algorithm(row["kernels"]),
     "memory_bytes": memory_text,
 }
 """The cells of metrics that say more than a value in its unit."""
 
-MORE = {"kernels": _names_of_kernels}
+MORE = {"kernels": lambda row: ", ".join((row["kernels"] or "").split(";"))}
 """What a page unfolds, also of a case without a time."""
 
 INTERVALS: dict[str, tuple[Callable[[Row], str], int]] = {
@@ -168,7 +165,6 @@ FIRST = (
     Column("status", lambda row: ": ".join(filter(None, (row["status"], reason(row)))), key="status", of_failures=True),
 )
 """The columns that every page has."""
-
 
 ALGORITHMS = {
     "flash_attention": "flash",
@@ -210,5 +206,4 @@ def _plain(names: list[str]) -> str:
         name.split()[0].removesuffix("_out").lower() in MULTIPLY or "gemm" in name or "conv" in name for name in names
     ):
         return PRODUCTS
-    own = names[0]
-    return own if len(own) <= LONGEST else f"{own[: LONGEST - 1]}…"
+    return cut(names[0], LONGEST)

@@ -1,4 +1,4 @@
-"""The tables of the documentation that follow from declarations, and the command that writes them anew.
+"""Tables that follow from declarations, for the documentation and `bench list`, and the command that writes them anew.
 
 `python -m bench.show.documented` replaces each table between its marks.
 """
@@ -9,12 +9,12 @@ from pathlib import Path
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, Column, Kind
 from bench.plan.layers import LAYERS
+from bench.plan.layers.layer import Layer
+from bench.show.blocks import HEAD, Block, Lines, definitions
 from bench.show.columns import columns as shown_columns
-from bench.show.terminal.console import rendered
-from bench.show.terminal.listing import matrix
 from bench.store.atomic import replace
 from bench.store.metrics import COLUMNS as METRICS
-from impls.catalogue import IMPLEMENTATIONS
+from impls.catalogue import IMPLEMENTATIONS, Entry
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,9 +44,8 @@ def shown() -> str:
 
 def implementations() -> str:
     """Return the table that says which implementation supports which layer, each reason below it an item of a list."""
-    lines = [line for line in rendered(matrix(LAYERS, IMPLEMENTATIONS)).splitlines() if line]
-    rows = [line for line in lines if line.startswith("|")]
-    return "\n".join([*rows, "", *(f"- {reason}" for reason in lines if reason not in rows)])
+    table, reasons = matrix(LAYERS, IMPLEMENTATIONS)
+    return "\n".join([*table.lines, "", *(f"- {reason}" for reason in reasons.lines)])
 
 
 TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
@@ -90,6 +89,31 @@ def _default_and_short(column: Column) -> tuple[str, str]:
 def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [headings, tuple("---" for _ in headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("<", "&lt;")
+
+
+def listing(title: str, entries: Mapping[str, str]) -> list[Block]:
+    """Return a titled list of names with their meanings."""
+    return [Lines([title], HEAD), definitions(entries, indent=2)]
+
+
+def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> tuple[Lines, Lines]:
+    """Return a row for each implementation, a column for each layer, and below them why some pairs are unsupported.
+
+    The table is Markdown, and aligned.
+    """
+    refusals = {
+        name: [entry.refusal(layer.class_name) for layer in layers.values()] for name, entry in implementations.items()
+    }
+    reasons = list(dict.fromkeys(reason for row in refusals.values() for reason in row if reason))
+    rows = [["implementation", *layers, "supported"]]
+    for name, entry in implementations.items():
+        cells = [f"no ({reasons.index(reason) + 1})" if reason else "yes" for reason in refusals[name]]
+        rows.append([name, *cells, entry.supports])
+    *widths, _ = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths.append(0)  # a terminal folds the last column
+    lines = [f"| {' | '.join(map(str.ljust, cells, widths))} |" for cells in rows]
+    lines.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
+    return Lines(lines), Lines([f"({number}) {reason}." for number, reason in enumerate(reasons, 1)])
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Why cases ended as they did, each reason once, and for which of them `pytest bench` ends with status 1."""
+"""Why cases have no time, each reason once: as a list, as blocks, and as what ends `pytest bench` with status 1."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
 from bench.plan.case import Case, Point
 from bench.plan.names import is_own
-from bench.show.point_text import counted
-from bench.show.rows import Row, reason
+from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
+from bench.show.rows import UNTRIED, Row, plain, reason
+from bench.show.text import counted, differences, varying
 
 
 @dataclass(frozen=True)
@@ -63,3 +66,56 @@ def failing(rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device:
         return reasons(row for row in bad if row["status"] in fail_on)
     nothing = len(bad) == len(rows) and any(row["status"] != "unsupported" for row in bad)
     return reasons(row for row in bad if nothing or lacks_device or is_own(row["implementation"]))
+
+
+def blocks(table: pd.DataFrame) -> list[Block]:
+    """Return the failed cases, those never tried, and those with a doubt; each reason once with its points."""
+    everything = plain(table)
+    different = varying(Case.from_columns(row).point for row in everything)
+    titled = {
+        "failed": [row for row in everything if row["status"] not in ("ok", *UNTRIED)],
+        "not tried": [row for row in everything if row["status"] in UNTRIED],
+        "measured, with a doubt": [row for row in everything if row["status"] == "ok" and reason(row)],
+    }
+    columns = (
+        Column("", lambda each: each.status),
+        Column("", lambda each: ", ".join(each.names), folds=True),
+        Column("", lambda each: "; ".join(filter(None, (each.detail, _where(each.points, different)))), folds=True),
+    )
+    if not any(titled.values()):
+        return [Lines([f"all {len(table)} cases were measured"])]
+    return [
+        block
+        for title, rows in titled.items()
+        if rows
+        for block in (
+            Lines([f"{title}: {counted([len(rows)], 'case', 'cases')}"], HEAD),
+            Table(columns, reasons(rows), indent=2, tone=_tone),
+        )
+    ]
+
+
+def of_point(rows: Sequence[Row], cases: int, width: int) -> Table:
+    """Return why these rows of a point hold no time, a row for each reason.
+
+    `cases` is the number of rows of the point, `width` that of the column of implementations above.
+    """
+
+    def names(each: Reason) -> str:
+        return (f"all {cases}" if 1 < len(each.names) == cases else ", ".join(each.names)).ljust(width)
+
+    return Table(
+        [Column("", names), Column("", lambda each: each.why, folds=True)], reasons(rows), indent=2, tone=_tone
+    )
+
+
+def _tone(of: Reason) -> str:
+    """Return a loud tone only if something went wrong."""
+    return QUIET if of.status in UNTRIED else BAD
+
+
+def _where(points: Sequence[Point], different: set[str]) -> str:
+    first = differences(points[0], different)
+    if len(points) == 1:
+        return f"at {first or 'the only point'}"
+    return f"at {len(points)} points, the first {first}"

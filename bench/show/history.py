@@ -3,14 +3,13 @@
 from bench.analyse.history import Entry, History
 from bench.plan.case import Case, Point
 from bench.show import intervals
-from bench.show.blocks import GAP, HEAD, QUIET, Block, Column, Lines, Table
-from bench.show.point_text import names, shared
-from bench.show.terminal.console import BAD, GOOD
+from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, Block, Column, Lines, Table
+from bench.show.text import names, shared
 
 ARROWS = {"faster": "▲", "slower": "▼"}
 """The mark of a step."""
 
-STYLES = {"faster": GOOD, "slower": BAD}
+TONES = {"faster": GOOD, "slower": BAD}
 
 RECENT = 6
 """The most runs in the terminal, the latest; the page has all."""
@@ -20,14 +19,9 @@ def head(of: History) -> list[Block]:
     """Return how many cases became faster and slower from one run to the next, and what all points share."""
     steps = [entry.step for entries in of.entries.values() for entry in entries.values() if entry.step]
     points = points_of(of)
+    changes = f"{steps.count('faster')} became faster, {steps.count('slower')} slower, from one run to the next"
     return [
-        Lines(
-            [
-                f"{len(of.runs)} runs, {len(of.entries)} cases: {steps.count('faster')} became faster, "
-                f"{steps.count('slower')} slower, from one run to the next"
-            ],
-            HEAD,
-        ),
+        Lines([f"{len(of.runs)} runs, {len(of.entries)} cases: {changes}"], HEAD),
         Lines([shared(points)] if points else []),
     ]
 
@@ -59,7 +53,7 @@ def _table(of: History, point: Point, name: str, numbers: range) -> Table:
         def entry(case: Case) -> Entry | None:
             return of.entries[case].get(number)
 
-        return Column(f"run {number + 1}", lambda case: _text(entry(case)), style=lambda case: _style(entry(case)))
+        return Column(f"run {number + 1}", lambda case: _text(entry(case)), tone=lambda case: _tone(entry(case)))
 
     cases = [case for case in of.entries if case.point == point]
     return Table([Column(name, lambda case: f"  {case.implementation}"), *map(run, numbers)], cases)
@@ -70,5 +64,5 @@ def _text(entry: Entry | None) -> str:
     return "" if entry is None else " ".join(filter(None, (intervals.ratio(entry.speedup), ARROWS.get(entry.step))))
 
 
-def _style(entry: Entry | None) -> str:
-    return STYLES.get(entry.step, "") if entry else ""
+def _tone(entry: Entry | None) -> str:
+    return TONES.get(entry.step, PLAIN) if entry else PLAIN

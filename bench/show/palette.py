@@ -1,4 +1,4 @@
-"""The style of each implementation and the colour of each stage, the same in all pictures.
+"""The style of implementations, and the colours of stages and of categories of operators, the same in all pictures.
 
 Colours of implementations are those of Okabe and Ito (2008), which the colour-blind tell apart, and darker ones of Paul
 Tol. Dash and marker differ too, so nothing depends on colour alone.
@@ -6,6 +6,7 @@ Tol. Dash and marker differ too, so nothing depends on colour alone.
 Stages whose work grows with the square of the tokens are warm, so that the quadratic part is seen at a glance.
 Products with weights are blue, element by element is green, and what only moves data is grey.
 Within a group of stages the lightness differs, so that they are told apart without red or green cones.
+A category of operators has the colour of the stage that does the same work.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from bench.show.text import cut
 from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style
 from impls.name import parse
 
@@ -71,6 +73,48 @@ RESIDUAL_COLOUR = "#e4e4e8"
 
 OTHER_STAGE_COLOURS = ("#aa3377", "#ccbb44", "#66ccee", "#664488", "#bb99cc")
 
+LONGEST_NAME = 64
+"""Longer names are cut to this number of characters."""
+
+NOISE = {
+    "void ": "",
+    "(anonymous namespace)::": "",
+    "at::native::": "",
+    "autograd::engine::evaluate_function: ": "autograd: ",
+}
+"""Frequent parts of long names that tell nothing, and what replaces them."""
+
+PRODUCT, BATCHED, SOFTMAX, SEVERAL, COPY, ARITHMETIC, OTHER = (
+    "matrix product",
+    "batched product",
+    "softmax",
+    "several steps in one kernel",
+    "copy or new memory",
+    "element by element",
+    "other",
+)
+
+CATEGORIES = {
+    SEVERAL: ("attention", "flash", "fmha", "cudnn_sdpa", "flex", "fused", "triton_"),
+    SOFTMAX: ("softmax",),
+    BATCHED: ("bmm", "matmul", "einsum"),
+    PRODUCT: ("::mm", "addmm", "kernels.mm", "mmbackward", "linear", "gemm", "conv", "cutlass", "xmma"),
+    COPY: ("copy", "clone", "contiguous", "empty", "::cat", "memcpy", "memset", "zero", "fill", "resize"),
+    ARITHMETIC: ("add", "mul", "div", "sub", "sum", "elementwise"),
+}
+"""The parts of names by which a category is recognised; the first that fits is taken."""
+
+CATEGORY_COLOURS = {
+    PRODUCT: STAGE_COLOURS["qkv projection"],
+    BATCHED: STAGE_COLOURS["scores"],
+    SOFTMAX: STAGE_COLOURS["softmax"],
+    SEVERAL: "#7b4fa3",
+    COPY: STAGE_COLOURS["merge heads"],
+    ARITHMETIC: STAGE_COLOURS["skip"],
+    OTHER: "#cbc5ba",
+}
+"""In about the order of a call: operators of a category have the same position in every bar."""
+
 
 def style(implementation: str) -> Style:
     """Return the style of an implementation; for an unknown name it depends on the name alone.
@@ -115,12 +159,12 @@ def page_variable(colour: str, kind: str = "c") -> str:
 
 def page_variables(colours: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return the CSS variables of colours and of text on them, with their values in the light and in the dark."""
-    found = {}
+    variables = {}
     for each in dict.fromkeys(colours):
         dark = in_the_dark(each)
-        found[page_variable(each)[6:-1]] = each, dark
-        found[page_variable(each, "on")[6:-1]] = on(each), on(dark)
-    return found
+        variables[page_variable(each)[6:-1]] = each, dark
+        variables[page_variable(each, "on")[6:-1]] = on(each), on(dark)
+    return variables
 
 
 def mix(colour: str, other: str, share: float) -> str:
@@ -155,3 +199,28 @@ def _of_unknown(name: str) -> Style:
         OTHER_DASHES[dash % len(OTHER_DASHES)],
         OTHER_MARKERS[marker % len(OTHER_MARKERS)],
     )
+
+
+def short_name(name: str) -> str:
+    """Return a name of at most LONGEST_NAME characters: first without its template's arguments, then cut."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    plain = name
+    for noise, word in NOISE.items():
+        plain = plain.replace(noise, word)
+    plain = plain or name
+    # a name that begins with a bracket isn't a template's
+    ends = [place for place in (plain.find("<"), plain.find("(")) if place > 0]
+    plain = plain[: min(ends)] + "<…>" if ends else plain
+    return cut(plain, LONGEST_NAME)
+
+
+def shortened_names(names: Iterable[str]) -> list[str]:
+    """Return the names that `short_name` changes, each once, in order."""
+    return [name for name in dict.fromkeys(names) if short_name(name) != name]
+
+
+def category(name: str) -> str:
+    """Return the category of an operator or kernel by its name, without its template's arguments."""
+    lowered = short_name(name).lower()
+    return next((group for group, parts in CATEGORIES.items() if any(part in lowered for part in parts)), OTHER)

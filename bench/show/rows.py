@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from bench.plan.case import Case, Point
-from bench.show.point_text import counted
+from bench.show.text import counted
 
 Row = dict[str, Any]
 """A row of the results by column; a number that is missing is None."""
@@ -17,13 +17,12 @@ UNTRIED = ("unsupported", "skipped")
 
 def plain(table: pd.DataFrame) -> list[Row]:
     """Return the rows in order, with None for what is missing."""
-    columns = [_values(table[name]) for name in table.columns]
+    # Python's own types column by column, which is ten times as fast as row by row
+    columns = [
+        [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
+        for _, column in table.items()
+    ]
     return [dict(zip(table.columns, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def _values(column: "pd.Series[Any]") -> list[Any]:
-    """Return a column's values as Python's own types; a column at a time is ten times as fast as a whole table."""
-    return [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
 
 
 def by_point(table: pd.DataFrame) -> dict[Point, list[Row]]:

@@ -1,23 +1,27 @@
-"""The end of a run: what to use, point by point, what to mind, and where everything is."""
+"""The line of a point, the end of a run, and the end of a duel: what to use, what to mind, and where everything is."""
 
+import math
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from bench.analyse.choices import Choice, gain
 from bench.analyse.precision import Change
 from bench.analyse.scaling.growth import has_series
+from bench.analyse.standing import by_rank
+from bench.plan.case import Point
 from bench.show import answer as say
-from bench.show import point_line
-from bench.show.answer import At
-from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Lines, Table
-from bench.show.command_text import python
+from bench.show.answer import At, speedup_cell
+from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
+from bench.show.choice_text import choice_of, tone, words
 from bench.show.failures import few, reasons
-from bench.show.point_text import LONGEST_NAME, counted, names, symbols
-from bench.show.precision_text import in_words
-from bench.show.rows import is_measured, plain
+from bench.show.rows import UNTRIED, by_point, is_measured, measured, plain, unmeasured
+from bench.show.side_by_side import precision_words
+from bench.show.text import LONGEST_NAME, counted, cut, names, python, symbols
 from bench.store import units
 
 WORTH = 0.03
@@ -27,7 +31,7 @@ MOST_LINES = 40
 """The most points that are listed at the end; show lists all."""
 
 MOST_WARNINGS, MOST_REASONS = 2, 3
-"""The most kinds of warnings and of failures that are told in words at the end."""
+"""The most kinds of warnings and of failures that are said in words at the end."""
 
 FEW = 0.1
 """A warning about a smaller share of the measured cases stands in the table and on the page alone."""
@@ -46,7 +50,17 @@ BOUNDS = (
 """What the bounds say."""
 
 OF_SPEED = ("D", "S")
-"""The letters that the sentence about the machine tells."""
+"""The letters of which the sentence about the machine speaks."""
+
+LEAST_WORDS = 12
+"""The narrowest room for what to use."""
+
+UNMEASURED = "not measured"
+
+OF_DUEL = (
+    "as fast as: the ratio paired round by round, with its 95 % interval",
+    "fastest: the other is shown to be slower, by so much. use: the other may be faster, by so much at most",
+)
 
 
 def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] = ()) -> Iterator[Block]:
@@ -58,14 +72,16 @@ def blocks(whole: pd.DataFrame, baseline: str | None, changes: Sequence[Change] 
     labels = names([at.point for at in points], LONGEST_NAME)
     yield Lines([" ".join(say.answer(points, baseline))], HEAD)
     yield GAP
-    yield Table(point_line.columns(baseline), [point_line.named(at, labels) for at in points[:MOST_LINES]])
+    yield Table(point_columns(baseline), [replace(at, label=labels[at.point]) for at in points[:MOST_LINES]])
     yield Lines([symbols([at.point for at in points]), BOUNDS], QUIET)
     if len(points) > MOST_LINES:
         yield Lines([f"… and {len(points) - MOST_LINES} more points"])
-    yield Lines(in_words(whole, changes))
+    yield Lines(precision_words(whole, changes))
     if any(at.failed for at in points):
         yield Lines([say.failures(points)], WARNING)
-        yield Lines(_reasons(points), BAD, is_list=True, indent=2)
+        tried = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]
+        lines = few(reasons(tried), MOST_REASONS)
+        yield Lines([cut(line, LONGEST_REASON) for line in lines], BAD, is_list=True, indent=2)
     is_quiet, machine = say.machine(whole)
     yield Lines([machine] if machine else [], PLAIN if is_quiet else WARNING)
     yield Lines([*_warnings(whole)], WARNING)
@@ -102,14 +118,11 @@ def closing(table: pd.DataFrame, folder: Path, pictures: Collection[Path], chang
     if has_series([row for row in plain(table) if is_measured(row)]):
         lines.append(f"How it grows, and where the fastest changes: {python()} -m bench scaling {path}")
     if changes:
-        lines += [*in_words(table, changes), f"Precisions in a table: {python()} -m bench show --across dtype {path}"]
+        lines += [
+            *precision_words(table, changes),
+            f"Precisions in a table: {python()} -m bench show --across dtype {path}",
+        ]
     return lines
-
-
-def _reasons(points: Sequence[At]) -> list[str]:
-    """Return why cases failed that were tried, each reason once."""
-    failed = [row for at in points for row in at.rows if row["status"] not in ("ok", "skipped")]
-    return [point_line.cut(line, LONGEST_REASON) for line in few(reasons(failed), MOST_REASONS)]
 
 
 def _warnings(whole: pd.DataFrame) -> Iterator[str]:
@@ -119,3 +132,88 @@ def _warnings(whole: pd.DataFrame) -> Iterator[str]:
         yield f"What helps: {advice}."
     others = [each for each in warned if each.flag.letter not in OF_SPEED and each.rows >= FEW * each.of]
     yield from (f"{each}." for each in others[:MOST_WARNINGS])
+
+
+def point_columns(baseline: str | None) -> list[Column]:
+    """Return the columns of a table with a line for each point; a narrow terminal has no intervals of speed-ups."""
+    return [
+        Column("point", lambda at: cut(at.label, LONGEST_NAME)),
+        Column("what to use, and what it can cost", use, tone=lambda at: tone(at.choice), fit=use),
+        Column("speed-up", lambda at: _speedup(at, baseline)[0], interval=lambda at: _speedup(at, baseline)[1],
+            interval_heading=f"over {baseline}" if baseline else "", interval_rank=1),
+    ]  # fmt: skip
+
+
+def use(at: At, width: float = math.inf) -> str:
+    """Return what to use at a point, as shortly as the width needs, and how many cases have no time."""
+    failed = f" ({at.failed} not timed)" if at.failed else ""
+    room = width - len(failed)
+    return f"{cut(words(at.choice, room), room)}{failed}"
+
+
+def _speedup(at: At, baseline: str | None) -> tuple[str, str]:
+    value, _, interval = speedup_cell(at.first, baseline).partition(" ")
+    return value, interval
+
+
+def at_point(rows: pd.DataFrame, labels: Mapping[Point, str]) -> At:
+    """Return what the rows of one point say; `labels` has the names of the points of the sweep."""
+    ((point, members),) = by_point(rows).items()
+    return At(point, labels.get(point, point.layer), tuple(members), choice_of(members))
+
+
+def log_line(at: At, position: int, total: int, left: str, baseline: str | None, width: int) -> str:
+    """Return one line of a log on a point: `[3/12] N=577: fastest: sdpa, by 2 to 6%, 1.48x [1.40, 1.57] (~4m left)`.
+
+    In a narrow log the name of the point is cut first, then what to use is said in fewer words.
+    """
+    ratio = speedup_cell(at.first, baseline)
+    of = f", {ratio}" if ratio and ratio != "baseline" else ""
+    tail = f"{of}{f'; {at.failed} not timed' if at.failed else ''}{f' (~{left} left)' if left else ''}"
+    place = f"[{position:>{len(str(total))}}/{total}] "
+    least = len(words(at.choice, 0))
+    head = f"{place}{cut(at.label, max(LEAST_WORDS, width - len(place) - len(tail) - least - 2))}: "
+    room = max(LEAST_WORDS, width - len(head) - len(tail))
+    return cut(head + cut(words(at.choice, room), room) + tail, width)
+
+
+def outcomes(at: At, baseline: str) -> Iterator[str]:
+    """Yield each implementation of a point with its time and ratio, or how it ended, the one to use first."""
+    for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows)):
+        name = str(row["implementation"])
+        ratio = "baseline" if name == baseline else units.ratio(row["speedup"])
+        numbers = (units.seconds(row["latency_s"]), ratio) if row["status"] == "ok" else (str(row["status"]),)
+        yield " ".join(filter(None, (name, *numbers)))
+
+
+def duel(points: Sequence[At], a: str, b: str) -> list[Block]:
+    """Return the table of a duel of A and B with its legend; what to use is said as shortly as the width needs."""
+
+    def both(at: At) -> bool:
+        return both_measured(at, a, b)
+
+    def said(at: At, width: float = math.inf) -> str:
+        return use(at, width) if both(at) else UNMEASURED
+
+    def values(at: At, name: str) -> list[Any]:
+        return [row[name] for side in (a, b) if both(at) and (row := at.row(side))]
+
+    columns = [
+        Column("point", lambda at: at.label),
+        Column(f"{b} as fast as {a}", lambda at: speedup_cell(at.row(b), a) if both(at) else ""),
+        Column("what to use", said, tone=lambda at: tone(at.choice) if both(at) else BAD, fit=said),
+        Column("processes", lambda at: str(min(values(at, "processes"), default="")), right),
+        Column(a, lambda at: "".join(map(units.seconds, values(at, "latency_s")[:1])), right),
+        Column(b, lambda at: "".join(map(units.seconds, values(at, "latency_s")[1:])), right),
+    ]
+    failed = []
+    for at in points:
+        lost = unmeasured(at.rows)
+        own = [row for row in lost if row["status"] not in UNTRIED]  # the other side was skipped because of it
+        failed += [f"{at.label}: {each}" for row in own or lost for each in reasons([row])]
+    return [Table(columns, points), Lines(failed, BAD), Lines(OF_DUEL)]
+
+
+def both_measured(at: At, a: str, b: str) -> bool:
+    """Return whether both sides were measured at a point."""
+    return at.row(a) is not None and at.row(b) is not None

@@ -33,7 +33,7 @@ from bench.plan.case import CONTROL, HUGE, Case
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import LEAST_ROUNDS
-from bench.show.control_text import warning
+from bench.show.answer import control_warning
 from bench.show.rows import plain
 from bench.store import journal
 from bench.store.table import load
@@ -524,15 +524,15 @@ def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
     asking, other = point(allocator=HUGE), point()
     sweep = Sweep("huge", (asking, other), ("eager", "sdpa"), effort=ONE)
     with Run(sweep, tmp_path) as opened:
-        (warning,) = opened.warnings
+        (control_warning,) = opened.warnings
         assert {record.status for record in opened.measure(asking)} == {"unsupported"}
         assert {record.status for record in opened.measure(other)} == {"ok"}
         assert opened.finished() == [asking, other]
     details = {*load(tmp_path)["detail"].dropna()}
     assert len(details) == 1
     assert "they are switched off" in details.pop()
-    assert "they are switched off" in warning
-    assert "\n" not in warning
+    assert "they are switched off" in control_warning
+    assert "\n" not in control_warning
 
     monkeypatch.setattr(facts, "huge_pages_missing", lambda: "")
     with Run(sweep, tmp_path, retry_failed=True) as opened:
@@ -583,7 +583,7 @@ def test_a_control_that_is_off_widens_all_intervals(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:half" if name == CONTROL else name)
     list(engine.run(controlled("eager", "sdpa"), tmp_path))
     table = load(tmp_path)
-    assert re.search(r"a second eager differed from the first by up to (9\d|10\d)%", warning(table))
+    assert re.search(r"a second eager differed from the first by up to (9\d|10\d)%", control_warning(table))
     sdpa = table[table["implementation"] == "sdpa"]
     ends = np.log((sdpa["speedup_high"] / sdpa["speedup_low"]).to_numpy(dtype=np.float64)) / 2
     errors, freedoms = (sdpa[name].to_numpy(dtype=np.float64) for name in ("log_ratio_error", "log_ratio_freedom"))
@@ -598,7 +598,7 @@ def test_a_control_that_is_right_on_the_whole_is_no_warning(tmp_path: Path, monk
     table = load(tmp_path)
     control = table[table["implementation"] == CONTROL]
     assert ((control["speedup_low"] < 0.9) & (control["speedup_high"] > 1.1)).all()
-    assert warning(table) == ""
+    assert control_warning(table) == ""
 
 
 @scripted
@@ -646,7 +646,7 @@ def test_a_run_that_began_without_a_control_goes_on_without_one(tmp_path: Path) 
     list(engine.run(controlled("eager", "sdpa"), tmp_path, extend=True))
     table = load(tmp_path)
     assert table["implementation"].tolist() == ["eager", "sdpa"] * 2
-    assert warning(table) == ""
+    assert control_warning(table) == ""
 
 
 @scripted
@@ -657,7 +657,7 @@ def test_a_baseline_that_fails_leaves_the_control_without_a_ratio(tmp_path: Path
     table = load(tmp_path).set_index("implementation")
     assert table["status"][baseline] == table["status"][CONTROL] != "ok"
     assert table["status"]["sdpa"] == "ok"
-    assert warning(load(tmp_path)) == ""
+    assert control_warning(load(tmp_path)) == ""
 
 
 @scripted

@@ -53,8 +53,8 @@ def _quick() -> pd.DataFrame:
 
 def results(cases: Iterable[Case], fates: Mapping[Case, Fate] | None = None, processes: int = 3) -> pd.DataFrame:
     """Return the table of results of these cases, measured but for those that met another fate."""
-    made = [record(case, process, (fates or {}).get(case)) for case in cases for process in range(processes)]
-    return summarise(made, "eager")
+    records = [record(case, process, (fates or {}).get(case)) for case in cases for process in range(processes)]
+    return summarise(records, "eager")
 
 
 def timed(

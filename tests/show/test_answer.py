@@ -1,5 +1,6 @@
 """The answer of a run in sentences."""
 
+import math
 import re
 
 import pandas as pd
@@ -8,42 +9,37 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
 from bench.show import answer as say
-from bench.show.answer import answer, failures, machine, points_of, warnings
-from tests.examples import point, record, timed
-from tests.show import example_results
-from tests.show.example_results import quick
+from bench.show.answer import answer, control_noise, control_warning, failures, machine, points_of, warnings
+from tests.examples import point, record
+from tests.examples import timed as samples
+from tests.show.example_results import quick, results, timed
 
 AT = [point(num_tokens=tokens) for tokens in (50, 197, 577)]
 
 
-def table(**seconds: float) -> pd.DataFrame:
-    """Return the results of three points at which each implementation takes so many seconds."""
-    return example_results.timed(AT, seconds)
-
-
-def said(found: pd.DataFrame) -> str:
+def said(table: pd.DataFrame) -> str:
     """Return the answer of a table as one text."""
-    return " ".join(answer(points_of(found), "eager"))
-
-
-def test_what_is_never_beaten_is_advised_with_its_speedups() -> None:
-    """The sentence names it, the number of points, the range of its speed-ups, and where the largest is."""
-    text = said(table(eager=2.0, sdpa=1.0, manual=2.1))
-    assert text.startswith("Use sdpa: at all 3 points it takes at most 1.00x as long as the fastest one. sdpa is from ")
-    assert "(N=577) as fast as eager" in text
-    assert "you are within 2% of the fastest at all 3." in text
-
-
-def test_the_baseline_can_be_the_answer() -> None:
-    """Then nothing is said of a speed-up over itself."""
-    text = said(table(eager=1.0, sdpa=2.0))
-    assert text.startswith("Use eager: at all 3 points it takes at most 1.00x as long as the fastest one. With the")
+    return " ".join(answer(points_of(table), "eager"))
 
 
 def lead_of(*ratios: float) -> pd.DataFrame:
     """Return a table in which sdpa takes so many times as long as eager, a point for each ratio."""
     many = [point(num_tokens=50 + number) for number in range(len(ratios))]
-    return example_results.timed(many, {"eager": 1.0, "sdpa": lambda at: ratios[at.num_tokens - 50]}, processes=5)
+    return timed(many, {"eager": 1.0, "sdpa": lambda at: ratios[at.num_tokens - 50]}, processes=5)
+
+
+def test_what_is_never_beaten_is_advised_with_its_speedups() -> None:
+    """The sentence names it, the number of points, and its smallest and largest speed-up; the baseline has none."""
+    table = timed(AT, {"eager": 2.0, "sdpa": 1.0, "manual": 2.1})
+    text = said(table)
+    assert text.startswith("Use sdpa: at all 3 points it takes at most 1.00x as long as the fastest one. sdpa is from ")
+    assert "(N=577) as fast as eager" in text
+    assert "you are within 2% of the fastest at all 3." in text
+    text = said(timed(AT, {"eager": 1.0, "sdpa": 2.0}))
+    assert text.startswith("Use eager: at all 3 points it takes at most 1.00x as long as the fastest one. With the")
+    first = points_of(table)[0].first
+    assert say.speedup_cell(first, "eager").startswith("2.0")
+    assert (say.speedup_cell(first, "sdpa"), say.speedup_cell(None, "eager")) == ("baseline", "")
 
 
 def test_points_at_which_another_one_is_faster_are_named() -> None:
@@ -58,117 +54,118 @@ def test_points_at_which_another_one_is_faster_are_named() -> None:
     assert 1 < float(rest[1]) < 1.1 < 1.2 < float(rest[2]) < 1.3
 
 
-def test_points_at_which_another_one_is_hardly_faster_are_counted() -> None:
-    """They cost what the bound says; the implementation that is named at most points is advised."""
-    found = lead_of(0.99, 0.99, 1.01)
-    found.loc[found.query("num_tokens == 52 and implementation == 'sdpa'").index, "slowdown_low"] = 1.003
-    text = said(found)
-    assert text.startswith(
-        "Use sdpa: at all 3 points it takes at most 1.02x as long as the fastest one, though at 1 of"
-    )
-
-
 def test_an_implementation_can_be_advised_that_leads_nowhere() -> None:
     """It costs least on the whole, and the sentence says where it loses to which."""
-    found = example_results.timed(
-        AT[:2],
-        {"eager": lambda at: 1.0 if at == AT[0] else 3.0, "sdpa": lambda at: 3.0 if at == AT[0] else 1.0, "mha": 1.1},
-    )
-    text = said(found)
+    eager, sdpa = (lambda at, fast=fast: 1.0 if at == fast else 3.0 for fast in AT[:2])
+    text = said(timed(AT[:2], {"eager": eager, "sdpa": sdpa, "mha": 1.1}))
     assert text.startswith("Use mha, though another one is faster at each point: ")
     assert "at N=50 eager is 1." in text
     assert "at N=197 sdpa is 1." in text
 
 
-def test_points_without_a_bound_or_a_rival_are_told_apart() -> None:
+def test_points_without_a_bound_or_a_rival_are_said_to_be_so() -> None:
     """What no rival was measured against is no doubt; what one process measured has no bound."""
     cases = [Case(at, name) for at in AT for name in ("eager", "sdpa")]
-    alone = dict.fromkeys(cases[::2], ("oom", ""))
-    assert said(example_results.results(cases, alone)).startswith("Nothing can be compared: only one implementation")
-    some = said(example_results.results(cases, dict.fromkeys(cases[:1], ("oom", ""))))
+    alone = said(results(cases, dict.fromkeys(cases[::2], ("oom", ""))))
+    assert alone.startswith("Nothing can be compared: only one implementation")
+    some = said(results(cases, {cases[0]: ("oom", "")}))
     assert some.startswith("Use sdpa: at all 3 points it takes at most ")
     assert "within 2% of the fastest at all 3." in some
-    single = said(example_results.results(cases, processes=1))
+    single = said(results(cases, processes=1))
     assert single.startswith("Use sdpa: at all 3 points its cost has no bound.")
     assert "--processes 2" in single
-    mixed = pd.concat([lead_of(1.0).assign(slowdown_high=1.05), example_results.results(cases[2:], processes=1)])
+    mixed = pd.concat([lead_of(1.0).assign(slowdown_high=1.05), results(cases[2:], processes=1)])
     assert "within 5% at 1 of the others" in said(mixed)
 
 
-def test_one_point_has_its_choice_as_the_answer() -> None:
-    """There is nothing to count."""
-    text = said(example_results.timed(AT[:1], {"eager": 2.0, "sdpa": 1.0}))
+def test_one_point_or_none_has_a_sentence_of_its_own() -> None:
+    """The choice of an only point is the answer; a run in which nothing was measured gets no advice."""
+    text = said(timed(AT[:1], {"eager": 2.0, "sdpa": 1.0}))
     assert text.startswith("Fastest: sdpa, by ")
     assert "sdpa is 2.0" in text
-
-
-def test_a_run_in_which_nothing_was_measured_says_so() -> None:
-    """There is no advice then."""
     cases = [Case(AT[0], name) for name in ("eager", "sdpa")]
-    found = example_results.results(cases, dict.fromkeys(cases, ("oom", "no memory")))
-    assert said(found) == "Nothing was measured: none of 2 cases is ok."
-    assert failures(points_of(found)) == "2 of 2 cases have no time: 2 oom (eager at 1 point, sdpa at 1 point)."
-    assert machine(found) == (True, "")
+    nothing = results(cases, dict.fromkeys(cases, ("oom", "no memory")))
+    assert said(nothing) == "Nothing was measured: none of 2 cases is ok."
+    assert failures(points_of(nothing)) == "2 of 2 cases have no time: 2 oom (eager at 1 point, sdpa at 1 point)."
+    assert machine(nothing) == (True, "")
 
 
-def test_failures_are_counted_by_status_with_who_failed() -> None:
-    """All is well is said too."""
+def test_failures_are_counted_by_status_and_implementation() -> None:
+    """What was never tried comes last; that all went well is said too."""
     assert failures(points_of(quick())).startswith(
         "2 of 84 cases (12 points × 7 implementations) have no time: 2 unsupported (mha at 2 points)"
     )
-    assert failures(points_of(table(eager=1.0, sdpa=1.0))) == "All 6 cases were measured."
+    cases = [Case(AT[0], name) for name in ("eager", "sdpa", "mha")]
+    table = results(cases, {cases[0]: ("skipped", ""), cases[1]: ("oom", "")})
+    assert failures(points_of(table)).endswith("no time: 1 oom (sdpa at 1 point); 1 skipped (eager at 1 point).")
+    assert failures(points_of(timed(AT, {"eager": 1.0, "sdpa": 1.0}))) == "All 6 cases were measured."
 
 
-def test_a_quiet_machine_and_a_busy_one_are_told_apart() -> None:
-    """With half of the samples disturbed it is not quiet; the sentence says why."""
-    assert machine(table(eager=1.0, sdpa=1.0))[0]
-    many = timed(1.0, 1.0, switches=(99, 99))
-    busy = summarise(
-        [record(case=Case(AT[0], n), samples=many, calls_per_timing=1) for n in ("eager", "sdpa")], "eager"
-    )
-    is_quiet, words = machine(busy)
+def test_a_machine_is_quiet_busy_or_slow() -> None:
+    """A busy one had half of its samples disturbed, a slow one ran at half of its speed; the sentence says which."""
+    fair = timed(AT, {"eager": 1.0, "sdpa": 1.0})
+    assert machine(fair)[0]
+    is_quiet, words = machine(fair.assign(compute_speed=0.5))
+    assert not is_quiet
+    assert words.startswith("The machine was slow. In 6 of 6 measured cases it ran at less than 75 %")
+    assert "disturbed" not in words
+    busy = samples(1.0, 1.0, switches=(99, 99))
+    records = [record(case=Case(AT[0], name), samples=busy, calls_per_timing=1) for name in ("eager", "sdpa")]
+    is_quiet, words = machine(summarise(records, "eager"))
     assert not is_quiet
     assert "disturbed a quarter of the samples or more in 2 of 2 measured cases" in words
 
 
-def test_a_control_that_differs_makes_the_machine_not_quiet() -> None:
-    """A control that doesn't is said as well: by how much it differed."""
-    is_quiet, words = machine(table(eager=1.0, sdpa=1.0, control=1.2))
-    assert not is_quiet
-    assert words.startswith("The machine was not quiet. Identical code differs here by more than ")
-    assert not machine(table(eager=1.0, sdpa=1.0, control=1.001))[1].endswith("disturbed.")
-
-
-def test_a_slow_machine_is_not_called_disturbed() -> None:
-    """It ran at half of its speed, and nothing else used its cores."""
-    is_quiet, words = machine(table(eager=1.0, sdpa=1.0).assign(compute_speed=0.5))
-    assert not is_quiet
-    assert words.startswith("The machine was slow. In 6 of 6 measured cases it ran at less than 75 %")
-    assert "disturbed" not in words
-
-
 def test_warnings_say_how_many_rows_and_what_to_do() -> None:
-    """The most frequent comes first; each is counted once."""
+    """Each is counted once."""
     one = [
-        record(case=Case(AT[0], name), samples=timed(1.0, 1.0), calls_per_timing=1, settled=True)
+        record(case=Case(AT[0], name), samples=samples(1.0, 1.0), calls_per_timing=1, settled=True)
         for name in ("eager", "sdpa")
     ]
-    found = [str(each) for each in warnings(summarise(one, "eager"))]
-    assert found == ["2 of 2 measured cases: one process only, so no interval: measure with more --processes"]
+    assert list(map(str, warnings(summarise(one, "eager")))) == [
+        "2 of 2 measured cases: one process only, so no interval: measure with more --processes"
+    ]
 
 
-@pytest.mark.parametrize("name", ["eager", "sdpa"])
-def test_the_control_is_no_point_of_its_own(name: str) -> None:
-    """It has no place in the answer, whatever it measured."""
-    rows = [record(case=Case(AT[0], each), process=n) for each in ("eager", "sdpa", CONTROL) for n in range(3)]
-    (at,) = points_of(summarise(rows, "eager"))
-    assert name in {row["implementation"] for row in at.rows}
-    assert CONTROL not in {row["implementation"] for row in at.rows}
+# The control
 
 
-def test_the_baseline_has_no_speedup_over_itself() -> None:
-    """Its cell says what it is."""
-    (at, *_) = points_of(table(eager=2.0, sdpa=1.0))
-    assert say.speedup_cell(at.first, "eager").startswith("2.0")
-    assert say.speedup_cell(at.first, "sdpa") == "baseline"
-    assert say.speedup_cell(None, "eager") == ""
+def controlled(factor: float, *tokens: int) -> pd.DataFrame:
+    """Return results in which the control takes this many times as long as the baseline at the last of these tokens."""
+    points = [point(num_tokens=each) for each in tokens]
+    slow = {CONTROL: lambda at: 0.01 * (factor if at == points[-1] else 1.0)}
+    return timed(points, {"eager": 0.01, "sdpa": 0.005, **slow})
+
+
+def test_the_control_is_no_implementation_of_the_answer() -> None:
+    """It has no row there, whatever it measured; the sentence on the machine says by how much it differed."""
+    (at,) = points_of(controlled(1.0, 50))
+    assert {row["implementation"] for row in at.rows} == {"eager", "sdpa"}
+    is_quiet, words = machine(controlled(1.2, 50, 197, 577))
+    assert not is_quiet
+    assert words.startswith("The machine was not quiet. Identical code differs here by more than ")
+    assert not machine(controlled(1.001, 50, 197, 577))[1].endswith("disturbed.")
+
+
+def test_a_right_control_is_said_and_is_no_warning() -> None:
+    """The largest difference is at most what the times were drawn with; a run without a control says nothing of it."""
+    right = controlled(1.0, 50, 197)
+    noise = re.fullmatch(r"a second eager differed from the first by up to ([\d.]+)% \(N=\d+\)", control_noise(right))
+    assert noise
+    assert 0 < float(noise[1]) < 2
+    assert control_warning(right) == ""
+    without = timed([point()], {"eager": 0.01, "sdpa": 0.005})
+    assert control_noise(without) == control_warning(without) == ""
+
+
+@pytest.mark.parametrize(
+    ("factor", "tokens", "words"),
+    [
+        (1.5, (50, 197, 577), r"first by up to (4[7-9]|5[0-3])% \(N=577\); so all intervals and bounds are"),
+        (1 / 1.5, (50, 197, 577), r"first by up to (4[7-9]|5[0-3])% \(N=577\); so all intervals and bounds are"),
+        (math.e, (50,), r"first by up to 17\d%; so"),
+    ],
+)
+def test_a_control_that_differs_is_a_warning_with_its_point(factor: float, tokens: list[int], words: str) -> None:
+    """Faster or slower, the difference is a ratio above 1, and all bounds are wider; an only point needs no name."""
+    assert re.search(words, control_warning(controlled(factor, *tokens)))

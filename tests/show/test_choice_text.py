@@ -55,26 +55,15 @@ def test_less_room_makes_a_shorter_sentence(of: Choice) -> None:
         assert len(text) <= max(width, least)
 
 
-def test_many_names_are_counted() -> None:
-    """Four are named; of five the last two are counted, so that one name never hides behind a number."""
-    assert any_of("ab") == "a or b"
-    assert any_of("abcd") == "a, b, c or d"
-    assert any_of("abcdef") == "a, b, c or 3 others"
-
-
-def test_bounds_are_rounded_away_from_what_they_bound() -> None:
+def test_numbers_are_rounded_away_from_what_they_bound_and_many_names_counted() -> None:
     """A number is not rounded up because of how a computer stores it; a large one is a multiple, or has no digits."""
     assert [more(ratio) for ratio in (1.011, 1.0111, 1.1, 1.101)] == ["1.1%", "1.2%", "10%", "11%"]
-    assert by(1.0299, 1.0301) == "by 2.9 to 3.1%"
-    assert by(2.19, 2.21) == "by 2.1x to 2.3x"
+    assert (by(1.0299, 1.0301), by(2.19, 2.21)) == ("by 2.9 to 3.1%", "by 2.1x to 2.3x")
     assert faster(2.31) == "may be up to 2.4x as fast"
     assert "over 1,000,000x" in faster(math.inf)
-
-
-def test_a_time_to_wait_has_few_digits() -> None:
-    """It has the largest unit of which there are two."""
-    seconds = (0.2, 39.1, 140, 7000, 10_900)
-    assert [duration(each) for each in seconds] == ["1 s", "40 s", "2.3 min", "117 min", "3 h"]
+    waits = (0.2, 39.1, 140, 7000, 10_900)
+    assert [duration(each) for each in waits] == ["1 s", "40 s", "2.3 min", "117 min", "3 h"]
+    assert [any_of(names) for names in ("ab", "abcd", "abcdef")] == ["a or b", "a, b, c or d", "a, b, c or 3 others"]
 
 
 def test_a_smaller_bound_is_surer() -> None:
@@ -86,44 +75,45 @@ def test_a_smaller_bound_is_surer() -> None:
     assert len({*sure}) == 4
 
 
+@pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     """Return rows of which sdpa is the one to use, mha is open, and eager is slower."""
-    made = timed([point()], {"eager": 2.0, "sdpa": 1.0, "mha": 1.001})
-    assert made["standing"].tolist() == ["slower", "named", "open"]
-    return made
+    rows = timed([point()], {"eager": 2.0, "sdpa": 1.0, "mha": 1.001})
+    assert rows["standing"].tolist() == ["slower", "named", "open"]
+    return rows
 
 
 @pytest.mark.parametrize("kept", [["sdpa"], ["sdpa", "eager"], ["sdpa", "mha"]])
-def test_rows_that_are_left_out_change_no_bound(kept: list[str]) -> None:
+def test_rows_that_are_left_out_change_no_bound(table: pd.DataFrame, kept: list[str]) -> None:
     """The one to use stays that, even if it is the only row that is shown."""
-    whole, some = (choice_of(plain(rows)) for rows in (table(), table().query("implementation in @kept")))
+    whole, some = (choice_of(plain(rows)) for rows in (table, table.query("implementation in @kept")))
     assert (some.standing, some.name, some.high) == (NAMED, "sdpa", whole.high)
     assert "no other is more than" in words(some)
 
 
-def test_to_measure_for_days_is_no_advice() -> None:
-    """Two hours are."""
-    wide = table().assign(slowdown_high=1.04)
-    days, hours = (words(choice_of(plain(wide.assign(further_s=3600.0 * hours)))) for hours in (50, 2))
-    assert days.endswith("mha may be up to 4% faster")
-    assert hours.endswith("faster; 2 h more of measuring would bring that below 2%")
-
-
 @pytest.mark.parametrize("kept", [["eager"], ["mha"], ["eager", "mha"]])
-def test_nothing_is_named_if_the_one_to_use_is_left_out(kept: list[str]) -> None:
+def test_nothing_is_named_if_the_one_to_use_is_left_out(table: pd.DataFrame, kept: list[str]) -> None:
     """No other takes its place, and none is said to be alone."""
-    of = choice_of(plain(table().query("implementation in @kept")))
+    of = choice_of(plain(table.query("implementation in @kept")))
     assert (of.name, of.names) == ("", ())
     assert "don't tell" in words(of)
     assert short(of) == [words(of)]
 
 
+def test_to_measure_for_days_is_no_advice(table: pd.DataFrame) -> None:
+    """Two hours are."""
+    wide = table.assign(slowdown_high=1.04)
+    days, hours = (words(choice_of(plain(wide.assign(further_s=3600.0 * hours)))) for hours in (50, 2))
+    assert days.endswith("mha may be up to 4% faster")
+    assert hours.endswith("faster; 2 h more of measuring would bring that below 2%")
+
+
 def test_rows_of_other_processes_are_not_compared() -> None:
     """Two that share no process have no slowdown; one that shares none with two others changes nothing for them."""
-    apart = [record(Case(point(), name), process, None, 1.0) for process, name in enumerate(("eager", "sdpa"))]
-    assert choice_of(plain(summarise(apart, "eager"))).name == ""
+    unpaired = [record(Case(point(), name), process, None, 1.0) for process, name in enumerate(("eager", "sdpa"))]
+    assert choice_of(plain(summarise(unpaired, "eager"))).name == ""
     both = [record(Case(point(), name), n, None, s) for name, s in (("eager", 2.0), ("sdpa", 1.0)) for n in range(3)]
     other = [record(Case(point(), "mha"), n, None, 1.0) for n in (3, 4)]
-    alone, beside = (choice_of(plain(summarise(made, "sdpa"))) for made in (both, [*both, *other]))
-    assert (alone.standing, alone.name, alone.names) == (beside.standing, beside.name, beside.names) == (
-        FASTEST, "sdpa", ("sdpa",))  # fmt: skip
+    two, three = (choice_of(plain(summarise(records, "sdpa"))) for records in (both, [*both, *other]))
+    assert (two.standing, two.name, two.names) == (FASTEST, "sdpa", ("sdpa",))
+    assert (three.standing, three.name, three.names) == (FASTEST, "sdpa", ("sdpa",))

@@ -56,5 +56,5 @@ def test_a_metric_hides_no_other_column(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_kernels_become_a_word(kernels: str | None, word: str) -> None:
-    """The algorithm is told by its kernel's name, a compiler's kernels are said, and one that nobody knows is named."""
+    """The algorithm follows from its kernel's name, a compiler is named, and so is a kernel that nobody knows."""
     assert algorithm(kernels) == word

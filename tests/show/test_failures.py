@@ -1,11 +1,15 @@
 """Reasons of failures, and what fails a point."""
 
+import re
+
 import pytest
 
 from bench.plan.case import Case
-from bench.show.failures import failing, few, reasons
+from bench.show.failures import blocks, failing, few, reasons
 from bench.show.rows import Row
+from bench.show.terminal.console import render, rendered
 from tests.examples import point
+from tests.show.example_results import results
 
 OK, MHA = ("eager", "ok", ""), ("mha", "unsupported", "needs an even number of heads")
 OWN_WRONG, OWN_UNSUPPORTED = ("mykernel:adapt", "incorrect", "is off by 0.1"), ("mykernel:adapt", "unsupported", "no")
@@ -44,11 +48,10 @@ def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Ended
 
 def test_a_device_that_is_not_there_fails() -> None:
     """All are unsupported then, which would be fine for a layer that no implementation can express."""
-    without = [(name, "unsupported", "no CUDA device") for name in ("eager", "sdpa")]
-    (reason,) = failing(rows(*without), None, lacks_device=True)
-    assert str(reason) == "eager, sdpa unsupported: no CUDA device"
-    assert reason.brief == "eager, sdpa unsupported"
-    assert failing(rows(*without), None, lacks_device=False) == []
+    without = rows(*((name, "unsupported", "no CUDA device") for name in ("eager", "sdpa")))
+    (reason,) = failing(without, None, lacks_device=True)
+    assert (str(reason), reason.brief) == ("eager, sdpa unsupported: no CUDA device", "eager, sdpa unsupported")
+    assert failing(without, None, lacks_device=False) == []
 
 
 @pytest.mark.parametrize(
@@ -63,8 +66,8 @@ def test_a_device_that_is_not_there_fails() -> None:
 )
 def test_statuses_replace_the_rule(statuses: list[str], expected: list[str]) -> None:
     """What is asked for holds for shipped implementations and for a user's own alike, and nothing else does."""
-    found = failing(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True)
-    assert [name for reason in found for name in reason.names] == expected
+    bad = failing(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True)
+    assert [name for reason in bad for name in reason.names] == expected
 
 
 def test_a_reason_names_all_that_share_it_at_the_same_points() -> None:
@@ -74,3 +77,22 @@ def test_a_reason_names_all_that_share_it_at_the_same_points() -> None:
     assert [str(each) for each in of] == ["sdpa, mha oom: 80 GiB (at 2 points)", "flex error"]
     assert few(of, 1) == ["sdpa, mha oom: 80 GiB (at 2 points)", "and 1 other reason"]
     assert few(of, 2) == [str(each) for each in of]
+
+
+def test_all_failures_are_listed_each_reason_once() -> None:
+    """What was never tried stands apart, and so does what was measured with a doubt; brackets are no markup."""
+    at = (point(), point(num_tokens=50))
+    cases = [Case(each, name) for each in at for name in ("eager", "sdpa", "mha", "flex")]
+    fates = dict.fromkeys((cases[0], cases[1], cases[5]), ("oom", "[80] GiB"))
+    fates |= {cases[2]: ("timeout", "after 300 s"), cases[3]: ("unsupported", "no bias")}
+    table = results(cases, fates)
+    table.loc[table["implementation"].eq("mha") & table["status"].eq("ok"), "detail"] = "crashed: killed"
+    failed, untried = rendered(render(blocks(table))).split("not tried: 1 case\n")
+    assert failed.startswith("failed: 4 cases\n")
+    assert re.search(r"timeout +mha +after 300 s; at N=197\n", failed)
+    assert re.search(
+        r"oom +eager +\[80\] GiB; at N=197\n +oom +sdpa +\[80\] GiB; at 2 points, the first N=197\n", failed
+    )
+    assert re.match(r" +unsupported +flex +no bias; at N=197\n", untried)
+    assert re.search(r"measured, with a doubt: 1 case\n +ok +mha +crashed: killed; at N=50\n", untried)
+    assert rendered(render(blocks(results(cases)))) == "all 8 cases were measured\n"

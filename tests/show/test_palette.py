@@ -1,4 +1,4 @@
-"""One look per implementation."""
+"""One look per implementation and stage, and the categories of operators."""
 
 import ast
 import colorsys
@@ -7,18 +7,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import load_sweep
 from bench.show.palette import (
+    LONGEST_NAME,
     OTHER_STAGE_COLOURS,
     QUADRATIC,
     RESIDUAL_COLOUR,
     STAGE_COLOURS,
     TINT,
+    category,
     ink,
     mix,
     on,
+    short_name,
+    shortened_names,
     stage_colour,
     style,
 )
@@ -38,8 +44,16 @@ SIGHT = {
 TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 WHITE = TO_XYZ.sum(axis=1)
 
-APART = 15
+LEAST_DISTANCE = 15
 """A distance in CIELAB; 2 is just noticeable side by side."""
+
+ELEMENTWISE = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::BUnaryFunctor<float, float, float, "
+    "at::native::binary_internal::MulFunctor<float>>, std::array<char*, 2ul>>(int, at::native::BUnaryFunctor<float>)"
+)
+SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<c10::Half, c10::Half, float, 8, false, false>(c10::Half*)"
+BACKWARD = "autograd::engine::evaluate_function: ScaledDotProductFlashAttentionForCpuBackward0"
+FUSED = "triton_poi_fused__softmax_add_mul_sub_transpose_view_native_layer_norm_backward_3"
 
 
 def linear(colour: str) -> Vector:
@@ -55,22 +69,23 @@ def lab(colour: str, sight: Vector) -> Vector:
     return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
 
 
-def test_no_two_known_names_look_alike_without_colour() -> None:
-    """Marker and its filling alone tell all known names apart."""
+def contrast(*colours: str) -> float:
+    """Return the contrast of two colours as WCAG defines it, which asks 4.5 of small text."""
+    dark, light = sorted(float(TO_XYZ[1] @ linear(each)) for each in colours)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_names_look_different_and_families_alike() -> None:
+    """Marker and filling tell all names of the catalogue apart; options change dash and marker, but no colour."""
     marks = [(style(name).marker, style(name).hollow) for name in IMPLEMENTATIONS]
     assert len(marks) == len(set(marks))
-
-
-def test_options_change_dash_and_marker_alone() -> None:
-    """An implementation with options has the colour of the one without, so that they read as one family."""
-    plain, small = style("online"), style("online[block_tokens=32]")
-
+    plain, small, large = (style(f"online{options}") for options in ("", "[block_tokens=32]", "[block_tokens=64]"))
     assert small.colour == plain.colour
     assert (small.dash, small.marker) != (plain.dash, plain.marker)
-    assert small != style("online[block_tokens=64]")
+    assert small != large
 
 
-@pytest.mark.parametrize("source", ["manual", "sdpa", "flex", "mine:kernel"])
+@pytest.mark.parametrize("source", ["manual", "flex", "mine:kernel"])
 def test_a_compiled_variant_has_a_tint_of_its_source(source: str) -> None:
     """Compiled is a lighter tint with the same marker, hollow and dashed."""
     own, compiled = style(source), style(f"compiled_{source}")
@@ -79,26 +94,20 @@ def test_a_compiled_variant_has_a_tint_of_its_source(source: str) -> None:
     assert compiled.dash
 
 
-def test_an_unknown_name_looks_the_same_for_ever() -> None:
-    """The look of a user's own kernel follows from its name alone, in every process; twenty share few looks."""
+def test_an_unknown_name_or_stage_looks_the_same_for_ever() -> None:
+    """Its look follows from its name alone, in every process; twenty share few looks, and stages none of ours."""
     assert style("mine:kernel") == Style("#cc6677", (4, 1.6), "8")
     assert len({style(f"mine:kernel{number}") for number in range(20)}) >= 15
+    assert stage_colour("rotary embedding") == "#664488"
+    assert not {*OTHER_STAGE_COLOURS} & {*STAGE_COLOURS.values()}
 
 
-@pytest.mark.parametrize("name", [*IMPLEMENTATIONS, "compiled_online", "compiled_flex"])
-def test_words_in_a_colour_can_be_read_on_white(name: str) -> None:
-    """A label's contrast with white is at least 4.5, as WCAG asks of small text."""
-    luminance = float(TO_XYZ[1] @ linear(ink(style(name).colour)))
-    assert 1.05 / (luminance + 0.05) >= 4.5
-
-
-@pytest.mark.parametrize(
-    "colour", [*STAGE_COLOURS.values(), "#000000", "#ffffff", "#777777", "#808080", "#4a84df", "#ffff00"]
-)
-def test_words_can_be_read_on_a_colour(colour: str) -> None:
-    """The contrast of black or white words with what they stand on is at least 4.5."""
-    dark, light = sorted(float(TO_XYZ[1] @ linear(each)) for each in (colour, on(colour)))
-    assert (light + 0.05) / (dark + 0.05) >= 4.5
+def test_words_can_be_read() -> None:
+    """In a colour on white, and in black or white on a colour."""
+    inks = {name: ink(style(name).colour) for name in (*IMPLEMENTATIONS, "compiled_online", "compiled_flex")}
+    assert [name for name, colour in inks.items() if contrast(colour, "#ffffff") < 4.5] == []
+    colours = [*STAGE_COLOURS.values(), "#000000", "#ffffff", "#777777", "#808080", "#ffff00"]
+    assert [colour for colour in colours if contrast(colour, on(colour)) < 4.5] == []
 
 
 def test_every_stage_of_stepwise_has_a_colour() -> None:
@@ -117,14 +126,14 @@ def test_every_stage_of_stepwise_has_a_colour() -> None:
     ids=["the default sweep", "stages"],
 )
 @pytest.mark.parametrize("sight", SIGHT)
-def test_colours_are_told_apart_by_all(sight: str, colours: dict[str, str]) -> None:
+def test_colours_look_different_to_all(sight: str, colours: dict[str, str]) -> None:
     """Any two implementations of the default sweep, or stages, differ clearly, without red or green cones too.
 
     With more implementations than eyes can tell colours, marker and filling tell the rest.
     """
     seen = {name: lab(colour, SIGHT[sight]) for name, colour in colours.items()}
     nearest = min(itertools.combinations(seen, 2), key=lambda pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]]))
-    assert np.linalg.norm(seen[nearest[0]] - seen[nearest[1]]) > APART, nearest
+    assert np.linalg.norm(seen[nearest[0]] - seen[nearest[1]]) > LEAST_DISTANCE, nearest
 
 
 def test_the_quadratic_part_is_one_family_of_hues() -> None:
@@ -138,7 +147,61 @@ def test_the_quadratic_part_is_one_family_of_hues() -> None:
     assert min(hues.values()) - max(quadratic) > 60
 
 
-def test_an_unknown_stage_looks_the_same_for_ever() -> None:
-    """The colour of a stage that a user named follows from its name alone, and is none of ours."""
-    assert stage_colour("rotary embedding") == "#664488"
-    assert not {*OTHER_STAGE_COLOURS} & {*STAGE_COLOURS.values()}
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("aten::addmm", "aten::addmm"),
+        ("ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"),
+        (ELEMENTWISE, "vectorized_elementwise_kernel<…>"),
+        (SOFTMAX, "softmax_warp_forward<…>"),
+        (BACKWARD, "autograd: ScaledDotProductFlashAttentionForCpuBackward0"),
+        (FUSED, "triton_poi_fused__softmax_add_mul_sub_transpose_view_native_lay…"),
+    ],
+)
+def test_a_name_says_what_ran(name: str, shown: str) -> None:
+    """A short name stays, of a template its own name is left, and another long name is cut."""
+    assert short_name(name) == shown
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=LONGEST_NAME + 20))
+def test_no_name_is_too_long(name: str) -> None:
+    """Whatever a kernel is called, its name fits, and something of it is left."""
+    assert len(short_name(name)) <= LONGEST_NAME
+    assert bool(short_name(name)) == bool(name)
+
+
+def test_shortened_names_are_listed_once() -> None:
+    """Only what isn't shown whole has to be said elsewhere; a name of markup or noise alone is cut, not emptied."""
+    assert shortened_names([SOFTMAX, "aten::mm", ELEMENTWISE, SOFTMAX]) == [SOFTMAX, ELEMENTWISE]
+    assert [short_name(noise * 20)[:8] for noise in ("<script>", "void ")] == ["<script>", "void voi"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("aten::addmm", "matrix product"),
+        ("aten::bmm", "batched product"),
+        ("aten::baddbmm", "batched product"),
+        ("mkldnn::_linear_pointwise", "matrix product"),
+        ("autograd::engine::evaluate_function: MmBackward0", "matrix product"),
+        ("ampere_sgemm_128x64_tn", "matrix product"),
+        ("aten::_softmax", "softmax"),
+        ("aten::_softmax_backward_data", "softmax"),
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", "several steps in one kernel"),
+        ("pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>", "several steps in one kernel"),
+        ("aten::copy_", "copy or new memory"),
+        ("Memcpy DtoD (Device -> Device)", "copy or new memory"),
+        ("aten::add", "element by element"),
+        ("graph_0_cpp_fused__softmax_mul_1", "several steps in one kernel"),
+        ("triton_per_fused_add_0", "several steps in one kernel"),
+        ("CompiledFxGraph", "other"),
+        ("aten::view", "other"),
+        ("aten::expand", "other"),
+        ("void (anonymous namespace)::softmax_warp_forward<c10::Half, at::Common, 8, false>(c10::Half*)", "softmax"),
+        ("", "other"),
+    ],
+)
+def test_a_name_tells_what_an_operator_does(name: str, expected: str) -> None:
+    """Products, softmax, copies and arithmetic are told apart by the names that torch and CUDA give them."""
+    assert category(name) == expected

@@ -8,23 +8,15 @@ from tests.show.example_results import quick, results
 CASES = [Case(point(), name) for name in ("eager", "sdpa", "mha")]
 
 
-def test_missing_values_become_none() -> None:
-    """What pandas calls NA is None in a row."""
-    row = plain(results(CASES[:1], {CASES[0]: ("oom", "")}))[0]
-    assert row["latency_s"] is None
-    assert row["detail"] is None
-    assert row["num_tokens"] == 197
+def test_rows_hold_plain_values_and_have_a_time_or_a_reason() -> None:
+    """What pandas calls NA is None; rows that are ok and the others keep their order; a reason is one line."""
+    rows = plain(results(CASES, {CASES[2]: ("error", "RuntimeError:\n  bad\n")}))
+    assert [row["implementation"] for row in measured(rows)] == ["eager", "sdpa"]
+    (lost,) = unmeasured(rows)
+    assert (lost["latency_s"], lost["num_tokens"], reason(lost)) == (None, 197, "RuntimeError: bad")
+    assert rows[0]["detail"] is None
 
 
 def test_rows_are_gathered_by_point() -> None:
-    """The sweep `quick` has twelve points of eight implementations each."""
-    points = by_point(quick())
-    assert len(points) == 12
-    assert {len(rows) for rows in points.values()} == {7}
-
-
-def test_measured_rows_are_those_with_a_time() -> None:
-    """Rows that are ok and the others apart, each in their order; the lines of a reason are joined."""
-    rows = plain(results(CASES, {CASES[2]: ("error", "RuntimeError:\n  bad\n")}))
-    assert [row["implementation"] for row in measured(rows)] == ["eager", "sdpa"]
-    assert [reason(row) for row in unmeasured(rows)] == ["RuntimeError: bad"]
+    """Twelve points have seven implementations each."""
+    assert [len(rows) for rows in by_point(quick()).values()] == [7] * 12

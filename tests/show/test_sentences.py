@@ -14,8 +14,7 @@ from scipy import stats
 from bench.analyse.standing import by_rank
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
-from bench.show import control_text
-from bench.show.answer import At, answer, everywhere, points_of
+from bench.show.answer import At, answer, control_warning, everywhere, points_of
 from bench.show.choice_text import short, words
 from bench.show.rows import Row, measured
 from tests import examples
@@ -48,7 +47,7 @@ def run(seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     names = [*rng.permutation(NAMES).tolist()[: rng.choice([1, 2, 3, 6], p=[0.05, 0.2, 0.25, 0.5])], CONTROL]
     processes, spread = rng.choice([1, 2, 3, 3, 5, 5]), rng.choice([0.003, 0.03, 0.2])
-    made = []
+    records = []
     for tokens in range(50, 50 + rng.choice([1, 3, 6])):
         between, within = rng.choice([3e-4, 1e-3, 3e-3, 0.03], 2)
         middles = rng.normal(0, spread, len(names))
@@ -60,8 +59,8 @@ def run(seed: int) -> pd.DataFrame:
             for process in range(processes):
                 logs = middle + scatter * (rng.normal(0, between) + rng.normal(0, within, 6))
                 of = record(case, process, fate)
-                made.append(of if fate else dataclasses.replace(of, samples=examples.timed(*np.exp(logs).tolist())))
-    return summarise(made, "eager")
+                records.append(of if fate else dataclasses.replace(of, samples=examples.timed(*np.exp(logs).tolist())))
+    return summarise(records, "eager")
 
 
 def read(text: str, unit: str) -> tuple[float, float]:
@@ -122,10 +121,10 @@ def printed(text: str, at: At) -> Iterator[str]:
         ),
     }
     for kind, pattern in PARTS.items():
-        if found := re.search(pattern, text):
+        if match := re.search(pattern, text):
             yield kind
-            assert holds[kind](*found.groups()), (text, kind)
-            text = text.replace(found[0], "")
+            assert holds[kind](*match.groups()), (text, kind)
+            text = text.replace(match[0], "")
     assert not re.search(r"\d", text)
 
 
@@ -176,19 +175,19 @@ def test_the_answer_of_a_run_agrees_with_the_rows_of_all_points(seeds: range) ->
             assert (int(most[1]), int(most[2] or most[1])) == (len(others), len(points))
             assert is_upper(most[3], max(row["slowdown_high"] or 1 for row in others))
             assert all(float(most[3]) * row["speedup_high"] >= 1 for row in others if row["speedup_high"])
-        found = {"listed": listed, "rest": rest, "near": near, "most": most}
-        kinds.update([*(kind for kind, each in found.items() if each), *sureness(said, points)])
+        parts = {"listed": listed, "rest": rest, "near": near, "most": most}
+        kinds.update([*(kind for kind, each in parts.items() if each), *sureness(said, points)])
     assert {"listed", "near", "most", "all", "some"} <= {*kinds}
 
 
 def sureness(said: Sequence[str], points: Sequence[At]) -> Iterator[str]:
     """Yield what an answer says of the choices of all points together, after seeing that the rows say the same."""
     for text in said:
-        if found := re.search(r"you are within 2% of the fastest at (all )?(\d+)", text):
+        if within := re.search(r"you are within 2% of the fastest at (all )?(\d+)", text):
             highs = [at.first["slowdown_high"] or 1 for at in points if at.first]
-            assert int(found[2]) == sum(high <= GOOD for high in highs)
-            assert bool(found[1]) == (int(found[2]) == len(points))
-            yield "all" if found[1] else "some"
+            assert int(within[2]) == sum(high <= GOOD for high in highs)
+            assert bool(within[1]) == (int(within[2]) == len(points))
+            yield "all" if within[1] else "some"
             if rest := re.search(rf"and within {NUMBER}(%) at ", text):
                 assert is_upper(rest[1], max(highs), rest[2])
 
@@ -198,7 +197,7 @@ def test_intervals_are_as_many_times_as_wide_as_the_control_says(seeds: range) -
     """An interval's half-width is the standard error times a quantile, and the factor that the warning tells."""
     warned = 0
     for table in map(run, seeds):
-        said = re.search(rf"{NUMBER} times as wide", control_text.warning(table))
+        said = re.search(rf"{NUMBER} times as wide", control_warning(table))
         rows = table.query("speedup_high > speedup").astype({"speedup": float})
         half = np.log(rows["speedup_high"].astype(float) / rows["speedup"])
         quantile = stats.t.ppf(0.975, rows["log_ratio_freedom"].to_numpy(float))

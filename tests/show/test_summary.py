@@ -1,4 +1,4 @@
-"""The end of a run."""
+"""The line of a point, the end of a run, and the end of a duel."""
 
 import shlex
 from pathlib import Path
@@ -13,18 +13,21 @@ from bench.cli import main
 from bench.plan.case import Case
 from bench.show import summary
 from bench.show.answer import points_of, warnings
-from bench.show.summary import FEW, MOST_LINES, closing
-from bench.show.terminal.blocks import render
-from bench.show.terminal.console import rendered
+from bench.show.blocks import Table
+from bench.show.summary import FEW, MOST_LINES, OF_DUEL, closing, duel, log_line, outcomes
+from bench.show.terminal.console import render, rendered
 from bench.stats.estimates import Interval
 from bench.store import table
+from bench.store.record import Record, Samples
 from bench.store.saved_run import SavedRun
 from tests import examples
 from tests.analyse.test_precision import measured
-from tests.examples import point
+from tests.examples import case, point, record
 from tests.show.example_results import Fate, quick, results, timed
 
 ROOT = Path(__file__).parents[2]
+
+CASES = [Case(point(), name) for name in ("eager", "manual", "sdpa", "mha")]
 
 
 def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
@@ -34,14 +37,14 @@ def lines(table: pd.DataFrame, width: int = 80) -> list[str]:
 
 def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
     """The answer, a line for each of its points, what failed, whether the machine was quiet, and where the page is."""
-    found = lines(quick())
+    printed = lines(quick())
     where = summary.where(Path("results/run"), Path("results/run/report.html"))
-    assert len(found) + len(where) <= 30
-    assert max(map(len, found)) <= 80
-    assert found[0].startswith("Use ")
+    assert len(printed) + len(where) <= 30
+    assert max(map(len, printed)) <= 80
+    assert printed[0].startswith("Use ")
     labels = [at.label for at in points_of(quick())]
-    assert [next(line for line in found if line.startswith(label)) for label in labels]
-    text = " ".join(found)
+    assert [next(line for line in printed if line.startswith(label)) for label in labels]
+    text = " ".join(printed)
     assert "2 of 84 cases (12 points × 7 implementations) have no time" in text
     assert "The machine was quiet" in text
     assert where[0] == "The page: results/run/report.html"
@@ -51,58 +54,52 @@ def test_quick_ends_in_thirty_lines_of_eighty_characters() -> None:
 def test_a_real_run_ends_in_some_thirty_lines() -> None:
     """The published one has rows with warnings; a warning about few cases stands on the page alone."""
     table = SavedRun(ROOT / "results/published/quick-xeon-2core").whole
-    found = lines(table, 100)
-    assert len(found) <= 30
+    printed = lines(table, 100)
+    assert len(printed) <= 30
     kinds = {each.flag.letter: each for each in warnings(table)}
     assert kinds["U"].rows < FEW * kinds["U"].of
-    assert kinds["U"].flag.meaning not in " ".join(found)
+    assert kinds["U"].flag.meaning not in " ".join(printed)
 
 
-def test_why_cases_failed_is_a_line_for_each_reason() -> None:
-    """Implementations that failed alike share it; of four reasons one is counted."""
+def test_reasons_of_failures_and_many_points_are_counted() -> None:
+    """Implementations that failed alike share a line; of four reasons one is counted, of many points the last."""
     at = [point(num_tokens=5), point(num_tokens=7)]
     cases = [Case(each, name) for each in at for name in ("eager", "sdpa", "mha", "flex", "online", "manual")]
     fates: dict[Case, Fate] = {each: ("oom", "80 GiB") for each in cases if each.implementation in ("sdpa", "mha")}
     fates |= {Case(at[0], name): ("error", name) for name in ("flex", "online", "manual")}
-    found = lines(results(cases, fates), 120)
-    assert "  sdpa, mha oom: 80 GiB (at 2 points)" in found
-    assert "  flex error: flex" in found
-    assert "  and 1 other reason" in found
-
-
-def test_many_points_are_counted() -> None:
-    """The table has them all."""
-    table = timed([point(num_tokens=5 + n) for n in range(MOST_LINES + 3)], {"eager": 2.0, "sdpa": 1.0}, 2)
-    assert "… and 3 more points" in lines(table)
+    printed = lines(results(cases, fates), 120)
+    start = printed.index("  sdpa, mha oom: 80 GiB (at 2 points)")
+    assert printed[start + 1 : start + 4] == ["  flex error: flex", "  online error: online", "  and 1 other reason"]
+    many = timed([point(num_tokens=5 + n) for n in range(MOST_LINES + 3)], {"eager": 2.0, "sdpa": 1.0}, 2)
+    assert "… and 3 more points" in lines(many)
 
 
 LONG = [Case(point(num_tokens=number), name) for number in (50, 197) for name in ("eager", "sdpa")]
 FAILED: Fate = ("oom", "no memory")
 
 
-def commands(lines: list[str]) -> list[str]:
+def command(lines: list[str]) -> list[str]:
     """Return the arguments of the command that the last lines of a run name, none if they name none."""
-    found = [shlex.split(line)[-2:] for line in lines if "python -m bench" in line]
-    assert len(found) <= 1
-    return found[0] if found else []
+    commands = [shlex.split(line)[-2:] for line in lines if "python -m bench" in line]
+    assert len(commands) <= 1
+    return commands[0] if commands else []
 
 
 def test_pictures_are_counted_and_not_their_files() -> None:
     """A PNG and an SVG are one picture, and a run without pictures doesn't mention any."""
     files = [Path(f"{name}.{kind}") for name in ("latency", "memory") for kind in ("png", "svg")]
-    made = results(LONG)
-    assert closing(made, Path("run"), files)[0].endswith(", 2 pictures.")
-    assert closing(made, Path("run"), files[:2])[0].endswith(", 1 picture.")
-    assert "picture" not in closing(made, Path("run"), [])[0]
+    table = results(LONG)
+    ends = [closing(table, Path("run"), files[:number])[0].rpartition(", ")[2] for number in (4, 2, 0)]
+    assert ends == ["2 pictures.", "1 picture.", "environment.json."]
 
 
 @pytest.mark.parametrize("folder", ["plain", "with space", "with 'quote'"])
 def test_the_command_that_is_advised_works(folder: str, tmp_path: Path) -> None:
     """Copied into a shell, it fits the run, whatever its folder is called."""
-    made, run = results(LONG), tmp_path / folder
+    rows, run = results(LONG), tmp_path / folder
     run.mkdir()
-    table.save(made, run)
-    assert main(commands(closing(made, run, []))) == 0
+    table.save(rows, run)
+    assert main(command(closing(rows, run, []))) == 0
 
 
 @pytest.mark.parametrize(
@@ -119,9 +116,9 @@ def test_nothing_is_advised_if_nothing_can_be_fitted(
     cases: list[Case], fates: dict[Case, Fate], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Then the command says in one line why, with status 2, and draws nothing."""
-    made = results(cases, fates)
-    assert not commands(closing(made, tmp_path, []))
-    table.save(made, tmp_path)
+    rows = results(cases, fates)
+    assert not command(closing(rows, tmp_path, []))
+    table.save(rows, tmp_path)
     assert main(["scaling", str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not (tmp_path / "plots").exists()
@@ -130,13 +127,12 @@ def test_nothing_is_advised_if_nothing_can_be_fitted(
 def test_several_precisions_of_a_shape_are_pointed_out() -> None:
     """A line says what the narrower one brings, and a command compares them; else there is neither."""
     records = [measured("sdpa", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    made = summarise(records, "eager")
-    lines = closing(made, Path("run"), [], changes(records))
-    assert any("bfloat16 instead of float32: sdpa is 2.00x" in line for line in lines)
-    assert any("show --across dtype run" in line for line in lines)
-    assert not any("float32" in line for line in closing(made, Path("run"), [], ()))
-    end = rendered(render(summary.blocks(made, "eager", changes(records))), width=200)
-    assert "bfloat16 instead of float32: sdpa is 2.00x" in end
+    rows, words = summarise(records, "eager"), "bfloat16 instead of float32: sdpa is 2.00x"
+    end = "\n".join(closing(rows, Path("run"), [], changes(records)))
+    assert words in end
+    assert "show --across dtype run" in end
+    assert "float32" not in "\n".join(closing(rows, Path("run"), [], ()))
+    assert words in rendered(render(summary.blocks(rows, "eager", changes(records))), width=200)
 
 
 def test_choices_that_bring_something_are_exported_by_a_command() -> None:
@@ -146,3 +142,93 @@ def test_choices_that_bring_something_are_exported_by_a_command() -> None:
     assert "at least 4% faster than sdpa" in line
     assert line.endswith("bench export 'my run'")
     assert summary.for_programs(of[1:], Path("run")) == []
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_line_fits(width: int) -> None:
+    """Its speed-up is whole in any width, and its interval if there is room for it; what to use is named."""
+    points = points_of(quick())
+    text = rendered(render([Table(summary.point_columns("eager"), points)]), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    for at, line in zip(points, text.splitlines()[1:], strict=True):
+        assert line.endswith(("]" if width >= 100 else "x", "baseline"))
+        assert at.choice.name in line
+
+
+def test_a_line_of_a_log_is_short_and_says_what_a_reader_needs() -> None:
+    """Position, point, what to use, what that can cost, and the time left."""
+    for number, at in enumerate(points_of(quick()), start=1):
+        line = log_line(at, number, 12, "4m10s", "eager", 118)
+        assert line.startswith(f"[{number:>2}/12] {at.label}: ")
+        assert line.endswith("(~4m10s left)")
+        assert len(line) <= 118
+
+
+@pytest.mark.parametrize(
+    ("fates", "words"),
+    [
+        ({CASES[1]: ("oom", "")}, ["sdpa", "mha", "eager ms baseline", "manual oom"]),
+        ({CASES[0]: ("timeout", "")}, ["sdpa", "mha", "manual", "eager timeout"]),
+        (dict.fromkeys(CASES, ("crashed", "")), [f"{case.implementation} crashed" for case in CASES]),
+    ],
+    ids=["one", "the baseline", "all"],
+)
+def test_outcomes_are_each_implementations_time_and_ratio(fates: dict[Case, Fate], words: list[str]) -> None:
+    """In their order; those that failed stand at the end with how they ended, and no ratio is made up."""
+    (at,) = points_of(results(CASES, fates))
+    texts = [*outcomes(at, "eager")]
+    assert [each.split()[0] for each in texts] == [each.split()[0] for each in words]
+    for each, expected in zip(texts, words, strict=True):
+        assert {*expected.split()} <= {*each.split()}
+    assert [each for each in texts if "x" in each.split()[-1]] == ([] if CASES[0] in fates else texts[:2])
+
+
+def sides(tokens: int, b_s: float, status: str = "ok", detail: str = "", a_status: str = "ok") -> list[Record]:
+    """Return four processes of each side, of which A takes 2 ms and B so long, or ends with a status."""
+    of = {"A": (2e-3, a_status, "the other side could not be measured"), "B": (b_s, status, detail)}
+    return [
+        record(
+            process=n,
+            case=case(name, num_tokens=tokens),
+            samples=examples.timed(*[value_s * (1 + n % 2 * 1e-3)] * 3) if ended == "ok" else Samples(),
+            status=ended,
+            detail="" if ended == "ok" else why,
+        )
+        for name, (value_s, ended, why) in of.items()
+        for n in range(4)
+    ]
+
+
+def shown(*records: Record, width: int = 180) -> list[str]:
+    """Return the lines of a duel's table."""
+    return rendered(render(duel(points_of(summarise(records, "A")), "A", "B")), width=width).splitlines()
+
+
+def test_a_row_of_a_duel_says_ratio_verdict_processes_and_both_times() -> None:
+    """Half the time is twice as fast; of sides that are as fast as each other none is the fastest, and A stays."""
+    head, faster, equal, *_ = shown(*sides(5, 1e-3), *sides(7, 2e-3))
+    assert "B as fast as A" in head
+    assert faster.split()[:2] == ["N=5", "2.00x"]
+    assert all(words in faster for words in ("fastest: B, by", " 4 ", "2.00 ms", "1.00 ms"))
+    assert equal.split()[:2] == ["N=7", "1.00x"]
+    assert "use A" in equal
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_duel_in_a_narrow_terminal_has_all_columns(width: int) -> None:
+    """What to use is said in fewer words, and nothing is cut; brackets in a name are no markup."""
+    text = "\n".join(shown(*sides(5, 1e-3), *sides(7, 2e-3), *sides(9, 2.01e-3), width=width))
+    assert "…" not in text
+    assert all(word in text for word in ("point", "processes", "N=9", "2.01 ms"))
+    a, b = "online[block_tokens=64]", "online[block_tokens=32]"
+    records = [record(process=n, case=case(name)) for name in (a, b) for n in range(2)]
+    assert f"{b} as fast as {a}" in rendered(render(duel(points_of(summarise(records, a)), a, b)))
+
+
+def test_a_side_that_could_not_be_measured_is_said_with_its_reason() -> None:
+    """Its row is empty, and the reason stands below, but not of a side that was skipped for the other."""
+    lines = shown(*sides(5, 1e-3), *sides(9, 1e-3, "crashed", "killed", a_status="skipped"))
+    assert lines[2].split() == ["N=9", "not", "measured"]
+    assert lines[3:] == ["N=9: B crashed: killed", *OF_DUEL]
+    lines = shown(*sides(5, 1e-3), *sides(9, 1e-3, "unsupported", "no huge pages", a_status="unsupported"))
+    assert [line.split(": ")[1] for line in lines[3:5]] == ["A unsupported", "B unsupported"]

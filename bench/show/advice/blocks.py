@@ -1,21 +1,20 @@
-"""An answer as blocks: what was seen before anything was compared, and what came of comparing."""
+"""The answer of `advise` as blocks, before and after settings are compared, and as JSON."""
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bench.analyse.advice import LITTLE, Advice, Alternative
+from bench.analyse.advice import LITTLE, Advice
 from bench.plan.case import AS_IS
 from bench.show.advice import words
-from bench.show.blocks import GAP, HEAD, QUIET, WARNING, Block, Code, Column, Lines, Table
-from bench.show.terminal.console import GOOD
+from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table
 from bench.stats.estimates import Interval
 from bench.store import units
 
 
 def before(advice: Advice) -> list[Block]:
-    """Return what was found before anything is compared; its first line is the bound."""
+    """Return what was seen before anything is compared; its first line is the bound."""
     return [
         Lines([words.bound(advice)], HEAD),
         Lines([words.about(advice)]),
@@ -36,20 +35,16 @@ def after(advice: Advice) -> list[Block]:
     """Return the table of settings, the recommendation and its lines to paste; nothing if nothing was compared."""
     if not advice.alternatives:
         return []
-    as_is = {
-        "name": AS_IS,
-        "measured": "baseline",
-        **{name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")},
-    }
+    times = {name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")}
     others = [
         {**vars(each), "measured": words.gain(each.speedup), "gain": words.gain(each.predicted)}
         for each in advice.alternatives
         if each.status == "ok"
     ]
     return [
-        Table(_columns(advice), [as_is, *others]),
+        Table(_columns(advice), [{"name": AS_IS, "measured": "baseline", **times}, *others]),
         Lines([*words.not_measured(advice), *words.differences(advice)], WARNING, is_list=True),
-        Lines([*words.agreements(advice), *words.unpredicted(advice)], QUIET, is_list=True),
+        Lines([*words.predictions(advice)], QUIET, is_list=True),
         GAP,
         Lines([words.recommendation(advice)], HEAD),
         Code(words.paste(advice.library, advice.recommendation) if advice.recommendation else []),
@@ -58,22 +53,21 @@ def after(advice: Advice) -> list[Block]:
 
 
 def _columns(advice: Advice) -> list[Column]:
-    def style(row: dict[str, object]) -> str:
-        return GOOD if row["name"] == advice.recommendation else ""
+    def tone(row: dict[str, Any]) -> str:
+        return GOOD if row["name"] == advice.recommendation else PLAIN
+
+    def number(heading: str, name: str, text: Callable[[Any], str]) -> Column:
+        return Column(heading, lambda row: text(row.get(name)), lambda row: row.get(name))
 
     return [
-        Column("setting", lambda row: row["name"], style=style, is_code=True),
+        Column("setting", lambda row: row["name"], tone=tone, is_code=True),
         Column("measured", lambda row: row["measured"]),
         Column("predicted", lambda row: row.get("gain", "")),
-        _number("latency", "latency_s", units.seconds),
-        _number("peak memory", "peak_bytes", units.size),
-        _number("first compile", "compile_s", units.duration),
-        _number("output error", "error", lambda error: "" if units.is_missing(error) else f"{error:.1g}"),
+        number("latency", "latency_s", units.seconds),
+        number("peak memory", "peak_bytes", units.size),
+        number("first compile", "compile_s", units.duration),
+        number("output error", "error", lambda error: "" if units.is_missing(error) else f"{error:.1g}"),
     ]
-
-
-def _number(heading: str, name: str, text: Callable[[Any], str]) -> Column:
-    return Column(heading, lambda row: text(row.get(name)), lambda row: row.get(name))
 
 
 def as_json(answers: Sequence[Advice]) -> str:
@@ -85,25 +79,17 @@ def as_json(answers: Sequence[Advice]) -> str:
 
 def as_object(advice: Advice) -> dict[str, Any]:
     """Return an answer as a JSON object; a number that is not known is null."""
+    shares = ("share", "core_share", "layer_share", "bound", "rewritten", "call_s")
     return {
         "model": advice.point.layer,
         "point": {name: value for name, value in vars(advice.point).items() if value is not None},
-        **_interval("share", advice.share),
-        **_interval("core_share", advice.core_share),
-        **_interval("layer_share", advice.layer_share),
-        **_interval("bound", advice.bound),
-        **_interval("rewritten", advice.rewritten),
-        "call_s": _finite(advice.call_s),
+        **_plain({name: getattr(advice, name) for name in shares}),
         "layers": [
             {"path": kind.path, "count": kind.count, "share": _finite(kind.share), **kind.core} for kind in advice.kinds
         ],
-        "objections": [*advice.objections],
-        "baseline": {
-            "name": "as_is",
-            "latency_s": _finite(advice.as_is.get("latency_s")),
-            "peak_bytes": _finite(advice.as_is.get("peak_bytes")),
-        },
-        "alternatives": [_alternative(each) for each in advice.alternatives],
+        "objections": advice.objections,
+        "baseline": {"name": AS_IS, **_plain({name: advice.as_is.get(name) for name in ("latency_s", "peak_bytes")})},
+        "alternatives": [_plain(vars(each)) for each in advice.alternatives],
         "recommendation": advice.recommendation,
         "paste": words.paste(advice.library, advice.recommendation) if advice.recommendation else [],
         "processes": advice.processes,
@@ -111,24 +97,19 @@ def as_object(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _alternative(of: Alternative) -> dict[str, Any]:
-    return {
-        "name": of.name,
-        "status": of.status,
-        "detail": of.detail,
-        **_interval("speedup", of.speedup),
-        **_interval("predicted", of.predicted),
-        "slowdown_high": _finite(of.slowdown_high),
-        "kernels": [*of.kernels],
-        "latency_s": _finite(of.latency_s),
-        "peak_bytes": _finite(of.peak_bytes),
-        "error": _finite(of.error),
-        "compile_s": _finite(of.compile_s),
-    }
-
-
-def _interval(name: str, of: Interval) -> dict[str, float | None]:
-    return {name: _finite(of.value), f"{name}_low": _finite(of.low), f"{name}_high": _finite(of.high)}
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values for JSON, an interval as three numbers."""
+    plain: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Interval):
+            plain |= {
+                name: _finite(value.value),
+                f"{name}_low": _finite(value.low),
+                f"{name}_high": _finite(value.high),
+            }
+        else:
+            plain[name] = value if isinstance(value, str | tuple) else _finite(value)
+    return plain
 
 
 def _finite(value: Any) -> float | None:

@@ -1,12 +1,12 @@
-"""The sentences of an answer, which all its forms share."""
+"""The sentences of the answer of `advise`, which all its forms share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bench.analyse.advice import WHOLE_ENCODER, Advice, Alternative, Kind, disagrees
 from bench.plan.case import AS_IS
 from bench.show import intervals
 from bench.show.choice_text import FEWEST_PROCESSES, more
-from bench.show.point_text import shared
+from bench.show.text import shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
@@ -15,6 +15,14 @@ from impls.name import parse
 
 COMPILED = "compiled"
 """The beginning of the names of compiled settings, which have no prediction."""
+
+BACKENDS = {
+    "sdpa_math": "MATH",
+    "sdpa_flash": "FLASH_ATTENTION",
+    "sdpa_efficient": "EFFICIENT_ATTENTION",
+    "sdpa_cudnn": "CUDNN_ATTENTION",
+}
+"""The backend of each setting that allows one alone."""
 
 STATUS_OF_SAME = "same"
 """The status of a setting that runs what the model runs anyway, and so is not measured."""
@@ -133,26 +141,17 @@ def differences(advice: Advice) -> list[str]:
     ]
 
 
-def agreements(advice: Advice) -> list[str]:
-    """Return a line that names the settings whose predicted and measured gains agree, none if there are none."""
-    names = [
-        each.name
-        for each in advice.alternatives
-        if each.speedup.is_known and each.predicted.is_known and not disagrees(each)
-    ]
-    return [f"predicted and measured gains agree within both intervals: {', '.join(names)}"] if names else []
-
-
-def unpredicted(advice: Advice) -> list[str]:
-    """Return a line that names the settings that have no prediction although they were measured."""
-    has_layers = any(each.predicted.is_known for each in advice.alternatives)
-    names = [
-        each.name
-        for each in advice.alternatives
-        if has_layers and each.speedup.is_known and not each.predicted.is_known and not each.name.startswith(COMPILED)
-    ]
-    reason = "the layer alone can't be measured with this setting; its row in layers says why"
-    return [f"no prediction for {', '.join(names)}: {reason}"] if names else []
+def predictions(advice: Advice) -> Iterator[str]:
+    """Yield which predicted gains agree with the measured ones, and for which measured settings there is none."""
+    measured = [each for each in advice.alternatives if each.speedup.is_known]
+    predicted = [each for each in measured if each.predicted.is_known]
+    agreeing = [each.name for each in predicted if not disagrees(each)]
+    if agreeing:
+        yield f"predicted and measured gains agree within both intervals: {', '.join(agreeing)}"
+    lacking = [each.name for each in measured if each not in predicted and not each.name.startswith(COMPILED)]
+    if lacking and any(each.predicted.is_known for each in advice.alternatives):
+        reason = "the layer alone can't be measured with this setting; its row in layers says why"
+        yield f"no prediction for {', '.join(lacking)}: {reason}"
 
 
 def not_measured(advice: Advice) -> list[str]:
@@ -164,12 +163,6 @@ def not_measured(advice: Advice) -> list[str]:
         for each in advice.alternatives
         if each.status != "ok"
     ]
-
-
-def meaning(name: str) -> str:
-    """Return what a setting is."""
-    entry = KNOWN.get(parse(name).base)
-    return entry.meaning if entry else "your own"
 
 
 def paste(library: str, name: str) -> list[str]:
@@ -199,15 +192,6 @@ def paste(library: str, name: str) -> list[str]:
         imported,
         f"F.scaled_dot_product_attention = bridge({attribute or 'attend'})",
     ]
-
-
-BACKENDS = {
-    "sdpa_math": "MATH",
-    "sdpa_flash": "FLASH_ATTENTION",
-    "sdpa_efficient": "EFFICIENT_ATTENTION",
-    "sdpa_cudnn": "CUDNN_ATTENTION",
-}
-"""The backend of each setting that allows one alone."""
 
 
 def _switch(library: str, *, is_fused: bool) -> list[str]:

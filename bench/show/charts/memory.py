@@ -10,8 +10,7 @@ import altair as alt
 from bench.analyse.profile import Peak, live_bytes, peak
 from bench.show.charts.base import Spec, chart, layered, seconds, spec
 from bench.show.charts.timeline import LEFT_PX
-from bench.show.operators import CATEGORY_COLOURS, category, short
-from bench.show.palette import page_variable, stage_colour
+from bench.show.palette import CATEGORY_COLOURS, category, page_variable, short_name, stage_colour
 from bench.store import units
 from bench.store.profile import Block, Profile
 
@@ -39,7 +38,9 @@ class Band:
     def words(self) -> str:
         """What the block is."""
         stage = f" in {self.block.stage}" if self.block.stage else ""
-        return f"{self.letter} {units.size(self.block.bytes)} by {short(self.block.operator) or 'no operator'}{stage}"
+        return (
+            f"{self.letter} {units.size(self.block.bytes)} by {short_name(self.block.operator) or 'no operator'}{stage}"
+        )
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from bench.plan.roofline import Roof, roof_of, work_of
 from bench.show.charts.base import SIZE, Spec, chart, layered, log, looks, spec, ticks
 from bench.show.charts.files import SMALL_PX, Sheet
 from bench.show.figures import log_axis
-from bench.show.point_text import parts
 from bench.show.rows import devices, is_measured, origins, plain
+from bench.show.text import parts
 from bench.store import units
 
 FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.option == "execution"))

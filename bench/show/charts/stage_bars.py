@@ -12,8 +12,7 @@ from bench.plan.case import Point
 from bench.show.charts.base import Spec, chart, layered, spec, ticks
 from bench.show.charts.files import SMALL_PX, TEXT_PX, Sheet, text_px
 from bench.show.figures.captions import calls, facts, origin_rows
-from bench.show.operators import CATEGORY_COLOURS, OTHER, category
-from bench.show.palette import RESIDUAL_COLOUR, on, stage_colour
+from bench.show.palette import CATEGORY_COLOURS, OTHER, RESIDUAL_COLOUR, category, on, stage_colour
 from bench.show.rows import origins
 from bench.store import units
 from bench.store.profile import BACKWARD, Operator, Profile

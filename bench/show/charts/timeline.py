@@ -8,8 +8,7 @@ from typing import Any
 import altair as alt
 
 from bench.show.charts.base import Spec, chart, layered, seconds, spec
-from bench.show.operators import CATEGORY_COLOURS, category, short
-from bench.show.palette import page_variable, stage_colour
+from bench.show.palette import CATEGORY_COLOURS, category, page_variable, short_name, stage_colour
 from bench.store import units
 from bench.store.profile import STAGE, Span
 
@@ -67,7 +66,7 @@ def timeline(spans: Sequence[Span], most: int) -> Timeline:
         words = [units.seconds(span.duration_s), units.percent(span.duration_s / whole_s), *({stage} - {"", span.name})]
         # the first row of a lane has its name
         row = f"{first[lane] + depth:03d}|{'' if depth else lane}"
-        rows.append(box_row(short(span.name), span.start_s, span.start_s + span.duration_s, row, colour, words))
+        rows.append(box_row(short_name(span.name), span.start_s, span.start_s + span.duration_s, row, colour, words))
     legend = {name: colour for name, colour in CATEGORY_COLOURS.items() if name in work}
     return Timeline(whole_s, tuple(rows), tuple(depths), legend, len(others) - len(visible))
 

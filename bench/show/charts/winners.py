@@ -14,8 +14,8 @@ from bench.show.charts.base import IN_RANGE, Spec, chart, layered, spec, variabl
 from bench.show.charts.files import SMALL_PX, TEXT_PX, Sheet, text_px
 from bench.show.choice_text import certainty, choice_of, short, words
 from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, on, style
-from bench.show.point_text import parts
 from bench.show.rows import devices, measured, origins, plain, process_count
+from bench.show.text import parts
 
 LINE_PX, ROOM_PX, LEAST_PX, ACROSS_PX = 15, 18, 110, 560
 """The height of a line of a cell, the room around it, the least width of a cell, and that of the text around a map."""

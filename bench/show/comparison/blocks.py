@@ -1,57 +1,54 @@
-"""A comparison as blocks: headline, a line for each implementation, the rows that changed, and notes."""
+"""A comparison as blocks, and as CSV and JSON for other programs: every row, worst first, numbers in full."""
 
+import json
+import math
 from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
 
-from bench.show.blocks import BAD, GAP, HEAD, Block, Column, Folded, Lines, Table
-from bench.show.comparison.report import (
-    EVENTS,
-    ONE_SIDED,
-    Report,
-    change,
-    counts,
-    explanations,
-    failure,
-    headline,
-    implementations,
-    side,
-)
+import pandas as pd
+
+from bench.plan.case import CASE_COLUMNS
+from bench.show.blocks import BAD, GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Column, Folded, Lines, Table, right
+from bench.show.comparison import report as texts
+from bench.show.comparison.report import EVENTS, ONE_SIDED, Report
 from bench.show.rows import Row
-from bench.show.terminal import console
 from bench.stats.limits import INCONCLUSIVE
 
 MOST_ROWS = 1_000
 """The most rows that are listed, the worst."""
 
-STYLES = {
-    "slower": console.BAD,
-    "newly failing": console.BAD,
-    "missing": console.WARNING,
-    INCONCLUSIVE: console.WARNING,
-    "fixed": console.GOOD,
-    "faster": console.GOOD,
-    "baseline": console.QUIET,
+TONES = {
+    "slower": BAD,
+    "newly failing": BAD,
+    "missing": WARNING,
+    INCONCLUSIVE: WARNING,
+    "fixed": GOOD,
+    "faster": GOOD,
+    "baseline": QUIET,
 }
-"""Styles of the verdicts that stand out; every verdict is also said in words."""
+"""The tones of verdicts that stand out; every verdict is also said in words."""
 
 SUMMARY = (
     Column("implementation", lambda each: each.name, is_code=True),
     Column("rows", lambda each: str(each.rows), lambda each: each.rows),
-    Column("middle change", lambda each: each.median, lambda _: 0.0),
-    Column("no change above", lambda each: each.excluded, lambda _: 0.0),
+    Column("middle change", lambda each: each.median, right),
+    Column("no change above", lambda each: each.excluded, right),
     Column("verdicts", lambda each: each.verdicts, rank=1),
 )
 """The columns of the table with a line for each implementation."""
+
+FIRST = ("stamp", "baseline", "verdict")
+"""Columns before those of the case; with them a row can be quoted alone."""
 
 
 def columns(report: Report) -> list[Column]:
     """Return the columns of the rows; a narrow terminal drops the raw times."""
     return [
-        Column(
-            "verdict", lambda row: str(row["verdict"]), key="verdict", style=lambda row: STYLES.get(row["verdict"], "")
-        ),
-        Column("implementation", lambda row: str(row["implementation"]), key="implementation", is_code=True),
+        Column("verdict", itemgetter("verdict"), key="verdict", tone=lambda row: TONES.get(row["verdict"], PLAIN)),
+        Column("implementation", itemgetter("implementation"), key="implementation", is_code=True),
         Column("point", report.point, key="point"),
-        Column("change", change, lambda row: row["change"], key="change"),
+        Column("change", texts.change, lambda row: row["change"], key="change"),
         _time("base"),
         _time("new"),
     ]
@@ -68,18 +65,21 @@ def blocks(report: Report) -> list[Block]:
     listed, of = rows[:MOST_ROWS], columns(report)
     shown = {id(row) for row in listed}
     rest = [row for row in report.rows if id(row) not in shown]
-    title = f"the other {len(rest)} rows: {counts(rest)}" if rest else "legend"
+    title = f"the other {len(rest)} rows: {texts.counts(rest)}" if rest else "legend"
     return [
         *head(report),
-        Table(SUMMARY, implementations(report)),
+        Table(SUMMARY, texts.implementations(report)),
         *([GAP] if listed else []),
         Table(of, listed, gap=" "),
         failures(report, listed),
         Folded(
-            title, Table(of, rest), Lines(explanations(report), is_list=True), _not_listed(report, len(rows), listed)
+            title,
+            Table(of, rest),
+            Lines(texts.explanations(report), is_list=True),
+            _not_listed(report, len(rows), listed),
         ),
         Lines(report.notes, is_list=True),
-        Lines([counts(report.rows)]),
+        Lines([texts.counts(report.rows)]),
     ]
 
 
@@ -89,7 +89,7 @@ def head(report: Report) -> list[Block]:
     return [
         Lines([f"measured under different conditions: {'; '.join(report.unlike)}"] * bool(report.unlike), BAD,
             is_foreign=True),
-        Lines(headline(report), HEAD),
+        Lines(texts.headline(report), HEAD),
         GAP,
         Lines([" · ".join([report.shared, *over])]),
     ]  # fmt: skip
@@ -99,7 +99,8 @@ def failures(report: Report, rows: Sequence[Row]) -> Lines:
     """Return why those of the rows fail that failed in NEW alone."""
     new = [row for row in rows if row["verdict"] == "newly failing"]
     lines = [
-        f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {failure(row)}" for row in new
+        f"newly failing: {row['implementation']} {report.point(row)}".rstrip() + f": {texts.failure(row)}"
+        for row in new
     ]
     return Lines(lines, is_list=True, is_foreign=True)
 
@@ -115,4 +116,46 @@ def _not_listed(report: Report, rows: int, listed: Sequence[Row]) -> str:
 
 
 def _time(name: str) -> Column:
-    return Column(name, lambda row: side(row, name), lambda row: row[f"{name}_latency_s"], rank=2, key=name)
+    return Column(name, lambda row: texts.side(row, name), lambda row: row[f"{name}_latency_s"], rank=2, key=name)
+
+
+def as_csv(report: Report) -> str:
+    """Return one line per row; `stamp` says why the row is not comparable, `baseline` what its ratios refer to.
+
+    A number that doesn't apply is empty.
+    """
+    return pd.DataFrame(_data(report), dtype=object).to_csv(index=False, lineterminator="\n")
+
+
+def as_json(report: Report) -> str:
+    """Return one object on one line: limits, summary, counts and notes, and `rows`, each with stamp and baseline.
+
+    A number that doesn't apply is null.
+    """
+    verdicts = [row["verdict"] for row in report.rows]
+    about = {
+        "stamp": report.stamp or None,
+        "baseline": report.baseline or None,
+        "rebased": bool(report.rebased_to),
+        "margin": report.limits.margin,
+        "equivalence": report.limits.bound,
+        "level": report.limits.level,
+        "summary": texts.headline(report),
+        "counts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
+        "notes": list(report.notes),
+    }
+    return json.dumps({**about, "rows": _data(report)}, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _data(report: Report) -> list[dict[str, Any]]:
+    others = [str(name) for name in report.comparison.columns if name not in (*CASE_COLUMNS, *FIRST)]
+    columns = [*FIRST, *CASE_COLUMNS, *sorted(others, key=lambda name: name.startswith(("base_", "new_")))]
+    same = {"stamp": report.stamp or None, "baseline": report.baseline or None}
+    return [{name: _plain({**row, **same}[name]) for name in columns} for row in report.rows]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that fits on one line and into JSON."""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

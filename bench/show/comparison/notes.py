@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.analyse.comparable import CommonShift, StateDifference
 from bench.machine.selfcheck import Detectable
-from bench.show.point_text import counted
+from bench.show.text import counted
 from bench.stats.occasions import Between
 from bench.store import units
 
@@ -131,26 +131,28 @@ def speed(factor: float) -> str:
 
 def detects(detectable: Detectable, threads: Collection[int]) -> str:
     """Return the changes that this machine's self-check can detect at these thread counts, empty if it has none."""
-    shares = {count: share for count, share in sorted(detectable.share.items()) if count in threads}
-    if not shares:
-        return ""
-    changes = " and ".join(
-        units.percent(share) + (f" with {counted([count], 'thread', 'threads')}" if len(shares) > 1 else "")
-        for count, share in shares.items()
+    changes = _by_threads(detectable.share, threads)
+    return (
+        f"self-check: this machine detects changes of {changes} at {detectable.processes} processes" if changes else ""
     )
-    return f"self-check: this machine detects changes of {changes} at {detectable.processes} processes"
 
 
 def widened(between: Mapping[int, tuple[float, float]], threads: Collection[int]) -> str:
     """Return the between-run standard deviation that widened the intervals; empty if unknown."""
-    sds = {count: sd for count, (sd, _) in sorted(between.items()) if count in threads and sd}
+    sds = _by_threads({count: sd for count, (sd, _) in between.items()}, threads)
     if not sds:
         return ""
-    each = " and ".join(
-        units.percent(sd) + (f" with {counted([count], 'thread', 'threads')}" if len(sds) > 1 else "")
-        for count, sd in sds.items()
+    return f"self-check: runs differ by {sds} (standard deviation) beyond their processes here; intervals contain that"
+
+
+def _by_threads(shares: Mapping[int, float], threads: Collection[int]) -> str:
+    """Return the shares of these thread counts in words: `1.2%`, or `1.2% with 1 thread and 5% with 4 threads`."""
+    measured = {count: share for count, share in sorted(shares.items()) if count in threads and share}
+    if len(measured) == 1:
+        return units.percent(*measured.values())
+    return " and ".join(
+        f"{units.percent(share)} with {counted([count], 'thread', 'threads')}" for count, share in measured.items()
     )
-    return f"self-check: runs differ by {each} (standard deviation) beyond their processes here; intervals contain that"
 
 
 def widened_by_rows(between: Between) -> str:

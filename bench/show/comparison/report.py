@@ -11,9 +11,8 @@ import pandas as pd
 
 from bench.analyse.comparison import VERDICTS
 from bench.analyse.scaling.series import point_of
-from bench.plan.case import POINT_COLUMNS
-from bench.show.point_text import counted, differences, parts
 from bench.show.rows import Row, plain, reason
+from bench.show.text import counted, differences, parts, varying
 from bench.stats.limits import CHANGED, INCONCLUSIVE, JUDGED, Limits
 from bench.store import units
 
@@ -27,7 +26,7 @@ EVENTS = (*CHANGED, "newly failing", "fixed")
 """Verdicts of rows that a person should see."""
 
 NEARLY_ALL = 0.9
-"""The share of rows for which a bound of changes is told: a few rows are noisy everywhere."""
+"""The share of rows for which a bound of changes is said: a few rows are noisy everywhere."""
 
 MOST_CHANGE = 100.0
 """A change of 10,000 % or more is no bound: two processes that differ wildly exclude nothing."""
@@ -69,8 +68,7 @@ class Report:
     @cached_property
     def varying(self) -> set[str]:
         """The columns in which the points of the rows differ."""
-        points = self.comparison[list(POINT_COLUMNS)]
-        return {name for name in POINT_COLUMNS if points[name].nunique(dropna=False) > 1}
+        return varying(map(point_of, self.rows))
 
     @property
     def shared(self) -> str:
@@ -130,18 +128,12 @@ def signed_percent(ratio: float) -> str:
     return f"{round(100 * (ratio - 1), 1) + 0:+.1f}%"  # + 0 makes -0.0 plain
 
 
-def largest(row: Row) -> float:
-    """Return the largest change of a judged row, in either direction, that its interval doesn't exclude, as a share."""
-    low = float(row["change_low"])
-    return max(float(row["change_high"]), 1 / low if low else math.inf) - 1
-
-
 def excluded(rows: Sequence[Row]) -> tuple[str, int]:
     """Return a bound that nearly all of these judged rows show no change above, in whole per cent, and their number.
 
     The bound is empty if it is so high that it says nothing.
     """
-    ends = sorted(map(largest, rows))
+    ends = sorted(max(row["change_high"], 1 / row["change_low"] if row["change_low"] else math.inf) - 1 for row in rows)
     bound = ends[math.ceil(NEARLY_ALL * len(ends)) - 1]
     if bound >= MOST_CHANGE:
         return "", 0
@@ -162,17 +154,13 @@ class Implementation:
 
 def implementations(report: Report) -> list[Implementation]:
     """Return what the judged rows of each implementation say together, in the order of the table."""
-    by_name: dict[str, list[Row]] = {}
-    for name in dict.fromkeys(report.comparison["implementation"]):
-        by_name[str(name)] = [row for row in report.judged if row["implementation"] == name]
     lines = []
-    for name, rows in by_name.items():
-        if rows:
+    for name in dict.fromkeys(report.comparison["implementation"]):
+        if rows := [row for row in report.judged if row["implementation"] == name]:
             bound, number = excluded(rows)
-            median = statistics.median(math.log(row["change"]) for row in rows)
+            middle = math.exp(statistics.median(math.log(row["change"]) for row in rows))
             few = "" if number in (0, len(rows)) else f" in {number}"
-            words = signed_percent(math.exp(median))
-            lines.append(Implementation(name, len(rows), counts(rows), words, f"{bound}{few}"))
+            lines.append(Implementation(name, len(rows), counts(rows), signed_percent(middle), f"{bound}{few}"))
     return lines
 
 
@@ -213,24 +201,19 @@ def headline(report: Report) -> list[str]:
 def _unlike(report: Report) -> Iterator[str]:
     rows = report.rows
     if report.few_shared:
-        only = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("missing", "new")}
-        shared = len(rows) - sum(only.values())
+        base, new = (sum(row["verdict"] == verdict for row in rows) for verdict in ONE_SIDED)
         yield (
-            f"BASE and NEW are different runs: they share {shared} of {len(rows)} cases; "
-            f"{only['missing']} are in BASE alone and {only['new']} in NEW alone"
+            f"BASE and NEW are different runs: they share {len(rows) - base - new} of {len(rows)} cases; "
+            f"{base} are in BASE alone and {new} in NEW alone"
         )
     yield from report.unlike_runs
 
 
 def _findings(report: Report) -> Iterator[str]:
     """Yield what changed, else the largest change that nearly all rows exclude."""
-    rows = report.rows
-    kinds = {
-        verdict: [row for row in rows if row["verdict"] == verdict] for verdict in ("slower", "newly failing", "faster")
-    }
-    for what, affected in kinds.items():
-        if affected:
-            yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {what}", report)
+    for verdict in ("slower", "newly failing", "faster"):
+        if affected := [row for row in report.rows if row["verdict"] == verdict]:
+            yield _named(affected, f"{'is' if len(affected) == 1 else 'are'} {verdict}", report)
     judged = report.judged
     if not judged:
         yield from _nothing_judged(report)

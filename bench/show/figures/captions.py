@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from bench.plan.case import Point
-from bench.show.point_text import counted, parts
 from bench.show.rows import Row, devices
+from bench.show.text import counted, parts
 from bench.store.profile import Profile
 
 

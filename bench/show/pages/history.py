@@ -12,7 +12,7 @@ from bench.show import history, intervals
 from bench.show.blocks import Column, Table
 from bench.show.charts import base, over_time
 from bench.show.pages import shell
-from bench.show.point_text import names as labels_of
+from bench.show.text import names as labels_of
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,21 @@ from bench.show.charts import base
 from bench.show.charts.memory import Band, MemoryChart, memory, memory_chart
 from bench.show.charts.memory import rows as memory_rows
 from bench.show.charts.timeline import Timeline, box_row, boxes, timeline
-from bench.show.operators import CATEGORY_COLOURS, short, shortened
 from bench.show.pages import shell
 from bench.show.palette import (
+    CATEGORY_COLOURS,
     OTHER_STAGE_COLOURS,
     QUADRATIC,
     RESIDUAL_COLOUR,
     STAGE_COLOURS,
     page_variable,
     page_variables,
+    short_name,
+    shortened_names,
     stage_colour,
     style,
 )
-from bench.show.point_text import differences, parts, varying
+from bench.show.text import differences, parts, varying
 from bench.store import units
 from bench.store.profile import Block, Operator, Profile, Stage
 
@@ -128,7 +130,7 @@ def page(profiles: Sequence[Profile], title: str, warning: str = "") -> str:
         groups=groups,
         heavy=analyse.HEAVY,
         quadratic=QUADRATIC,
-        long_names={name: f"name-{number}" for number, name in enumerate(shortened(names))},
+        long_names={name: f"name-{number}" for number, name in enumerate(shortened_names(names))},
     )
 
 
@@ -275,7 +277,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": units.count,
     "percent": units.percent,
     "signed": lambda share: f"{100 * share:+.1f}%",
-    "short": short,
+    "short": short_name,
     "breakable": _breakable,
     "parts": parts,
     "peak_words": _peak_words,

@@ -24,10 +24,10 @@ from bench.show.columns import complete, latency_text, memory_text, of_any, of_p
 from bench.show.pages import run_data, shell
 from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.pages.run_data import Shown, ordered
-from bench.show.point_text import counted, differences, order, shared, symbols, varying
-from bench.show.precision_text import in_words
 from bench.show.rows import Row, is_measured, plain
+from bench.show.side_by_side import precision_words
 from bench.show.summary import for_programs
+from bench.show.text import counted, differences, order, shared, symbols, varying
 from bench.store import units
 from bench.store.environment import Environment
 from bench.store.machines import runs_of
@@ -235,7 +235,7 @@ def _title(folder: Path, machines: Mapping[str, SavedRun]) -> str:
 
 def _gains(saved: SavedRun) -> list[str]:
     """Return what each other precision brings if the run has several, and the command that exports its choices."""
-    words = in_words(saved.whole, changes(saved.records)) if saved.whole["dtype"].nunique() > 1 else []
+    words = precision_words(saved.whole, changes(saved.records)) if saved.whole["dtype"].nunique() > 1 else []
     return [*words, *for_programs(choices(of_records(saved.records, saved.baseline or "")), saved.folder)]
 
 

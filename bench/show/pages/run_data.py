@@ -21,8 +21,8 @@ from bench.show.charts.winners import maps, winners
 from bench.show.columns import latency_text, of_metric
 from bench.show.pages import shell
 from bench.show.pages.samples import STEPS, by_case, samples
-from bench.show.point_text import parts, varying
 from bench.show.rows import Row, is_measured, measured
+from bench.show.text import parts, varying
 from bench.store import units
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun

@@ -1,28 +1,37 @@
-"""Consoles for a terminal, a file or a string, a stamp on every line, and the styles of text."""
+"""The terminal: consoles, the writer of blocks, and a stamp on every line."""
 
 import io
+import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import IO
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
-from rich.style import Style
-from rich.table import Table
 from rich.text import Text
+from rich.theme import Theme
 
-from bench.analyse.standing import FASTEST, NOTHING, Choice
-from bench.show.rows import UNTRIED
-from bench.stats.best import GOOD as AS_GOOD
+from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Folded, Lines, Table
 
 PLAIN_WIDTH = 180
 """The width if no terminal sets one: every column of the results fits."""
 
+THEME = Theme({HEAD: "bold", PLAIN: "", WARNING: "yellow", BAD: "red", GOOD: "bold green", QUIET: "dim"})
+"""The style of each tone."""
+
+GAP = "  "
+CODE_INDENT = 4
+
+LEAST, FEWEST = 40, 12
+"""Columns of higher rank go before one that takes the room which is left has fewer characters than the first of these;
+without any more to go it has as few as the second."""
+
 
 def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
     """Return a console on a file, standard output by default; if it is no terminal, it is wide and without colour."""
-    target = Console(file=file, stderr=stderr, highlight=False)
+    target = Console(file=file, stderr=stderr, highlight=False, theme=THEME)
     if not target.is_terminal and "COLUMNS" not in os.environ:
         target.width = PLAIN_WIDTH
     return target
@@ -38,31 +47,11 @@ def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bo
         color_system="standard" if colour else None,
         no_color=not colour,
         legacy_windows=False,
+        theme=THEME,
     )
     with target.capture() as capture:
         target.print(renderable)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
-
-
-def table(first: str, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> Table:
-    """Return an empty table: a first column that folds, then columns of text, then of numbers to the right."""
-    columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    columns.add_column(first, overflow="fold")
-    for title in texts:
-        columns.add_column(title, no_wrap=True)
-    for title in numbers:
-        columns.add_column(title, justify="right", no_wrap=True)
-    return columns
-
-
-def definitions(entries: Mapping[str, str], style: str = "", *, indented: bool = False) -> Table:
-    """Return a list of words with their meanings, which fold."""
-    grid = Table.grid(padding=(0, 2), pad_edge=indented)
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for word, meaning in entries.items():
-        grid.add_row(Text(word), Text(meaning), style=style)
-    return grid
 
 
 @dataclass(frozen=True)
@@ -71,10 +60,9 @@ class Stamped:
 
     content: RenderableType
     stamp: str
-    style: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        stamp = Segment(f"{self.stamp} ", Style.parse(self.style))
+        stamp = Segment(f"{self.stamp} ", console.get_style(BAD))
         width = max(options.max_width - stamp.cell_length, 1)
         for line in console.render_lines(self.content, options.update(width=width), pad=False):
             yield stamp
@@ -82,19 +70,101 @@ class Stamped:
             yield Segment.line()
 
 
-GOOD = "bold green"
-BAD = "red"
-WARNING = "yellow"
-QUIET = "dim"
+def render(blocks: Iterable[Block], stamp: str = "") -> RenderableType:
+    """Return blocks for rich; every line begins with the stamp, if there is one."""
+    content = Group(*(part for block in blocks for part in _parts(block)))
+    return Stamped(content, f"{stamp} |") if stamp else content
 
 
-def style_of_status(status: str) -> str:
-    """Return the style of a status that isn't ok: loud only if something went wrong."""
-    return QUIET if status in UNTRIED else BAD
+def _parts(block: Block) -> Iterator[RenderableType]:
+    match block:
+        case Lines():
+            yield from (Text(" " * block.indent + line, block.tone) for line in block.lines)
+        case Table() if block.rows:
+            yield Fitting(block)
+        case Code():
+            yield from (Text(" " * CODE_INDENT + line) for line in block.lines)
+        case Folded():
+            yield from _parts(Lines([block.instead] if block.instead else []))
+            yield from _parts(block.notes)
 
 
-def style_of_choice(choice: Choice) -> str:
-    """Return the style of a choice: loud if it costs next to nothing, or if nothing was measured."""
-    if choice.standing == NOTHING:
-        return BAD
-    return GOOD if choice.standing == FASTEST or choice.high <= AS_GOOD else "bold"
+@dataclass(frozen=True)
+class Fitting:
+    """A table that fits itself to the width of the console."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield the table, line by line; without headings it has no line of them."""
+        of = self.table
+        fitted = fit(of.columns, of.rows, options.max_width - of.indent, of.gap)
+        if any(each.column.heading for each in fitted):
+            yield row_line(fitted, None, of.gap, HEAD, of.indent)
+        yield from (row_line(fitted, row, of.gap, of.tone(row) if of.tone else PLAIN, of.indent) for row in of.rows)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A column and its width in characters."""
+
+    column: Column
+    width: int
+
+    @property
+    def is_flexible(self) -> bool:
+        """Whether the cells can do with less room."""
+        return self.column.folds or self.column.fit is not None
+
+    @property
+    def least(self) -> int:
+        """The width for which columns of higher rank go."""
+        return min(self.width, LEAST) if self.is_flexible else self.width
+
+    def lines(self, row: Any) -> list[str]:
+        """Return the lines of a row's cell, without a row those of the heading."""
+        column = self.column
+        text = column.heading if row is None else column.fit(row, self.width) if column.fit else column.text(row)
+        if not column.folds:
+            return [text[: self.width]]
+        return [part for line in text.splitlines() for part in textwrap.wrap(line, self.width, break_on_hyphens=False)]
+
+
+def fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gap: str = GAP) -> list[Fitted]:
+    """Return the columns that aren't empty for these rows and fit side by side into `width` characters."""
+    gaps, fitted = len(gap), []
+    for column in _split(columns):
+        if any(cells := [column.text(row) for row in rows]):
+            lines = (line for cell in (column.heading, *cells) for line in cell.splitlines())
+            of = Fitted(column, max(map(len, lines)))
+            fitted.append(replace(of, width=min(of.width, width)) if of.is_flexible else of)
+    while sum(each.least + gaps for each in fitted) - gaps > width and any(each.column.rank for each in fitted):
+        fitted.remove(max(fitted, key=lambda each: each.column.rank))
+    while sum(each.width + gaps for each in fitted) - gaps > width:
+        widest = max((each for each in fitted if each.is_flexible), key=lambda each: each.width, default=None)
+        if widest is None or widest.width <= FEWEST:
+            break
+        fitted[fitted.index(widest)] = replace(widest, width=widest.width - 1)
+    return fitted
+
+
+def _split(columns: Iterable[Column]) -> Iterator[Column]:
+    """Yield the columns as a terminal aligns them: each interval is one of its own."""
+    for column in columns:
+        yield column
+        if column.interval:
+            yield Column(column.interval_heading, column.interval, rank=column.interval_rank)
+
+
+def row_line(fitted: Sequence[Fitted], row: Any, gap: str = GAP, tone: str = PLAIN, indent: int = 0) -> Text:
+    """Return the cells of a row, or the headings, side by side: text to the left, numbers to the right."""
+    whole = Text(style=tone)
+    lines = itertools.zip_longest(*(each.lines(row) for each in fitted), fillvalue="")
+    for number, parts in enumerate(lines):
+        whole.append("\n" * bool(number) + " " * indent)
+        for each, part in zip(fitted, parts, strict=True):
+            of, is_number = each.column.tone, each.column.number is not None
+            aligned = part.rjust(each.width) if is_number else part.ljust(each.width)
+            whole.append(aligned + gap, of(row) if of and row is not None else "")
+        whole.rstrip()
+    return whole

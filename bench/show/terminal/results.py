@@ -5,20 +5,19 @@ from dataclasses import dataclass
 
 import pandas as pd
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from bench.analyse.flags import flags, legend
 from bench.analyse.standing import by_rank
 from bench.plan.case import Point
-from bench.show import control_text
-from bench.show.choice_text import choice_of, words
+from bench.show.answer import control_warning
+from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Lines, definitions
+from bench.show.choice_text import choice_of, tone, words
 from bench.show.columns import columns, complete
-from bench.show.point_text import differences, shared, varying
+from bench.show.failures import of_point
 from bench.show.rows import Row, by_point, devices, measured, process_count, unmeasured, versions
-from bench.show.terminal.blocks import GAP, Fitted, fit, line
-from bench.show.terminal.console import BAD, QUIET, WARNING, style_of_choice
-from bench.show.terminal.failures import of_point
+from bench.show.terminal.console import Fitted, fit, render, row_line
+from bench.show.text import differences, shared, varying
 from bench.store.table import without_control
 
 INDENT = 2
@@ -50,17 +49,12 @@ class Results:
         times = measured(everything)
         fitted = fit(columns(self.baseline), times, options.max_width - INDENT) if times else []
         different = varying(self.points)
-        if self.warning:
-            yield Text(self.warning, BAD)
-        yield Text(shared(self.points), "bold")
-        yield Text(" · ".join(filter(None, [*devices(everything), *versions(everything), _processes(times)])))
+        about = filter(None, [*devices(everything), *versions(everything), _processes(times)])
+        head = (Lines([self.warning] * bool(self.warning), BAD), Lines([shared(self.points)], HEAD))
+        yield render([*head, Lines([" · ".join(about)])])
         for point, rows in self.points.items():
-            yield Text()
             yield from _point(differences(point, different), rows, fitted)
-        yield from _legend(times)
-        if self.baseline is None and any(row["speedup"] is not None for row in times):
-            yield Text()
-            yield Text(UNKNOWN_BASELINE, WARNING)
+        yield render(_legend(times, self.baseline))
 
 
 def results(table: pd.DataFrame, baseline: str | None, whole: pd.DataFrame | None = None) -> RenderableType:
@@ -69,14 +63,12 @@ def results(table: pd.DataFrame, baseline: str | None, whole: pd.DataFrame | Non
     `table` has the rows to show, `whole` those of the run if they are others. Rows of the control are not shown; if
     these differ too much, the first line says so.
     """
+    if table.empty:
+        return Text("no results")
     points = by_point(without_control(table))
     for rows in points.values():
         complete(rows, baseline)
-    return (
-        Results(points, baseline, control_text.warning(table if whole is None else whole))
-        if len(table)
-        else Text("no results")
-    )
+    return Results(points, baseline, control_warning(table if whole is None else whole))
 
 
 def _processes(rows: Sequence[Row]) -> str:
@@ -86,24 +78,22 @@ def _processes(rows: Sequence[Row]) -> str:
 
 
 def _point(name: str, rows: list[Row], fitted: Sequence[Fitted]) -> Iterator[RenderableType]:
-    chosen = choice_of(rows)
-    yield Text.assemble((f"{name}  " if name else "", "bold"), (words(chosen), style_of_choice(chosen)))
-    if measured(rows):
-        yield Text.assemble(" " * INDENT, line(fitted, None, style=QUIET))
-    for row in by_rank(measured(rows)):
-        style = style_of_choice(chosen) if row["implementation"] == chosen.name else ""
-        yield Text.assemble(" " * INDENT, line(fitted, row, style=style))
-    if unmeasured(rows):
-        yield of_point(unmeasured(rows), len(rows), fitted[0].width if fitted else None, INDENT)
+    chosen, times, others = choice_of(rows), measured(rows), unmeasured(rows)
+    yield Text()
+    yield Text.assemble((f"{name}  " if name else "", HEAD), (words(chosen), tone(chosen)))
+    if times:
+        yield row_line(fitted, None, tone=QUIET, indent=INDENT)
+    for row in by_rank(times):
+        own = tone(chosen) if row["implementation"] == chosen.name else PLAIN
+        yield row_line(fitted, row, tone=own, indent=INDENT)
+    if others:
+        yield render([of_point(others, len(rows), fitted[0].width if fitted else 0)])
 
 
-def _legend(rows: Sequence[Row]) -> Iterator[RenderableType]:
-    grid = Table.grid(padding=(0, len(GAP)))
-    for flag in legend([flag for row in rows for flag in flags(row)]):
-        grid.add_row(flag.letter, flag.meaning, style=WARNING)
+def _legend(rows: Sequence[Row], baseline: str | None) -> Iterator[Block]:
     if any(row["slowdown_high"] is not None for row in rows):
-        yield Text()
-        yield Text(READING, QUIET)
-    if grid.row_count:
-        yield Text()
-        yield grid
+        yield from (GAP, Lines([READING], QUIET))
+    if letters := {flag.letter: flag.meaning for flag in legend([flag for row in rows for flag in flags(row)])}:
+        yield from (GAP, definitions(letters, tone=WARNING))
+    if baseline is None and any(row["speedup"] is not None for row in rows):
+        yield from (GAP, Lines([UNKNOWN_BASELINE], WARNING))

@@ -1,14 +1,11 @@
 """How latency and memory grow, as tables for the terminal, one series after another."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 import pandas as pd
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from bench.analyse.scaling.crossover import Crossover
 from bench.analyse.scaling.fit import COEFFICIENTS
@@ -17,10 +14,10 @@ from bench.analyse.scaling.series import TOKENS, moving, places, point_of
 from bench.analyse.standing import FASTEST, Choice
 from bench.plan.errors import WrongRequest
 from bench.show import intervals
+from bench.show.blocks import GAP, HEAD, QUIET, Block, Column, Lines, Table, definitions
 from bench.show.choice_text import any_of
-from bench.show.point_text import parts
 from bench.show.rows import Row, devices, is_measured, plain, process_count, versions
-from bench.show.terminal.console import QUIET, definitions
+from bench.show.text import parts
 from bench.store import units
 
 ROUNDING = 1e-9
@@ -28,8 +25,6 @@ ROUNDING = 1e-9
 
 WIDE = 130
 """Exponents stand beside the fits if the console has this number of columns or more, else below them."""
-
-EXPONENTS = ("latency exponent", "memory exponent")
 
 NEEDED = (
     "a fit takes times of one implementation at two values or more of num_tokens, num_heads or channels, "
@@ -61,26 +56,15 @@ def _lack(rows: Sequence[Row]) -> str:
     return "no implementation has times at two points that differ in one of these columns alone"
 
 
-@dataclass(frozen=True)
-class SeriesTables:
-    """The series one after the other, fitted to the console on which they are printed."""
-
-    scalings: Sequence[Scaling]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Yield the report, block by block."""
-        rows = [row for scaling in self.scalings for row in scaling.rows]
-        yield Text(" · ".join([*devices(rows), *versions(rows)]))
-        for scaling in self.scalings:
-            yield Text()
-            yield from _series(scaling, narrow=options.max_width < WIDE)
-        yield Text()
-        yield definitions({**LEGEND, "[low, high]": _processes(rows)}, QUIET)
-
-
-def render(scalings: Sequence[Scaling]) -> RenderableType:
-    """Return the series for rich: fits, exponents and crossovers of each, and a legend."""
-    return SeriesTables(scalings)
+def blocks(scalings: Sequence[Scaling], width: int) -> Iterator[Block]:
+    """Yield the series for a console of this width: fits, exponents and crossovers of each, and a legend."""
+    rows = [row for scaling in scalings for row in scaling.rows]
+    yield Lines([" · ".join([*devices(rows), *versions(rows)])])
+    for scaling in scalings:
+        yield GAP
+        yield from _series(scaling, narrow=width < WIDE)
+    yield GAP
+    yield definitions({**LEGEND, "[low, high]": _processes(rows)}, tone=QUIET)
 
 
 def crossover(of: Crossover) -> str:
@@ -93,55 +77,47 @@ def crossover(of: Crossover) -> str:
     return "; ".join([words, *open_below, *open_above])
 
 
-def _series(of: Scaling, *, narrow: bool) -> Iterator[RenderableType]:
+def _series(of: Scaling, *, narrow: bool) -> Iterator[Block]:
     point, at = point_of(of.rows[0]), places(of.rows, of.axis)
-    yield Text(f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}", "bold")
-    yield Text(" · ".join(parts(point, without=moving(of.axis, point))))
+    yield Lines([f"{of.axis.name} {of.axis.symbol} = {', '.join(map(str, at))}"], HEAD)
+    yield Lines([" · ".join(parts(point, without=moving(of.axis, point)))])
     yield from _tables(of, narrow=narrow)
     if of.axis is TOKENS:
-        yield from _winners(of)
+        yield Lines([*_winners(of)])
 
 
 def _tables(of: Scaling, *, narrow: bool) -> Iterator[Table]:
     """Yield fits and exponents side by side, or one below the other if there is little room."""
     exponents = [growth.latency[-1] for growth in of.growths if growth.latency]
     last = _gap(max(exponents, key=lambda each: (each.end, each.start)))
-    fits = {growth.implementation: _fit(growth) for growth in of.growths}
-    slopes = {
-        growth.implementation: [_exponent(growth.latency, last), _exponent(growth.memory, last)]
-        for growth in of.growths
-    }
-    of_fits, of_slopes = ["a", "b per token", "c per pair", "off by"], [f"{what} {last}" for what in EXPONENTS]
+    names = [Column("", lambda growth: growth.implementation)]
+    fits = [
+        Column(heading, partial(_coefficient, place=place, narrow=narrow), folds=True)
+        for place, heading in enumerate(("a", "b per token", "c per pair", "off by"))
+    ]
+    slopes = [
+        Column(f"latency exponent {last}", lambda growth: _exponent(growth.latency, last), folds=True),
+        Column(f"memory exponent {last}", lambda growth: _exponent(growth.memory, last), folds=True),
+    ]
     if not any(growth.fit for growth in of.growths):
-        yield _table(of_slopes, slopes)
-    elif narrow:
-        yield _table(of_fits, {name: [cell.replace(" [", "\n[") for cell in cells] for name, cells in fits.items()})
-        yield _table(of_slopes, slopes)
-    else:
-        yield _table([*of_fits, *of_slopes], {name: [*fits[name], *slopes[name]] for name in fits})
-
-
-def _table(headings: Sequence[str], lines: Mapping[str, Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=True, padding=(0, 2, 0, 0), header_style=QUIET)
-    table.add_column("", no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for name, cells in lines.items():
-        table.add_row(name, *map(Text, cells))
-    return table
+        fits = []
+    for columns in [fits, slopes] if narrow and fits else [[*fits, *slopes]]:
+        yield Table([*names, *columns], of.growths)
 
 
 def _gap(of: Exponent) -> str:
     return f"{of.start} to {of.end}"
 
 
-def _fit(growth: Growth) -> list[str]:
+def _coefficient(growth: Growth, place: int, *, narrow: bool) -> str:
+    """Return a coefficient of the fit, in a narrow terminal with its interval below it; the last is the deviation."""
     if growth.fit is None:
-        return [f"{COEFFICIENTS} places needed", "", "", ""]
+        return f"{COEFFICIENTS} places needed" if place == 0 else ""
     coefficients = (growth.fit.fixed_s, growth.fit.per_token_s, growth.fit.per_pair_s)
+    if place < len(coefficients):
+        return intervals.seconds(coefficients[place]).replace(" [", "\n[" if narrow else " [")
     # what rounding leaves of a curve through every place is 0 %
-    deviation = growth.fit.deviation if growth.fit.deviation > ROUNDING else 0.0
-    return [*map(intervals.seconds, coefficients), units.percent(deviation)]
+    return units.percent(growth.fit.deviation if growth.fit.deviation > ROUNDING else 0.0)
 
 
 def _exponent(exponents: Sequence[Exponent], last: str) -> str:
@@ -152,14 +128,14 @@ def _exponent(exponents: Sequence[Exponent], last: str) -> str:
     return intervals.number(exponents[-1].slope) + (f" from {gap}" if gap != last else "")
 
 
-def _winners(of: Scaling) -> Iterator[Text]:
+def _winners(of: Scaling) -> Iterator[str]:
     if not any(growth.fit for growth in of.growths):
-        yield Text(f"no fit: it needs {COEFFICIENTS} places")
-    yield Text(f"to use at N: {_used(of)}")
+        yield f"no fit: it needs {COEFFICIENTS} places"
+    yield f"to use at N: {_used(of)}"
     for each in of.crossovers:
-        yield Text(f"crossover: {crossover(each)}")
+        yield f"crossover: {crossover(each)}"
     if not of.crossovers:
-        yield Text("no crossover: no implementation is overtaken by another")
+        yield "no crossover: no implementation is overtaken by another"
 
 
 def _used(of: Scaling) -> str:

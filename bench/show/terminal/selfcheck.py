@@ -3,13 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from bench.analyse.selfcheck import CLAIM, TABLE_ROWS, Finding
-from bench.show.point_text import counted, differences, parts, varying
-from bench.show.terminal.console import BAD, WARNING, table
+from bench.show.blocks import BAD, GAP, PLAIN, WARNING, Block, Lines, Table, of_texts
+from bench.show.text import counted, differences, parts, varying
 from bench.stats.limits import POWER
 from bench.store import units
 
@@ -17,10 +13,10 @@ COARSE = 0.05
 """A machine that can't show a change of 5 % at the processes of a claim is unfit for most claims."""
 
 
-def render(findings: Sequence[Finding]) -> RenderableType:
+def blocks(findings: Sequence[Finding]) -> list[Block]:
     """Return the ratio at each point, the smallest detectable changes, and what that means."""
     verdicts = [line for finding in findings for line in _verdict(finding)]
-    return Group(_ratios(findings), Text(), _detectable(findings), Text(), *verdicts, *_caveats(findings))
+    return [_ratios(findings), GAP, _detectable(findings), GAP, *verdicts, *_caveats(findings)]
 
 
 def progress_line(number: int, planned: int, elapsed_s: float) -> str:
@@ -31,53 +27,59 @@ def progress_line(number: int, planned: int, elapsed_s: float) -> str:
 def _ratios(findings: Sequence[Finding]) -> Table:
     points = [point for finding in findings for point in finding.ratios]
     columns = varying(points) | {"threads"}
-    title = " · ".join(parts(points[0], without=columns))
-    ratios = table(title, numbers=["copy as fast as eager", "processes"])
-    for finding in findings:
-        for point, ratio in finding.ratios.items():
-            interval = f"{ratio.value:.4f}x [{ratio.low:.4f}, {ratio.high:.4f}]"
-            ratios.add_row(differences(point, columns), interval, str(finding.processes))
-    return ratios
+    rows = [
+        (
+            differences(point, columns),
+            f"{ratio.value:.4f}x [{ratio.low:.4f}, {ratio.high:.4f}]",
+            str(finding.processes),
+        )
+        for finding in findings
+        for point, ratio in finding.ratios.items()
+    ]
+    numbers = ("copy as fast as eager", "processes")
+    return of_texts([" · ".join(parts(points[0], without=columns)), *numbers], rows, numbers=numbers)
 
 
 def _detectable(findings: Sequence[Finding]) -> Table:
     counts = [f"{count} processes" for count in findings[0].detectable]
-    title = f"smallest change found in {POWER:.0%} of comparisons"
-    changes = table(title, numbers=counts)
-    for finding in findings:
-        changes.add_row(_threads(finding), *(units.percent(share) for share in finding.detectable.values()))
-    return changes
+    rows = [(_threads(of), *map(units.percent, of.detectable.values())) for of in findings]
+    return of_texts([f"smallest change found in {POWER:.0%} of comparisons", *counts], rows, numbers=counts)
 
 
-def _verdict(finding: Finding) -> Iterator[Text]:
+def _verdict(finding: Finding) -> Iterator[Lines]:
     share = finding.detectable[CLAIM]
     least = f"a change of {units.percent(share)} or more"
-    style = WARNING if share > COARSE else ""
-    yield Text(f"{_threads(finding)}, {CLAIM} processes: {least} can be claimed, a smaller one mostly can't.", style)
+    tone = WARNING if share > COARSE else PLAIN
+    yield Lines([f"{_threads(finding)}, {CLAIM} processes: {least} can be claimed, a smaller one mostly can't."], tone)
+    reasons = []
     if finding.between.sd > 0:
-        yield Text(
-            f"  Minutes apart, ratios differ by {units.percent(finding.between.sd)} (standard deviation) beyond their "
+        reasons.append(
+            f"Minutes apart, ratios differ by {units.percent(finding.between.sd)} (standard deviation) beyond their "
             "processes: comparisons of runs here widen their intervals by it."
         )
     if not math.isnan(finding.rounds_share):
         better = "a larger --budget-s" if finding.rounds_share > 1 / 2 else "more --processes"
-        yield Text(
-            f"  Of the variance between processes, {finding.rounds_share:.0%} comes from their rounds: at points like "
+        reasons.append(
+            f"Of the variance between processes, {finding.rounds_share:.0%} comes from their rounds: at points like "
             f"these, {better} narrows intervals most."
         )
+    yield Lines(reasons, indent=2)
     if share > COARSE:
-        yield Text("  That is coarse: use fewer threads or a quieter machine, or claim large changes alone.", style)
+        advice = "That is coarse: use fewer threads or a quieter machine, or claim large changes alone."
+        yield Lines([advice], tone, indent=2)
     if not finding.is_sound:
-        yield Text("  A copy differs from its original by more than chance explains: no claim holds here.", BAD)
+        why = "A copy differs from its original by more than chance explains: no claim holds here."
+        yield Lines([why], BAD, indent=2)
 
 
-def _caveats(findings: Sequence[Finding]) -> Iterator[Text]:
-    yield Text(
-        f"Counted for one row that changed in a table of {TABLE_ROWS}; in a smaller table a smaller change is found."
+def _caveats(findings: Sequence[Finding]) -> Iterator[Lines]:
+    counted_for = f"Counted for one row that changed in a table of {TABLE_ROWS}"
+    yield Lines([f"{counted_for}; in a smaller table a smaller change is found."])
+    yield Lines(
+        ["This holds for ratios to a baseline, as busy as the machine was these minutes; raw times drift more."]
     )
-    yield Text("This holds for ratios to a baseline, as busy as the machine was these minutes; raw times drift more.")
     if min(finding.processes for finding in findings) < CLAIM:
-        yield Text(f"Time allowed fewer than {CLAIM} processes, so the scatter itself is known less well.", WARNING)
+        yield Lines([f"Time allowed fewer than {CLAIM} processes, so the scatter itself is known less well."], WARNING)
 
 
 def _threads(finding: Finding) -> str:

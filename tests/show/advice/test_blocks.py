@@ -6,8 +6,7 @@ from bench.analyse import advice as analyse
 from bench.show.advice.blocks import after, as_json, before, stopped
 from bench.show.blocks import Block
 from bench.show.markdown import markdown
-from bench.show.terminal.blocks import render
-from bench.show.terminal.console import rendered
+from bench.show.terminal.console import render, rendered
 from tests.advice import POINT, advised, looks
 
 

@@ -7,15 +7,20 @@ import pytest
 
 from bench.analyse import advice as analyse
 from bench.show.advice import words
-from bench.stats.estimates import Interval
+from bench.stats.estimates import UNKNOWN, Interval
 from tests.advice import POINT, advised, core, looks, seen
 
 
-def test_the_first_line_is_the_bound() -> None:
-    """The share with its interval, and what it leaves to gain."""
-    line = words.bound(analyse.seen(POINT, looks(core_share=0.2)))
+def test_the_first_lines_are_the_bound_and_a_line_for_each_kind_of_layer() -> None:
+    """The share with its interval, and what it leaves to gain; where layers are, their shapes, and their core."""
+    advice = analyse.seen(POINT, looks(core_share=0.2))
+    line = words.bound(advice)
     assert line.startswith("attention takes 20")
     assert re.search(r"no setting of attention alone can gain more than 1\.2\d+x \[1\.2\d*, 1\.2\d*\]$", line)
+    kind, whole = words.layers(advice)
+    q = "q [2, 3, 7, 4] strides [252, 4, 36, 1], float32, no mask"
+    assert kind.startswith(f"2 layers Attention (blocks.0.attn): {q}")
+    assert "whole layers" in whole
 
 
 @pytest.mark.parametrize(
@@ -46,28 +51,12 @@ def test_what_to_write_in_a_model_that_can_not_be_switched_is_said() -> None:
     assert words.rewriting(analyse.seen(POINT, looks())) == []
 
 
-def test_a_kind_of_layer_is_one_line() -> None:
-    """Where it is, its shapes and strides, and what computes it."""
-    line, whole = words.layers(analyse.seen(POINT, looks()))
-    assert line.startswith(
-        "2 layers Attention (blocks.0.attn): q [2, 3, 7, 4] strides [252, 4, 36, 1], float32, no mask"
-    )
-    assert "whole layers" in whole
-
-
-def test_a_recommendation_has_its_gain() -> None:
-    """And what it can cost at most."""
+def test_a_recommendation_has_its_gain_or_the_most_that_is_lost() -> None:
+    """With what it can cost at most; without one a reader sees by how much a setting may be faster all the same."""
     line = words.recommendation(advised({"as_is": 1.0, "eager": 0.5, "compiled": 0.5}))
-    assert line.startswith("use eager: 2.0")
-    assert re.search(r"; no setting is more than \d.*% faster$", line)
-
-
-def test_without_one_the_most_that_is_lost_is_said() -> None:
-    """A reader sees by how much a setting may be faster all the same."""
+    assert re.match(r"use eager: 2\.0.*; no setting is more than \d.*% faster$", line)
     line = words.recommendation(advised({"as_is": 1.0, "eager": 1.1}))
-    assert re.fullmatch(
-        r"keep the model as it is: no setting is shown to be faster; none is more than .*% faster", line
-    )
+    assert re.match(r"keep the model as it is: no setting is shown to be faster; none is more than .*% faster$", line)
 
 
 def test_a_gain_is_never_larger_than_the_share_of_attention_allows() -> None:
@@ -88,18 +77,22 @@ def test_a_setting_that_is_likely_faster_is_named() -> None:
     assert "is likely faster, 1.13x [1.05, 1.22]" in line
 
 
-def test_what_was_not_measured_is_said() -> None:
-    """Each with its reason."""
+def test_what_was_not_measured_and_predictions_are_said() -> None:
+    """Each with its reason; those that fail with both gains, those that agree by name."""
     same, unsupported = words.not_measured(advised({"as_is": 1.0, "eager": 1.1}))
     assert same == "sdpa: runs the same kernels as the model as it is, so it was not measured"
     assert unsupported == "sdpa_flash: unsupported: no kernel"
-
-
-def test_a_prediction_that_fails_is_said() -> None:
-    """With both gains."""
-    found = advised({"as_is": 1.0, "eager": 0.5}, {"eager": [0.001, 0.0, -0.001]})
-    (line,) = words.differences(found)
+    failing = advised({"as_is": 1.0, "eager": 0.5}, {"eager": [0.001, 0.0, -0.001]})
+    (line,) = words.differences(failing)
     assert line.startswith("eager: predicted")
+    assert [*words.predictions(failing)] == []
+    (eager,) = (each for each in failing.alternatives if each.name == "eager")
+    agreeing = dataclasses.replace(eager, predicted=eager.speedup)
+    (line,) = words.predictions(dataclasses.replace(failing, alternatives=(agreeing,)))
+    assert line == "predicted and measured gains agree within both intervals: eager"
+    lacking = dataclasses.replace(eager, name="online", predicted=UNKNOWN)
+    _, line = words.predictions(dataclasses.replace(failing, alternatives=(agreeing, lacking)))
+    assert line.startswith("no prediction for online: ")
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import dataclasses
 
 from bench.show.charts.memory import COLUMNS, NAMED, MemoryChart, memory_chart, rows
-from bench.show.operators import CATEGORY_COLOURS
-from bench.show.palette import stage_colour
+from bench.show.palette import CATEGORY_COLOURS, stage_colour
 from bench.store.profile import Block
 from tests.profiles import profile
 

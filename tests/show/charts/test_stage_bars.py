@@ -8,8 +8,7 @@ import pytest
 
 from bench.show.charts.files import SMALL_PX, text_px
 from bench.show.charts.stage_bars import LONGEST, MOST_NAMED, WIDTH_PX, bars, segments, sheets, short
-from bench.show.operators import CATEGORY_COLOURS, OTHER
-from bench.show.palette import stage_colour
+from bench.show.palette import CATEGORY_COLOURS, OTHER, stage_colour
 from bench.store.profile import Operator, Profile
 from tests.profiles import STEPS, profile, stepwise
 

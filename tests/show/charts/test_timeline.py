@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from bench.show.charts.timeline import Timeline, dominant_child, timeline
-from bench.show.operators import CATEGORY_COLOURS
-from bench.show.palette import page_variable, stage_colour
+from bench.show.palette import CATEGORY_COLOURS, page_variable, stage_colour
 from bench.store.profile import KERNEL, OPERATOR, STAGE, Span
 
 SCORES = Span("scores", STAGE, "host", 0, 0.0, 6.0)

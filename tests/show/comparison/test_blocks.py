@@ -1,5 +1,8 @@
-"""A comparison in the terminal and as Markdown: worst first, and nothing inconclusive reads as equal."""
+"""A comparison in the terminal, as Markdown, CSV and JSON: worst first, and nothing inconclusive reads as equal."""
 
+import io
+import json
+import math
 import re
 from typing import Any
 
@@ -7,49 +10,40 @@ import pandas as pd
 import pytest
 
 from bench.analyse.comparison import VERDICTS, compare
-from bench.show.comparison.blocks import blocks
+from bench.plan.case import CASE_COLUMNS
+from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import EVENTS, STAMP, Report
 from bench.show.markdown import MOST_CHARACTERS, markdown
-from bench.show.terminal.blocks import render
-from bench.show.terminal.console import rendered
+from bench.show.terminal.console import render, rendered
 from bench.stats.limits import Limits
-from tests.analyse.tables import at, baseline, cases, failed, row, table
+from tests.analyse.tables import Row as Values
+from tests.analyse.tables import at, baseline, cases, failed, of_layers, row, table
 from tests.examples import case
 from tests.show.comparison.example_comparisons import NOISY, every_verdict
 
+TOKENS = case("tokens")
 LISTED = "^([a-z ]+?) +tokens_"
 FOLD = "<details><summary>"
 LINES_OF_ANSI = re.compile(r"\x1b\[")
 
 
-def test_rows_of_one_verdict_stand_slowest_first() -> None:
-    """What lost most comes first, whatever its place in the files."""
-    changes = {"tokens_a": 0.9, "tokens_b": 0.7, "tokens_c": 0.8}
-    base, new = (table(*(at(case(name), change**n) for name, change in changes.items())) for n in (0, 1))
-    assert re.findall("^slower +tokens_(.)", shown(compare(base, new)), re.MULTILINE) == ["b", "c", "a"]
-
-
-def test_a_row_says_change_interval_and_both_raw_times() -> None:
-    """5 % less speed-up with its half-width, beside times that weren't judged."""
-    base, new = at(case("tokens"), 2.0, latency_s=0.0181), at(case("tokens"), 1.9, latency_s=0.00042)
-    # sd 0.1 % on both sides of 3 processes: standard error 0.0816 %, times t(4) = 2.776
-    assert line_of(compare(table(base), table(new)), "tokens").split("tokens")[1].split() == [
-        "-5.0%", "±0.23%", "18.1", "ms", "420", "µs",
-    ]  # fmt: skip
+UNLIKE = ("cpu: 'A, B' against 'C \"D\"'", "cores: 2 against 8")
 
 
 @pytest.mark.parametrize(
-    ("base", "new", "words"),
+    ("base", "new", "cells"),
     [
-        (row(case("tokens"), [0.0]), row(case("tokens"), [0.1]), "+10.5% ±?"),
-        (row(case("tokens"), status="ok"), row(case("tokens"), status="ok"), "no ratio"),
-        (at(case("tokens"), 1.0), at(case("tokens"), 0.9999), "+0.0%"),
+        # sd 0.1 % on both sides of 3 processes: standard error 0.0816 %, times t(4) = 2.776
+        (at(TOKENS, 2.0, latency_s=0.0181), at(TOKENS, 1.9, latency_s=0.00042), "-5.0% ±0.23% 18.1 ms 420 µs"),
+        (row(TOKENS, [0.0]), row(TOKENS, [0.1]), "+10.5% ±? 20.0 ms 20.0 ms"),
+        (row(TOKENS, status="ok"), row(TOKENS, status="ok"), "no ratio 20.0 ms 20.0 ms"),
+        (at(TOKENS, 1.0), at(TOKENS, 0.9999), "+0.0% ±0.23% 20.0 ms 20.0 ms"),
     ],
-    ids=["one process", "the baseline failed", "rounds to nothing"],
+    ids=["5 % less speed-up", "one process", "the baseline failed", "rounds to nothing"],
 )
-def test_a_row_says_what_it_lacks(base: dict[str, Any], new: dict[str, Any], words: str) -> None:
+def test_a_row_says_change_interval_and_both_raw_times(base: Values, new: Values, cells: str) -> None:
     """An interval that is not known, and a ratio, are neither left out nor 0; -0.0% would read as a loss."""
-    assert words in line_of(compare(table(base), table(new)), "tokens")
+    assert " ".join(line_of(compare(table(base), table(new)), "tokens").partition("tokens")[2].split()) == cells
 
 
 def test_a_new_failure_is_explained() -> None:
@@ -60,7 +54,7 @@ def test_a_new_failure_is_explained() -> None:
     assert re.search(r"^newly failing: sdpa: crashed: signal 11 \[core dumped\]$", said, re.MULTILINE)
 
 
-def test_points_are_told_apart_and_what_they_share_is_said_once() -> None:
+def test_the_columns_that_differ_stand_in_rows_and_the_others_above() -> None:
     """The columns that vary stand in the rows, the others in the first line."""
     rows = [at(case("sdpa", num_tokens=tokens), 1.0) for tokens in (50, 1024)]
     first, *rest = shown(Report(compare(table(*rows), table(*rows)), shows_all=True)).splitlines()[2:]
@@ -72,11 +66,14 @@ def test_points_are_told_apart_and_what_they_share_is_said_once() -> None:
 
 
 def test_rows_stand_worst_first_and_are_counted_in_the_last_line() -> None:
-    """Each verdict has its row, from slower down; notes stand before the counts; what was not forced has no stamp."""
+    """From slower down, and of one verdict slowest first; notes stand before the counts."""
     text = shown(Report(every_verdict(), notes=("one [note]", "another"), shows_all=True), width=200)
     assert re.findall(LISTED, text, re.MULTILINE) == list(VERDICTS)
     assert text.splitlines()[-3:] == ["one [note]", "another", ", ".join(f"1 {name}" for name in VERDICTS)]
     assert STAMP not in text
+    changes = {"tokens_a": 0.9, "tokens_b": 0.7, "tokens_c": 0.8}
+    base, new = (table(*(at(case(name), change**n) for name, change in changes.items())) for n in (0, 1))
+    assert re.findall("^slower +tokens_(.)", shown(compare(base, new)), re.MULTILINE) == ["b", "c", "a"]
 
 
 def test_inconclusive_is_never_shown_as_the_same() -> None:
@@ -103,7 +100,7 @@ def test_rows_are_listed_if_they_changed_or_if_all_are_asked_for() -> None:
 
 
 def test_rows_of_one_run_alone_are_counted_if_they_are_most() -> None:
-    """Nobody is told to ask for what can't be listed."""
+    """Nobody is advised to ask for what can't be listed."""
     base, new = (table(*(at(each, 1.0) for each in own)) for own in (cases(4), cases(6)[3:]))
     for shows_all in (True, False):
         said = shown(Report(compare(base, new), shows_all=shows_all))
@@ -111,25 +108,18 @@ def test_rows_of_one_run_alone_are_counted_if_they_are_most() -> None:
         assert not re.search("^(missing|new) ", said, re.MULTILINE)
 
 
-def test_each_implementation_has_a_line_before_the_rows() -> None:
+def test_each_implementation_has_a_line_and_limits_and_baseline_are_named() -> None:
     """Also if no row changed, and then there is nothing else to list."""
     run = table(at(case("sdpa"), 1.0), at(case("mha"), 2.0))
-    lines = shown(compare(run, run)).splitlines()
-    at_heading = next(number for number, line in enumerate(lines) if line.startswith("implementation "))
-    assert [line.split()[:3] for line in lines[at_heading + 1 : at_heading + 3]] == [
-        ["sdpa", "1", "+0.0%"], ["mha", "1", "+0.0%"]]  # fmt: skip
-    assert not any(line.startswith("verdict ") for line in lines)
-
-
-def test_the_limits_and_the_baseline_are_named() -> None:
-    """By how much, how surely, and in ratios to what."""
+    text = shown(compare(run, run))
+    assert re.findall(r"^(sdpa|mha) +1 +\+0\.0% ", text, re.MULTILINE) == ["sdpa", "mha"]
+    assert "\nverdict " not in text
     text = shown(Report(every_verdict(), Limits(margin=0.005)))
     assert all(words in text for words in ("over tokens_baseline", "0.5%", "1%", "equivalent: within 2%"))
     assert "over sdpa" in shown(Report(every_verdict(), rebased_to="sdpa"))
 
 
-@pytest.mark.parametrize("width", [200, 100, 60, 40])
-@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize(("width", "colour"), [(200, False), (60, True), (40, False)])
 def test_every_line_of_a_forced_comparison_is_stamped(width: int, colour: bool) -> None:
     """Whatever line is quoted says that it compares what can't be compared; the first says why, none is too long."""
     new = failed(case("sdpa"), "crashed", "signal 11\n[core dumped]")
@@ -146,18 +136,14 @@ def test_every_line_of_a_forced_comparison_is_stamped(width: int, colour: bool) 
 
 @pytest.mark.parametrize("width", [80, 60])
 def test_no_line_is_wider_than_the_console(width: int) -> None:
-    """At 80 columns, and at 60, rows fold rather than run over, and no verdict is cut."""
+    """Rows fold rather than run over, and no verdict is cut; at 80 columns those of quick take a line."""
     long = case("a_package.of_somebody.kernels:the_function_that_adapts", token_len=49, channels=64, num_heads=4)
     base = table(at(long, 1.0), at(case("sdpa", batch=13), 1.0))
-    said = shown(compare(base, table(at(long, 0.9), failed(case("sdpa", batch=13)))), width=width)
-    assert max(map(len, said.splitlines())) <= width
-    assert "…" not in said
-    assert re.search("^newly failing ", said, re.MULTILINE)
-    assert "adapts" in "".join(said.split())
-
-
-def test_rows_of_the_quick_sweep_take_one_line_at_80_columns() -> None:
-    """The longest point and implementation that we ship fit beside a change and two times."""
+    text = shown(compare(base, table(at(long, 0.9), failed(case("sdpa", batch=13)))), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert re.search("^newly failing ", text, re.MULTILINE)
+    assert "adapts" in "".join(text.split())
     points: list[dict[str, Any]] = [
         {},
         {"batch": 13, "num_tokens": 100, "token_len": 49, "channels": 64, "num_heads": 4},
@@ -165,8 +151,7 @@ def test_rows_of_the_quick_sweep_take_one_line_at_80_columns() -> None:
     ]
     base = table(*(at(case("compiled_eager", **one), 1.0, latency_s=0.127) for one in points))
     new = table(*(at(case("compiled_eager", **one), 0.9, latency_s=0.0181) for one in points))
-    said = shown(compare(base, new), width=80).splitlines()
-    assert sum(line.startswith("slower") and line.endswith("127 ms 18.1 ms") for line in said) == 3
+    assert len(re.findall("^slower.*127 ms 18.1 ms$", shown(compare(base, new), width=80), re.MULTILINE)) == 3
 
 
 def test_colours_are_for_terminals_only() -> None:
@@ -252,7 +237,6 @@ def test_text_of_other_programs_formats_nothing() -> None:
     assert "\n\n- state of \\_compiled_sdpa\\_: \\*new\\* \\<b>\n- another\n\n" in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_comment_has_room_for_it(forced: bool) -> None:
     """Of a thousand rows the worst are shown, and those that are left out are counted; the fold is closed."""
@@ -275,3 +259,60 @@ def test_every_line_of_a_forced_comment_is_stamped() -> None:
         assert STAMP in line or line in ("", "</details>") or line.startswith("| --- |")
     assert text.startswith(f"{STAMP}: measured under different conditions: `cores: 2 against 8`")
     assert STAMP not in written(Report(every_verdict()))
+
+
+def test_csv_and_json_hold_every_row_in_full() -> None:
+    """Worst first, with case, verdict and what it refers to; what doesn't apply is null in JSON and empty in CSV."""
+    report = Report(every_verdict())
+    rows, cells = json.loads(as_json(report))["rows"], read(as_csv(report))
+    assert cells["verdict"].tolist() == list(VERDICTS)
+    assert set(cells["baseline"]) == {"tokens_baseline"}
+    assert cells["stamp"].isna().all()
+    assert {*CASE_COLUMNS, "change", "p_holm", "base_latency_s"} <= set(cells.columns)
+    assert [list(one) for one in rows] == [cells.columns.tolist()] * len(cells)
+    for place, one in enumerate(rows):
+        for name, value in one.items():
+            cell = cells[name][place]
+            assert pd.isna(cell) if value is None else str(cell) == str(value) or float(cell) == pytest.approx(value)
+    third = Report(compare(table(at(case("sdpa"), 3.0)), table(at(case("sdpa"), 1.0))))
+    assert json.loads(as_json(third))["rows"][0]["change"] == third.comparison["change"][0]
+    assert float(read(as_csv(third))["change"][0]) == third.comparison["change"][0]
+
+
+def test_json_says_limits_counts_and_notes() -> None:
+    """What a program needs to know of the whole."""
+    report = Report(every_verdict(), Limits(margin=0.03), rebased_to="sdpa", notes=("a note",))
+    content = json.loads(as_json(report))
+    assert (content["margin"], content["equivalence"], content["level"]) == (0.03, 0.03, 0.01)
+    assert (content["baseline"], content["rebased"], content["notes"]) == ("sdpa", True, ["a note"])
+    assert (content["counts"], content["stamp"]) == (dict.fromkeys(VERDICTS, 1), None)
+
+
+def test_every_line_of_forced_data_is_stamped() -> None:
+    """Each row is a line, and says why it is not comparable, whatever a foreign program printed into it."""
+    new = table(baseline(), failed(case("sdpa"), "crashed", "one\ntwo\r\n\u2028three"))
+    report = Report(compare(table(baseline(), at(case("sdpa"), 1.0)), new), unlike=UNLIKE)
+    titles, *rows = as_csv(report).splitlines()
+    assert titles.startswith("stamp,")
+    assert len(rows) == 2
+    assert all(STAMP in line for line in rows)
+    assert as_json(report).count("\n") == 1
+    assert {one["stamp"] for one in json.loads(as_json(report))["rows"]} == {f"{STAMP}: {'; '.join(UNLIKE)}"}
+    assert set(read(as_csv(report))["stamp"]) == {f"{STAMP}: {'; '.join(UNLIKE)}"}
+
+
+def test_json_has_no_infinity_and_the_columns_of_all_layers() -> None:
+    """An endless interval is null; cases of all layers come out as they went in."""
+    wild = table(row(case("sdpa"), [0.0, 1.0]))
+    content = json.loads(as_json(Report(compare(wild, wild).assign(change_low=0.0, change_high=math.inf))))
+    (one,) = content["rows"]
+    assert (one["change_high"], one["change_low"]) == (None, 0)
+    assert "excludes no change" in content["summary"][0]
+    run = table(*(at(one, 1.0) for one in of_layers()))
+    rows = json.loads(as_json(Report(compare(run, run))))["rows"]
+    assert [{name: one[name] for name in CASE_COLUMNS} for one in rows] == [one.columns() for one in of_layers()]
+
+
+def read(text: str) -> pd.DataFrame:
+    """Return what a program reads that knows nothing of us."""
+    return pd.read_csv(io.StringIO(text))

@@ -1,5 +1,7 @@
 """Lines about two runs: each says its thing on one line."""
 
+import re
+
 import pytest
 
 from bench.analyse.comparable import CommonShift, StateDifference
@@ -14,10 +16,8 @@ SELFCHECK = Detectable({1: 0.012, 4: 0.05}, processes=10)
 def test_commits_and_processes_of_both_runs_are_named() -> None:
     """A reader finds what was measured; failed rows have no processes, results from outside a checkout no commit."""
     base = table(row(case("sdpa"), [0.0, 0.1], commit="abc"), row(case("eager"), [0.0, 0.0, 0.0], commit="abc+"))
-    new = table(row(case("sdpa"), [0.0], commit="def"), failed(case("eager")))
-    assert notes.origins(base, new) == ("BASE is commit abc, abc+ in 2 to 3 processes; NEW is commit def in 1 process")
-    run = table(failed(case("sdpa")))
-    assert notes.origins(run, run) == "BASE is commit unknown; NEW is commit unknown"
+    new = table(failed(case("sdpa")))
+    assert notes.origins(base, new) == "BASE is commit abc, abc+ in 2 to 3 processes; NEW is commit unknown"
 
 
 @pytest.mark.parametrize(("verdict", "other"), [("slower", "faster"), ("faster", "slower")])
@@ -28,18 +28,12 @@ def test_the_hint_names_who_may_have_changed_and_another_baseline(verdict: str, 
     assert all(word in hint for word in words)
 
 
-def test_another_baseline_is_named_with_the_one_that_it_replaces() -> None:
-    """Nobody takes the ratios for those of the run."""
+def test_the_baselines_are_named_or_said_to_be_unknown() -> None:
+    """Nobody takes ratios to another baseline for those of the run; a warning says which side names none."""
     assert notes.rebased("sdpa", "eager").startswith("baseline: sdpa in place of eager; ")
     assert notes.rebased("sdpa", "").startswith("baseline: sdpa in place of that of the runs; ")
-
-
-@pytest.mark.parametrize(
-    ("base", "new", "sides"), [(None, "eager", "BASE"), ("eager", None, "NEW"), (None, None, "BASE and NEW")]
-)
-def test_a_side_that_names_no_baseline_is_a_warning(base: str | None, new: str | None, sides: str) -> None:
-    """It says which side that is; nothing is said if both are known."""
-    assert f"of {sides} is" in notes.unknown_baseline(base, new)
+    sides = {(None, "eager"): "of BASE is", ("eager", None): "of NEW is", (None, None): "of BASE and NEW is"}
+    assert all(words in notes.unknown_baseline(*baselines) for baselines, words in sides.items())
     assert notes.unknown_baseline("eager", "eager") == ""
 
 
@@ -81,22 +75,11 @@ def test_other_implementations_in_the_rounds_are_a_warning_with_names() -> None:
     assert notes.unshared([], []) == ""
 
 
-@pytest.mark.parametrize(
-    ("threads", "quoted"),
-    [
-        ({1}, ["1.2%", "10 processes"]),
-        ({4, 8}, ["5.0%", "10 processes"]),
-        ({1, 4}, ["1.2% with 1 thread", "5.0% with 4 threads", "10 processes"]),
-    ],
-)
-def test_a_self_check_is_quoted_for_the_threads_that_were_measured(threads: set[int], quoted: list[str]) -> None:
-    """What it says of other thread counts says nothing here."""
-    assert all(words in notes.detects(SELFCHECK, threads) for words in quoted)
-    assert notes.detects(SELFCHECK, {2}) == ""
-
-
-def test_what_runs_differ_by_is_told_for_the_threads_that_were_measured() -> None:
-    """Nothing is said if it is 0, or of other thread counts."""
-    assert "runs differ by 1.5%" in notes.widened({1: (0.015, 4.0), 2: (0.5, 4.0)}, {1})
+def test_a_self_check_is_quoted_for_the_threads_that_were_measured() -> None:
+    """What it says of other thread counts says nothing here, and a standard deviation of 0 isn't said."""
+    quoted = [notes.detects(SELFCHECK, threads) for threads in ({1}, {4, 8}, {1, 4}, {2})]
+    changes = [re.findall("changes of (.*) at 10 processes", text) for text in quoted]
+    assert changes == [["1.2%"], ["5.0%"], ["1.2% with 1 thread and 5.0% with 4 threads"], []]
+    assert "runs differ by 1.5% (" in notes.widened({1: (0.015, 4.0), 2: (0.5, 4.0)}, {1})
     assert "1.5% with 1 thread and 50% with 2 threads" in notes.widened({2: (0.5, 4.0), 1: (0.015, 4.0)}, {1, 2})
     assert notes.widened({1: (0.0, 4.0), 2: (0.5, 4.0)}, {1}) == notes.widened({}, {1}) == ""

@@ -1,4 +1,4 @@
-"""What stands in the terminal."""
+"""The table of results in the terminal."""
 
 import io
 import re
@@ -10,14 +10,13 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case, Point
 from bench.show.terminal.console import console, rendered
-from bench.show.terminal.failures import failures
-from bench.show.terminal.listing import listing
 from bench.show.terminal.results import results as table_of
 from bench.store.record import Samples
 from tests.examples import point
 from tests.show.example_results import Fate, quick, record, results, timed
 
 NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
+AT = (point(), point(num_tokens=50))
 LONG = "RuntimeError: " + "the same reason at length, " * 8 + "end"
 
 
@@ -28,7 +27,7 @@ def cases(at: Point) -> list[Case]:
 
 def some(fates: dict[Case, Fate] | None = None) -> pd.DataFrame:
     """Return results of two points."""
-    return results([*cases(point()), *cases(point(num_tokens=50))], fates)
+    return results([case for at in AT for case in cases(at)], fates)
 
 
 def shown(table: pd.DataFrame, width: int = 140) -> str:
@@ -36,11 +35,17 @@ def shown(table: pd.DataFrame, width: int = 140) -> str:
     return rendered(table_of(table, "eager"), width=width)
 
 
-def test_what_to_use_at_each_point_is_named() -> None:
-    """Each point's heading says what the point is, what is the fastest there, and by how much over the next."""
+def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
+    """Headings name the fastest and its lead; rows stand in order, with the bounds that the results hold, if any."""
     table = timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.015})
-    low, high = map(int, re.findall(r"^fastest: sdpa, by (\d+) to (\d+)%$", shown(table), re.MULTILINE)[0])
+    text = shown(table)
+    low, high = map(int, re.findall(r"^fastest: sdpa, by (\d+) to (\d+)%$", text, re.MULTILINE)[0])
     assert 45 <= low < 50 < high <= 55
+    for row in table.to_dict("records"):
+        low, high = map(int, re.findall(r"(\d+) to (\d+)%", line_with(text, f"  {row['implementation']} "))[0])
+        assert low <= 100 * (row["slowdown_low"] - 1) < low + 1
+        assert high - 1 < 100 * (row["slowdown_high"] - 1) <= high
+    assert "slower by" not in shown(timed([point()], {"eager": 0.02, "sdpa": 0.01}, processes=1))
     assert sum(line.startswith("B=") for line in shown(quick()).splitlines()) == 12
 
 
@@ -55,56 +60,25 @@ def test_a_run_whose_control_differs_begins_with_that() -> None:
     assert "identical code" not in shown(right) + shown(some)
 
 
-def test_a_baseline_that_is_not_known_is_told() -> None:
+def test_a_baseline_that_is_not_known_is_said_to_be_so() -> None:
     """Ratios without what they refer to are shown, and said to be such; without ratios nothing is said."""
     assert "baseline of these speed-ups is not known" in rendered(table_of(some(), None))
     assert "not known" not in shown(some())
-    without = some({Case(at, "eager"): ("crashed", "signal 9") for at in (point(), point(num_tokens=50))})
+    without = some({Case(at, "eager"): ("crashed", "signal 9") for at in AT})
     text = rendered(table_of(without, None))
     assert [words in text for words in ("not known", "speed-up", "latency")] == [False, False, True]
 
 
-def test_what_is_as_good_and_what_may_be_faster_is_named() -> None:
-    """With the most that the choice can cost, and how much longer to measure: eager and sdpa are within their noise."""
-    assert "; compiled_sdpa is as good" in shown(results(cases(point()), processes=10))
-    latencies = {"eager": (0.02, 0.02, 0.02), "sdpa": (0.0202, 0.0208, 0.0196), "mha": (0.1, 0.1, 0.1)}
-    made = [
-        record(Case(point(), name), number, None, s) for name, of in latencies.items() for number, s in enumerate(of)
-    ]
-    text = shown(summarise(made, "eager"))
-    further = r"\d+ (s|min|h) more of measuring would bring that below 2%"
-    assert re.search(rf"^use eager: sdpa may be up to [\d.]+% faster; {further}$", text, re.MULTILINE)
-
-
-def test_rows_say_by_how_much_they_are_slower() -> None:
-    """The bounds are those that the results hold, in the order of the rows; without bounds there is no such column."""
-    table = timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.015})
-    said = {name: line_with(shown(table), f"  {name} ") for name in ("sdpa", "mha", "eager")}
-    for row in table.to_dict("records"):
-        low, high = re.findall(r"(\d+) to (\d+)%", said[row["implementation"]])[0]
-        assert int(low) <= 100 * (row["slowdown_low"] - 1) < int(low) + 1
-        assert int(high) - 1 < 100 * (row["slowdown_high"] - 1) <= int(high)
-    assert "slower by" not in shown(timed([point()], {"eager": 0.02, "sdpa": 0.01}, processes=1))
-
-
-@pytest.mark.parametrize(("kept", "said"), [("sdpa", "use sdpa: "), ("mha", "don't tell"), ("eager", "don't tell")])
-def test_rows_that_are_shown_alone_are_not_said_to_be_alone(kept: str, said: str) -> None:
-    """Filtered rows keep what the run says of them; what to use is said if that row is among them."""
-    text = shown(timed([point()], {"eager": 0.02, "sdpa": 0.01, "mha": 0.01001}).query("implementation == @kept"))
-    assert said in text
-    assert "only one measured" not in text
-
-
 def test_rows_stand_in_the_order_of_their_ratios_within_rounds() -> None:
     """The machine slowed after mha had left the rounds: sdpa was faster in those that both were in."""
-    made = []
+    records = []
     for process, drift in enumerate((0.999, 1.0, 1.001)):
         sdpa, mha = (record(Case(point(), name), process) for name in ("sdpa", "mha"))
         none = (0,) * 9
         slowing = Samples(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none, none)
         leaving = Samples((0, 1, 2, 3), ((0.012,),) * 4, none[:4], none[:4])
-        made += [replace(sdpa, samples=slowing), replace(mha, samples=leaving)]
-    table = summarise(made, "mha")
+        records += [replace(sdpa, samples=slowing), replace(mha, samples=leaving)]
+    table = summarise(records, "mha")
     assert table["latency_s"][0] > 2 * table["latency_s"][1]
     assert re.findall("^  (sdpa|mha) ", shown(table), re.MULTILINE) == ["sdpa", "mha"]
     assert "fastest: sdpa, by " in shown(table)
@@ -115,28 +89,15 @@ def line_with(text: str, words: str) -> str:
     return next(line for line in text.splitlines() if words in line)
 
 
-def test_implementations_stand_fastest_first_with_their_numbers() -> None:
-    """A row has latency, its interval, the speed-up with its interval, what it costs, and the peak memory."""
-    lines = shown(results([Case(point(), name) for name in ("eager", "sdpa")])).splitlines()
-    first, second = (line.split() for line in lines[5:7])
-    assert first[0] == "sdpa"
-    assert first[2] == "ms"
-    assert first[3].startswith("±")
-    assert first[4].endswith("x")
-    assert first[5].startswith("[")
-    assert first[7:10] == ["0", "to", "0%"]
-    assert first[10:12] == ["11.5", "MiB"]
-    assert second[0] == "eager"
-    assert "baseline" in second
-
-
-def test_what_all_points_share_is_said_once() -> None:
-    """The head holds layer, type, mode, machine and versions; headings name only what differs."""
-    text = shown(some())
-    head = " ".join(text.splitlines()[:2])
-    for word in ("vit", "float32", "inference", "B=8", "AMD EPYC 7B13", "torch 2.13.0", "95 %", "3 processes"):
-        assert word in head
-    assert text.count("float32") == 1
+def test_the_head_and_the_rows_say_what_was_measured() -> None:
+    """The head has what all points share; a row latency and speed-up with intervals, cost and memory."""
+    lines = shown(results([Case(at, name) for at in AT for name in ("eager", "sdpa")])).splitlines()
+    shared = ("vit", "float32", "inference", "B=8", "AMD EPYC 7B13", "torch 2.13.0", "95 %", "3 processes")
+    assert all(words in " ".join(lines[:2]) for words in shared)
+    assert "float32" not in " ".join(lines[2:])
+    assert lines[3].startswith("N=197  fastest: sdpa, by ")
+    assert re.match(r"  sdpa +[\d.]+ ms +±[\d.]+% +[\d.]+x +\[.*\] +0 to 0% +11.5 MiB", lines[5])
+    assert re.match(r"  eager .* baseline ", lines[6])
     alone = shown(results(cases(point()))).splitlines()
     assert "N=197" in alone[0]
     assert alone[3].startswith("use sdpa: ")
@@ -162,10 +123,10 @@ def test_it_fits_the_terminal(width: int) -> None:
 
 def test_a_wide_terminal_shows_more() -> None:
     """Page faults and flagged samples leave first when room gets short; a column without a value is left out."""
-    assert "faults/call" in shown(some(), 120)
-    assert "faults/call" not in shown(some(), 80)
-    assert [("peak memory" in shown(some(), width)) for width in (80, 100)] == [False, True]
     table = some()
+    narrow, usual, wide = (shown(table, width) for width in (80, 100, 120))
+    assert ["faults/call" in text for text in (narrow, usual, wide)] == [False, False, True]
+    assert ["peak memory" in text for text in (narrow, usual, wide)] == [False, True, True]
     assert "first compile" not in shown(table)
     table.loc[2, "compile_cold_s"] = 3.2
     assert all(words in shown(table) for words in ("first compile", "3.20 s"))
@@ -174,63 +135,36 @@ def test_a_wide_terminal_shows_more() -> None:
 @pytest.mark.parametrize("status", ["oom", "unsupported"])
 def test_a_table_in_which_all_failed_can_be_shown(status: str) -> None:
     """Without a single time there is still a table, with the reasons; without a row it is said to be empty."""
-    everything = {case: (status, "") for at in (point(), point(num_tokens=50)) for case in cases(at)}
+    everything = {case: (status, "") for at in AT for case in cases(at)}
     text = shown(some(everything))
     assert text.count("nothing was measured") == 2
     assert [line.split() for line in text.splitlines() if status in line] == [["all", "4", status]] * 2
     assert shown(some().iloc[:0]) == "no results\n"
 
 
-def test_failures_are_gathered_by_their_reason() -> None:
-    """The same status and reason are one line, in the table and below it; what was never tried stands apart."""
-    fates: dict[Case, Fate] = {Case(at, "sdpa"): ("oom", "80 GiB") for at in (point(), point(num_tokens=50))}
-    fates |= {Case(point(), name): ("oom", "80 GiB") for name in ("eager", "sdpa")}
-    fates[Case(point(), "compiled_sdpa")] = ("timeout", "after 300 s")
-    fates[Case(point(), "mha")] = ("unsupported", "no bias")
-    below, table = rendered(failures(some(fates))), shown(some(fates))
-    failed, untried = below.split("not tried: 1 case\n")
-    assert failed.startswith("failed: 4 cases\n")
-    assert re.search(r"timeout +compiled_sdpa +after 300 s; at N=197\n", failed)
-    assert failed.count("80 GiB") == 2
-    assert "mha" in untried
-    assert "unsupported" not in failed
-    assert [line.split() for line in table.splitlines() if "80 GiB" in line] == [
-        ["eager,", "sdpa", "oom:", "80", "GiB"],
-        ["sdpa", "oom:", "80", "GiB"],
+def test_failures_of_a_point_are_gathered_by_their_reason() -> None:
+    """The same status and reason are one line below the rows of their point."""
+    fates: dict[Case, Fate] = {Case(at, "sdpa"): ("oom", "80 GiB") for at in AT}
+    fates |= {Case(AT[0], "eager"): ("oom", "80 GiB"), Case(AT[0], "mha"): ("unsupported", "no bias")}
+    text = shown(some(fates))
+    assert [line.split(None, 2)[:2] for line in text.splitlines() if "80 GiB" in line] == [
+        ["eager,", "sdpa"],
+        ["sdpa", "oom:"],
     ]
-    assert "  mha            unsupported: no bias\n" in table
-    assert rendered(failures(some())) == "all 8 cases were measured\n"
-
-
-def test_a_time_with_a_doubt_says_it() -> None:
-    """It is measured, and its reason stands apart from failures."""
-    table = some()
-    table.loc[table["implementation"] == "mha", "detail"] = "crashed after 2 processes, which count: killed"
-    assert rendered(failures(table)).startswith("measured, with a doubt: 2 cases\n")
-    assert "crashed after 2 processes, which count: killed; at 2 points" in rendered(failures(table))
+    assert "  mha            unsupported: no bias\n" in text
 
 
 def test_colours_are_for_terminals_only() -> None:
     """What to use stands out in green and what failed in red; a file has none, and room for every column."""
     table, file = some({Case(point(), "mha"): ("oom", "")}), io.StringIO()
     console(file).print(table_of(table, "eager"))
-    console(file).print(failures(table))
     assert "\x1b" not in file.getvalue()
     assert "faults/call" in file.getvalue()
-    coloured = rendered(table_of(table, "eager"), colour=True)
-    assert "\x1b[31m" in coloured
+    assert "\x1b[31m" in rendered(table_of(table, "eager"), colour=True)
     assert "\x1b[1;32m" in rendered(table_of(results(cases(point()), processes=10), "eager"), colour=True)
 
 
 def test_square_brackets_in_names_and_reasons_are_shown_as_they_are() -> None:
     """Text from outside is never taken for markup."""
     odd = Case(point(), "mine:kernel")
-    table = results([*cases(point()), odd], {odd: ("error", "IndexError: [/red] x[0]")})
-    for text in (shown(table), rendered(failures(table))):
-        assert "[/red] x[0]" in text
-
-
-def test_a_listing_says_what_names_stand_for() -> None:
-    """Names stand in a column under their title, meanings beside them."""
-    text = rendered(listing("modes", {"inference": "no graph", "train": "with [grad]"}))
-    assert text.splitlines() == ["modes", "  inference  no graph", "  train      with [grad]"]
+    assert "[/red] x[0]" in shown(results([*cases(point()), odd], {odd: ("error", "IndexError: [/red] x[0]")}))

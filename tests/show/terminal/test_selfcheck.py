@@ -3,8 +3,8 @@
 import dataclasses
 
 from bench.analyse.selfcheck import Finding
-from bench.show.terminal.console import rendered
-from bench.show.terminal.selfcheck import progress_line, render
+from bench.show.terminal.console import render, rendered
+from bench.show.terminal.selfcheck import blocks, progress_line
 from bench.stats.estimates import Interval
 from bench.stats.occasions import Between
 from tests.points import point
@@ -29,27 +29,22 @@ TWO = dataclasses.replace(
 )
 
 
-def shown(*found: Finding) -> str:
+def shown(*findings: Finding) -> str:
     """Return what a terminal shows."""
-    return rendered(render(found))
+    return rendered(render(blocks(findings)))
 
 
-def test_every_point_is_a_row_with_its_ratio_and_processes() -> None:
-    """The copy's ratio to eager has four decimals, because that is where it differs from 1."""
-    lines = shown(ONE, TWO).splitlines()
-    assert lines[1].split() == ["H=3", "1", "thread", "1.0000x", "[0.9989,", "1.0011]", "10"]
-    assert len([line for line in lines if "1.0000x" in line]) == 3
-
-
-def test_what_is_detected_is_a_row_for_each_number_of_threads() -> None:
-    """From 3 to 20 processes."""
+def test_points_and_numbers_of_threads_are_rows() -> None:
+    """A copy's ratio to eager has four decimals, where it differs from 1; detectable changes stand by processes."""
     lines = [line.split() for line in shown(ONE, TWO).splitlines()]
+    assert lines[1] == ["H=3", "1", "thread", "1.0000x", "[0.9989,", "1.0011]", "10"]
+    assert sum("1.0000x" in line for line in lines) == 3
     assert ["1", "thread", "2.1%", "1.6%", "1.4%", "1.2%"] in lines
     assert ["2", "threads", "20%", "12%", "8.0%", "6.0%"] in lines
 
 
 def test_it_says_in_words_what_can_be_claimed() -> None:
-    """A quiet number of threads gets its claim, a noisy one a warning too; few processes don't know their scatter."""
+    """A noisy number of threads gets a warning, and so do few processes; no claim holds if a copy differs too much."""
     text = shown(ONE, TWO)
     assert "1 thread, 10 processes: a change of 1.4% or more can be claimed" in text
     assert text.count("That is coarse") == 1
@@ -57,9 +52,5 @@ def test_it_says_in_words_what_can_be_claimed() -> None:
     assert text.count("more --processes narrows") == text.count("a larger --budget-s narrows") == 1
     assert not any(words in text for words in ("no claim holds", "Time allowed fewer than 10 processes"))
     assert "Time allowed fewer than 10 processes" in shown(dataclasses.replace(ONE, processes=4))
-    assert progress_line(3, 10, 62.0) == " 3 of 10 processes, 1m02s"
-
-
-def test_a_copy_that_differs_too_much_is_said() -> None:
-    """Then no claim holds, whatever would be detected."""
     assert "no claim holds" in shown(ONE, dataclasses.replace(TWO, is_sound=False))
+    assert progress_line(3, 10, 62.0) == " 3 of 10 processes, 1m02s"

@@ -1,10 +1,14 @@
 """Points in words."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from bench.plan.case import POINT_COLUMNS, Point
 from bench.plan.sweep import load_sweep
-from bench.show.point_text import LONGEST_NAME, counted, differences, names, parts, shared, varying
+from bench.show.text import LONGEST_NAME, ROOT, counted, differences, names, parts, python, shared, varying
 from tests.examples import point
 from tests.points import of_layer
 
@@ -35,23 +39,15 @@ def test_a_point_is_described_without_what_goes_without_saying(of: Point, column
     assert "" not in parts(of)
 
 
-def test_a_difference_is_said_even_where_the_value_is_usual() -> None:
-    """Where allocators differ, `retained` is news."""
+def test_what_differs_and_what_is_shared_is_said() -> None:
+    """Where allocators differ, `retained` is news; what points share is the rest."""
     assert differences(point(), {"allocator", "device", "qkv_bias"}) == "cpu without qkv bias allocator retained"
-
-
-def test_what_varies_is_found() -> None:
-    """The columns in which points differ are those that are not all the same; one point differs from nothing."""
     assert varying([point(), point(num_heads=3), point(num_heads=1)]) == {"num_heads"}
     assert varying([point()]) == varying([]) == set()
-
-
-def test_what_points_share_is_said_once() -> None:
-    """The columns in which they differ are left out."""
     assert shared([point(), point(num_heads=3)]) == "vit · float32 · inference · B=8 · N=197 · C=384 · 1 thread"
 
 
-def test_a_name_that_is_too_long_loses_what_is_not_needed_to_tell_points_apart() -> None:
+def test_a_name_that_is_too_long_loses_columns_without_which_names_still_differ() -> None:
     """The sides of an image follow from the layer here; in a wide table they are there. No name is lost."""
     points = [of_layer("patch", num_tokens=9), of_layer("patch", num_tokens=16), point(num_tokens=9)]
     whole, short = names(points), names(points, LONGEST_NAME)
@@ -78,9 +74,21 @@ def test_a_file_name_leaves_out_what_its_picture_shows() -> None:
     assert point().short_name(POINT_COLUMNS) == ""
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"), [([], ""), ([1, 1], "1 process"), ([3], "3 processes"), ([5, 2], "2 to 5 processes")]
-)
-def test_a_number_that_varies_is_counted_as_a_range(numbers: list[int], text: str) -> None:
+def test_a_number_that_varies_is_counted_as_a_range() -> None:
     """Equal counts are one number, different ones a range."""
-    assert counted(numbers, "process", "processes") == text
+    texts = [counted(numbers, "process", "processes") for numbers in ([], [1, 1], [3], [5, 2])]
+    assert texts == ["", "1 process", "3 processes", "2 to 5 processes"]
+
+
+def test_a_command_in_a_message_can_be_typed_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a session of nox a shell finds that session's interpreter, and it finds the suite from a user's own folder."""
+    monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
+    monkeypatch.chdir(ROOT)
+    assert python() == "python"
+    monkeypatch.setenv("NOX_CURRENT_SESSION", "bench")
+    monkeypatch.chdir(tmp_path)
+    command = f"{python()} -c 'import bench, sys; print(sys.prefix, bench.__file__)'"
+    printed = subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout  # noqa: S602
+    prefix, file = printed.split()
+    assert prefix == sys.prefix
+    assert (tmp_path / file).resolve() == ROOT / "bench" / "__init__.py"

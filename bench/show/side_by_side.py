@@ -1,0 +1,170 @@
+"""Times side by side: in two precisions, beside published figures, and on several machines."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from bench.analyse.precision import WIDEST, Change
+from bench.plan.case import Case, Point
+from bench.plan.errors import WrongRequest
+from bench.plan.published import PARTS, Published
+from bench.plan.shard import machine_columns, without
+from bench.show import intervals
+from bench.show.blocks import QUIET, Block, Lines, Table, of_texts
+from bench.show.choice_text import choice_of, words
+from bench.show.rows import Row, by_point, plain
+from bench.show.text import names, order, parts
+from bench.store import units
+
+OF_PRECISIONS = (
+    f"as fast: the time in {WIDEST} over the time in the other precision, paired round by round in the same "
+    "replicates, with its 95 % interval; above 1 the other is faster",
+    "error: the deviation from float64 that came nearest to its tolerance, relative to the largest value",
+)
+
+OF_REFERENCES = (
+    "theirs / ours: above 1 we are faster; two machines and often two pieces of work, so an order of magnitude and no "
+    "verdict",
+    "core alone: attention with q, k and v given; ours is always the whole layer, with its projections",
+)
+
+SHAPE = ("mode", "batch", "num_tokens", "channels", "num_heads")
+"""The columns that name a point here."""
+
+LONGEST_CHOICE = 40
+"""The longest words on a point."""
+
+MOST_POINTS = 100
+"""The most points of the table; those at which machines disagree come first."""
+
+
+def precisions(table: pd.DataFrame, changes: Sequence[Change]) -> list[Block]:
+    """Return a row for each implementation and change of precision, the shapes one below the other.
+
+    Raises WrongRequest if nothing was measured in several precisions.
+    """
+    if not changes:
+        raise WrongRequest(
+            f"no case was measured in {WIDEST} and in another dtype in the same rounds; "
+            "a sweep that has both measures them so, for example --dtype float32,bfloat16"
+        )
+    headings = ("point", "implementation", WIDEST, "error", "in", "", "error", "as fast")
+    rows = [
+        [
+            " ".join(parts(change.point, SHAPE)),
+            change.implementation,
+            *_time_and_error(wide),
+            change.dtype,
+            *_time_and_error(narrow),
+            intervals.ratio(change.speedup),
+        ]
+        for change, wide, narrow in _changed(table, changes)
+    ]
+    return [of_texts(headings, rows, numbers=(WIDEST, "error", "", "as fast")), Lines(OF_PRECISIONS, QUIET)]
+
+
+def precision_words(table: pd.DataFrame, changes: Iterable[Change]) -> list[str]:
+    """Return a line for each other dtype: what it brings at each shape to the implementation that is fastest in it."""
+    fastest: dict[str, dict[Point, tuple[Change, Row, Row]]] = {}
+    for change, wide, narrow in _changed(table, changes):
+        of_dtype = fastest.setdefault(change.dtype, {})
+        if change.point not in of_dtype or narrow["latency_s"] < of_dtype[change.point][2]["latency_s"]:
+            of_dtype[change.point] = change, wide, narrow
+    return [_sentence(dtype, [*of_dtype.values()]) for dtype, of_dtype in fastest.items()]
+
+
+def _changed(table: pd.DataFrame, changes: Iterable[Change]) -> Iterator[tuple[Change, Row, Row]]:
+    """Yield each change of precision with the row in WIDEST and the row in the other dtype."""
+    rows = {Case.from_columns(row): row for row in plain(table)}
+    for change in changes:
+        wide, narrow = change.point, replace(change.point, dtype=change.dtype)
+        yield change, rows[Case(wide, change.implementation)], rows[Case(narrow, change.implementation)]
+
+
+def _time_and_error(row: Row) -> tuple[str, str]:
+    return units.seconds(row["latency_s"]), "" if row["error"] is None else f"{row['error']:.1e}"
+
+
+def _sentence(dtype: str, cases: Sequence[tuple[Change, Row, Row]]) -> str:
+    """Return what a dtype brings, at one shape with the interval, else from the least to the most."""
+    least, most = (choose(cases, key=lambda each: each[0].speedup.value)[0] for choose in (min, max))
+    wide = max(row["error"] or 0.0 for _, row, _ in cases)
+    narrow = max(row["error"] or 0.0 for _, _, row in cases)
+    cost = f"with an error of {narrow:.1e} instead of {wide:.1e}"
+    name = least.implementation
+    if len(cases) == 1:
+        return f"{dtype} instead of {WIDEST}: {name} is {intervals.ratio(least.speedup)} as fast, {cost}."
+    return (
+        f"{dtype} instead of {WIDEST}, for what is fastest in it at each of {len(cases)} shapes: "
+        f"{least.speedup.value:.2f}x ({name}) to {most.speedup.value:.2f}x ({most.implementation}) as fast, {cost}."
+    )
+
+
+def references(table: pd.DataFrame, published: Iterable[Published]) -> list[Block]:
+    """Return a row for each published figure that is for a case of the table, with our time beside it.
+
+    Raises WrongRequest if there is none.
+    """
+    figures = list(published)
+    rows = [
+        [
+            " ".join(parts(point, ("dtype", *SHAPE))),
+            figure.implementation,
+            *_compared(row, figure, figure.latency_s(point)),
+            *(figure.called, PARTS[figure.part], figure.machine, figure.source),
+        ]
+        for point, of_point in by_point(table).items()
+        for figure in figures
+        for row in of_point
+        if row["implementation"] == figure.implementation and figure.is_for(point)
+    ]
+    if not rows:
+        sources = ", ".join(dict.fromkeys(figure.source for figure in figures))
+        raise WrongRequest(f"no published figure is for a case of this run; there are figures of {sources}")
+    times = ("ours", "theirs", "theirs / ours")
+    headings = ("point", "implementation", *times, "called", "what", "on", "source")
+    return [of_texts(headings, rows, numbers=times), Lines(OF_REFERENCES, QUIET)]
+
+
+def _compared(row: Row, figure: Published, theirs_s: float) -> tuple[str, str, str]:
+    """Return our time or status, their time, and the ratio of theirs to ours."""
+    theirs = units.seconds(theirs_s)
+    if figure.unit == "items_per_s":
+        theirs = f"{figure.value:g} items/s = {theirs}"
+    if row["status"] != "ok":
+        return str(row["status"]), theirs, ""
+    return units.seconds(row["latency_s"]), theirs, units.ratio(theirs_s / row["latency_s"])
+
+
+def machines(tables: Mapping[str, pd.DataFrame]) -> Table:
+    """Return what to use at each point, a column for each machine, with its speed-up over the baseline.
+
+    Columns that follow from the machine don't distinguish points.
+    """
+    rows = [by_point(table) for table in tables.values()]
+    ignored = machine_columns(rows)
+    cells = [{without(point, ignored): _cell(own) for point, own in of_point.items()} for of_point in rows]
+    points = list(dict.fromkeys(point for each in cells for point in each))
+    labels = names(points)
+
+    def rank(point: Point) -> tuple[object, ...]:
+        return len({each.get(point, ("", ""))[0] for each in cells}) == 1, order(point)
+
+    lines = [
+        [labels[point], *(each.get(point, ("", "not measured"))[1] for each in cells)]
+        for point in sorted(points, key=rank)[:MOST_POINTS]
+    ]
+    if len(points) > MOST_POINTS:
+        lines.append([f"… and {len(points) - MOST_POINTS:,} more points", *[""] * len(cells)])
+    return of_texts(["what to use where", *tables], lines)
+
+
+def _cell(rows: list[Row]) -> tuple[str, str]:
+    """Return what machines may agree on at a point, and its words."""
+    chosen = choice_of(rows)
+    if not chosen.name:
+        return "", words(chosen)
+    first = next(row for row in rows if row["implementation"] == chosen.name)
+    speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
+    return chosen.name, f"{words(chosen, LONGEST_CHOICE)}{speedup}"

@@ -1,0 +1,101 @@
+"""Precisions, published figures and machines side by side."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bench.analyse.precision import changes
+from bench.analyse.summary import summarise
+from bench.plan.case import Case
+from bench.plan.errors import WrongRequest
+from bench.plan.published import read
+from bench.show.blocks import Block, Table
+from bench.show.side_by_side import machines, precision_words, precisions, references
+from tests.analyse.test_precision import measured
+from tests.examples import case, point
+from tests.show.example_results import results, timed
+
+ENTRY: dict[str, Any] = {
+    "source": "A paper, table 3",
+    "machine": "a fast CPU",
+    "called": "standard",
+    "implementation": "sdpa",
+    "part": "core",
+    "latency_s": 2e-3,
+    "at": {"num_tokens": 197},
+}
+"""A published figure, as a sweep file has it."""
+
+AT = [point(num_tokens=tokens) for tokens in (50, 197, 577)]
+
+
+def only(blocks: list[Block]) -> list[str]:
+    """Return the cells of the only row."""
+    table, _ = blocks
+    assert isinstance(table, Table)
+    (row,) = table.rows
+    return list(row)
+
+
+def test_a_row_of_two_precisions_has_both_times_and_the_ratio() -> None:
+    """It names the shape, the implementation and both; without a second one, the refusal says how to measure it."""
+    records = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
+    row = only(precisions(summarise(records, "eager"), changes(records)))
+    assert (row[1], row[4], row[7][:5]) == ("eager", "bfloat16", "2.00x")
+    assert "N=" in row[0]
+    with pytest.raises(WrongRequest, match="in the same rounds"):
+        precisions(summarise(records[:1], "eager"), changes(records[:1]))
+
+
+def test_of_several_shapes_the_least_and_the_most_are_said() -> None:
+    """At each shape the implementation counts that is fastest in the other precision."""
+    records = [
+        replace(each, case=case(each.case.implementation, dtype=each.case.point.dtype, num_tokens=number))
+        for number, names in ((50, ("eager", "sdpa")), (197, ("sdpa",)))
+        for name in names
+        for dtype in ("float32", "bfloat16")
+        for each in [measured(name, dtype, 0, slowness=2.0 if name == "eager" else 1.0)]
+    ]
+    (line,) = precision_words(summarise(records, "sdpa"), changes(records))
+    assert "each of 2 shapes: 2.00x (sdpa) to 2.00x (sdpa)" in line
+
+
+def test_a_figure_stands_beside_our_time_or_status() -> None:
+    """With the ratio of theirs to ours, what was measured, on what, and the source; a failed case has no ratio."""
+    sdpa = Case(point(), "sdpa")
+    ours = results([sdpa])
+    row = only(references(ours, read([{**ENTRY, "latency_s": 2 * float(ours["latency_s"].iloc[0])}])))
+    assert "N=197" in row[0]
+    assert row[4:] == ["2.00x", "standard", "core alone", "a fast CPU", "A paper, table 3"]
+    rate = {name: value for name, value in ENTRY.items() if name != "latency_s"} | {"items_per_s": 505}
+    assert only(references(ours, read([rate])))[3] == "505 items/s = 15.8 ms"
+    failed = results([sdpa], {sdpa: ("unsupported", "no such kernel")})
+    assert only(references(failed, read([ENTRY])))[2:5] == ["unsupported", "2.00 ms", ""]
+
+
+def test_a_run_without_a_published_case_is_refused() -> None:
+    """Where no figure is for any case, the sources that there are are named."""
+    with pytest.raises(WrongRequest, match=r"no published figure is for a case of this run.*A paper, table 3"):
+        references(results([Case(point(num_tokens=50), "sdpa")]), read([ENTRY]))
+
+
+def test_points_at_which_machines_disagree_come_first() -> None:
+    """Each cell has what to use there, what that can cost, and its speed-up."""
+    eager, sdpa = (lambda at, slow=slow: 2.0 if at == slow else 1.0 for slow in AT[:2])
+    here, there = timed(AT[:2], {"eager": 2.0, "sdpa": 1.0}), timed(AT[:2], {"eager": eager, "sdpa": sdpa})
+    table = machines({"here": here, "there": there})
+    assert [column.heading for column in table.columns] == ["what to use where", "here", "there"]
+    (first, *ours), (second, *same) = table.rows
+    assert (first, second) == ("N=197", "N=50")
+    assert [cell.partition(",")[0] for cell in ours] == ["fastest: sdpa", "fastest: eager"]
+    assert all("% 2.0" in cell for cell in same)
+
+
+def test_a_machine_without_times_at_a_point_says_why() -> None:
+    """It failed there, or it has no such point."""
+    cases = [Case(AT[0], "eager"), Case(AT[2], "eager")]
+    tables = {"here": timed(AT[1:2], {"eager": 1.0}), "there": results(cases, {cases[0]: ("oom", "")})}
+    rows = {label: cells for label, *cells in machines(tables).rows}
+    assert rows["N=50"] == ["not measured", "nothing was measured"]
+    assert rows["N=197"] == ["only one measured: eager 1.00x", "not measured"]
