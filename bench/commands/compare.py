@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
     parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
     parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
-    compare_rerun.add_arguments(parser)
+    compare_rerun.add_rerun_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

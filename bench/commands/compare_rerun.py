@@ -28,7 +28,7 @@ from bench.stats.estimates import of_ratios, ratios
 from bench.stats.limits import CHANGED, INCONCLUSIVE, Limits, judged
 from bench.stats.replicates import CONFIDENCE
 from bench.stats.significance import holm
-from bench.store.environment import differences
+from bench.store import environment
 from bench.store.plan import WISHES
 from bench.store.table import cases
 
@@ -41,7 +41,7 @@ SHARE = ABOVE / (1 - CONFIDENCE)
 """The part of its level that a test takes after a race: that of the race's own upper bounds."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_rerun_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a rerun."""
     add_option = parser.add_argument
     add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
@@ -140,7 +140,7 @@ def _measured(arguments: argparse.Namespace, sweep: Sweep, folder: Path) -> list
 def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
     runs = (arguments.base, arguments.new)
     for side, saved, python, here in zip(SIDES, runs, arguments.python, pair.environments, strict=True):
-        if saved.environment and (unlike := differences(saved.environment, here)):
+        if saved.environment and (unlike := environment.differences(saved.environment, here)):
             raise NotComparable(
                 f"--python {python} is not what {side} was measured with: {'; '.join(unlike)}; "
                 "--force measures it all the same"
