@@ -12,9 +12,6 @@ from bench import cli, commands
 from bench.commands import NAMES
 from bench.plan.errors import NotComparable, WrongRequest
 
-PARTS = {"compare_rerun", "profile_diff"}
-"""Modules that are a part of the command that their name begins with."""
-
 
 def mine(outcome: int | BaseException) -> ModuleType:
     """Return the module of a command that ends as it is told."""
@@ -39,11 +36,9 @@ def test_a_command_is_a_module_that_keeps_the_convention(name: str) -> None:
     assert module.run.__annotations__["return"] is int
 
 
-def test_every_module_is_a_command_or_a_part_of_one() -> None:
-    """None is forgotten in the list, and a part stands beside its command."""
-    modules = {module.name for module in pkgutil.iter_modules(commands.__path__)}
-    assert modules == {*NAMES} | PARTS
-    assert all(part.partition("_")[0] in NAMES for part in PARTS)
+def test_every_module_is_a_command() -> None:
+    """None is forgotten in the list."""
+    assert {module.name for module in pkgutil.iter_modules(commands.__path__)} == {*NAMES}
 
 
 @pytest.mark.parametrize(

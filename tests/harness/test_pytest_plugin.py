@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 TINY = """
 implementations = ["eager", "sdpa", "mha"]
