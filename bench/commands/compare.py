@@ -1,4 +1,8 @@
-"""Compare two runs by their ratios to the baseline."""
+"""Compare two runs by their ratios to the baseline.
+
+With `--rerun` the rows that this leaves in dispute are measured again, both sides in one run, each with the interpreter
+of its own run. The times of a row are then measured alternately, so they are compared directly, without a baseline.
+"""
 
 import argparse
 import dataclasses
@@ -63,7 +67,6 @@ TEXTS: Mapping[str, Callable[[Report], str]] = {
     "csv": as_csv,
     "json": as_json,
 }
-
 
 SIDES = ("BASE", "NEW")
 

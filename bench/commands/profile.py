@@ -127,16 +127,16 @@ def pairs(run_a: SavedRun, run_b: SavedRun, selectors: Sequence[str]) -> list[Pa
 
 def _profiles(run: SavedRun, selectors: Sequence[str]) -> Profiles:
     """Return the profiles of a run that a selector names, all without one; raises WrongRequest if it names none."""
-    table = run.table  # a path without results is refused
-    profiles = {profile.case: profile for profile in run.profiles}
+    table = print_differences.table  # a path without results is refused
+    profiles = {profile.case: profile for profile in print_differences.profiles}
     if not selectors:
         return profiles
     cases = select.chosen(table, selectors, "")
     chosen = {case: profiles[case] for case in cases if case in profiles}
     if not chosen:
         raise WrongRequest(
-            f"{run} holds no profile of {', '.join(case.name for case in cases)}; "
-            f"python -m bench profile {run} --case {selectors[0]} makes it"
+            f"{print_differences} holds no profile of {', '.join(case.name for case in cases)}; "
+            f"python -m bench profile {print_differences} --case {selectors[0]} makes it"
         )
     return chosen
 

@@ -172,7 +172,7 @@ def _names(given: Sequence[str]) -> tuple[str, str]:
 def _sweep(arguments: argparse.Namespace, baseline: str) -> Sweep:
     """Return the sweep of one point that the options ask for; raises WrongRequest if they ask for several."""
     given = {**SHAPE, **options.overrides(arguments)}
-    effort = options.effort(arguments, ("timeout_s", "oversubscribe"))
+    effort = options.effort(arguments)
     request = here("quick", implementations=[baseline], control=False, overrides=given, effort=effort, product=True)
     asked = load_sweep(request)
     if len(asked.points) != 1:
