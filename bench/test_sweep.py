@@ -8,6 +8,7 @@ import pytest
 
 from bench.engine import admission
 from bench.harness import options
+from bench.harness.pytest_plugin import WHY
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite
 from bench.show.command_text import python
@@ -57,7 +58,7 @@ def test_sweep(
     values = plain(rows)
     bad = failing(values, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
     if bad:
-        record_property("why", ", ".join(reason.brief for reason in bad))
+        record_property(WHY, ", ".join(reason.brief for reason in bad))
         pytest.fail("; ".join(map(str, bad)), pytrace=False)
     if not (rows["status"] == "ok").any():
         pytest.skip("; ".join(dict.fromkeys(row["detail"] or row["status"] for row in values)))

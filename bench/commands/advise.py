@@ -196,7 +196,7 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
 
 def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> Sweep:
     """Return the race that the options ask for; what only the model knows is 1 until it was looked at."""
-    unknown = dict.fromkeys(("num_tokens", "channels", "num_heads"), [1])
+    unknown = {"num_tokens": [1], "channels": [1], "num_heads": [1]}
     columns = {**options.overrides(arguments), "layer": [name], "batch": batches, **unknown}
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True, "within_s": WITHIN_S}
     effort = {**usual, **options.effort(arguments)}

@@ -52,13 +52,9 @@ from bench.stats.occasions import Between
 from bench.stats.replicates import CONFIDENCE
 from bench.stats.significance import holm
 from bench.store import environment, journal, machines
-from bench.store.plan import WISHES
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 from bench.store.table import cases
-
-Results = tuple[pd.DataFrame, pd.DataFrame]
-"""The tables of BASE and NEW."""
 
 FAIL_ON = ",".join(map(hyphened, REGRESSIONS))
 TERMINAL = "terminal"
@@ -79,38 +75,48 @@ SHARE = ABOVE / (1 - CONFIDENCE)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("base", metavar="BASE", type=SavedRun, help="a run folder or a results.csv")
-    parser.add_argument("new", metavar="NEW", type=SavedRun, help="a run folder or a results.csv")
-    parser.add_argument(
+    add_option = parser.add_argument
+    add_option("base", metavar="BASE", type=SavedRun, help="a run folder or a results.csv")
+    add_option("new", metavar="NEW", type=SavedRun, help="a run folder or a results.csv")
+    add_option(
         "--margin",
         metavar="SHARE",
         type=float,
         default=MARGIN,
         help=f"a change up to this share is not acted on (default: {MARGIN})",
     )
-    parser.add_argument(
+    add_option(
         "--baseline",
         metavar="IMPLEMENTATION",
         default="",
         help="take ratios to this implementation, if the baseline itself changed (default: the baseline of the runs)",
     )
-    parser.add_argument(
+    add_option(
         "--fail-on",
         metavar="VERDICT,…",
         default=FAIL_ON,
         help=f"end with status 1 if a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: {FAIL_ON})",
     )
-    parser.add_argument(
+    add_option(
         "--force",
         action="store_true",
         help="compare runs of different conditions all the same; every line is stamped",
     )
-    parser.add_argument("--all", action="store_true", help="list every row, not only what changed")
-    parser.add_argument("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
-    parser.add_argument("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
-    parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
-    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
-    add_rerun_arguments(parser)
+    add_option("--all", action="store_true", help="list every row, not only what changed")
+    add_option("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
+    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
+    add_option("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
+    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
+    _add_rerun(add_option)
+
+
+def _add_rerun(add_option: options.AddOption) -> None:
+    add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
+    options.add_python(
+        add_option, "for --rerun: the interpreter that BASE was measured with, and a second time for NEW"
+    )
+    options.add_run(add_option, "<UTC time>-rerun")
+    options.add_race(add_option)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -123,10 +129,10 @@ def run(arguments: argparse.Namespace) -> int:
     pairs = _machines(arguments)
     if pairs is not None:
         return _each(arguments, pairs)
-    check(arguments)
+    pythons = _pythons(arguments)
     report = _report(arguments)
-    if arguments.rerun:
-        report = settled(report, arguments)
+    if pythons:
+        report = _settled(report, arguments, pythons)
     _put(report, arguments)
     if arguments.plot:
         from bench.show.charts import catalogue
@@ -181,9 +187,9 @@ def _report(arguments: argparse.Namespace) -> Report:
     measured = base.table, new.table
     unlike = unlike_conditions(base, new)
     if unlike and not arguments.force:
-        reasons = "; ".join(unlike)
         raise NotComparable(
-            f"BASE and NEW were not measured under the same conditions: {reasons}; --force compares them all the same"
+            f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
+            "--force compares them all the same"
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
     between_runs = [{at: Between(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
@@ -198,14 +204,14 @@ def _report(arguments: argparse.Namespace) -> Report:
         )
     unlike_runs = tuple(filter(None, _unlike_runs(base, new)))
     about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, differences(*judged))))
-    sides = (("BASE", base), ("NEW", new))
+    sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := warning(run.whole)))
     return Report(
         comparison, limits, arguments.baseline, tuple(unlike), doubts, unlike_runs, about, shows_all=arguments.all
     )
 
 
-def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> Results:
+def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables of both runs with ratios to this baseline."""
     in_base, in_new = _records(base), _records(new)
     names = common_implementations(in_base, in_new)
@@ -277,27 +283,12 @@ def _prefix(report: Report) -> str:
     return f"{report.mark} | " if report.mark else ""
 
 
-def add_rerun_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a rerun."""
-    add_option = parser.add_argument
-    add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
-    add_option(
-        "--python",
-        metavar="PATH",
-        action="append",
-        default=[],
-        help="for --rerun: the interpreter that BASE was measured with, and a second time for NEW",
-    )
-    options.add_run(add_option, "<UTC time>-rerun")
-    options.add_race(add_option)
-
-
-def check(arguments: argparse.Namespace) -> None:
-    """Raise WrongRequest if a rerun is not possible as asked for."""
+def _pythons(arguments: argparse.Namespace) -> tuple[str, str] | None:
+    """Return the interpreters of a rerun, None without one; raises WrongRequest if it can't be as it is asked for."""
     if not arguments.rerun:
         if arguments.python:
             raise WrongRequest("--python goes with --rerun: it names the interpreters that measure again")
-        return
+        return None
     if len(arguments.python) != len(SIDES):
         raise WrongRequest(
             f"--rerun takes --python twice, for BASE and for NEW (twice the same if both were measured with it), "
@@ -311,9 +302,10 @@ def check(arguments: argparse.Namespace) -> None:
             f"BASE and NEW differ in their commit ({base} against {new}), and --rerun measures both sides with the "
             "code that is here: it would compare NEW with itself; expected two interpreters that differ"
         )
+    return first, second
 
 
-def settled(report: Report, arguments: argparse.Namespace) -> Report:
+def _settled(report: Report, arguments: argparse.Namespace, pythons: tuple[str, str]) -> Report:
     """Return the report with the rows in dispute measured again.
 
     Raises NotComparable if an interpreter is not the one of its run, unless `--force` is given.
@@ -323,9 +315,12 @@ def settled(report: Report, arguments: argparse.Namespace) -> Report:
         return dataclasses.replace(report, notes=(*report.notes, notes.NOTHING_IN_DISPUTE))
     sweeps = _sweeps(disputed, arguments, report.limits.bound)
     folder = options.run_folder(arguments, "rerun")
-    measured = {
-        Case(at.point, *sweep.implementations): at for sweep in sweeps for at in _measured(arguments, sweep, folder)
-    }
+    measured: dict[Case, At] = {}
+    for sweep in sweeps:
+        with Pair(sweep, folder / sweep.baseline.replace(":", "."), pythons) as pair:
+            if not arguments.force:
+                _check_sides(pair, arguments)
+            measured |= {Case(at.point, sweep.baseline): at for at in run_duel(pair)}
     rows = _judged(measured, report.limits)
     became = [str(rows[case]["verdict"]) if case in rows else UNMEASURED for case in measured]
     about = notes.rerun(became, folder)
@@ -349,28 +344,16 @@ def _sweeps(disputed: Mapping[str, Sequence[Point]], arguments: argparse.Namespa
 
     Each process has the seconds for its rounds that it had in NEW's run. Raises WrongRequest for impossible values.
     """
-    asked = {"bound": bound, **options.effort(arguments, WISHES)}
     before, rows = arguments.new.effort or Effort(), sum(map(len, disputed.values()))
-    effort = Effort(
-        PROCESSES,
-        before.budget_s / before.processes * PROCESSES,
-        timeout_s=before.timeout_s,
-        oversubscribe=before.oversubscribe,
-    )
+    budget_s = before.budget_s / before.processes * PROCESSES
+    own = {"processes": PROCESSES, "budget_s": budget_s, "race": True, "spread_s": None, "check_memory": False}
+    asked = {**own, "bound": bound, "within_s": None, **options.effort(arguments)}
     sweeps = []
     for name, points in disputed.items():
-        within = {"within_s": asked["within_s"] * len(points) / rows} if "within_s" in asked else {}
-        sweep = Sweep("rerun", tuple(points), (name,), name, effort)
-        sweeps.append(altered(sweep, (), {"race": True, **asked, **within}))
+        within_s = asked["within_s"] and asked["within_s"] * len(points) / rows
+        sweep = Sweep("rerun", tuple(points), (name,), name, before)
+        sweeps.append(altered(sweep, (), {**asked, "within_s": within_s}))
     return sweeps
-
-
-def _measured(arguments: argparse.Namespace, sweep: Sweep, folder: Path) -> list[At]:
-    first, second = map(interpreter, arguments.python)
-    with Pair(sweep, folder / sweep.baseline.replace(":", "."), (first, second)) as pair:
-        if not arguments.force:
-            _check_sides(pair, arguments)
-        return run_duel(pair)
 
 
 def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
@@ -395,23 +378,17 @@ def _judged(measured: Mapping[Case, At], limits: Limits) -> dict[Case, dict[str,
     p = limits.p_changed(changes)
     p_holm = holm(p)
     verdicts = judged(changes, p_holm < SHARE * limits.level, limits, share=SHARE)
-    numbers = {
-        "p": p,
-        "p_holm": p_holm,
-        **dict(zip(("change", "change_low", "change_high"), ratios(changes), strict=True)),
-    }
+    names = ("p", "p_holm", "change", "change_low", "change_high")
+    numbers = zip(*(p, p_holm, *ratios(changes)), strict=True)
     return {
         case: {
-            **{name: pd.NA if np.isnan(column[row]) else column[row] for name, column in numbers.items()},
-            "verdict": str(verdicts[row]),
-            **{
-                f"{side}_{name}": of[name]
-                for side, of in (("base", a), ("new", b))
-                for name in ("latency_s", "processes")
-            },
+            **{name: pd.NA if np.isnan(value) else value for name, value in zip(names, of_row, strict=True)},
+            "verdict": str(verdict),
+            **{f"base_{name}": a[name] for name in ("latency_s", "processes")},
+            **{f"new_{name}": b[name] for name in ("latency_s", "processes")},
             "rerun": True,
         }
-        for row, (case, (a, b)) in enumerate(sides.items())
+        for (case, (a, b)), of_row, verdict in zip(sides.items(), numbers, verdicts, strict=True)
     }
 
 

@@ -48,13 +48,6 @@ class _Writer(io.TextIOBase):
         """Do nothing: every text is written at once."""
 
 
-def progress_of(sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> LogProgress:
-    """Return the progress that suits a terminal of this height, or a log; that of silence is a log too."""
-    if screen.is_terminal and detail >= 0:
-        return LiveProgress(sweep, total, screen, height=height, detail=detail)
-    return LogProgress(sweep, total, screen, detail=detail)
-
-
 class LiveProgress(LogProgress):
     """A display that is rewritten in place: it never grows beyond the terminal, and goes at the end.
 
@@ -64,7 +57,7 @@ class LiveProgress(LogProgress):
     def __init__(self, sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> None:
         super().__init__(sweep, total, screen, detail=detail)
         self._lines: dict[Point, At] = {}
-        self._now = "starting worker processes …"
+        self._now = ""
         self._left_s: float | None = None
         self._started_s = time.monotonic()
         self._drawn_s = 0.0
@@ -81,7 +74,8 @@ class LiveProgress(LogProgress):
             vertical_overflow="crop",
         )  # fmt: skip
 
-    def _starts(self) -> None:
+    def _start(self, words: str) -> None:
+        self._now = words
         self._live.start()
         self._draw()
 
@@ -147,14 +141,9 @@ class LiveProgress(LogProgress):
         where = f"answered {self._answered}" if is_told else f"point {min(self._done + 1, self._total)}"
         now = shortened(f"{where} of {self._total}: {self._now}", self._screen.width - 1)
         words = Text(f" {done:.0%}{left} · {units.duration(passed_s)} so far")
-        return [Text(now, "bold"), _beside(bar, words)]
+        beside = Table.grid()
+        beside.add_row(bar, words)
+        return [Text(now, "bold"), beside]
 
     def _table(self, lines: list[At]) -> Fitting:
         return Fitting(blocks.Table(point_line.columns(self._sweep.baseline), lines))
-
-
-def _beside(bar: ProgressBar, words: Text) -> RenderableType:
-    """Return a bar with words beside it."""
-    grid = Table.grid()
-    grid.add_row(bar, words)
-    return grid

@@ -5,7 +5,6 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from bench.engine.admission import too_large
@@ -113,14 +112,14 @@ class Screen:
     def __init__(self, write: Callable[[str], None], *, is_terminal: bool, width: int) -> None:
         self.width = width if is_terminal else LOG_WIDTH
         self.is_terminal = is_terminal
-        self._write = write
+        self.write = write
         self._moving = ""
         self._began_s = time.monotonic()
 
     def __enter__(self) -> "Screen":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.clear()
 
     def say(self, text: str) -> None:
@@ -132,23 +131,19 @@ class Screen:
     def line(self, text: str) -> None:
         """Print one line that stays, without wrapping it."""
         self.clear()
-        self._write(f"{text}\n")
+        self.write(f"{text}\n")
 
     def move(self, text: str) -> None:
         """Rewrite the moving line with the time since the beginning and a text, cut to the width; nothing in a log."""
         text = shortened(f"{units.duration(time.monotonic() - self._began_s)} {text}", self.width - 1)
         if self.is_terminal and text != self._moving:
-            self._write(f"{REWRITE}{text}")
+            self.write(f"{REWRITE}{text}")
             self._moving = text
-
-    def write(self, text: str) -> None:
-        """Write a text as it is."""
-        self._write(text)
 
     def clear(self) -> None:
         """Clear the moving line."""
         if self._moving:
-            self._write(REWRITE)
+            self.write(REWRITE)
             self._moving = ""
 
 
@@ -160,6 +155,15 @@ def screen_of(console: "Console") -> Screen:
         console.file.flush()
 
     return Screen(write, is_terminal=console.is_terminal, width=console.width)
+
+
+def progress_of(sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> "LogProgress":
+    """Return the progress that suits a terminal of this height, or a log; that of silence is a log too."""
+    if not screen.is_terminal or detail < 0:
+        return LogProgress(sweep, total, screen, detail=detail)
+    from bench.harness.live import LiveProgress  # slow to import
+
+    return LiveProgress(sweep, total, screen, height=height, detail=detail)
 
 
 class LogProgress:
@@ -197,11 +201,11 @@ class LogProgress:
         )
         self._screen.say(f"results go to {folder}")
         self._warn_of_memory()
-        self._starts()
+        self._start("starting worker processes …")
 
-    def _starts(self) -> None:
-        """Say that the workers are being started."""
-        self._screen.say("starting worker processes …")
+    def _start(self, words: str) -> None:
+        """Say what comes before the first point."""
+        self._screen.say(words)
 
     def _warn_of_memory(self) -> None:
         """Print how many cases can't fit into memory, and why the first of them can't."""
@@ -229,10 +233,8 @@ class LogProgress:
 
     def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
         """Show what a look at a point says: its line after the first one, and again, with its number, once answered."""
-        before = self._racing.get(point)
-        self._racing[point] = look
-        if before is None:
-            self._done += 1
+        before, self._racing[point] = self._racing.get(point), look
+        self._done += before is None
         if before is None or (look.is_answered and not before.is_answered):
             self._print(rows)
 
@@ -247,21 +249,16 @@ class LogProgress:
     def finished(self, rows: "pd.DataFrame") -> None:
         """Print the line of a point that is done, unless it was printed when it was answered."""
         point = Case.from_columns({str(name): value for name, value in rows.iloc[0].items()}).point
-        look = self._racing.get(point)
+        look, now_s = self._racing.get(point), time.monotonic()
         if look is None:
-            self._count(point)
+            self._done += 1
+            self._time_left.finished(point, now_s - self._began_s)
+            self._began_s = now_s
         if look is None or not look.is_answered:
             self._print(rows)
 
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay, which in a log they always do."""
-
-    def _count(self, point: Point) -> None:
-        """Note that a point is done, and how long it took."""
-        now_s = time.monotonic()
-        self._time_left.finished(point, now_s - self._began_s)
-        self._began_s = now_s
-        self._done += 1
 
     def _say(self, text: str) -> None:
         """Print lines that stay."""

@@ -1,6 +1,6 @@
-"""The sweep as a pytest suite: options, one test per point, a live line each, and the tables at the end.
+"""`pytest bench`: the options of a sweep, one test per point, a live line each, and the tables at the end.
 
-Slow imports come after the first printed line.
+`bench/conftest.py` hands the hooks and fixtures to pytest. Slow imports come after the first printed line.
 """
 
 import os
@@ -9,13 +9,14 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from bench.harness import options
-from bench.harness.progress import LogProgress, Screen
+from bench.harness.progress import LogProgress, Screen, progress_of
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.show.command_text import python
@@ -26,15 +27,6 @@ if TYPE_CHECKING:
 
     from bench.engine.run import Run
     from bench.store.saved_run import SavedRun
-
-SWEEP = pytest.StashKey[Sweep]()
-RUN = pytest.StashKey["Run"]()
-PROGRESS = pytest.StashKey[LogProgress]()
-HANDLER = pytest.StashKey[Any]()
-POINTS = pytest.StashKey[int]()
-ASKED = pytest.StashKey[int]()
-INTERRUPTED = pytest.StashKey[bool]()
-STOPPED = pytest.StashKey[int]()
 
 QUIET = -2
 """pytest's verbosity unless one is asked for: no header, no file before each line, no count of tests; -v has them."""
@@ -49,6 +41,22 @@ FIRST = "_anonymous"
 """The group of pytest's options after which ours come first in `--help`."""
 
 
+@dataclass
+class State:
+    """What was asked for, and what became of it: a run that was interrupted or had to stop has a status."""
+
+    sweep: Sweep
+    detail: int
+    points: int = 0
+    handler: Any = None
+    progress: LogProgress | None = None
+    run: "Run | None" = None
+    status: int | None = None
+
+
+STATE = pytest.StashKey[State]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the sweep's options."""
     options.add(parser.getgroup("attention-bench", options.TITLE, after=FIRST).addoption)
@@ -58,21 +66,21 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read the sweep, so that a wrong request ends before anything is collected."""
     from bench.harness import pytest_bridge
 
+    verbosity = config.option.verbose
     try:
-        config.stash[SWEEP] = options.sweep(config.option)
+        config.stash[STATE] = State(options.sweep(config.option), max(-1, min(verbosity, 1)))
     except WrongRequest as error:
         raise pytest.UsageError(*str(error).splitlines()) from None
     pytest_bridge.quiet_unless_asked(config)
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")  # as when Ctrl-C comes first
-    config.stash[ASKED] = config.option.verbose
-    if config.option.verbose <= 0 and not config.option.collectonly:
+    if verbosity <= 0 and not config.option.collectonly:
         config.option.verbose = QUIET
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test of every point."""
     if "point" in metafunc.fixturenames:
-        points = metafunc.config.stash[SWEEP].points
+        points = metafunc.config.stash[STATE].sweep.points
         metafunc.parametrize("point", points, ids=[point.name for point in points])
 
 
@@ -83,13 +91,14 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     points = [item for item in session.items if "point" in getattr(item, "fixturenames", ())]
     if config.option.collectonly or not points:
         return (yield)
-    config.stash[HANDLER] = signal.signal(signal.SIGINT, _interrupted)
+    state = config.stash[STATE]
+    state.points, state.handler = len(points), signal.signal(signal.SIGINT, _raise_interrupt)
     try:
-        _open(config, len(points))
-    except KeyboardInterrupt:
-        _interrupt(config)
-        session.items.clear()  # a wrapper must let the loop run
-    try:
+        try:
+            _open(config, state)
+        except KeyboardInterrupt:
+            _interrupt(config)
+            session.items.clear()  # a wrapper must let the loop run
         return (yield)
     except session.Interrupted:  # pytest's own, as -x raises it
         raise
@@ -97,16 +106,17 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
         _interrupt(config)
         return True
     except pytest.exit.Exception as stop:  # pytest would put the name of its class before our line
-        config.stash[PROGRESS].close(keep=True)
+        if state.progress:
+            state.progress.close(keep=True)
         screen = _screen(config)
         reason, _, command = str(stop.msg).partition("\n")
         screen.say(reason)
         screen.line(command)
-        config.stash[STOPPED] = int(stop.returncode or 0)
+        state.status = int(stop.returncode or 0)
         return True
     finally:
-        if PROGRESS in config.stash:  # before pytest writes anything
-            config.stash[PROGRESS].close()
+        if state.progress:  # before pytest writes anything
+            state.progress.close()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -117,31 +127,30 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
         result = yield
     except KeyboardInterrupt:
         _interrupt(session.config)
-    if session.config.stash.get(INTERRUPTED, False):
-        session.exitstatus = pytest.ExitCode.INTERRUPTED
-    elif STOPPED in session.config.stash:
-        session.exitstatus = session.config.stash[STOPPED]
+    if (status := session.config.stash[STATE].status) is not None:
+        session.exitstatus = status
     return result
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the workers, however the session ended."""
-    if RUN in config.stash:
-        config.stash[RUN].close()
-    if HANDLER in config.stash and INTERRUPTED not in config.stash:
-        signal.signal(signal.SIGINT, config.stash[HANDLER])
+    state = config.stash.get(STATE, None)
+    if state and state.run:
+        state.run.close()
+    if state and state.handler and state.status != pytest.ExitCode.INTERRUPTED:
+        signal.signal(signal.SIGINT, state.handler)
 
 
 @pytest.fixture
-def run(pytestconfig: pytest.Config) -> "Run":
+def run(pytestconfig: pytest.Config) -> "Run | None":
     """Return the run that is being filled."""
-    return pytestconfig.stash[RUN]
+    return pytestconfig.stash[STATE].run
 
 
 @pytest.fixture
-def progress(pytestconfig: pytest.Config) -> LogProgress:
+def progress(pytestconfig: pytest.Config) -> LogProgress | None:
     """Return the progress that the user sees."""
-    return pytestconfig.stash[PROGRESS]
+    return pytestconfig.stash[STATE].progress
 
 
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> tuple[str, str, str] | None:
@@ -153,8 +162,9 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Draw the pictures, and print the table, the failures with their reasons, and the paths."""
-    run = config.stash.get(RUN, None)
-    if run is None or not run.run_folder.has_results or config.stash.get(INTERRUPTED, False) or STOPPED in config.stash:
+    state = config.stash[STATE]
+    run = state.run
+    if run is None or not run.run_folder.has_results or state.status is not None:
         return
     from bench.analyse.choices import choices
     from bench.analyse.precision import changes
@@ -167,7 +177,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from bench.store.table import without_control
 
     table, saved = run.run_folder.results(), SavedRun(run.folder)
-    is_long = config.stash[ASKED] > 0
+    is_long = state.detail > 0
     if is_long:
         terminalreporter.section("attention-bench")
     is_drawn = not run.run_folder.has_new and saved.page.exists() and not saved.traces.exists()
@@ -175,7 +185,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     page = saved.page if is_drawn else _page(saved, terminalreporter)
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
-    colour = bool(terminalreporter.isatty)
     if is_long:
         parts = [results(table, run.sweep.baseline), failures(table)]
         lines = summary.closing(table, run.folder, pictures, of_dtypes)
@@ -184,10 +193,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         parts = [render(summary.blocks(table, run.sweep.baseline, of_dtypes))]
         lines = summary.where(run.folder, page, choices(run.run_folder.summary))
     for part in parts:
-        terminalreporter.write(rendered(part, width=width, colour=colour))
+        terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
     for line in lines:
         terminalreporter.write_line(line)
-    _tell_failures(terminalreporter, config.stash[POINTS], _screen(config))
+    _print_failures(terminalreporter, state.points, _screen(config))
 
 
 def _pictures(saved: "SavedRun", results: "pd.DataFrame", terminalreporter: pytest.TerminalReporter) -> list[Path]:
@@ -216,7 +225,7 @@ def _page(saved: "SavedRun", terminalreporter: pytest.TerminalReporter) -> Path 
         return None
 
 
-def _tell_failures(terminalreporter: pytest.TerminalReporter, points: int, screen: Screen) -> None:
+def _print_failures(terminalreporter: pytest.TerminalReporter, points: int, screen: Screen) -> None:
     """Say why the run ends with status 1, each reason once."""
     reasons = Counter(map(_why, terminalreporter.stats.get(FAILED, [])))
     if not reasons:
@@ -230,14 +239,14 @@ def _why(report: pytest.TestReport) -> str:
     return next((str(value) for name, value in report.user_properties if name == WHY), "")
 
 
-def _open(config: pytest.Config, points: int) -> None:
+def _open(config: pytest.Config, state: State) -> None:
     """Say what is about to be measured, and start the workers; raises UsageError if that fails."""
-    sweep = config.stash[SWEEP]
+    sweep, screen = state.sweep, _screen(config)
     name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
     folder = options.run_folder(config.option, name)
-    screen = _screen(config)
-    progress = _progress(config, sweep, points, screen)
-    config.stash[PROGRESS] = progress
+    height = shutil.get_terminal_size().lines
+    progress = progress_of(sweep, state.points, screen, height=height, detail=state.detail)
+    state.progress = progress
     progress.opened(folder)
     from bench.engine.run import Run
 
@@ -253,23 +262,12 @@ def _open(config: pytest.Config, points: int) -> None:
     try:
         run.__enter__()
     except WrongRequest as error:
-        progress.close()
         raise pytest.UsageError(*str(error).splitlines()) from None
-    config.stash[RUN], config.stash[POINTS] = run, points
+    state.run = run
     progress.started(run.warnings)
 
 
-def _progress(config: pytest.Config, sweep: Sweep, points: int, screen: Screen) -> LogProgress:
-    """Return the progress that suits the verbosity asked for, and a terminal or a log."""
-    detail = max(-1, min(config.stash[ASKED], 1))
-    if not screen.is_terminal:
-        return LogProgress(sweep, points, screen, detail=detail)
-    from bench.harness.live import progress_of
-
-    return progress_of(sweep, points, screen, height=shutil.get_terminal_size().lines, detail=detail)
-
-
-def _interrupted(*_: object) -> None:
+def _raise_interrupt(*_: object) -> None:
     """Raise KeyboardInterrupt at the first Ctrl-C, and end at once at the second; workers end with their parent."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(pytest.ExitCode.INTERRUPTED))
     raise KeyboardInterrupt
@@ -277,12 +275,12 @@ def _interrupted(*_: object) -> None:
 
 def _interrupt(config: pytest.Config) -> None:
     """End the workers after Ctrl-C, and say what is kept and how to go on."""
-    config.stash[INTERRUPTED] = True
-    if PROGRESS in config.stash:
-        config.stash[PROGRESS].close(keep=True)
-    screen = _screen(config)
+    state = config.stash[STATE]
+    state.status = pytest.ExitCode.INTERRUPTED
+    if state.progress:
+        state.progress.close(keep=True)
+    screen, run = _screen(config), state.run
     screen.line("")
-    run = config.stash.get(RUN, None)
     if run is None:
         screen.say("Interrupted before anything was measured.")
         return
