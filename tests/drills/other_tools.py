@@ -173,11 +173,11 @@ def main(file: str, runs: str = "10", *names: str) -> None:
             pd.DataFrame([row]).to_csv(file, mode="a", header=not Path(file).exists(), index=False)
     for (tool, at), rows in pd.read_csv(file).groupby(["tool", "shape"]):
         logs_of = -rows[NAMES[1]]
-        apart = [abs(one - other) for one, other in itertools.combinations(logs_of, 2)] or [math.nan]
+        distances = [abs(one - other) for one, other in itertools.combinations(logs_of, 2)] or [math.nan]
         print(
             f"{tool}, (B, N, C, H) = {at}: {NAMES[1]} {math.exp(logs_of.median()):.3f}x "
             f"[{math.exp(logs_of.min()):.3f} to {math.exp(logs_of.max()):.3f}] of {len(rows)} runs; two runs differ by "
-            f"{np.median(apart):.1%}, 95th percentile {np.percentile(apart, 95):.1%}; "
+            f"{np.median(distances):.1%}, 95th percentile {np.percentile(distances, 95):.1%}; "
             f"{rows['run_s'].mean():.0f} s a run; {_decided(rows)}",
             flush=True,
         )

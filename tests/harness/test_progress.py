@@ -360,7 +360,7 @@ def test_it_ends_with_nothing_left() -> None:
 
 
 def test_precisions_of_a_point_count_once_and_an_own_layer_takes_as_long_as_the_others() -> None:
-    """Precisions are measured together, so the second is there when the first is done; own layers have no known work."""
+    """Precisions are measured together, so the second is done with the first; no work is known of an own layer."""
     pair = [point(num_tokens=50, dtype=dtype) for dtype in ("float32", "bfloat16")]
     left = TimeLeft([*pair, *SHAPES[1:2]], 2)
     left.finished(pair[0], 30.0)
