@@ -1,6 +1,6 @@
 """What pytest reads in this folder: the hooks and fixtures of `pytest bench`."""
 
-from bench.harness.pytest_plugin import (
+from bench.harness.pytest_plugin import (  # noqa: F401
     progress,
     pytest_addoption,
     pytest_configure,
@@ -12,8 +12,3 @@ from bench.harness.pytest_plugin import (
     pytest_unconfigure,
     run,
 )
-
-__all__ = [
-    "progress", "pytest_addoption", "pytest_configure", "pytest_generate_tests", "pytest_report_teststatus",
-    "pytest_runtestloop", "pytest_sessionfinish", "pytest_terminal_summary", "pytest_unconfigure", "run",
-]  # fmt: skip

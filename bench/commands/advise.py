@@ -13,18 +13,16 @@ import pandas as pd
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
-from bench.commands import BAD, FINE, say
-from bench.engine import admission
+from bench.commands import BAD, FINE, say, write
 from bench.engine.look import NotSeen, look
 from bench.engine.run import Run
 from bench.harness import options
-from bench.harness.progress import Screen, screen_of
-from bench.machine.facts import here
+from bench.harness.progress import screen_of
 from bench.plan import own
 from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.names import is_implementation, is_own
-from bench.plan.sweep import MEASURED, Effort, Sweep, load_sweep, mistakes_of_table
+from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
 from bench.show.advice import blocks
 from bench.show.blocks import Block
 from bench.show.command_text import python
@@ -199,12 +197,8 @@ def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> 
     unknown = {"num_tokens": [1], "channels": [1], "num_heads": [1]}
     columns = {**options.overrides(arguments), "layer": [name], "batch": batches, **unknown}
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True, "within_s": WITHIN_S}
-    effort = {**usual, **options.effort(arguments)}
-    request = here("quick", implementations=[AS_IS], control=False, overrides=columns, effort=effort, product=True)
-    asked = dataclasses.replace(load_sweep(request), name="advise", implementations=(AS_IS,), baseline=AS_IS)
-    admission.check_threads(asked)
-    admission.check_devices(asked)
-    return asked
+    asked = options.product(AS_IS, columns, {**usual, **options.effort(arguments)})
+    return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS)
 
 
 def _completed(point: Point, seen: Sequence[Seen]) -> Point:
@@ -292,10 +286,7 @@ def _write_sweep(path: Path, before: Mapping[Point, Advice], looks: Mapping[Poin
             layer = _at(point.layer, kind.path) if kind.path else point.layer
             lines += ["", "[[grid]]", f"layer = {json.dumps(layer)}"]
             lines += [f"{name} = {json.dumps(getattr(point, name))}" for name in SWEEP_COLUMNS]
-    try:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise WrongRequest(f"{path} can't be written: {error.strerror}") from None
+    write(path, "\n".join(lines) + "\n")
 
 
 def _put(answers: Sequence[Advice], form: str, folder: Path) -> None:

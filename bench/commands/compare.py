@@ -26,7 +26,7 @@ from bench.analyse.comparison import (
     regressed,
 )
 from bench.analyse.summary import summarise
-from bench.commands import BAD, FINE, say
+from bench.commands import BAD, FINE, say, write
 from bench.commands.duel import interpreter, run_duel
 from bench.engine.two_environments import Pair
 from bench.harness import options
@@ -98,9 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"end with status 1 if a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: {FAIL_ON})",
     )
     add_option(
-        "--force",
-        action="store_true",
-        help="compare runs of different conditions all the same; every line is stamped",
+        "--force", action="store_true", help="compare runs of different conditions all the same; every line is stamped"
     )
     add_option("--all", action="store_true", help="list every row, not only what changed")
     add_option("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
@@ -272,10 +270,7 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
     if not arguments.to:
         sys.stdout.write(text)
         return
-    try:
-        arguments.to.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise WrongRequest(f"{arguments.to} can't be written: {error.strerror}") from None
+    write(arguments.to, text)
     say(*(f"{_prefix(report)}{arguments.to}: {line}" for line in headline(report)))
 
 

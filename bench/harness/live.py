@@ -63,15 +63,11 @@ class LiveProgress(LogProgress):
         self._drawn_s = 0.0
         self._most = max(1, height - BESIDE)
         console = Console(
-            file=cast(IO[str], _Writer(screen)),
-            force_terminal=True,
-            width=screen.width,
-            height=height,
-            highlight=False,
+            file=cast(IO[str], _Writer(screen)), force_terminal=True, width=screen.width, height=height, highlight=False
         )
         self._live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
-            vertical_overflow="crop",
+            vertical_overflow="crop"
         )  # fmt: skip
 
     def _start(self, words: str) -> None:

@@ -1,7 +1,7 @@
 """The options of `pytest bench`, and the sweep that they ask for; some of them are those of `duel` too."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.layers import LAYERS
 from bench.plan.ranges import is_range
 from bench.plan.shard import parse as parse_shard
-from bench.plan.sweep import EFFORT_KEYS, Request, Sweep
+from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
 from bench.store import plan
 from bench.store.record import STATUSES
 from impls.name import is_model, parse, split
@@ -33,11 +33,7 @@ TYPES = {Kind.COUNT: int, Kind.NUMBER: float, Kind.TRUTH: bool}
 
 TRUTHS = {"true": True, "false": False}
 
-RULES = {
-    int: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2",
-    float: "numbers",
-    bool: "true or false",
-}
+RULES = {int: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2", float: "numbers", bool: "true or false"}
 """The rule for the values of an option, by their type."""
 
 
@@ -55,10 +51,7 @@ def _meaning(column: Column) -> str:
     return f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
 
 
-SHAPES = {
-    "model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"),
-    **_options("shape"),
-}
+SHAPES = {"model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"), **_options("shape")}
 """Options for the computed function: type and meaning."""
 
 SETTINGS = _options("execution")
@@ -225,6 +218,20 @@ def request(option: argparse.Namespace) -> Request:
         extend=option.extend,
         is_named=option.sweep is not None,
     )
+
+
+def product(implementation: str, columns: Mapping[str, Any], asked: Mapping[str, Any]) -> Sweep:
+    """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
+
+    Raises WrongRequest if this machine can't measure it.
+    """
+    request = facts.here(
+        DEFAULT_SWEEP, implementations=[implementation], control=False, overrides=columns, effort=asked, product=True
+    )
+    wanted = load_sweep(request)
+    admission.check_threads(wanted)
+    admission.check_devices(wanted)
+    return wanted
 
 
 def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
