@@ -34,7 +34,7 @@ def test_sweep(
 ) -> None:
     """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
     # slow to import, and the first line should appear at once
-    from bench.harness.pytest_bridge import hand_over, samples
+    from bench.harness.pytest_bridge import hand_over
     from bench.show.failures import failing
     from bench.show.rows import plain
     from bench.store.table import without_control
@@ -53,7 +53,7 @@ def test_sweep(
         pytest.exit(f"{error}. Mend that, then go on:\n{goes_on}", returncode=CANNOT_GO_ON)
     rows = without_control(run.run_folder.rows(point))
     progress.finished(rows)
-    hand_over(benchmark, samples(records, rows))
+    hand_over(benchmark, records, rows)
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
     values = plain(rows)
     bad = failing(values, options.fail_on(pytestconfig.option), lacks_device=lacks_device)

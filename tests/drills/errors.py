@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from bench.analyse.summary import rounds_of
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.stats.best import GOOD, bounds
 from bench.stats.contrasts import Contrasts, Prior, Values, contrasts, normal_scores, prior, values
 from bench.stats.estimates import Estimates, combined, half_widths, joined
@@ -90,13 +90,13 @@ def main() -> None:
 
 def _times(records: Sequence[Record]) -> dict[Point, Times]:
     """Return the times of each point whose implementations, all ok, were measured in two replicates or more."""
-    found: dict[Point, dict[str, list[Record]]] = {}
+    by_case: dict[Case, list[Record]] = {}
     for record in latest(records):
-        found.setdefault(record.case.point, {}).setdefault(record.case.implementation, []).append(record)
-    times = {
-        point: {name: rounds_of(own) for name, own in of.items() if all(record.status == "ok" for record in own)}
-        for point, of in found.items()
-    }
+        by_case.setdefault(record.case, []).append(record)
+    times: dict[Point, Times] = {}
+    for case, own in by_case.items():
+        if all(record.status == "ok" for record in own):
+            times.setdefault(case.point, {})[case.implementation] = rounds_of(own)
     return {point: of for point, of in times.items() if len(of) > 1 and min(len(own) for own in of.values()) > 1}
 
 
