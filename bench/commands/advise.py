@@ -203,10 +203,8 @@ def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> 
 
 def _completed(point: Point, seen: Sequence[Seen]) -> Point:
     """Return a point with the tokens, heads and channels of the layer that takes the most time."""
-    kind = analyse.kinds(seen)[0]
-    shape = kind.core["shapes"][0]
-    batch, heads, tokens, width = shape if len(shape) == 4 else (shape[0], 1, *shape[-2:])
-    del batch
+    shape = analyse.kinds(seen)[0].core["shapes"][0]
+    heads, tokens, width = shape[1:] if len(shape) == 4 else (1, *shape[-2:])
     channels = heads * width
     return dataclasses.replace(point, num_tokens=tokens, num_heads=heads, channels=channels, token_len=channels)
 

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _profile(arguments.run, arguments)
     if given := arguments.run or ("--report" if arguments.report else ""):
         raise WrongRequest(f"--diff takes its two runs and nothing to profile, got {given} too")
-    for number, (a, b) in enumerate(pairs(*arguments.diff, arguments.case)):
+    for number, (a, b) in enumerate(pairs(arguments.diff[0], arguments.diff[1], arguments.case)):
         console().print(*([""] if number else []), render(a, b, arguments.top), sep="\n")
     return FINE
 

