@@ -1,6 +1,5 @@
 """The progress of a sweep in a terminal: the point at work, a bar with the time left, a short line for each point."""
 
-import io
 import time
 from typing import IO, TYPE_CHECKING, cast
 
@@ -33,21 +32,6 @@ OFTEN_S = 0.2
 """The display is drawn again at most this often."""
 
 
-class _Writer(io.TextIOBase):
-    """What rich writes into: it hands all of it to the screen."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-
-    def write(self, text: str) -> int:
-        """Hand a text over."""
-        self._screen.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Do nothing: every text is written at once."""
-
-
 class LiveProgress(LogProgress):
     """A display that is rewritten in place: it never grows beyond the terminal, and goes at the end.
 
@@ -63,11 +47,11 @@ class LiveProgress(LogProgress):
         self._drawn_s = 0.0
         self._most = max(1, height - BESIDE)
         console = Console(
-            file=cast(IO[str], _Writer(screen)), force_terminal=True, width=screen.width, height=height, highlight=False
+            file=cast(IO[str], screen), force_terminal=True, width=screen.width, height=height, highlight=False
         )
         self._live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False,
-            vertical_overflow="crop"
+            vertical_overflow="crop",
         )  # fmt: skip
 
     def _start(self, words: str) -> None:
@@ -133,8 +117,8 @@ class LiveProgress(LogProgress):
         done = self._done / self._total if self._left_s is None else passed_s / (passed_s + self._left_s or 1.0)
         left = "" if self._left_s is None else f" · about {units.duration(self._left_s)} left"
         bar = ProgressBar(total=1.0, completed=min(done, 1.0), width=BAR)
-        is_told = bool(self._racing) and self._done >= self._total
-        where = f"answered {self._answered}" if is_told else f"point {min(self._done + 1, self._total)}"
+        is_looked_at = bool(self._racing) and self._done >= self._total
+        where = f"answered {self._answered}" if is_looked_at else f"point {min(self._done + 1, self._total)}"
         now = shortened(f"{where} of {self._total}: {self._now}", self._screen.width - 1)
         words = Text(f" {done:.0%}{left} · {units.duration(passed_s)} so far")
         beside = Table.grid()

@@ -140,6 +140,9 @@ class Screen:
             self.write(f"{REWRITE}{text}")
             self._moving = text
 
+    def flush(self) -> None:
+        """Do nothing, since every text is written at once: so rich takes a screen for a file."""
+
     def clear(self) -> None:
         """Clear the moving line."""
         if self._moving:

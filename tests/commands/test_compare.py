@@ -131,7 +131,7 @@ def test_a_newer_schema_ends_with_2(base: Path, tmp_path: Path, side: int, refus
 
 
 def test_what_cannot_be_compared_ends_with_3(base: Path, tmp_path: Path, refused: Refused) -> None:
-    """The line says which columns keep the cases apart, which conditions differ, or how many cases are shared.
+    """The line says which columns differ, which conditions differ, or how many cases are shared.
 
     What isn't there can't be forced either. Nothing was judged, so there is no picture.
     """

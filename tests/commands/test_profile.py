@@ -17,10 +17,10 @@ from bench.store.profile import TRACES, Operator
 from bench.store.saved_run import SavedRun
 from tests.profiles import MIB, profile, stepwise
 from tests.refusals import refusal
-from tests.show import example_results as made
+from tests.show.example_results import point, results
 
 TOKENS = (197, 577)
-CASES = [Case(made.point(num_tokens=tokens), name) for tokens in TOKENS for name in ("eager", "sdpa", "online")]
+CASES = [Case(point(num_tokens=tokens), name) for tokens in TOKENS for name in ("eager", "sdpa", "online")]
 COPY = Operator("aten::copy_", 1, 0.2e-3, 2 * MIB)
 
 Printed = Callable[..., str]
@@ -29,7 +29,7 @@ Printed = Callable[..., str]
 def folder(path: Path, *profiled: str, extra: tuple[Operator, ...] = ()) -> Path:
     """Write a run of three implementations at two points, some of them profiled, and return its folder."""
     (path / TRACES).mkdir(parents=True)
-    table.save(made.results(CASES), path)
+    table.save(results(CASES), path)
     for case in CASES:
         if case.implementation in profiled:
             of = profile(case.implementation, num_tokens=case.point.num_tokens)
@@ -92,10 +92,10 @@ def test_pictures_of_all_profiles_are_drawn_and_a_page_where_it_is_asked_for(
 
 def test_a_run_without_rows_is_refused(run: Path, refused: Callable[..., str]) -> None:
     """Neither a file with a header alone nor a run of failures can be profiled."""
-    results = run / "results.csv"
-    results.write_text(results.read_text().splitlines()[0] + "\n")
+    file = run / "results.csv"
+    file.write_text(file.read_text().splitlines()[0] + "\n")
     assert "holds no rows" in refused("profile", run)
-    table.save(made.results(CASES, dict.fromkeys(CASES, ("oom", "too large"))), run)
+    table.save(results(CASES, dict.fromkeys(CASES, ("oom", "too large"))), run)
     assert "holds no case that is ok" in refused("profile", run)
 
 
@@ -193,7 +193,7 @@ def test_selectors_that_name_no_profile_are_refused(
 
 
 def test_runs_that_share_no_profile_are_refused(before: Path, tmp_path: Path) -> None:
-    """The line says how profiles are made, or which selectors name none at a shared point; or a path is no run."""
+    """The line says how to make profiles, or which selectors name none at a shared point; or a path is no run."""
     run, nowhere = SavedRun(before), SavedRun(tmp_path / "nowhere")
     other = SavedRun(folder(tmp_path / "other", "online"))
     assert "share no profile; python -m bench profile RUN --case … makes" in refusal(pairs, run, other, [])

@@ -35,11 +35,11 @@ def test_it_says_what_can_be_claimed_and_remembers_it(
     assert "Time allowed fewer than 10 processes" in said
     assert "It took " in said
     (env_id,) = set(load(tmp_path / "run")["env_id"])
-    found = json.loads(remembered.read_text())[env_id]
-    assert set(found) == {"detectable", "between", "processes"}
-    assert set(found["detectable"]) == {"1"}
+    state = json.loads(remembered.read_text())[env_id]
+    assert set(state) == {"detectable", "between", "processes"}
+    assert set(state["detectable"]) == {"1"}
     check(tmp_path / "again")
-    assert json.loads((tmp_path / "again" / "environment.json").read_text())["state"]["selfcheck"] == found
+    assert json.loads((tmp_path / "again" / "environment.json").read_text())["state"]["selfcheck"] == state
 
 
 def test_a_copy_that_differs_from_its_original_ends_with_1(

@@ -79,7 +79,7 @@ def member(call_s: float, *, status: str = "ok", detail: str = "") -> Any:
     )
 
 
-class Made:
+class Scripted:
     """Tries whose times are made up; a name without a time is incorrect."""
 
     def __init__(self, times_s: dict[str, float]) -> None:
@@ -101,13 +101,13 @@ def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
 ) -> None:
     """First whether it is right, then both ratios; a wrong one says where, and is not the last one for the next."""
     monkeypatch.setattr(own, "mistake", lambda *_: "")
-    made: Any = Made({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
-    assert watch._tried(made, "k_save_2:adapt", "k_save_1:adapt", "eager")
+    tries: Any = Scripted({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
+    assert watch._tried(tries, "k_save_2:adapt", "k_save_1:adapt", "eager")
     right, judged = capsys.readouterr().out.splitlines()
     assert "right, error 1e-07: bmm" in right
     assert "faster than eager: 1.8" in judged
     assert "slower than the last version: 0.9" in judged
-    assert not watch._tried(made, "wrong:adapt", "k_save_1:adapt", "eager")
+    assert not watch._tried(tries, "wrong:adapt", "k_save_1:adapt", "eager")
     assert "incorrect: output is off, at tokens 64 to 196" in capsys.readouterr().out
 
 

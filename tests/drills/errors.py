@@ -68,10 +68,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=20)
     given = parser.parse_args()
     rng = np.random.default_rng(20261123)
-    known = {}
+    runs = {}
     for path in given.runs:
         saved = SavedRun(path)
-        known[path] = baseline, points = saved.baseline or "eager", _times(saved.records)
+        runs[path] = baseline, points = saved.baseline or "eager", _times(saved.records)
         print(f"\n{path}: {len(points)} points, baseline {baseline}")
         between = _print_errors(points, baseline)
         for noise, (name, planted) in itertools.product((1.0, QUIET), KINDS.items()):
@@ -83,9 +83,9 @@ def main() -> None:
                     _count(tally, of, logs)
                 alarms += bool((holm(Limits().p_changed(_changes(one, other, baseline))) < LEVEL).any())
             print(f"  {name}, {noise:g} of the scatter: {tally}; false alarms in {alarms} of {given.draws} tables")
-    for one, other in itertools.combinations(known, 2):
-        if known[one][0] == known[other][0] and {*known[one][1]} == {*known[other][1]}:
-            _print_pair(one, other, known[one][1], known[other][1], known[one][0])
+    for one, other in itertools.combinations(runs, 2):
+        if runs[one][0] == runs[other][0] and {*runs[one][1]} == {*runs[other][1]}:
+            _print_pair(one, other, runs[one][1], runs[other][1], runs[one][0])
 
 
 def _times(records: Sequence[Record]) -> dict[Point, Times]:
@@ -107,10 +107,10 @@ def _judged(points: Sequence[Values], baseline: str) -> tuple[Prior, list[Contra
 
 def _print_errors(points: Mapping[Point, Times], baseline: str) -> float:
     """Print what a run says of its errors, and return the variance between its processes."""
-    lent, found = _judged([values(of) for of in points.values()], baseline)
-    control = [of for of in found if {CONTROL, baseline} <= {*of.names}]
+    lent, judged = _judged([values(of) for of in points.values()], baseline)
+    control = [of for of in judged if {CONTROL, baseline} <= {*of.names}]
     scores = normal_scores(joined(of.speedup(CONTROL, baseline) for of in control)) * lent.factor
-    highs = [float(np.min(bounds(of.without(CONTROL)).high)) for of in found]
+    highs = [float(np.min(bounds(of.without(CONTROL)).high)) for of in judged]
     print(
         f"  between processes {math.sqrt(lent.between):.2%}, prior {lent.scatter.freedom:.0f} degrees of freedom; "
         f"control: rms of z {math.sqrt(np.mean(scores**2)) if scores.size else math.nan:.2f} at {scores.size} points; "
@@ -134,22 +134,22 @@ def _drawn(
     """
     drawn = []
     for point, of in points.items():
-        known = values(of)
+        measured = values(of)
         replicates = sorted({key for own in of.values() for key in own})
-        made: Times = {name: {} for name in of}
+        times: Times = {name: {} for name in of}
         for column, chosen in enumerate(replicates):
             rounds = sorted({number for own in of.values() for number in own.get(chosen, {})})
             picked = rng.choice(rounds, len(rounds)).tolist()
-            for row, name in enumerate(known.names):
+            for row, name in enumerate(measured.names):
                 own = of[name].get(chosen, {})
-                middle, shift = known.logs[row, column], noise * rng.normal(0, math.sqrt(between))
+                middle, shift = measured.logs[row, column], noise * rng.normal(0, math.sqrt(between))
                 if kept := {
                     place: math.exp(truth[point][name] + shift + noise * (math.log(own[number]) - middle))
                     for place, number in enumerate(picked)
                     if number in own
                 }:
-                    made[name][chosen] = kept
-        drawn.append(values({name: own for name, own in made.items() if own}))
+                    times[name][chosen] = kept
+        drawn.append(values({name: own for name, own in times.items() if own}))
     return drawn
 
 
@@ -157,17 +157,17 @@ def _truth(
     points: Mapping[Point, Times], baseline: str, planted: Sequence[float] | None, rng: np.random.Generator
 ) -> dict[Point, dict[str, float]]:
     """Return the log times of the implementations of each point: those of the run, or planted ones in random order."""
-    found = {}
+    truth = {}
     for point, of in points.items():
-        known = values(of)
-        found[point] = dict(zip(known.names, np.nanmean(known.logs, axis=1).tolist(), strict=True))
+        measured = values(of)
+        truth[point] = dict(zip(measured.names, np.nanmean(measured.logs, axis=1).tolist(), strict=True))
         if planted is not None:
             shares = itertools.cycle(planted)
-            shuffled = rng.permutation([name for name in known.names if name != CONTROL]).tolist()
-            found[point] |= {name: math.log1p(next(shares)) for name in shuffled}
-        if CONTROL in found[point]:
-            found[point][CONTROL] = found[point][baseline]
-    return found
+            shuffled = rng.permutation([name for name in measured.names if name != CONTROL]).tolist()
+            truth[point] |= {name: math.log1p(next(shares)) for name in shuffled}
+        if CONTROL in truth[point]:
+            truth[point][CONTROL] = truth[point][baseline]
+    return truth
 
 
 def _count(tally: Tally, of: Contrasts, logs: Mapping[str, float]) -> None:

@@ -121,14 +121,14 @@ def make(folder: Path, cases: int, seed: int) -> None:
     planned = sweep(cases)
     plan.save(planned, folder)
     environment.save(examples.environment(), folder)
-    made = templates(seed)
-    rows = [summary.rows(records, "eager") for records in made]
+    groups = templates(seed)
+    rows = [summary.rows(records, "eager") for records in groups]
     tabulation, began_s = Tabulation(), time.monotonic()
     draw = random.Random(seed)
     with (folder / JOURNAL).open("wb") as file:
         for point in planned.points:
             drawn = draw.randrange(TEMPLATES)
-            moved = (dataclasses.replace(each, case=Case(point, each.case.implementation)) for each in made[drawn])
+            moved = (dataclasses.replace(each, case=Case(point, each.case.implementation)) for each in groups[drawn])
             file.writelines(line.encode(each) + b"\n" for each in moved)
             tabulation.put(point, [{**row, **vars(point)} for row in rows[drawn]])
     tabulation.save(folder, journal.scan(folder), began_s)
@@ -224,9 +224,9 @@ def step_append(folder: Path, cases: int) -> None:
 
 def _appended(run_folder: RunFolder) -> Iterator[tuple[float, float]]:
     """Append replicates, and yield for each the seconds of its records and those of its rows."""
-    made = templates(8)
+    groups = templates(8)
     for number, point in enumerate(run_folder.sweep.points[:APPENDED]):
-        some = made[number % TEMPLATES][: len(IMPLEMENTATIONS)]
+        some = groups[number % TEMPLATES][: len(IMPLEMENTATIONS)]
         records = [dataclasses.replace(r, case=Case(point, r.case.implementation), process=PROCESSES) for r in some]
         begin = time.perf_counter()
         run_folder.keep(point, records)

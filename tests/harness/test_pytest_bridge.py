@@ -60,14 +60,14 @@ def test_every_row_has_a_name_a_group_and_its_samples(suite: pytest.Pytester) ->
     done.stdout.fnmatch_lines([f"*benchmark '{group}': 2 tests*", "*test_sweep[[]eager-vit*", "*sdpa-vit*"])
     benchmarks = json.loads((suite.path / "out.json").read_text())["benchmarks"]
     rows = summarise(measured(6e-3), "eager").set_index("implementation")
-    for found, name in zip(benchmarks, ("eager", "sdpa"), strict=True):
-        assert found["name"] == f"test_sweep[{name}-{group}]"
-        assert found["fullname"].endswith(f"test_sweep.py::test_sweep[{name}-{group}]")
-        assert found["group"] == group
-        assert (found["params"]["num_tokens"], found["params"]["implementation"]) == (7, name)
-        assert found["extra_info"]["speedup"] == rows["speedup"].to_dict()[name]
-        assert found["stats"]["median"] == rows["latency_s"].to_dict()[name]
-        assert found["stats"]["iterations"] == 5
+    for entry, name in zip(benchmarks, ("eager", "sdpa"), strict=True):
+        assert entry["name"] == f"test_sweep[{name}-{group}]"
+        assert entry["fullname"].endswith(f"test_sweep.py::test_sweep[{name}-{group}]")
+        assert entry["group"] == group
+        assert (entry["params"]["num_tokens"], entry["params"]["implementation"]) == (7, name)
+        assert entry["extra_info"]["speedup"] == rows["speedup"].to_dict()[name]
+        assert entry["stats"]["median"] == rows["latency_s"].to_dict()[name]
+        assert entry["stats"]["iterations"] == 5
     assert benchmarks[0]["stats"]["data"] == [3e-3, 1e-3, 2e-3] * 2
     shutil.copy(suite.path / "out.json", suite.path / "again.json")
     for options in (["--csv", "out.csv"], *([["--between", "median"]] if has_between() else [])):
