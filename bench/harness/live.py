@@ -1,7 +1,7 @@
 """The progress of a sweep in a terminal: the point at work, a bar with the time left, a short line for each point."""
 
 import time
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,11 +16,6 @@ from bench.show import blocks, point_line
 from bench.show.answer import At
 from bench.show.terminal.blocks import Fitting
 from bench.store import units
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bench.analyse.race import Look
 
 BESIDE = 6
 """The lines of the display that are no points."""
@@ -40,7 +35,6 @@ class LiveProgress(LogProgress):
 
     def __init__(self, sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> None:
         super().__init__(sweep, total, screen, detail=detail)
-        self._lines: dict[Point, At] = {}
         self._now = ""
         self._left_s: float | None = None
         self._started_s = time.monotonic()
@@ -62,8 +56,7 @@ class LiveProgress(LogProgress):
     def _say(self, text: str) -> None:
         self._live.console.print(Text(text, "yellow" if text.startswith("warning: ") else ""))
 
-    def _line(self, text: str) -> None:
-        self._live.console.print(Text(text))
+    _line = _say
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
         """Show the progress that a worker reports."""
@@ -81,34 +74,26 @@ class LiveProgress(LogProgress):
             return f"process {process + 1}{f' of {planned}' if process < planned else ''}"
         return f"{look.named} so far, {len(look.left)} left, within {units.percent(look.bound)}"
 
-    def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
-        """Show what each look at a point says in its line."""
-        super().looked(point, look, rows)
-        if not self._detail:
-            self._print(rows)
-
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay."""
         if not self._live.is_started:
             return
         self._live.stop()
-        if keep and self._lines:
-            self._live.console.print(self._table([*self._lines.values()]))
+        if keep and self._points and not self._detail:
+            self._live.console.print(self._table([*self._points.values()]))
 
-    def _print(self, rows: "pd.DataFrame") -> None:
+    def _show(self, at: At, is_news: bool) -> None:
         self._left_s = self._time_left.left_s()
         if self._detail:
-            super()._print(rows)
-        else:
-            at = point_line.at_point(rows, self._labels)
-            self._lines[at.point] = at
+            super()._show(at, is_news)
         self._draw()
 
     def _draw(self) -> None:
         self._drawn_s = time.monotonic()
-        above = len(self._lines) - self._most
+        points = [] if self._detail else [*self._points.values()]
+        above = len(points) - self._most
         earlier = [Text(f"… {above} earlier points", "dim")] if above > 0 else []
-        lines = [self._table([*self._lines.values()][-self._most :])] if self._lines else []
+        lines = [self._table(points[-self._most :])] if points else []
         self._live.update(Group(*self._head(), *earlier, *lines), refresh=True)
 
     def _head(self) -> list[RenderableType]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bench.analyse.race import Look
-
+    from bench.show.answer import At
 
 LOG_WIDTH = 100
 """The longest line in a log, in characters."""
@@ -183,8 +183,8 @@ class LogProgress:
         self._varying = varying(sweep.points)
         self._labels = names(sweep.points, LONGEST_NAME)
         self._done = 0
-        self._numbers: dict[Point, int] = {}
-        self._time_left: TimeLeft | Until = TimeLeft(sweep.points, sweep.effort.processes)
+        self._points: dict[Point, At] = {}  # what each says so far, in the order in which they had something to say
+        self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
         self._racing: dict[Point, Look] = {}
         self._began_s = time.monotonic()
 
@@ -238,8 +238,7 @@ class LogProgress:
         """Show what a look at a point says: its line after the first one, and again, with its number, once answered."""
         before, self._racing[point] = self._racing.get(point), look
         self._done += before is None
-        if before is None or (look.is_answered and not before.is_answered):
-            self._print(rows)
+        self._note(rows, is_news=before is None or (look.is_answered and not before.is_answered))
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
         """Show the progress that a worker reports; a log doesn't."""
@@ -258,7 +257,7 @@ class LogProgress:
             self._time_left.finished(point, now_s - self._began_s)
             self._began_s = now_s
         if look is None or not look.is_answered:
-            self._print(rows)
+            self._note(rows)
 
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay, which in a log they always do."""
@@ -267,16 +266,24 @@ class LogProgress:
         """Print lines that stay."""
         self._screen.say(text)
 
-    def _print(self, rows: "pd.DataFrame") -> None:
-        if self._detail < 0:
+    def _note(self, rows: "pd.DataFrame", *, is_news: bool = True) -> None:
+        """Take what a point says into the list of all, and show it."""
+        from bench.show.point_line import at_point
+
+        at = at_point(rows, self._labels)
+        self._points[at.point] = at
+        self._show(at, is_news)
+
+    def _show(self, at: "At", is_news: bool) -> None:
+        """Print the line of a point if it is news."""
+        if self._detail < 0 or not is_news:
             return
-        from bench.show.point_line import at_point, log_line, outcomes
+        from bench.show.point_line import log_line, outcomes
 
         is_open = self._done < self._total or self._answered < len(self._racing)
         left = units.duration(self._time_left.left_s()) if is_open else ""
-        at, baseline = at_point(rows, self._labels), self._sweep.baseline
         width = max(LOG_LINE, self._screen.width) if self._screen.is_terminal else LOG_LINE
-        number = self._numbers.setdefault(at.point, len(self._numbers) + 1)
+        number, baseline = [*self._points].index(at.point) + 1, self._sweep.baseline
         self._line(log_line(at, number, self._total, left, baseline, width))
         if self._detail > 0:
             self._say(f"  {'; '.join(outcomes(at, baseline))}")

@@ -140,7 +140,8 @@ def test_a_wrong_mask_in_a_model_is_incorrect(
     tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A right attend is measured, and a refused one says why: all of it in real processes."""
-    monkeypatch.setattr(advise, "LOOKS", 1)
+    for name in ("LOOKS", "PROCESSES"):
+        monkeypatch.setattr(advise, name, 1)
     monkeypatch.setattr(analyse, "MOST_LAYERS", 0)
     names = [f"{TINY}:wrong", f"{TINY}:right", "sdpa"]
     words = ("--within", "1s", "--no-compile", "--run", tmp_path / "run", "--format", "json")

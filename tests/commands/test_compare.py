@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -395,7 +395,6 @@ def test_a_control_that_is_right_is_no_row_of_a_comparison(
 def of_torch(
     path: Path,
     torch: str,
-    *,
     scatter: Mapping[str, float] = SCATTER,
     times: Mapping[str, float] | None = None,
     commit: str = "abc",
@@ -412,38 +411,26 @@ def of_torch(
     return path
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """The words of a comparison of two runs, and the interpreters that measure them again."""
-
-    words: list[str]
-    pythons: tuple[str, str]
-    folder: Path
-
-    def rerun(self, *more: str) -> int:
-        """Compare with a rerun, and return the status."""
-        a, b = self.pythons
-        sides = ["--rerun", "--python", a, "--python", b]
-        return main([*self.words, *sides, "--within", "10m", "--run", str(self.folder), *more])
-
-
-def of_runs(folder: Path, base: Path, new: Path, *options: str, b_s: str = "1e-3") -> Request:
-    """Return the request to compare two runs, whose sides take 1 ms and so long when they are measured again."""
-    return Request(["compare", str(base), str(new), *options], two(folder, b_s), folder / "rerun")
+def rerun(runs: Sequence[Path], folder: Path, *more: str, b_s: str = "1e-3") -> int:
+    """Compare two runs, measure again with sides that take 1 ms and so long, and return the status."""
+    a, b = two(folder, b_s)
+    words = ["compare", *map(str, runs), "--rerun", "--python", a, "--python", b, "--within", "10m"]
+    return main([*words, "--run", str(folder / "rerun"), *more])
 
 
 @pytest.fixture
-def asked(scripted_workers: None, tmp_path: Path) -> Request:
-    """Return the request to compare two versions of torch, of which the second takes a tenth longer."""
-    runs = of_torch(tmp_path / "base", "2.0"), of_torch(tmp_path / "new", "2.1")
-    return of_runs(tmp_path, *runs, "--force", b_s="1.1e-3")
+def versions(scripted_workers: None, tmp_path: Path) -> list[Path]:
+    """Return the runs of two versions of torch, of which some rows are noisy."""
+    return [of_torch(tmp_path / "base", "2.0"), of_torch(tmp_path / "new", "2.1")]
 
 
-def test_rows_in_dispute_get_a_verdict_and_others_keep_theirs(asked: Request, tmp_path: Path, capsys: Capture) -> None:
+def test_rows_in_dispute_get_a_verdict_and_others_keep_theirs(
+    versions: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     """What two runs left open, one run decides; the status follows from the new verdicts."""
     before, after = tmp_path / "before.json", tmp_path / "after.json"
-    assert main([*asked.words, "--format", "json", "--to", str(before)]) == 0
-    assert asked.rerun("--format", "json", "--to", str(after)) == 1
+    assert main(["compare", *map(str, versions), "--force", "--format", "json", "--to", str(before)]) == 0
+    assert rerun(versions, tmp_path, "--force", "--format", "json", "--to", str(after), b_s="1.1e-3") == 1
     was, became = (rows(path) for path in (before, after))
     names = ["eager", "sdpa", "mha", "online"]
     assert was.loc[names, "verdict"].tolist() == ["baseline", "inconclusive", "inconclusive", "equivalent"]
@@ -455,13 +442,14 @@ def test_rows_in_dispute_get_a_verdict_and_others_keep_theirs(asked: Request, tm
     assert p_holm.min() == pytest.approx(2 * p.min())
     assert became["change"].to_dict()["online"] == was["change"].to_dict()["online"]
     assert "2 rows in dispute measured again" in json.loads(after.read_text())["notes"][-1]
-    assert asked.rerun() == 1
+    assert rerun(versions, tmp_path, "--force", b_s="1.1e-3") == 1
     output = capsys.readouterr().out
     assert output.count("B as fast as A") == 4
     assert "except in rows that a rerun measured" in " ".join(output.split())
-    assert [len(table.load(asked.folder / name / side)) for name in ("sdpa", "mha") for side in "ab"] == [1] * 4
-    effort = json.loads((asked.folder / "sdpa" / "a" / "plan.json").read_text())["effort"]
-    assert (effort["processes"], effort["budget_s"]) == (5, pytest.approx(0.5)), "as long for each as in NEW's run"
+    folders = [tmp_path / "rerun" / name / side for name in ("sdpa", "mha") for side in "ab"]
+    assert [len(table.load(each)) for each in folders] == [1] * 4
+    efforts = [json.loads((each / "plan.json").read_text())["effort"] for each in folders]
+    assert {(each["processes"], round(each["budget_s"], 3)) for each in efforts} == {(5, 0.5)}, "as in NEW's run"
 
 
 def rows(path: Path) -> pd.DataFrame:
@@ -473,13 +461,12 @@ def rows(path: Path) -> pd.DataFrame:
 @pytest.mark.parametrize(("machine_factor", "remeasured"), [(1.0, False), (1.5, True)])
 def test_a_change_at_another_speed_is_in_dispute(tmp_path: Path, machine_factor: float, remeasured: bool) -> None:
     """Where all rows take half as long again, a slower one may be the machine's doing: side by side it is as before."""
-    clear = dict.fromkeys(SCATTER, CLEAR)
+    clear, to = dict.fromkeys(SCATTER, CLEAR), tmp_path / "after.json"
     times = {name: machine_factor * (1.1 if name == "online" else 1.0) for name in SCATTER}
-    new, to = of_torch(tmp_path / "new", "2.1", scatter=clear, times=times), tmp_path / "after.json"
-    request = of_runs(tmp_path, of_torch(tmp_path / "base", "2.0", scatter=clear), new, "--force")
-    assert main(request.words) == 1
-    assert request.rerun("--format", "json", "--to", str(to)) == (0 if remeasured else 1)
-    assert rows(to).loc["online", "verdict"] == ("equivalent" if remeasured else "slower")
+    base, new = (of_torch(tmp_path / torch, torch, clear, each) for torch, each in (("2.0", {}), ("2.1", times)))
+    assert main(["compare", str(base), str(new), "--force"]) == 1
+    status = rerun([base, new], tmp_path, "--force", "--format", "json", "--to", str(to))
+    assert (status, rows(to).loc["online", "verdict"]) == ((0, "equivalent") if remeasured else (1, "slower"))
     notes = json.loads(to.read_text())["notes"]
     assert any("times as long in NEW" in note for note in notes) == remeasured
 
@@ -488,9 +475,8 @@ def test_a_change_at_another_speed_is_in_dispute(tmp_path: Path, machine_factor:
 def test_a_row_that_cannot_be_measured_again_stays_in_dispute(tmp_path: Path, capsys: Capture) -> None:
     """The output says so, and why."""
     failing, to = "test:raises_in_b", tmp_path / "after.json"
-    scatter = {"eager": CLEAR, failing: NOISY}
-    base, new = (of_torch(tmp_path / torch, torch, scatter=scatter) for torch in ("2.0", "2.1"))
-    assert of_runs(tmp_path, base, new, "--force").rerun("--format", "json", "--to", str(to)) == 0
+    runs = [of_torch(tmp_path / torch, torch, {"eager": CLEAR, failing: NOISY}) for torch in ("2.0", "2.1")]
+    assert rerun(runs, tmp_path, "--force", "--format", "json", "--to", str(to)) == 0
     after = rows(to)
     assert (after["verdict"].to_dict()[failing], after["rerun"].to_dict()[failing]) == ("inconclusive", False)
     assert "1 not measured" in json.loads(to.read_text())["notes"][-1]
@@ -500,26 +486,23 @@ def test_a_row_that_cannot_be_measured_again_stays_in_dispute(tmp_path: Path, ca
 @pytest.mark.usefixtures("scripted_workers")
 def test_where_nothing_is_in_dispute_nothing_is_measured(tmp_path: Path, capsys: Capture) -> None:
     """One line says so."""
-    scatter = dict.fromkeys(SCATTER, CLEAR)
-    base, new = (of_torch(tmp_path / name, "2.0", scatter=scatter) for name in ("base", "new"))
-    request = of_runs(tmp_path, base, new)
-    assert request.rerun() == 0
+    runs = [of_torch(tmp_path / name, "2.0", dict.fromkeys(SCATTER, CLEAR)) for name in ("base", "new")]
+    assert rerun(runs, tmp_path) == 0
     assert "no row is in dispute" in " ".join(capsys.readouterr().out.split())
-    assert not request.folder.exists()
+    assert not (tmp_path / "rerun").exists()
 
 
-def test_a_rerun_by_other_interpreters_is_refused(asked: Request, tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.usefixtures("scripted_workers")
+def test_a_rerun_by_other_interpreters_is_refused(tmp_path: Path, capsys: Capture) -> None:
     """Side A has torch 2.0, and BASE was measured with 1.9: not comparable.
 
     Two commits under one interpreter would be the second commit against itself: a wrong request.
     """
-    sides = [str(of_torch(tmp_path / name, "1.9")) for name in ("other", "same")]
-    assert dataclasses.replace(asked, words=["compare", *sides]).rerun() == 3
+    assert rerun([of_torch(tmp_path / name, "1.9") for name in ("base", "new")], tmp_path) == 3
     error = capsys.readouterr().err
     assert all(words in error for words in ("python-a is not what BASE", "torch: '1.9' against '2.0'; --force"))
-    sides = [str(of_torch(tmp_path / commit, "2.0", commit=commit)) for commit in ("abc", "def")]
-    request = Request(["compare", *sides], (sys.executable, sys.executable), tmp_path / "again")
-    assert request.rerun() == 2
+    runs = [str(of_torch(tmp_path / commit, "2.0", commit=commit)) for commit in ("abc", "def")]
+    assert main(["compare", *runs, "--rerun", *TWICE]) == 2
     assert "differ in their commit (abc against def)" in capsys.readouterr().err
 
 
@@ -537,6 +520,8 @@ TWICE = ["--python", sys.executable] * 2
         (["--rerun", *TWICE, "--within", "soon"], "--within soon must be a duration"),
     ],
 )
-def test_a_rerun_that_cannot_be_is_wrong(asked: Request, words: list[str], message: str, refused: Refused) -> None:
+def test_a_rerun_that_cannot_be_is_wrong(
+    versions: list[Path], words: list[str], message: str, refused: Refused
+) -> None:
     """One line says what was expected, before anything is measured."""
-    assert message in refused(*asked.words, *words)
+    assert message in refused("compare", *versions, "--force", *words)
