@@ -17,6 +17,9 @@ from bench.plan.case import Point
 from bench.plan.sweep import load_sweep
 from tests import advice
 
+Asked = Callable[..., list[Point]]
+Printed = Callable[..., str]
+
 TINY = "tests.tiny_models"
 NET = f"{TINY}:Net"
 
@@ -29,7 +32,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Callable[..., list[Point]]:
+def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Asked:
     """Return a function that sets what looks see; the points that are asked for are in its list."""
 
     def saw(core_share: float = 0.2) -> list[Point]:
@@ -63,7 +66,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Callable
         (["timm:vit[depth"], "must read name[option=value"),
     ],
 )
-def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Callable[..., str]) -> None:
+def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Printed) -> None:
     """Before anything starts."""
     assert line in refused("advise", *words)
 
@@ -80,9 +83,7 @@ def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsy
     assert "could not be looked at: oom: not enough memory" in line
 
 
-def test_a_small_share_ends_after_the_look(
-    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str]
-) -> None:
+def test_a_small_share_ends_after_the_look(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
     """The first line says the bound, and nothing is measured."""
     asked = made_up(core_share=0.05)
     output = printed("advise", "timm:vit_tiny_patch16_224", "--run", tmp_path / "run", "--batch", "2")
@@ -93,9 +94,7 @@ def test_a_small_share_ends_after_the_look(
     assert json.loads((tmp_path / "run" / "advice.json").read_text())["alternatives"] == []
 
 
-def test_the_settings_are_measured_in_a_run_folder(
-    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str]
-) -> None:
+def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
     """The model's run is an ordinary one that other commands read, and its layers' run is in it."""
     made_up()
     run = tmp_path / "run"
@@ -112,7 +111,7 @@ def test_the_settings_are_measured_in_a_run_folder(
 
 
 def test_a_bad_attend_of_the_user_ends_with_1(
-    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    made_up: Asked, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others are measured."""
     made_up()
@@ -123,9 +122,7 @@ def test_a_bad_attend_of_the_user_ends_with_1(
     assert (by_name["eager"], by_name["test:wrong"]) == ("ok", "incorrect")
 
 
-def test_the_layers_are_a_sweep_file(
-    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str]
-) -> None:
+def test_the_layers_are_a_sweep_file(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
     """It can be measured as it stands."""
     made_up()
     file = tmp_path / "out.toml"
@@ -137,7 +134,7 @@ def test_the_layers_are_a_sweep_file(
 
 @pytest.mark.slow
 def test_a_wrong_mask_in_a_model_is_incorrect(
-    tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A right attend is measured, and a refused one says why: all of it in real processes."""
     for name in ("LOOKS", "PROCESSES"):

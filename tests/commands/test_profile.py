@@ -90,7 +90,7 @@ def test_pictures_of_all_profiles_are_drawn_and_a_page_where_it_is_asked_for(
     assert output.count(str(run / "profile.html")) == 1
 
 
-def test_a_run_without_rows_is_refused(run: Path, refused: Callable[..., str]) -> None:
+def test_a_run_without_rows_is_refused(run: Path, refused: Printed) -> None:
     """Neither a file with a header alone nor a run of failures can be profiled."""
     file = run / "results.csv"
     file.write_text(file.read_text().splitlines()[0] + "\n")
@@ -99,7 +99,7 @@ def test_a_run_without_rows_is_refused(run: Path, refused: Callable[..., str]) -
     assert "holds no case that is ok" in refused("profile", run)
 
 
-def test_a_trace_folder_that_cannot_be_written_is_refused(run: Path, refused: Callable[..., str]) -> None:
+def test_a_trace_folder_that_cannot_be_written_is_refused(run: Path, refused: Printed) -> None:
     """The line names the folder, and nothing was run."""
     (run / TRACES).rmdir()
     (run / TRACES).write_text("in the way")
@@ -119,7 +119,7 @@ def test_a_trace_folder_that_cannot_be_written_is_refused(run: Path, refused: Ca
     ],
 )
 def test_what_cannot_be_profiled_is_refused(
-    run: Path, words: list[str], message: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    run: Path, words: list[str], message: str, refused: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line says what came and what could have come: a folder, a case that it has, or two runs."""
     monkeypatch.chdir(run)

@@ -13,6 +13,9 @@ from bench.commands import watch
 from bench.commands.watch import Versions
 from bench.plan import own
 
+Capture = pytest.CaptureFixture[str]
+Printed = Callable[..., str]
+
 KERNEL = """
 from impls import with_attend
 from impls.attend.sdpa import attend as sdpa
@@ -48,7 +51,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @pytest.mark.usefixtures("kernel")
-def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Callable[..., str]) -> None:
+def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Printed) -> None:
     """Before anything starts."""
     assert line in refused("watch", *words)
 
@@ -97,7 +100,7 @@ class Scripted:
 
 
 def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """First whether it is right, then both ratios; a wrong one says where, and is not the last one for the next."""
     monkeypatch.setattr(own, "mistake", lambda *_: "")
@@ -113,7 +116,7 @@ def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
 
 @pytest.mark.slow
 def test_a_kernel_is_measured_as_often_as_it_is_saved(
-    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    kernel: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In real processes: right, then wrong from a token on, then Ctrl-C with the command for a claim."""
     changes = iter([KERNEL.replace("return o", "o[:, :, 3:] = 0\n    return o"), None])
