@@ -66,13 +66,6 @@ def measuring() -> list[list[str]]:
     return [words for words in asked if not {"[options]", "DIR", "NAME", "--help"} & {*words}]
 
 
-def flags_of(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
-    """Return the options of a command of `python -m bench`."""
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    return set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out)) - {"--help"}
-
-
 def asked(words: list[str]) -> Sweep:
     """Return the sweep that options on the command line ask for."""
     parser = argparse.ArgumentParser()
@@ -88,21 +81,15 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_readme_begins_with_the_two_commands() -> None:
-    """Installing nox and running the sweep is the first thing said, the tests the second."""
-    first = README.split("```")[1]
-    assert "pip install nox && nox -s bench" in first
-    assert "nox -s tests" in first
-
-
 def test_the_readme_is_short_and_leads_to_every_document() -> None:
-    """It has fewer than 200 lines, and links all that is in docs/."""
+    """Installing nox and running the sweep come first. It has fewer than 200 lines, and links all of docs/.
+
+    `nox -s NAME` is written only for sessions of noxfile.py.
+    """
+    first = README.split("```")[1]
+    assert all(words in first for words in ("pip install nox && nox -s bench", "nox -s tests"))
     assert len(README.splitlines()) < 200
     assert [name for name in DOCUMENTS if name != "README.md" and f"]({name}" not in README] == []
-
-
-def test_every_nox_session_that_is_named_exists() -> None:
-    """`nox -s NAME` is written only for sessions of noxfile.py."""
     sessions = set(re.findall(r"@nox\.session\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8")))
     assert set(re.findall(r"nox -s (\w+)", ALL)) <= sessions
 
@@ -131,7 +118,9 @@ def test_every_option_of_pytest_bench_is_explained() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_written_with_options_that_it_has(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A line with a command or its nox session can be typed as it stands, and no option is found in `--help` alone."""
-    flags = flags_of(command, capsys)
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    flags = set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out)) - {"--help"}
     assert [flag for flag in sorted(flags) if flag not in ALL] == []
     for words in command_lines():
         is_ours = words[:4] == ["python", "-m", "bench", command] or words[:3] == ["nox", "-s", command]

@@ -13,18 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bench.analyse import comparison as comparing
 from bench.analyse.comparable import common_shift, speed_change, state_differences, unlike_conditions, unmatched
-from bench.analyse.comparison import (
-    REGRESSIONS,
-    VERDICTS,
-    common_implementations,
-    compare,
-    differences,
-    hyphened,
-    is_compared,
-    named,
-    regressed,
-)
 from bench.analyse.summary import summarise
 from bench.commands import BAD, FINE, say, write
 from bench.commands.duel import interpreter, run_duel
@@ -56,7 +46,8 @@ from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 from bench.store.table import cases
 
-FAIL_ON = ",".join(map(hyphened, REGRESSIONS))
+VERDICTS = ", ".join(map(comparing.hyphened, comparing.VERDICTS))
+FAIL_ON = ",".join(map(comparing.hyphened, comparing.REGRESSIONS))
 TERMINAL = "terminal"
 TEXTS: Mapping[str, Callable[[Report], str]] = {
     "markdown": lambda report: markdown(blocks(report), report.mark),
@@ -95,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         metavar="VERDICT,…",
         default=FAIL_ON,
-        help=f"end with status 1 if a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: {FAIL_ON})",
+        help=f"end with status 1 if a row has one of these: {VERDICTS} (default: {FAIL_ON})",
     )
     add_option(
         "--force", action="store_true", help="compare runs of different conditions all the same; every line is stamped"
@@ -119,7 +110,7 @@ def _add_rerun(add_option: options.AddOption) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare two runs; BAD if a row has a verdict of `--fail-on`."""
-    failing = named(arguments.fail_on)
+    failing = comparing.named(arguments.fail_on)
     if arguments.plot:
         from bench.show.charts import catalogue  # slow to import
 
@@ -141,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
         from bench.show.pages import comparison as web  # slow to import
 
         web.write(arguments.report, report, arguments.base, arguments.new)
-    return BAD if regressed(report.comparison, failing) else FINE
+    return BAD if comparing.regressed(report.comparison, failing) else FINE
 
 
 def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedRun]] | None:
@@ -191,17 +182,17 @@ def _report(arguments: argparse.Namespace) -> Report:
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
     between_runs = [{at: Between(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
-    comparison = compare(
+    comparison = comparing.compare(
         *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between=between_runs
     )
-    if not is_compared(comparison):
+    if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
         raise NotComparable(
             f"nothing can be compared: BASE and NEW share {counted([shared], 'case', 'cases')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
     unlike_runs = tuple(filter(None, _unlike_runs(base, new)))
-    about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, differences(*judged))))
+    about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, comparing.differences(*judged))))
     sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := warning(run.whole)))
     return Report(
@@ -212,7 +203,7 @@ def _report(arguments: argparse.Namespace) -> Report:
 def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables of both runs with ratios to this baseline."""
     in_base, in_new = _records(base), _records(new)
-    names = common_implementations(in_base, in_new)
+    names = comparing.common_implementations(in_base, in_new)
     if baseline not in names:
         raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
     return summarise(in_base, baseline), summarise(in_new, baseline)
