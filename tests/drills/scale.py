@@ -235,12 +235,8 @@ def _appended(run_folder: RunFolder) -> Iterator[tuple[float, float]]:
         yield middle - begin, time.perf_counter() - middle
 
 
-STEPS: dict[str, Callable[[Path, int], None]] = {
-    step.__name__.removeprefix("step_"): step
-    for step in (
-        step_make, step_summarise, step_resume, step_scan, step_records, step_show, step_compare, step_append,
-    )
-}  # fmt: skip
+TRIED = (step_make, step_summarise, step_resume, step_scan, step_records, step_show, step_compare, step_append)
+STEPS: dict[str, Callable[[Path, int], None]] = {step.__name__.removeprefix("step_"): step for step in TRIED}
 
 
 def main() -> None:
