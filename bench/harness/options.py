@@ -258,12 +258,10 @@ def overrides(option: argparse.Namespace) -> dict[str, Any]:
 
 def effort(option: argparse.Namespace) -> dict[str, Any]:
     """Return the values of an effort that were given, by name; raises WrongRequest for texts that can't be read."""
-    values = all_of(*(partial(_value_of_effort, name, getattr(option, name, None)) for name in EFFORT_KEYS))
-    return {name: value for name, value in zip(EFFORT_KEYS, values, strict=True) if value is not None}
-
-
-def _value_of_effort(name: str, value: Any) -> Any:
-    return READERS[name](value) if name in READERS and isinstance(value, str) else value
+    given = {name: value for name in EFFORT_KEYS if (value := getattr(option, name, None)) is not None}
+    texts = [name for name in READERS if isinstance(given.get(name), str)]
+    read = all_of(*(partial(READERS[name], given[name]) for name in texts))
+    return {**given, **dict(zip(texts, read, strict=True))}
 
 
 def _seconds(option: str, text: str) -> float:
