@@ -1,7 +1,7 @@
 """`watch`, which measures a kernel again whenever it is saved."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ from bench.cli import main
 from bench.commands import watch
 from bench.commands.watch import Versions
 from bench.plan import own
+from tests.examples import timed
 
 Capture = pytest.CaptureFixture[str]
 Printed = Callable[..., str]
@@ -73,30 +74,22 @@ def test_each_saved_version_has_a_name_of_its_own(kernel: Path, tmp_path: Path) 
     assert Versions("kernels.fast:adapt", kernel, folder).saved() == "kernels.fast:adapt"
 
 
-def member(call_s: float, *, status: str = "ok", detail: str = "") -> Any:
-    """Return a member with five rounds of about this time."""
-    times_s = [call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998)]
-    samples = SimpleNamespace(rounds=range(5), values_s=times_s)
+def scripted(times_s: dict[str, float]) -> Any:
+    """Return tries of three replicates whose times are made up; a name without a time is incorrect."""
+
+    def member(name: str, number: int) -> Any:
+        call_s = times_s.get(name, 1.0) * (1 + 0.001 * number)
+        return SimpleNamespace(
+            is_ok=name in times_s,
+            status="incorrect",
+            detail="output is off, at tokens 64 to 196",
+            samples=timed(*(call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998))),
+            metrics={"error": 1e-7, "kernels": ["bmm"]},
+        )
+
     return SimpleNamespace(
-        is_ok=status == "ok", status=status, detail=detail, samples=samples, metrics={"error": 1e-7, "kernels": ["bmm"]}
+        tried=lambda names: ({name: member(name, number) for name in ("eager", *names)} for number in range(3))
     )
-
-
-class Scripted:
-    """Tries whose times are made up; a name without a time is incorrect."""
-
-    def __init__(self, times_s: dict[str, float]) -> None:
-        self.times_s = times_s
-
-    def tried(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield three replicates."""
-        for number in range(3):
-            yield {
-                name: member(self.times_s[name] * (1 + 0.001 * number))
-                if name in self.times_s
-                else member(1.0, status="incorrect", detail="output is off, at tokens 64 to 196")
-                for name in ("eager", *names)
-            }
 
 
 def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
@@ -104,7 +97,7 @@ def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
 ) -> None:
     """First whether it is right, then both ratios; a wrong one says where, and is not the last one for the next."""
     monkeypatch.setattr(own, "mistake", lambda *_: "")
-    tries: Any = Scripted({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
+    tries = scripted({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
     assert watch._tried(tries, "k_save_2:adapt", "k_save_1:adapt", "eager")
     right, judged = capsys.readouterr().out.splitlines()
     assert "right, error 1e-07: bmm" in right
