@@ -140,9 +140,8 @@ def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedR
 
     A run of one machine is compared with that machine's part of the other.
     """
-    sides = [
-        {_env_id(run): run for run in machines.runs_of(saved).values()} for saved in (arguments.base, arguments.new)
-    ]
+    runs = [machines.runs_of(saved).values() for saved in (arguments.base, arguments.new)]
+    sides = [{run.environment.env_id if run.environment else "unknown": run for run in side} for side in runs]
     if all(len(side) == 1 for side in sides):
         return None
     base, new = sides
@@ -150,10 +149,6 @@ def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedR
     if not shared:
         raise NotComparable(f"no machine is in both: BASE has {', '.join(base)}, NEW has {', '.join(new)}")
     return shared
-
-
-def _env_id(saved: SavedRun) -> str:
-    return saved.environment.env_id if saved.environment else "unknown"
 
 
 def _each(arguments: argparse.Namespace, pairs: Mapping[str, tuple[SavedRun, SavedRun]]) -> int:
@@ -191,7 +186,9 @@ def _report(arguments: argparse.Namespace) -> Report:
             f"nothing can be compared: BASE and NEW share {counted([shared], 'case', 'cases')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
-    unlike_runs = tuple(filter(None, _unlike_runs(base, new)))
+    contexts = [run.environment.context for run in (base, new) if run.environment]
+    requests = notes.plans(*contexts) if len(contexts) == 2 else ""
+    unlike_runs = tuple(filter(None, (requests, notes.unshared(*unmatched(base.table, new.table)))))
     about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, comparing.differences(*judged))))
     sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := warning(run.whole)))
@@ -218,13 +215,6 @@ def _records(saved: SavedRun) -> list[Record]:
             "because ratios are paired anew within rounds; expected a run folder that holds it"
         )
     return [record for record in saved.records if record.case.implementation != CONTROL]
-
-
-def _unlike_runs(base: SavedRun, new: SavedRun) -> Iterator[str]:
-    """Yield how the requests for the two runs differ, an empty line if they don't."""
-    if base.environment and new.environment:
-        yield notes.plans(base.environment.context, new.environment.context)
-    yield notes.unshared(*unmatched(base.table, new.table))
 
 
 def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: Between) -> Iterator[str]:
