@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import main
 from bench.plan.case import CONTROL
 from bench.store.table import load
 from tests.engine.interpreters import two
@@ -114,12 +113,3 @@ def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, print
 def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], printed: Printed) -> None:
     """The rows are there, and say why."""
     assert "N=5: test:raises error: no" in printed("duel", "sdpa", "test:raises", *tiny, status=1)
-
-
-def test_help_names_the_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
-    """Points are chosen as for a sweep."""
-    with pytest.raises(SystemExit):
-        main(["duel", "--help"])
-    output = capsys.readouterr().out
-    for option in ("--sweep", "--num-tokens", "--dtype", "--threads", "--bound", "--within", "--python"):
-        assert option in output
