@@ -1,15 +1,13 @@
 """The command line: `python -m bench COMMAND`."""
 
 import argparse
-import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 
-from bench.commands import FIRST, NAMES, NOT_COMPARABLE, WRONG
+from bench.commands import FIRST, NAMES, NOT_COMPARABLE, WRONG, say, to_summarise
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.show.terminal.console import console
-from bench.show.text import python
 from bench.store import lock
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
@@ -23,8 +21,7 @@ def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     arguments = _parser(words[:1]).parse_args(words)
     try:
-        for saved in _runs(arguments):
-            _warn(saved)
+        _warn_of_edited(arguments)
         status: int = arguments.command(arguments)
     except WrongRequest as error:
         goes_on = "; mend that, then the same command with --run goes on" if isinstance(error, CannotWrite) else ""
@@ -41,17 +38,13 @@ def main(words: Sequence[str] | None = None) -> int:
     return status
 
 
-def _runs(arguments: argparse.Namespace) -> Iterator[SavedRun]:
+def _warn_of_edited(arguments: argparse.Namespace) -> None:
+    """Say of each run that is an argument if its table was changed after the run wrote it."""
     for value in vars(arguments).values():
-        yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, SavedRun))
-
-
-def _warn(saved: SavedRun) -> None:
-    """Say that a table was changed after the run wrote it."""
-    if saved.is_edited and not lock.is_held(saved.folder):
-        again = f"{python()} -m bench summarise {shlex.quote(str(saved.folder))}"
-        words = f"warning: {saved.folder / RESULTS} is not as the run wrote it; from its journal: {again}"
-        console(stderr=True).print(words, soft_wrap=True, markup=False)
+        for saved in value if isinstance(value, list) else [value]:
+            if isinstance(saved, SavedRun) and saved.is_edited and not lock.is_held(saved.folder):
+                table, again = saved.folder / RESULTS, to_summarise(saved.folder)
+                say(f"warning: {table} is not as the run wrote it; from its journal: {again}", stderr=True)
 
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
@@ -69,16 +62,7 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(name, description=meanings[name])
         module.add_arguments(command)
         command.set_defaults(command=module.run)
-    parser.epilog = "\n\n".join(
-        (
-            _listed(
-                "commands that most people need", {name: words for name, words in meanings.items() if name in FIRST}
-            ),
-            _listed("all other commands", {name: words for name, words in meanings.items() if name not in FIRST}),
-        )
-    )
+    lines = {name: f"  {name:<11}{words}" for name, words in meanings.items()}
+    first, others = ([line for name, line in lines.items() if (name in FIRST) is often] for often in (True, False))
+    parser.epilog = "\n".join(["commands that most people need:", *first, "", "all other commands:", *others])
     return parser
-
-
-def _listed(title: str, meanings: Mapping[str, str]) -> str:
-    return "\n".join([f"{title}:", *(f"  {name:<11}{words}" for name, words in meanings.items())])

@@ -8,6 +8,7 @@ import pytest
 
 from bench.engine import admission
 from bench.harness import options
+from bench.harness.pytest_plugin import WHY
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite
 from bench.show.text import python
@@ -33,7 +34,7 @@ def test_sweep(
 ) -> None:
     """Every implementation of the point ends as a row, and none of them as `--fail-on` says that it must not."""
     # slow to import, and the first line should appear at once
-    from bench.harness.pytest_bridge import hand_over, samples
+    from bench.harness.pytest_bridge import hand_over
     from bench.show.failures import failing
     from bench.show.rows import plain
     from bench.store.table import without_control
@@ -52,12 +53,12 @@ def test_sweep(
         pytest.exit(f"{error}. Mend that, then go on:\n{goes_on}", returncode=CANNOT_GO_ON)
     rows = without_control(run.run_folder.rows(point))
     progress.finished(rows)
-    hand_over(benchmark, samples(records, rows))
+    hand_over(benchmark, records, rows)
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
     values = plain(rows)
     bad = failing(values, options.fail_on(pytestconfig.option), lacks_device=lacks_device)
     if bad:
-        record_property("why", ", ".join(reason.brief for reason in bad))
+        record_property(WHY, ", ".join(reason.brief for reason in bad))
         pytest.fail("; ".join(map(str, bad)), pytrace=False)
     if not (rows["status"] == "ok").any():
         pytest.skip("; ".join(dict.fromkeys(row["detail"] or row["status"] for row in values)))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "scontrol")
 
@@ -36,6 +37,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 JobRequeue=1
 KillWait=2
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=100000,sched_interval=1
 NodeName=localhost CPUs={cpus} RealMemory=2000 State=UNKNOWN
 PartitionName=bench Nodes=localhost Default=YES MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE
 """
@@ -59,27 +61,22 @@ def running(folder: Path) -> Iterator[None]:
         (folder / name).mkdir(parents=True)
     conf = folder / "slurm.conf"
     conf.write_text(CONF.format(folder=folder, user="root", cpus=os.cpu_count()))
-    before = os.environ.get("SLURM_CONF")
-    os.environ["SLURM_CONF"] = str(conf)
     daemons: list[subprocess.Popen[bytes]] = []
-    try:
-        for command in (["slurmctld", "-D", "-c"], ["slurmd", "-D", "-N", "localhost"]):
-            words = [*command, "-f", str(conf)]
-            daemons.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        _wait_until_idle()
-        yield
-    finally:
-        for daemon in daemons:
-            daemon.terminate()
-        for daemon in daemons:
-            try:
-                daemon.wait(10)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-        if before is None:
-            del os.environ["SLURM_CONF"]
-        else:
-            os.environ["SLURM_CONF"] = before
+    with patch.dict(os.environ, SLURM_CONF=str(conf)):
+        try:
+            for command in (["slurmctld", "-D", "-c"], ["slurmd", "-D", "-N", "localhost"]):
+                words = [*command, "-f", str(conf)]
+                daemons.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            _wait_until_idle()
+            yield
+        finally:
+            for daemon in daemons:
+                daemon.terminate()
+            for daemon in daemons:
+                try:
+                    daemon.wait(10)
+                except subprocess.TimeoutExpired:
+                    daemon.kill()
 
 
 def printed(*words: str) -> str:
@@ -88,13 +85,12 @@ def printed(*words: str) -> str:
 
 
 def states(job: str) -> dict[str, str]:
-    """Return the state of each task of an array job that Slurm still knows, by its number."""
-    found: dict[str, str] = {}
-    for line in printed("scontrol", "-o", "show", "job", job).splitlines():
-        facts = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
-        if "ArrayTaskId" in facts:
-            found[facts["ArrayTaskId"]] = facts.get("JobState", "")
-    return found
+    """Return the state of each task of an array job that Slurm has a record of, by its number."""
+    jobs = (
+        dict(word.partition("=")[::2] for word in line.split() if "=" in word)
+        for line in printed("scontrol", "-o", "show", "job", job).splitlines()
+    )
+    return {each["ArrayTaskId"]: each.get("JobState", "") for each in jobs if "ArrayTaskId" in each}
 
 
 def _wait_until_idle() -> None:

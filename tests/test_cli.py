@@ -1,21 +1,30 @@
-"""The command line of a run: what it prints and how it ends."""
+"""The command line: what a command is, what it prints of a run, and how it ends."""
 
+import argparse
+import importlib
 import itertools
+import pkgutil
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from bench import cli, commands
 from bench.cli import main
 from bench.commands import FIRST, NAMES
 from bench.plan.case import Case
+from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.store import profile as store
 from bench.store import table
 from tests import profiles
 from tests.points import point
 from tests.runs import measured, saved
+
+Printed = Callable[..., str]
 
 
 @pytest.fixture
@@ -32,6 +41,9 @@ def run(tmp_path: Path) -> Path:
     )
 
 
+# what a command is
+
+
 def test_the_help_begins_with_what_most_people_need(capsys: pytest.CaptureFixture[str]) -> None:
     """Five commands, then all others, each on a line with what it does."""
     with pytest.raises(SystemExit):
@@ -43,86 +55,51 @@ def test_the_help_begins_with_what_most_people_need(capsys: pytest.CaptureFixtur
     assert len(FIRST) == 5
 
 
-def test_list_names_all_that_can_be_asked_for(printed: Callable[..., str]) -> None:
-    """Sweeps, layers, implementations with what they refuse, and models with their shapes."""
-    output = printed("list")
-    for words in ("quick", "article", "vit", "eager", "compiled_sdpa", "train", "retained"):
-        assert words in output
-    for words in ("mha_weights", "no (1)", "narrower", "t2t_stage_1", "N=577 C=768 H=12"):
-        assert words in output
+def test_every_module_is_a_command_that_keeps_the_convention() -> None:
+    """It has help in its first line, adds its arguments, and is run with them; none is forgotten in the list."""
+    assert {module.name for module in pkgutil.iter_modules(commands.__path__)} == {*NAMES}
+    for name in NAMES:
+        module = importlib.import_module(f"bench.commands.{name}")
+        assert (module.__doc__ or "").partition("\n")[0].endswith("."), name
+        module.add_arguments(argparse.ArgumentParser())
+        assert module.run.__annotations__["return"] is int, name
 
 
-def test_show_prints_every_row_and_what_to_use(run: Path, printed: Callable[..., str]) -> None:
-    """A run folder and its results.csv print the same table."""
-    output = printed("show", run)
-    assert printed("show", run / "results.csv") == output
-    assert output.count("fastest: sdpa") == 2
-    assert "2.00x" in output
-
-
-def test_show_reference_without_a_published_case_is_a_wrong_request(run: Path, refused: Callable[..., str]) -> None:
-    """A run that nobody published figures for ends with one line and status 2."""
-    assert "no published figure" in refused("show", run, "--reference")
-
-
-def test_ctrl_c_ends_with_a_line(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("outcome", "status", "message"),
+    [
+        (0, 0, ""),
+        (1, 1, ""),
+        (WrongRequest("no"), 2, "attention-bench: no"),
+        (CannotWrite("no"), 2, "attention-bench: no; mend that, then the same command with --run goes on"),
+        (NotComparable("no"), 3, "attention-bench: no"),
+        (KeyboardInterrupt(), 130, "attention-bench: interrupted; what was measured is kept"),
+    ],
+    ids=repr,
+)
+def test_a_command_that_is_added_is_there(
+    outcome: int | BaseException,
+    status: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """An interrupted command says that what was measured is kept, without a traceback."""
+    """With its help, its arguments, and the exit status that it returns or that its error stands for."""
 
-    def interrupted(_path: Path) -> None:
-        raise KeyboardInterrupt
+    def run(arguments: argparse.Namespace) -> int:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome if arguments.yes else -1
 
-    monkeypatch.setattr(table, "load", interrupted)
-    assert main(["show", str(run)]) == 130
-    assert capsys.readouterr().err == "attention-bench: interrupted; what was measured is kept\n"
-
-
-def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
-    """Pictures come from results.csv, into the folder asked for or beside the results."""
-    alone = tmp_path / "alone.csv"
-    shutil.copy(run / "results.csv", alone)
-    assert "latency-tokens" in printed("plot", alone, "--to", tmp_path / "there") + printed("plot", run)
-    drawn = {path.name for path in (tmp_path / "there").iterdir()}
-    assert drawn == {path.name for path in (run / "plots").iterdir()}
-    assert {name.partition("-")[0] for name in drawn} == {"latency", "speedup", "memory", "scaling"}
-
-
-@pytest.mark.parametrize("command", ["plot", "scaling"])
-def test_a_folder_that_takes_no_pictures_is_named(run: Path, command: str, refused: Callable[..., str]) -> None:
-    """In one line, without a traceback."""
-    (run / "plots").write_text("a file in its place")
-    assert refused(command, run) == f"attention-bench: {run / 'plots'}: File exists"
-
-
-def test_plot_draws_the_stages_of_a_run_that_was_profiled(run: Path, printed: Callable[..., str]) -> None:
-    """Whatever the run folder holds is drawn."""
-    (run / store.TRACES).mkdir()
-    store.save(profiles.stepwise(), run)
-    printed("plot", run)
-    assert {"latency", "stages"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
-
-
-def test_scaling_prints_fits_and_draws_them(run: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
-    """Exponents come from results.csv alone, pictures go into the folder asked for or beside the results."""
-    alone = tmp_path / "alone.csv"
-    shutil.copy(run / "results.csv", alone)
-    output = printed("scaling", alone, "--to", tmp_path / "there") + printed("scaling", run)
-    assert output.count("latency exponent 5 to 7") == 2
-    assert output.count("at N: 5 to 7 sdpa") == 2
-    drawn = {path.name for path in (tmp_path / "there").iterdir()}
-    assert drawn == {path.name for path in (run / "plots").iterdir()}
-    assert all(name in output and name.startswith("scaling-tokens") for name in drawn)
-
-
-def test_scaling_of_a_single_point_ends_with_2_and_one_line(run: Path, refused: Callable[..., str]) -> None:
-    """A run without a series is a wrong request, and leaves no picture behind."""
-    path = run / "results.csv"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join(line for line in lines if ",7,12,12," not in line) + "\n")
-    line = refused("scaling", run)
-    assert all(words in line for words in ("one point", "num_tokens, num_heads or channels", "two values"))
-    assert not (run / "plots").exists()
+    module = ModuleType("bench.commands.mine", "Do what I say.\n\nAnd no more.")
+    vars(module).update(run=run, add_arguments=lambda parser: parser.add_argument("--yes", action="store_true"))
+    monkeypatch.setitem(sys.modules, "bench.commands.mine", module)
+    monkeypatch.setattr(cli, "NAMES", ("mine",))
+    assert cli.main(["mine", "--yes"]) == status
+    assert capsys.readouterr().err.strip() == message
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert "Do what I say" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["show", "plot", "scaling", "profile"])
@@ -135,3 +112,64 @@ def test_what_is_no_result_ends_with_2_and_one_line(
     if content is not None:
         path.write_text(content)
     assert "results.csv" in refused(command, path)
+
+
+# commands that only read
+
+
+def test_list_names_all_that_can_be_asked_for(printed: Printed) -> None:
+    """Sweeps, layers, implementations with what they refuse, and models with their shapes."""
+    output = printed("list")
+    for words in ("quick", "article", "vit", "eager", "compiled_sdpa", "train", "retained"):
+        assert words in output
+    for words in ("mha_weights", "no (1)", "narrower", "t2t_stage_1", "N=577 C=768 H=12"):
+        assert words in output
+
+
+def test_show_prints_every_row_and_what_to_use(run: Path, printed: Printed, refused: Callable[..., str]) -> None:
+    """A run folder and its results.csv print the same table; nobody published figures for this run."""
+    output = printed("show", run)
+    assert printed("show", run / "results.csv") == output
+    assert output.count("fastest: sdpa") == 2
+    assert "2.00x" in output
+    assert "no published figure" in refused("show", run, "--reference")
+
+
+def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, printed: Printed) -> None:
+    """Pictures come from results.csv, into the folder asked for or beside the results; stages from profiles there."""
+    alone = shutil.copy(run / "results.csv", tmp_path / "alone.csv")
+    assert "latency-tokens" in printed("plot", alone, "--to", tmp_path / "there")
+    (run / store.TRACES).mkdir()
+    store.save(profiles.stepwise(), run)
+    assert "latency-tokens" in printed("plot", run)
+    drawn, beside = ({path.name for path in folder.iterdir()} for folder in (tmp_path / "there", run / "plots"))
+    assert {name.partition("-")[0] for name in drawn} == {"latency", "speedup", "memory", "scaling"}
+    assert drawn < beside
+    assert "stages" in {name.partition("-")[0] for name in beside - drawn}
+
+
+def test_scaling_prints_fits_and_draws_them(run: Path, tmp_path: Path, printed: Printed) -> None:
+    """Exponents come from results.csv alone, pictures go into the folder asked for or beside the results."""
+    alone = shutil.copy(run / "results.csv", tmp_path / "alone.csv")
+    output = printed("scaling", alone, "--to", tmp_path / "there") + printed("scaling", run)
+    assert output.count("latency exponent 5 to 7") == 2
+    assert output.count("at N: 5 to 7 sdpa") == 2
+    drawn = {path.name for path in (tmp_path / "there").iterdir()}
+    assert drawn == {path.name for path in (run / "plots").iterdir()}
+    assert all(name in output and name.startswith("scaling-tokens") for name in drawn)
+
+
+def test_scaling_of_a_single_point_ends_with_2_and_one_line(run: Path, refused: Callable[..., str]) -> None:
+    """A run without a series is a wrong request, and leaves no picture behind."""
+    results = table.load(run)
+    table.save(results[results["num_tokens"] == 5], run)
+    line = refused("scaling", run / "results.csv")
+    assert all(words in line for words in ("one point", "num_tokens, num_heads or channels", "two values"))
+    assert not (run / "plots").exists()
+
+
+@pytest.mark.parametrize("command", ["plot", "scaling"])
+def test_a_folder_that_takes_no_pictures_is_named(run: Path, command: str, refused: Callable[..., str]) -> None:
+    """In one line, without a traceback."""
+    (run / "plots").write_text("a file in its place")
+    assert refused(command, run) == f"attention-bench: {run / 'plots'}: File exists"

@@ -12,16 +12,15 @@ from tests.drills import gpu
 pytestmark = pytest.mark.slow
 
 
-def test_every_part_has_its_line_and_its_output(tmp_path: Path) -> None:
-    """Without a GPU the tests of one are skipped with the reason; the exit status is 0, and OUT has lines and log."""
-    command = [sys.executable, "-m", "tests.drills.gpu", str(tmp_path), "--device", "cpu", "--parts", "events,launch"]
+def test_a_part_has_its_line_and_its_output(tmp_path: Path) -> None:
+    """Without a GPU what needs one is skipped with the reason; the exit status is 0, and OUT has lines and log."""
+    command = [sys.executable, "-m", "tests.drills.gpu", str(tmp_path), "--device", "cpu", "--parts", "launch"]
     done = subprocess.run(command, cwd=gpu.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (tmp_path / gpu.LINES).read_text().splitlines()
     assert lines == done.stdout.splitlines()
-    whys = {"events": "it has events", "launch": "it has launches"}
-    said = [f"{part}: skipped: needs a CUDA device: {why}" for part, why in whys.items()]
-    assert [line.partition(" (")[0] for line in lines[1:3]] == said
+    assert lines[1].startswith("launch: skipped: needs a CUDA device: it has launches (")
+    assert lines[2].startswith("0 of 1 parts failed; ")
     assert "===== launch" in (tmp_path / gpu.LOG).read_text()
     assert {path.name for path in tmp_path.iterdir()} == {gpu.LINES, gpu.LOG, gpu.RUNS}
 

@@ -24,11 +24,11 @@ def test_the_library_is_three_names() -> None:
 
 def test_importing_the_package_imports_no_table() -> None:
     """Every worker process imports it, and none needs pandas."""
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", "import bench, sys; print({'pandas', 'scipy', 'numpy', 'torch'} & set(sys.modules))"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert found.stdout.strip() == "set()"
+    assert done.stdout.strip() == "set()"

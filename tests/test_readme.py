@@ -66,20 +66,13 @@ def measuring() -> list[list[str]]:
     return [words for words in asked if not {"[options]", "DIR", "NAME", "--help"} & {*words}]
 
 
-def flags_of(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
-    """Return the options of a command of `python -m bench`."""
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    return set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out)) - {"--help"}
-
-
 def asked(words: list[str]) -> Sweep:
     """Return the sweep that options on the command line ask for."""
     parser = argparse.ArgumentParser()
     options.add(parser.add_argument)
-    known, others = parser.parse_known_args(words)
+    given, others = parser.parse_known_args(words)
     assert {*others} <= {"--collect-only"}
-    return options.sweep(known)
+    return options.sweep(given)
 
 
 def anchors(text: str) -> set[str]:
@@ -88,21 +81,15 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_readme_begins_with_the_two_commands() -> None:
-    """Installing nox and running the sweep is the first thing said, the tests the second."""
-    first = README.split("```")[1]
-    assert "pip install nox && nox -s bench" in first
-    assert "nox -s tests" in first
-
-
 def test_the_readme_is_short_and_leads_to_every_document() -> None:
-    """It has fewer than 200 lines, and links all that is in docs/."""
+    """Installing nox and running the sweep come first. It has fewer than 200 lines, and links all of docs/.
+
+    `nox -s NAME` is written only for sessions of noxfile.py.
+    """
+    first = README.split("```")[1]
+    assert all(words in first for words in ("pip install nox && nox -s bench", "nox -s tests"))
     assert len(README.splitlines()) < 200
     assert [name for name in DOCUMENTS if name != "README.md" and f"]({name}" not in README] == []
-
-
-def test_every_nox_session_that_is_named_exists() -> None:
-    """`nox -s NAME` is written only for sessions of noxfile.py."""
     sessions = set(re.findall(r"@nox\.session\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8")))
     assert set(re.findall(r"nox -s (\w+)", ALL)) <= sessions
 
@@ -111,9 +98,9 @@ def test_every_command_that_is_named_exists(capsys: pytest.CaptureFixture[str]) 
     """`python -m bench NAME` is written only for commands of the command line, and the README names them all."""
     with pytest.raises(SystemExit):
         main(["--help"])
-    known = set(re.findall(r"^ {2}(\w+)", capsys.readouterr().out, flags=re.MULTILINE))
-    assert set(re.findall(r"python -m bench (\w+)", ALL)) <= known
-    assert known == set(COMMANDS)
+    names = set(re.findall(r"^ {2}(\w+)", capsys.readouterr().out, flags=re.MULTILINE))
+    assert set(re.findall(r"python -m bench (\w+)", ALL)) <= names
+    assert names == set(COMMANDS)
 
 
 def test_every_option_of_pytest_bench_is_explained() -> None:
@@ -121,9 +108,9 @@ def test_every_option_of_pytest_bench_is_explained() -> None:
     parser = argparse.ArgumentParser()
     options.add(parser.add_argument)
     page = DOCUMENTS["docs/sweeps.md"]
-    known = set(re.findall(r"--[a-z][a-z-]*", parser.format_usage()))
-    assert len(known) > 20
-    assert [flag for flag in sorted(known) if f"`{flag}`" not in page and f"`{flag} " not in page] == []
+    flags = set(re.findall(r"--[a-z][a-z-]*", parser.format_usage()))
+    assert len(flags) > 20
+    assert [flag for flag in sorted(flags) if f"`{flag}`" not in page and f"`{flag} " not in page] == []
     assert [key for key in SWEEP_KEYS if not re.search(rf"`\[*{key}\]*`", page)] == []
     assert [name for name in shipped_names() if f"`{name}`" not in page] == []
 
@@ -131,12 +118,14 @@ def test_every_option_of_pytest_bench_is_explained() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_written_with_options_that_it_has(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A line with a command or its nox session can be typed as it stands, and no option is found in `--help` alone."""
-    known = flags_of(command, capsys)
-    assert [flag for flag in sorted(known) if flag not in ALL] == []
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    flags = set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out)) - {"--help"}
+    assert [flag for flag in sorted(flags) if flag not in ALL] == []
     for words in command_lines():
         is_ours = words[:4] == ["python", "-m", "bench", command] or words[:3] == ["nox", "-s", command]
         used = {word for word in words[3:] if re.match(r"--[a-z]", word)} if is_ours else set()
-        assert used <= known, words
+        assert used <= flags, words
 
 
 @pytest.mark.parametrize("words", measuring(), ids=" ".join)
@@ -195,11 +184,11 @@ def test_an_example_keeps_the_schema_of_its_system(name: str, tmp_path: Path) ->
     """GitHub's schema of workflows and that of Kubernetes know every key; a misspelled one is refused."""
     example = examples("yaml")[name]
     if "\njobs:" in example:
-        known, command = "steps:", ["check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+        key, command = "steps:", ["check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
     else:
-        known, command = "containers:", ["kubernetes_validate", "--strict"]
+        key, command = "containers:", ["kubernetes_validate", "--strict"]
     path = tmp_path / "example.yaml"
-    for text, status in ((example, 0), (example.replace(known, f"{known[:-1]}z:"), 1)):
+    for text, status in ((example, 0), (example.replace(key, f"{key[:-1]}z:"), 1)):
         path.write_text(text, encoding="utf-8")
         ended = subprocess.run([sys.executable, "-m", *command, str(path)], capture_output=True, check=False, text=True)
         assert ended.returncode == status, ended.stdout + ended.stderr

@@ -4,7 +4,12 @@ The first line of a module's docstring is the help of its command. `add_argument
 `run(arguments)` does it and returns the exit status, or raises WrongRequest or NotComparable.
 """
 
+import shlex
+from pathlib import Path
+
+from bench.plan.errors import WrongRequest
 from bench.show.terminal.console import console
+from bench.show.text import python
 
 FIRST = ("show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
@@ -23,3 +28,16 @@ def say(*lines: str, stderr: bool = False) -> None:
     """Print lines as they are, however long."""
     for line in lines:
         console(stderr=stderr).print(line, soft_wrap=True, markup=False)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that the user asked for; raises WrongRequest if it can't be written."""
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise WrongRequest(f"{path} can't be written: {error.strerror}") from None
+
+
+def to_summarise(folder: Path) -> str:
+    """Return the command that writes the table of a run anew."""
+    return f"{python()} -m bench summarise {shlex.quote(str(folder))}"

@@ -5,35 +5,32 @@ import dataclasses
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
-from bench.commands import BAD, FINE, say
-from bench.engine import admission
+from bench.commands import BAD, FINE, say, write
 from bench.engine.look import NotSeen, look
-from bench.engine.run import Heard, Run
+from bench.engine.run import Run
 from bench.harness import options
-from bench.harness.progress import Screen, screen_of
-from bench.machine.facts import default_allocator, default_threads
+from bench.harness.progress import screen_of
 from bench.plan import own
 from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
-from bench.plan.grid import DEFAULTS, expand
 from bench.plan.names import is_implementation, is_own
-from bench.plan.sweep import MEASURED, Effort, Sweep, effort_of, mistakes_of_table
+from bench.plan.sweep import MEASURED, Effort, Sweep, mistakes_of_table
 from bench.show.advice import blocks
-from bench.show.advice.blocks import as_json
+from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render
 from bench.show.text import python
 from bench.store import look as stored
 from bench.store.look import Seen
-from impls.name import COMMA_OUTSIDE_BRACKETS, SOURCES, is_model, parse
+from impls.name import SOURCES, Name, is_model, parse, split
 
 BATCH = 8
 """The items in a call if nothing says another number."""
@@ -92,13 +89,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Look at a model, compare its settings and print the answer; BAD if something measured is bad."""
     name, batches = _model(arguments)
     extra = _extra(arguments)
-    points = _points(arguments, name, batches)
+    asked = _asked(arguments, name, batches)
     is_quiet = arguments.format != FORMATS[0]
-    timeout_s = arguments.timeout_s or Effort.timeout_s
-    candidates = _candidates(arguments)
+    settings = ON_CPU if (arguments.device or "cpu") == "cpu" else ON_GPU
     with screen_of(console(stderr=is_quiet)) as screen:
         try:
-            looks = look(points, candidates, LOOKS, timeout_s, lambda stage: screen.move(f"looking: {stage}"))
+            looks = look(
+                asked.points, settings, LOOKS, asked.effort.timeout_s, lambda stage: screen.move(f"looking: {stage}")
+            )
         except NotSeen as reason:
             say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
             return BAD
@@ -111,21 +109,27 @@ def run(arguments: argparse.Namespace) -> int:
     answers: list[Advice] = []
     status = FINE
     for number, (point, advice) in enumerate(before.items()):
-        if not is_quiet:
-            console().print(render(blocks.before(advice)))
+        _print(blocks.before(advice), is_quiet)
         if arguments.look or (advice.is_little and not (arguments.anyway or extra)):
+            _print(blocks.stopped(advice), is_quiet or arguments.look)
             answers.append(advice)
-            if not (is_quiet or arguments.look):
-                console().print(render(blocks.stopped(advice)))
             continue
         where = folder if len(before) == 1 else folder / f"{number + 1}-{point.device}-{point.dtype}-b{point.batch}"
-        whole, is_bad = _compared(arguments, point, advice, looks[point], extra, where)
-        status = BAD if is_bad else status
+        compiled = () if arguments.no_compile else COMPILED
+        sweep = dataclasses.replace(asked, points=(point,))
+        whole = _compared(sweep, advice, looks[point], compiled, extra, where, is_quiet)
+        own_cores = [each for each in whole.alternatives if each.name in extra and is_own(each.name)]
+        if whole.as_is.get("status") != "ok" or any(each.status != "ok" for each in own_cores):
+            status = BAD
+        _print(blocks.after(whole), is_quiet)
         answers.append(whole)
-        if not is_quiet:
-            console().print(render(blocks.after(whole)))
     _put(answers, arguments.format, folder)
     return status
+
+
+def _print(of: Iterable[Block], is_quiet: bool) -> None:
+    if not is_quiet:
+        console().print(render(of))
 
 
 def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
@@ -154,8 +158,7 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         batches = [int(sides[0])]
         given = "x".join(sides[1:])
     if given:
-        inside = ",".join(f"{key}={value}" for key, value in {**parsed.options, "input": given}.items())
-        name = f"{parsed.base}[{inside}]"
+        name = _with_option(parsed, "input", given)
     if not is_model(name):
         raise WrongRequest(f"the input of {name} isn't known; give --input, as 8x3x224x224 or mymodel:inputs")
     return name, batches or [BATCH]
@@ -170,7 +173,7 @@ def _numbers(flag: str, text: str) -> list[int]:
 
 def _extra(arguments: argparse.Namespace) -> list[str]:
     """Return the settings that were asked for besides the usual ones; raises WrongRequest for an unknown one."""
-    names = [name.strip() for name in COMMA_OUTSIDE_BRACKETS.split(arguments.impl) if name.strip()]
+    names = [name for name in split(arguments.impl) if name]
     names += [f"{MEASURED}[table={arguments.use}]"] if arguments.use else []
     path = own.search_path()
     for name in names:
@@ -188,110 +191,82 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
     return [name for name in names if name != AS_IS]
 
 
-def _points(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> list[Point]:
-    """Return the points that the options ask for; what only the model knows is 1 until it was looked at."""
-    given = options.overrides(arguments, options.SETTINGS)
-    values: dict[str, Any] = {
-        **DEFAULTS,
-        "threads": default_threads(),
-        **given,
-        "layer": name,
-        "batch": [*batches],
-        **dict.fromkeys(("num_tokens", "channels", "num_heads"), 1),
-    }
-    points = [*expand(values, default_allocator())]
-    asked = Sweep("advise", tuple(points), (AS_IS,), AS_IS, _effort(arguments))
-    admission.check_threads(asked)
-    admission.check_devices(asked)
-    return points
-
-
-def _effort(arguments: argparse.Namespace) -> Effort:
-    """Return the effort of a model's race; raises WrongRequest for a bound or a time that can't be."""
-    given = options.effort(arguments, ("bound", "within_s", "timeout_s", "oversubscribe"))
-    return effort_of({"processes": PROCESSES, "budget_s": BUDGET_S, "race": True, "within_s": WITHIN_S, **given})
-
-
-def _candidates(arguments: argparse.Namespace) -> tuple[str, ...]:
-    devices = arguments.device or "cpu"
-    return ON_CPU if devices == "cpu" else ON_GPU
+def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> Sweep:
+    """Return the race that the options ask for; what only the model knows is 1 until it was looked at."""
+    unknown = {"num_tokens": [1], "channels": [1], "num_heads": [1]}
+    columns = {**options.overrides(arguments), "layer": [name], "batch": batches, **unknown}
+    usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True, "within_s": WITHIN_S}
+    asked = options.product(AS_IS, columns, {**usual, **options.effort(arguments)})
+    return dataclasses.replace(asked, name="advise", implementations=(AS_IS,), baseline=AS_IS)
 
 
 def _completed(point: Point, seen: Sequence[Seen]) -> Point:
     """Return a point with the tokens, heads and channels of the layer that takes the most time."""
-    kind = analyse.kinds(seen)[0]
-    shape = kind.core["shapes"][0]
-    batch, heads, tokens, width = shape if len(shape) == 4 else (shape[0], 1, *shape[-2:])
-    del batch
+    shape = analyse.kinds(seen)[0].core["shapes"][0]
+    heads, tokens, width = shape[1:] if len(shape) == 4 else (1, *shape[-2:])
     channels = heads * width
     return dataclasses.replace(point, num_tokens=tokens, num_heads=heads, channels=channels, token_len=channels)
 
 
 def _compared(
-    arguments: argparse.Namespace,
-    point: Point,
+    asked: Sweep,
     before: Advice,
     seen: Sequence[Seen],
+    compiled: Sequence[str],
     extra: Sequence[str],
     folder: Path,
-) -> tuple[Advice, bool]:
-    """Measure the settings of a model and of its layers; return the answer, and whether one of the user's is bad."""
+    is_quiet: bool,
+) -> Advice:
+    """Measure the settings of a model and of its layers, and return the answer."""
     settings: Mapping[str, Mapping[str, str]] = seen[0]["settings"]
-    has = [name for name, each in settings.items() if each["status"] == "ok"]
-    compiled = [] if arguments.no_compile else [name for name in COMPILED if _is_compiled(name, settings)]
-    usual = [*has, *compiled]
-    asked = list(dict.fromkeys([*settings, *compiled, *extra]))
-    measured = list(dict.fromkeys([*usual, *extra]))
-    is_quiet = arguments.format != FORMATS[0]
-    sweep = Sweep("advise", (point,), (AS_IS, *measured), AS_IS, _effort(arguments))
-    with screen_of(console(stderr=is_quiet)) as screen, Run(sweep, folder) as run:
-        run.heard = _heard(screen)
+    works = [name for name, each in settings.items() if each["status"] == "ok"]
+    # a compiled setting has the name of what it compiles, which must be another one than that of the model
+    compiled = [name for name in compiled if name == "compiled" or name.removeprefix("compiled_") in works]
+    measured = tuple(dict.fromkeys([AS_IS, *works, *compiled, *extra]))
+    with _opened(dataclasses.replace(asked, implementations=measured), folder, is_quiet) as run:
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
-        records = run.measure(point)
+        records = run.measure(asked.points[0])
         table = run.run_folder.results()
-    plain = [name for name in measured if name not in COMPILED]
-    layers = _layers(arguments, point, before, plain, folder / "layers", is_quiet) if plain else {}
-    whole = analyse.advised(before, seen, table, records, layers, asked)
-    bad = [each for each in whole.alternatives if each.name in extra and is_own(each.name)]
-    return whole, any(each.status != "ok" for each in bad) or whole.as_is.get("status") != "ok"
-
-
-def _heard(screen: Screen) -> Heard:
-    """Return what shows the events of a run in one line that is rewritten; a log shows none."""
-    return lambda point, process, implementation, stage: screen.move(
-        f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
-    )
-
-
-def _is_compiled(name: str, settings: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether a compiled setting is another one than `compiled`: its source is one, and is there."""
-    source = name.removeprefix("compiled_")
-    return name == "compiled" or settings.get(source, {}).get("status") == "ok"
+    of_layers = tuple(name for name in measured if name not in COMPILED)
+    kinds = analyse.measured_kinds(before.kinds) if len(of_layers) > 1 else []
+    layers = _layers(asked, [kind.path for kind in kinds], of_layers, folder / "layers", is_quiet) if kinds else {}
+    return analyse.advised(before, seen, table, records, layers, list(dict.fromkeys([*settings, *compiled, *extra])))
 
 
 def _layers(
-    arguments: argparse.Namespace, point: Point, before: Advice, settings: Sequence[str], folder: Path, is_quiet: bool
+    asked: Sweep, paths: Sequence[str], names: tuple[str, ...], folder: Path, is_quiet: bool
 ) -> dict[str, pd.DataFrame]:
-    """Measure the layers that take most of the time by themselves; return the table of each by its path."""
-    kinds = analyse.measured_kinds(before.kinds)
-    if not kinds:
-        return {}
-    points = {kind.path: dataclasses.replace(point, layer=_at(point.layer, kind.path)) for kind in kinds}
-    effort = dataclasses.replace(_effort(arguments), race=False, within_s=None, budget_s=LAYER_BUDGET_S)
-    sweep = Sweep("advise-layers", tuple(points.values()), (AS_IS, *settings), AS_IS, effort)
-    screen = screen_of(console(stderr=is_quiet))
-    with screen, Run(sweep, folder, servers=1) as run:  # another server starts for seconds
-        run.heard = _heard(screen)
-        for at in points.values():
-            run.measure(at)
-        return {path: run.run_folder.rows(at) for path, at in points.items()}
+    """Measure the layers at these paths of a model by themselves; return the table of each by its path."""
+    (model,) = asked.points
+    points = {path: dataclasses.replace(model, layer=_at(model.layer, path)) for path in paths}
+    effort = dataclasses.replace(asked.effort, race=False, within_s=None, budget_s=LAYER_BUDGET_S)
+    sweep = Sweep("advise-layers", tuple(points.values()), names, AS_IS, effort)
+    with _opened(sweep, folder, is_quiet, servers=1) as run:  # another server starts for seconds
+        for point in sweep.points:
+            run.measure(point)
+        return {path: run.run_folder.rows(point) for path, point in points.items()}
+
+
+@contextmanager
+def _opened(sweep: Sweep, folder: Path, is_quiet: bool, servers: int | None = None) -> Iterator[Run]:
+    """Open a run that shows its events in one line that is rewritten; a log shows none."""
+    with screen_of(console(stderr=is_quiet)) as screen, Run(sweep, folder, servers) as run:
+        run.heard = lambda point, process, implementation, stage: screen.move(
+            f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
+        )
+        yield run
 
 
 def _at(layer: str, path: str) -> str:
-    parsed = parse(layer)
-    inside = ",".join(f"{key}={value}" for key, value in {**parsed.options, "at": path}.items())
-    return f"{parsed.base}[{inside}]"
+    """Return the name of the layer of a model at a path."""
+    return _with_option(parse(layer), "at", path)
+
+
+def _with_option(name: Name, option: str, value: str) -> str:
+    """Return a name with one more option, or another value of it."""
+    inside = ",".join(f"{key}={each}" for key, each in {**name.options, option: value}.items())
+    return f"{name.base}[{inside}]"
 
 
 def _write_sweep(path: Path, before: Mapping[Point, Advice], looks: Mapping[Point, Sequence[Seen]]) -> None:
@@ -308,16 +283,13 @@ def _write_sweep(path: Path, before: Mapping[Point, Advice], looks: Mapping[Poin
             layer = _at(point.layer, kind.path) if kind.path else point.layer
             lines += ["", "[[grid]]", f"layer = {json.dumps(layer)}"]
             lines += [f"{name} = {json.dumps(getattr(point, name))}" for name in SWEEP_COLUMNS]
-    try:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise WrongRequest(f"{path} can't be written: {error.strerror}") from None
+    write(path, "\n".join(lines) + "\n")
 
 
 def _put(answers: Sequence[Advice], form: str, folder: Path) -> None:
     """Write the answer beside the results, and print it in the form asked for."""
     texts = {
-        "json": as_json(answers),
+        "json": blocks.as_json(answers),
         "markdown": "\n".join(markdown([*blocks.before(of), *blocks.after(of)]) for of in answers),
     }
     for name, ending in (("json", "json"), ("markdown", "md")):
@@ -326,7 +298,6 @@ def _put(answers: Sequence[Advice], form: str, folder: Path) -> None:
         sys.stdout.write(texts[form])
         return
     path = shlex.quote(str(folder))
-    files = [name for name in FILES if (folder / name).exists()]
-    say(f"Everything is in {path}: {', '.join(files)}.")
+    say(f"Everything is in {path}: {', '.join(name for name in FILES if (folder / name).exists())}.")
     if any(advice.alternatives for advice in answers):
         say(f"Look: {python()} -m bench show {path}; profile: {python()} -m bench profile {path}")

@@ -1,46 +1,50 @@
-"""Compare two runs by their ratios to the baseline."""
+"""Compare two runs by their ratios to the baseline.
+
+With `--rerun` the rows that this leaves in dispute are measured again, both sides in one run, each with the interpreter
+of its own run. The times of a row are then measured alternately, so they are compared directly, without a baseline.
+"""
 
 import argparse
+import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from bench.analyse import comparison as comparing
 from bench.analyse.comparable import common_shift, speed_change, state_differences, unlike_conditions, unmatched
-from bench.analyse.comparison import (
-    REGRESSIONS,
-    VERDICTS,
-    common_implementations,
-    compare,
-    differences,
-    hyphened,
-    is_compared,
-    named,
-    regressed,
-)
 from bench.analyse.summary import summarise
-from bench.commands import BAD, FINE, compare_rerun, say
+from bench.commands import BAD, FINE, say, write
+from bench.commands.duel import interpreter, run_duel
+from bench.engine.two_environments import Pair
+from bench.harness import options
 from bench.machine.selfcheck import between, detectable
-from bench.plan.case import CONTROL
+from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import NotComparable, WrongRequest, unknown
-from bench.show.answer import control_warning
+from bench.plan.sweep import Effort, Sweep, altered
+from bench.show.answer import At, control_warning
 from bench.show.comparison import notes
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
 from bench.show.markdown import markdown
+from bench.show.summary import UNMEASURED
 from bench.show.terminal.console import console, render, rendered
 from bench.show.text import counted
-from bench.stats.limits import MARGIN, Limits
+from bench.stats.best import ABOVE
+from bench.stats.estimates import of_ratios, ratios
+from bench.stats.limits import CHANGED, INCONCLUSIVE, MARGIN, Limits, judged
 from bench.stats.occasions import Between
-from bench.store import journal, machines
+from bench.stats.replicates import CONFIDENCE
+from bench.stats.significance import holm
+from bench.store import environment, journal, machines
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
+from bench.store.table import cases
 
-Results = tuple[pd.DataFrame, pd.DataFrame]
-"""The tables of BASE and NEW."""
-
-FAIL_ON = ",".join(map(hyphened, REGRESSIONS))
+VERDICTS = ", ".join(map(comparing.hyphened, comparing.VERDICTS))
+FAIL_ON = ",".join(map(comparing.hyphened, comparing.REGRESSIONS))
 TERMINAL = "terminal"
 TEXTS: Mapping[str, Callable[[Report], str]] = {
     "markdown": lambda report: markdown(blocks(report), report.mark),
@@ -48,46 +52,62 @@ TEXTS: Mapping[str, Callable[[Report], str]] = {
     "json": as_json,
 }
 
+SIDES = ("BASE", "NEW")
+
+PROCESSES = 5
+"""The processes of each side before the first look: two or three can hardly show a change beyond the margin."""
+
+SHARE = ABOVE / (1 - CONFIDENCE)
+"""The part of its level that a test takes after a race: that of the race's own upper bounds."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("base", metavar="BASE", type=SavedRun, help="a run folder or a results.csv")
-    parser.add_argument("new", metavar="NEW", type=SavedRun, help="a run folder or a results.csv")
-    parser.add_argument(
+    add_option = parser.add_argument
+    add_option("base", metavar="BASE", type=SavedRun, help="a run folder or a results.csv")
+    add_option("new", metavar="NEW", type=SavedRun, help="a run folder or a results.csv")
+    add_option(
         "--margin",
         metavar="SHARE",
         type=float,
         default=MARGIN,
         help=f"a change up to this share is not acted on (default: {MARGIN})",
     )
-    parser.add_argument(
+    add_option(
         "--baseline",
         metavar="IMPLEMENTATION",
         default="",
         help="take ratios to this implementation, if the baseline itself changed (default: the baseline of the runs)",
     )
-    parser.add_argument(
+    add_option(
         "--fail-on",
         metavar="VERDICT,…",
         default=FAIL_ON,
-        help=f"end with status 1 if a row has one of these: {', '.join(map(hyphened, VERDICTS))} (default: {FAIL_ON})",
+        help=f"end with status 1 if a row has one of these: {VERDICTS} (default: {FAIL_ON})",
     )
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="compare runs of different conditions all the same; every line is stamped",
+    add_option(
+        "--force", action="store_true", help="compare runs of different conditions all the same; every line is stamped"
     )
-    parser.add_argument("--all", action="store_true", help="list every row, not only what changed")
-    parser.add_argument("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
-    parser.add_argument("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
-    parser.add_argument("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
-    parser.add_argument("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
-    compare_rerun.add_arguments(parser)
+    add_option("--all", action="store_true", help="list every row, not only what changed")
+    add_option("--format", choices=[TERMINAL, *TEXTS], default=TERMINAL, help="(default: terminal)")
+    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
+    add_option("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
+    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the comparison")
+    _add_rerun(add_option)
+
+
+def _add_rerun(add_option: options.AddOption) -> None:
+    add_option("--rerun", action="store_true", help="measure rows in dispute again, both sides alternately")
+    options.add_python(
+        add_option, "for --rerun: the interpreter that BASE was measured with, and a second time for NEW"
+    )
+    options.add_run(add_option, "<UTC time>-rerun")
+    options.add_race(add_option)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare two runs; BAD if a row has a verdict of `--fail-on`."""
-    failing = named(arguments.fail_on)
+    failing = comparing.named(arguments.fail_on)
     if arguments.plot:
         from bench.show.charts import catalogue  # slow to import
 
@@ -95,10 +115,10 @@ def run(arguments: argparse.Namespace) -> int:
     pairs = _machines(arguments)
     if pairs is not None:
         return _each(arguments, pairs)
-    compare_rerun.check(arguments)
+    pythons = _pythons(arguments)
     report = _report(arguments)
-    if arguments.rerun:
-        report = compare_rerun.settled(report, arguments)
+    if pythons:
+        report = _settled(report, arguments, pythons)
     _put(report, arguments)
     if arguments.plot:
         from bench.show.charts import catalogue
@@ -109,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
         from bench.show.pages import comparison as web  # slow to import
 
         web.write(arguments.report, report, arguments.base, arguments.new)
-    return BAD if regressed(report.comparison, failing) else FINE
+    return BAD if comparing.regressed(report.comparison, failing) else FINE
 
 
 def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedRun]] | None:
@@ -117,9 +137,8 @@ def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedR
 
     A run of one machine is compared with that machine's part of the other.
     """
-    sides = [
-        {_env_id(run): run for run in machines.runs_of(saved).values()} for saved in (arguments.base, arguments.new)
-    ]
+    runs = [machines.runs_of(saved).values() for saved in (arguments.base, arguments.new)]
+    sides = [{run.environment.env_id if run.environment else "unknown": run for run in side} for side in runs]
     if all(len(side) == 1 for side in sides):
         return None
     base, new = sides
@@ -127,10 +146,6 @@ def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedR
     if not shared:
         raise NotComparable(f"no machine is in both: BASE has {', '.join(base)}, NEW has {', '.join(new)}")
     return shared
-
-
-def _env_id(saved: SavedRun) -> str:
-    return saved.environment.env_id if saved.environment else "unknown"
 
 
 def _each(arguments: argparse.Namespace, pairs: Mapping[str, tuple[SavedRun, SavedRun]]) -> int:
@@ -153,34 +168,36 @@ def _report(arguments: argparse.Namespace) -> Report:
     measured = base.table, new.table
     unlike = unlike_conditions(base, new)
     if unlike and not arguments.force:
-        reasons = "; ".join(unlike)
         raise NotComparable(
-            f"BASE and NEW were not measured under the same conditions: {reasons}; --force compares them all the same"
+            f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
+            "--force compares them all the same"
         )
     judged = _rebased(base, new, arguments.baseline) if arguments.baseline else measured
     between_runs = [{at: Between(*pair) for at, pair in between(run.environment).items()} for run in (base, new)]
-    comparison = compare(
+    comparison = comparing.compare(
         *judged, margin=limits.margin, equivalence=limits.equivalence, level=limits.level, between=between_runs
     )
-    if not is_compared(comparison):
+    if not comparing.is_compared(comparison):
         shared = int((~comparison["verdict"].isin(ONE_SIDED)).sum())
         raise NotComparable(
             f"nothing can be compared: BASE and NEW share {counted([shared], 'case', 'cases')}, "
             "none of them with a speed-up on both sides besides the baseline"
         )
-    unlike_runs = tuple(filter(None, _unlike_runs(base, new)))
-    about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, differences(*judged))))
-    sides = (("BASE", base), ("NEW", new))
+    contexts = [run.environment.context for run in (base, new) if run.environment]
+    requests = notes.plans(*contexts) if len(contexts) == 2 else ""
+    unlike_runs = tuple(filter(None, (requests, notes.unshared(*unmatched(base.table, new.table)))))
+    about = tuple(filter(None, _notes(base, new, arguments.baseline, comparison, comparing.differences(*judged))))
+    sides = zip(SIDES, (base, new), strict=True)
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
     return Report(
         comparison, limits, arguments.baseline, tuple(unlike), doubts, unlike_runs, about, shows_all=arguments.all
     )
 
 
-def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> Results:
+def _rebased(base: SavedRun, new: SavedRun, baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables of both runs with ratios to this baseline."""
     in_base, in_new = _records(base), _records(new)
-    names = common_implementations(in_base, in_new)
+    names = comparing.common_implementations(in_base, in_new)
     if baseline not in names:
         raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
     return summarise(in_base, baseline), summarise(in_new, baseline)
@@ -195,13 +212,6 @@ def _records(saved: SavedRun) -> list[Record]:
             "because ratios are paired anew within rounds; expected a run folder that holds it"
         )
     return [record for record in saved.records if record.case.implementation != CONTROL]
-
-
-def _unlike_runs(base: SavedRun, new: SavedRun) -> Iterator[str]:
-    """Yield how the requests for the two runs differ, an empty line if they don't."""
-    if base.environment and new.environment:
-        yield notes.plans(base.environment.context, new.environment.context)
-    yield notes.unshared(*unmatched(base.table, new.table))
 
 
 def _notes(base: SavedRun, new: SavedRun, baseline: str, comparison: pd.DataFrame, by_rows: Between) -> Iterator[str]:
@@ -238,12 +248,130 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
     if not arguments.to:
         sys.stdout.write(text)
         return
-    try:
-        arguments.to.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise WrongRequest(f"{arguments.to} can't be written: {error.strerror}") from None
+    write(arguments.to, text)
     say(*(f"{_prefix(report)}{arguments.to}: {line}" for line in headline(report)))
 
 
 def _prefix(report: Report) -> str:
     return f"{report.mark} | " if report.mark else ""
+
+
+def _pythons(arguments: argparse.Namespace) -> tuple[str, str] | None:
+    """Return the interpreters of a rerun, None without one; raises WrongRequest if it can't be as it is asked for."""
+    if not arguments.rerun:
+        if arguments.python:
+            raise WrongRequest("--python goes with --rerun: it names the interpreters that measure again")
+        return None
+    if len(arguments.python) != len(SIDES):
+        raise WrongRequest(
+            f"--rerun takes --python twice, for BASE and for NEW (twice the same if both were measured with it), "
+            f"got {len(arguments.python)}"
+        )
+    first, second = map(interpreter, arguments.python)
+    commits = [set(saved.table["commit"].dropna()) for saved in (arguments.base, arguments.new)]
+    if first == second and commits[0] != commits[1] and not unlike_conditions(arguments.base, arguments.new):
+        base, new = (", ".join(sorted(of)) or "unknown" for of in commits)
+        raise WrongRequest(
+            f"BASE and NEW differ in their commit ({base} against {new}), and --rerun measures both sides with the "
+            "code that is here: it would compare NEW with itself; expected two interpreters that differ"
+        )
+    return first, second
+
+
+def _settled(report: Report, arguments: argparse.Namespace, pythons: tuple[str, str]) -> Report:
+    """Return the report with the rows in dispute measured again.
+
+    Raises NotComparable if an interpreter is not the one of its run, unless `--force` is given.
+    """
+    disputed = _disputed(report.comparison)
+    if not disputed:
+        return dataclasses.replace(report, notes=(*report.notes, notes.NOTHING_IN_DISPUTE))
+    sweeps = _sweeps(disputed, arguments, report.limits.bound)
+    folder = options.run_folder(arguments, "rerun")
+    measured: dict[Case, At] = {}
+    for sweep in sweeps:
+        with Pair(sweep, folder / sweep.baseline.replace(":", "."), pythons) as pair:
+            if not arguments.force:
+                _check_sides(pair, arguments)
+            measured |= {Case(at.point, sweep.baseline): at for at in run_duel(pair)}
+    rows = _judged(measured, report.limits)
+    became = [str(rows[case]["verdict"]) if case in rows else UNMEASURED for case in measured]
+    about = notes.rerun(became, folder)
+    return dataclasses.replace(report, comparison=_with(report.comparison, rows), notes=(*report.notes, about))
+
+
+def _disputed(comparison: pd.DataFrame) -> dict[str, list[Point]]:
+    """Return the points of the rows in dispute by implementation.
+
+    They are the inconclusive rows, and also the changed ones if the machine ran at another speed.
+    """
+    verdicts = (INCONCLUSIVE, *CHANGED) if speed_change(comparison) else (INCONCLUSIVE,)
+    points: dict[str, list[Point]] = {}
+    for case in cases(comparison[comparison["verdict"].isin(verdicts)]):
+        points.setdefault(case.implementation, []).append(case.point)
+    return points
+
+
+def _sweeps(disputed: Mapping[str, Sequence[Point]], arguments: argparse.Namespace, bound: float) -> list[Sweep]:
+    """Return the race of each implementation; `--within` is the time of all, and each has its share by its points.
+
+    Each process has the seconds for its rounds that it had in NEW's run. Raises WrongRequest for impossible values.
+    """
+    before, rows = arguments.new.effort or Effort(), sum(map(len, disputed.values()))
+    budget_s = before.budget_s / before.processes * PROCESSES
+    own = {"processes": PROCESSES, "budget_s": budget_s, "race": True, "spread_s": None, "check_memory": False}
+    asked = {**own, "bound": bound, "within_s": None, **options.effort(arguments)}
+    sweeps = []
+    for name, points in disputed.items():
+        within_s = asked["within_s"] and asked["within_s"] * len(points) / rows
+        sweep = Sweep("rerun", tuple(points), (name,), name, before)
+        sweeps.append(altered(sweep, (), {**asked, "within_s": within_s}))
+    return sweeps
+
+
+def _check_sides(pair: Pair, arguments: argparse.Namespace) -> None:
+    runs = (arguments.base, arguments.new)
+    for side, saved, python, here in zip(SIDES, runs, arguments.python, pair.environments, strict=True):
+        if saved.environment and (unlike := environment.differences(saved.environment, here)):
+            raise NotComparable(
+                f"--python {python} is not what {side} was measured with: {'; '.join(unlike)}; "
+                "--force measures it all the same"
+            )
+
+
+def _judged(measured: Mapping[Case, At], limits: Limits) -> dict[Case, dict[str, object]]:
+    """Return the columns of the rows that could be measured, all judged together at the end of their races.
+
+    Holm's correction is taken over these rows. A race may stop because of what its rows seem to show, so each test has
+    only SHARE of its level; an interval is that of a row by itself, with 95 %.
+    """
+    sides = {case: (a, b) for case, at in measured.items() if (a := at.row("A")) and (b := at.row("B"))}
+    ends = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
+    changes = of_ratios(*(np.array([b[name] for _, b in sides.values()], dtype=np.float64) for name in ends))
+    p = limits.p_changed(changes)
+    p_holm = holm(p)
+    verdicts = judged(changes, p_holm < SHARE * limits.level, limits, share=SHARE)
+    names = ("p", "p_holm", "change", "change_low", "change_high")
+    numbers = zip(*(p, p_holm, *ratios(changes)), strict=True)
+    return {
+        case: {
+            **{name: pd.NA if np.isnan(value) else value for name, value in zip(names, of_row, strict=True)},
+            "verdict": str(verdict),
+            **{f"base_{name}": a[name] for name in ("latency_s", "processes")},
+            **{f"new_{name}": b[name] for name in ("latency_s", "processes")},
+            "rerun": True,
+        }
+        for (case, (a, b)), of_row, verdict in zip(sides.items(), numbers, verdicts, strict=True)
+    }
+
+
+def _with(comparison: pd.DataFrame, rows: Mapping[Case, Mapping[str, object]]) -> pd.DataFrame:
+    """Return the comparison with the new rows, marked in the column `rerun`, in place of those in dispute.
+
+    A row that could not be measured again stays as it was.
+    """
+    merged = comparison.assign(rerun=False)
+    for place, case in zip(comparison.index, cases(comparison), strict=True):
+        if values := rows.get(case):
+            merged.loc[place, list(values)] = pd.Series(values, dtype=object)
+    return merged

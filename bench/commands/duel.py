@@ -11,8 +11,7 @@ from bench.commands import BAD, FINE, say
 from bench.engine.run import Run
 from bench.engine.two_environments import SIDES, Pair
 from bench.harness import options
-from bench.harness.live import progress_of
-from bench.harness.progress import screen_of
+from bench.harness.progress import progress_of, screen_of
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.errors import WrongRequest
@@ -31,13 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_option = parser.add_argument
     add_option("implementations", metavar="IMPL", nargs="+", help="A and B; one alone with two --python")
-    add_option(
-        "--python",
-        metavar="PATH",
-        action="append",
-        default=[],
-        help="an interpreter with its own torch; give it twice, for A and for B",
-    )
+    options.add_python(add_option, "an interpreter with its own torch; give it twice, for A and for B")
     add_option("--sweep", default="article", metavar="NAME|FILE.toml", help="the points (default: article)")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
@@ -113,10 +106,9 @@ def interpreter(path: str) -> str:
 
 def _sweep(arguments: argparse.Namespace, names: Sequence[str]) -> Sweep:
     """Return the sweep of the duel, a race with A as the baseline; a control needs one environment."""
-    effort = {"race": True, **options.effort(arguments, ("bound", "within_s", "timeout_s", "oversubscribe"))}
-    overrides, control = options.overrides(arguments), not arguments.python
-    request = here(arguments.sweep, implementations=names, control=control, overrides=overrides, effort=effort)
-    asked = load_sweep(request)
+    effort = {"race": True, **options.effort(arguments)}
+    columns, control = options.overrides(arguments), not arguments.python
+    asked = load_sweep(here(arguments.sweep, implementations=names, control=control, overrides=columns, effort=effort))
     return dataclasses.replace(asked, name=f"duel-{asked.name}", implementations=tuple(names), baseline=names[0])
 
 

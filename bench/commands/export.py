@@ -26,9 +26,6 @@ KEY = ("layer", "device", "dtype", "mode", "mask", "batch", "num_tokens", "chann
 ANNOTATED = re.compile(r"def nearest\(.*\) -> str:")
 """The first line of the rule in the suite, which names types that a program doesn't have."""
 
-NAME = "attention.{}"
-"""The usual name of the file, by its suffix."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -45,27 +42,26 @@ def run(arguments: argparse.Namespace) -> int:
     Raises WrongRequest for a run in which sdpa was measured beside no other core, and a file that can't be written.
     """
     saved: SavedRun = arguments.run
-    made = choices(of_records(saved.records, saved.baseline or ""))
-    if not any(math.isfinite(choice.slowdown_high) for choice in made):
+    chosen = choices(of_records(saved.records, saved.baseline or ""))
+    if not any(math.isfinite(choice.slowdown_high) for choice in chosen):
         raise WrongRequest(f"{saved} has no point at which sdpa was measured beside another core, such as eager")
-    content = content_of(saved, made)
+    content = content_of(saved, chosen)
     is_json = arguments.format == "json"
-    out: Path = arguments.out or Path(NAME.format("json" if is_json else "py"))
+    out: Path = arguments.out or Path("attention.json" if is_json else "attention.py")
     text = json.dumps(content, indent=1) if is_json else function(content)
     try:
         atomic.replace(out, text + "\n")
     except OSError as error:
         raise WrongRequest(f"{out} can't be written: {error.strerror}") from None
-    faster = sum(choice.implementation != table.SDPA for choice in made)
-    say(f"{out}: {len(made)} points, at {faster} of them another core than sdpa")
+    faster = sum(choice.implementation != table.SDPA for choice in chosen)
+    say(f"{out}: {len(chosen)} points, at {faster} of them another core than sdpa")
     say(*[f"Use it: --impl sdpa,measured[table={out}], or in a program as docs/use.md says"] * is_json)
     return FINE
 
 
-def content_of(saved: SavedRun, made: Sequence[Choice]) -> dict[str, Any]:
+def content_of(saved: SavedRun, chosen: Sequence[Choice]) -> dict[str, Any]:
     """Return the content of the table of a run, as `docs/table.schema.json` describes it."""
-    environment = saved.environment
-    identity: Mapping[str, Any] = environment.identity if environment else {}
+    identity = saved.environment.identity if saved.environment else {}
     first = min(saved.records, key=lambda record: record.origin.started_at)
     return {
         "format": table.FORMAT,
@@ -77,7 +73,7 @@ def content_of(saved: SavedRun, made: Sequence[Choice]) -> dict[str, Any]:
             "gpus": identity.get("gpus", {}),
             "torch": first.origin.torch_version,
         },
-        "points": [_entry(choice) for choice in made],
+        "points": [_entry(choice) for choice in chosen],
     }
 
 

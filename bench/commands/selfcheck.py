@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from bench.analyse.selfcheck import Finding, as_state, findings
+from bench.analyse.selfcheck import as_state, findings
 from bench.commands import BAD, FINE, say
 from bench.engine import selfcheck as engine
 from bench.engine.run import Run
@@ -41,19 +41,14 @@ def run(arguments: argparse.Namespace) -> int:
         for number in engine.measure(opened, arguments.limit_s - (time.monotonic() - began)):
             say(show.progress_line(number, sweep.effort.processes, time.monotonic() - began))
         checked = findings(engine.records(opened), "eager", engine.TWIN)
-        sound = bool(checked) and all(finding.is_sound for finding in checked)
-        _print(checked, opened)
+        if checked:
+            console().print(render(show.blocks(checked)))
+            path = store.remember(opened.environment.env_id, as_state(checked))
+            say(f"Remembered in {path}: later runs here carry it in their environment.json.")
+        else:
+            say("eager or its copy could not be measured: see results.csv")
     say(f"It took {units.duration(time.monotonic() - began)}.")
-    return FINE if sound else BAD
-
-
-def _print(checked: list[Finding], opened: Run) -> None:
-    if not checked:
-        say("eager or its copy could not be measured: see results.csv")
-        return
-    console().print(render(show.blocks(checked)))
-    path = store.remember(opened.environment.env_id, as_state(checked))
-    say(f"Remembered in {path}: later runs here carry it in their environment.json.")
+    return FINE if checked and all(finding.is_sound for finding in checked) else BAD
 
 
 def _threads(text: str | None) -> list[int]:

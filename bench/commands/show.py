@@ -1,7 +1,6 @@
 """Print the table of a run."""
 
 import argparse
-import shlex
 import sys
 
 import pandas as pd
@@ -10,14 +9,13 @@ from rich.text import Text
 from bench.analyse.importance import most_important, point_count
 from bench.analyse.precision import changes
 from bench.analyse.where import RULE, where
-from bench.commands import FINE, say
+from bench.commands import FINE, say, to_summarise
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.failures import blocks
 from bench.show.side_by_side import machines, precisions, references
 from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
-from bench.show.text import python
 from bench.store import lock
 from bench.store.machines import runs_of
 from bench.store.saved_run import SavedRun
@@ -87,8 +85,7 @@ def _behind(saved: SavedRun) -> str:
     """Return what to do about a table that lacks the newest records."""
     if lock.is_held(saved.folder):
         return f"the run is at work, so {RESULTS} may lack its newest records"
-    again = f"{python()} -m bench summarise {shlex.quote(str(saved.folder))}"
-    return f"the run was killed, so {RESULTS} may lack its last records: {again}"
+    return f"the run was killed, so {RESULTS} may lack its last records: {to_summarise(saved.folder)}"
 
 
 def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:

@@ -6,24 +6,21 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.commands import FINE, say
-from bench.engine import admission
-from bench.engine.member import Member
 from bench.engine.watch import Watch
 from bench.harness import options
-from bench.machine.facts import here
 from bench.plan import own
 from bench.plan.errors import WrongRequest
 from bench.plan.names import is_own
-from bench.plan.sweep import Sweep, load_sweep
+from bench.plan.sweep import Sweep
 from bench.show import intervals
 from bench.show.text import python, shared
-from bench.stats.contrasts import contrasts, prior, values
-from bench.stats.estimates import Interval, joined
+from bench.stats.contrasts import Values, contrasts, prior, values
 from bench.stats.estimates import intervals as ends
+from bench.stats.estimates import joined
 from bench.store import units
 from impls.name import parse
 
@@ -113,49 +110,38 @@ def _wait() -> None:
 def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
     """Try a version and print what it is worth; return whether it is right."""
     began_s = time.monotonic()
+
+    def tell(words: str) -> None:
+        say(f"[{units.duration(time.monotonic() - began_s)}] {words}")
+
     if mistake := own.mistake(name, own.search_path()):
-        say(f"{_since(began_s)} {mistake}")
+        tell(mistake)
         return False
     rounds: dict[str, dict[int, dict[int, float]]] = {}
     for number, members in enumerate(watch.tried([name, *filter(None, [last])])):
         member = members[name]
         if not member.is_ok:
-            say(f"{_since(began_s)} {member.status}: {member.detail}")
+            tell(f"{member.status}: {member.detail}")
             return False
         if number == 0:
-            say(f"{_since(began_s)} right, error {member.metrics['error']:.1g}: {', '.join(_kernels(member))}")
+            kernels = ", ".join(member.metrics.get("kernels") or ["kernels unknown"])
+            tell(f"right, error {member.metrics['error']:.1g}: {kernels}")
         for each, of in members.items():
             if of.is_ok:
                 taken = dict(zip(of.samples.rounds, of.samples.values_s, strict=True))
                 rounds.setdefault(each, {})[number] = taken
-    say(f"{_since(began_s)} {'; '.join(_judged(rounds, name, last, baseline))}")
+    tell("; ".join(_judged(values(rounds), name, {baseline: baseline, last: "the last version"})))
     return True
 
 
-def _kernels(member: Member) -> list[str]:
-    return list(member.metrics.get("kernels") or ["kernels unknown"])
-
-
-def _judged(rounds: dict[str, dict[int, dict[int, float]]], name: str, last: str, baseline: str) -> list[str]:
-    """Return how fast a version is, beside the baseline and the last version, by the rounds of each replicate."""
-    of = values(rounds)
-    known = contrasts(of, prior([of]))
-    said = []
-    for other, what in ((baseline, baseline), (last, "the last version")):
-        if other in known.names and name in known.names:
-            ratio = ends(joined([known.speedup(name, other)]))[0].exp()
-            said.append(f"{_verdict(ratio)} {what}: {intervals.ratio(ratio)}")
-    return said
-
-
-def _verdict(ratio: Interval) -> str:
-    if ratio.low > 1:
-        return "faster than"
-    return "slower than" if ratio.high < 1 else "not shown to differ from"
-
-
-def _since(began_s: float) -> str:
-    return f"[{units.duration(time.monotonic() - began_s)}]"
+def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
+    """Yield how fast a version is, beside each of the others that was measured, which have words."""
+    judged = contrasts(of, prior([of]))
+    for other, words in others.items():
+        if {name, other} <= {*judged.names}:
+            ratio = ends(joined([judged.speedup(name, other)]))[0].exp()
+            verdict = "slower than" if ratio.high < 1 else "not shown to differ from"
+            yield f"{'faster than' if ratio.low > 1 else verdict} {words}: {intervals.ratio(ratio)}"
 
 
 def _names(given: Sequence[str]) -> tuple[str, str]:
@@ -170,14 +156,10 @@ def _names(given: Sequence[str]) -> tuple[str, str]:
 
 def _sweep(arguments: argparse.Namespace, baseline: str) -> Sweep:
     """Return the sweep of one point that the options ask for; raises WrongRequest if they ask for several."""
-    given = {**SHAPE, **options.overrides(arguments)}
-    effort = options.effort(arguments, ("timeout_s", "oversubscribe"))
-    request = here("quick", implementations=[baseline], control=False, overrides=given, effort=effort, product=True)
-    asked = load_sweep(request)
+    columns = {**SHAPE, **options.overrides(arguments)}
+    asked = options.product(baseline, columns, options.effort(arguments))
     if len(asked.points) != 1:
         raise WrongRequest(f"watch measures one shape, and the options ask for {len(asked.points)}")
-    admission.check_threads(asked)
-    admission.check_devices(asked)
     return asked
 
 

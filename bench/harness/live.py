@@ -1,8 +1,7 @@
 """The progress of a sweep in a terminal: the point at work, a bar with the time left, a short line for each point."""
 
-import io
 import time
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,11 +17,6 @@ from bench.show.answer import At
 from bench.show.terminal.console import THEME, Fitting
 from bench.store import units
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bench.analyse.race import Look
-
 BESIDE = 6
 """The lines of the display that are no points."""
 
@@ -33,28 +27,6 @@ OFTEN_S = 0.2
 """The display is drawn again at most this often."""
 
 
-class _Writer(io.TextIOBase):
-    """What rich writes into: it hands all of it to the screen."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-
-    def write(self, text: str) -> int:
-        """Hand a text over."""
-        self._screen.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Do nothing: every text is written at once."""
-
-
-def progress_of(sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> LogProgress:
-    """Return the progress that suits a terminal of this height, or a log; that of silence is a log too."""
-    if screen.is_terminal and detail >= 0:
-        return LiveProgress(sweep, total, screen, height=height, detail=detail)
-    return LogProgress(sweep, total, screen, detail=detail)
-
-
 class LiveProgress(LogProgress):
     """A display that is rewritten in place: it never grows beyond the terminal, and goes at the end.
 
@@ -63,14 +35,13 @@ class LiveProgress(LogProgress):
 
     def __init__(self, sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> None:
         super().__init__(sweep, total, screen, detail=detail)
-        self._lines: dict[Point, At] = {}
-        self._now = "starting worker processes …"
+        self._now = ""
         self._left_s: float | None = None
         self._started_s = time.monotonic()
         self._drawn_s = 0.0
         self._most = max(1, height - BESIDE)
         console = Console(
-            file=cast(IO[str], _Writer(screen)),
+            file=cast(IO[str], screen),
             force_terminal=True,
             width=screen.width,
             height=height,
@@ -82,15 +53,15 @@ class LiveProgress(LogProgress):
             vertical_overflow="crop",
         )  # fmt: skip
 
-    def _starts(self) -> None:
+    def _start(self, words: str) -> None:
+        self._now = words
         self._live.start()
         self._draw()
 
     def _say(self, text: str) -> None:
         self._live.console.print(Text(text, "yellow" if text.startswith("warning: ") else ""))
 
-    def _line(self, text: str) -> None:
-        self._live.console.print(Text(text))
+    _line = _say
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
         """Show the progress that a worker reports."""
@@ -108,34 +79,26 @@ class LiveProgress(LogProgress):
             return f"process {process + 1}{f' of {planned}' if process < planned else ''}"
         return f"{look.named} so far, {len(look.left)} left, within {units.percent(look.bound)}"
 
-    def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
-        """Show what each look at a point says in its line."""
-        super().looked(point, look, rows)
-        if not self._detail:
-            self._print(rows)
-
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay."""
         if not self._live.is_started:
             return
         self._live.stop()
-        if keep and self._lines:
-            self._live.console.print(self._table([*self._lines.values()]))
+        if keep and self._points and not self._detail:
+            self._live.console.print(self._table([*self._points.values()]))
 
-    def _print(self, rows: "pd.DataFrame") -> None:
+    def _show(self, at: At, is_news: bool) -> None:
         self._left_s = self._time_left.left_s()
         if self._detail:
-            super()._print(rows)
-        else:
-            at = summary.at_point(rows, self._labels)
-            self._lines[at.point] = at
+            super()._show(at, is_news)
         self._draw()
 
     def _draw(self) -> None:
         self._drawn_s = time.monotonic()
-        above = len(self._lines) - self._most
+        points = [] if self._detail else [*self._points.values()]
+        above = len(points) - self._most
         earlier = [Text(f"… {above} earlier points", "dim")] if above > 0 else []
-        lines = [self._table([*self._lines.values()][-self._most :])] if self._lines else []
+        lines = [self._table(points[-self._most :])] if points else []
         self._live.update(Group(*self._head(), *earlier, *lines), refresh=True)
 
     def _head(self) -> list[RenderableType]:
@@ -144,18 +107,13 @@ class LiveProgress(LogProgress):
         done = self._done / self._total if self._left_s is None else passed_s / (passed_s + self._left_s or 1.0)
         left = "" if self._left_s is None else f" · about {units.duration(self._left_s)} left"
         bar = ProgressBar(total=1.0, completed=min(done, 1.0), width=BAR)
-        is_told = bool(self._racing) and self._done >= self._total
-        where = f"answered {self._answered}" if is_told else f"point {min(self._done + 1, self._total)}"
+        is_looked_at = bool(self._racing) and self._done >= self._total
+        where = f"answered {self._answered}" if is_looked_at else f"point {min(self._done + 1, self._total)}"
         now = shortened(f"{where} of {self._total}: {self._now}", self._screen.width - 1)
         words = Text(f" {done:.0%}{left} · {units.duration(passed_s)} so far")
-        return [Text(now, "bold"), _beside(bar, words)]
+        beside = Table.grid()
+        beside.add_row(bar, words)
+        return [Text(now, "bold"), beside]
 
     def _table(self, lines: list[At]) -> Fitting:
         return Fitting(blocks.Table(summary.point_columns(self._sweep.baseline), lines))
-
-
-def _beside(bar: ProgressBar, words: Text) -> RenderableType:
-    """Return a bar with words beside it."""
-    grid = Table.grid()
-    grid.add_row(bar, words)
-    return grid

@@ -1,7 +1,7 @@
 """The options of `pytest bench`, and the sweep that they ask for; some of them are those of `duel` too."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.layers import LAYERS
 from bench.plan.ranges import is_range
 from bench.plan.shard import parse as parse_shard
-from bench.plan.sweep import EFFORT_KEYS, Request, Sweep
+from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
 from bench.store import plan
 from bench.store.record import STATUSES
 from impls.name import is_model, parse, split
@@ -28,6 +28,15 @@ Option = tuple[type, str]
 """The type of an option's values, and its meaning."""
 
 
+TYPES = {Kind.COUNT: int, Kind.NUMBER: float, Kind.TRUTH: bool}
+"""The types of values on the command line; those of other columns are words."""
+
+TRUTHS = {"true": True, "false": False}
+
+RULES = {int: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2", float: "numbers", bool: "true or false"}
+"""The rule for the values of an option, by their type."""
+
+
 def _options(group: str) -> dict[str, Option]:
     """Return the options of a group of columns by name."""
     return {
@@ -37,21 +46,12 @@ def _options(group: str) -> dict[str, Option]:
     }
 
 
-TYPES = {Kind.COUNT: int, Kind.NUMBER: float, Kind.TRUTH: bool}
-"""The types of values on the command line; those of other columns are words."""
-
-TRUTHS = {"true": True, "false": False}
-
-
 def _meaning(column: Column) -> str:
     choices = [*LAYERS, "mylayer:MyAttention"] if column.name == "layer" else column.choices
     return f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
 
 
-SHAPES = {
-    "model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"),
-    **_options("shape"),
-}
+SHAPES = {"model": (str, "a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384"), **_options("shape")}
 """Options for the computed function: type and meaning."""
 
 SETTINGS = _options("execution")
@@ -67,9 +67,6 @@ DEFAULT_SWEEP = "quick"
 
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 """The units of a duration."""
-
-OWN_OR_DEVICE = None
-"""The default of `--fail-on`: the rule of `bench.harness.failing.reasons`."""
 
 TITLE = """attention-bench: measure attention layers
 
@@ -96,6 +93,19 @@ def add(add_option: AddOption) -> None:
         "--no-control", action="store_true", help="don't measure the baseline a second time, as a check of the machine"
     )
     add_columns(add_option)
+    _add_of_folder(add_option)
+    _add_effort(add_option)
+    add_option(
+        "--fail-on",
+        metavar="A,B,…",
+        help="statuses that fail a point, for any implementation: "
+        f"{', '.join(status for status in STATUSES if status != 'ok')}; or none "
+        "(default: your own implementation isn't ok, the device isn't there, or nothing could be measured)",
+    )
+
+
+def _add_of_folder(add_option: AddOption) -> None:
+    """Add the options that say which part of the sweep goes into the run folder, and under which name."""
     add_run(add_option, "<UTC time>-<sweep>")
     add_option(
         "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
@@ -108,6 +118,10 @@ def add(add_option: AddOption) -> None:
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
     )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
+
+
+def _add_effort(add_option: AddOption) -> None:
+    """Add the options that say how precisely a point is measured, and how long that may take."""
     add_race(add_option)
     add_option(
         "--no-race",
@@ -133,18 +147,16 @@ def add(add_option: AddOption) -> None:
     add_option(
         "--check-memory", action="store_true", default=None, help="ask the operating system for the peak memory too"
     )
-    add_option(
-        "--fail-on",
-        metavar="A,B,…",
-        help="statuses that fail a point, for any implementation: "
-        f"{', '.join(status for status in STATUSES if status != 'ok')}; or none "
-        "(default: your own implementation isn't ok, the device isn't there, or nothing could be measured)",
-    )
 
 
 def add_run(add_option: AddOption, name: str) -> None:
     """Add the option that names the run folder."""
     add_option("--run", metavar="DIR", help=f"run folder, resumed if it exists (default: results/{name})")
+
+
+def add_python(add_option: AddOption, meaning: str) -> None:
+    """Add the option that names an interpreter, to be given twice."""
+    add_option("--python", metavar="PATH", action="append", default=[], help=meaning)
 
 
 def add_columns(add_option: AddOption) -> None:
@@ -189,7 +201,7 @@ def request(option: argparse.Namespace) -> Request:
     implementations, given, wished, shard = all_of(
         lambda: _list(option, "impl", str),
         lambda: overrides(option),
-        lambda: effort(option, EFFORT_KEYS),
+        lambda: effort(option),
         lambda: parse_shard(option.shard) if option.shard else None,
     )
     return facts.here(
@@ -208,36 +220,48 @@ def request(option: argparse.Namespace) -> Request:
     )
 
 
+def product(implementation: str, columns: Mapping[str, Any], asked: Mapping[str, Any]) -> Sweep:
+    """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
+
+    Raises WrongRequest if this machine can't measure it.
+    """
+    request = facts.here(
+        DEFAULT_SWEEP, implementations=[implementation], control=False, overrides=columns, effort=asked, product=True
+    )
+    wanted = load_sweep(request)
+    admission.check_threads(wanted)
+    admission.check_devices(wanted)
+    return wanted
+
+
 def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
-    """Return the statuses that fail a point, none for `none`; OWN_OR_DEVICE without the option.
+    """Return the statuses that fail a point, none for `none`; None, for the usual rule, without the option.
 
     Raises WrongRequest for a name that is no status.
     """
     if option.fail_on is None:
-        return OWN_OR_DEVICE
-    asked = _list(option, "fail_on", str)
-    known = [status for status in STATUSES if status != "ok"]
-    if asked == ["none"]:
+        return None
+    names = _list(option, "fail_on", str)
+    if names == ["none"]:
         return ()
-    if wrong := [name for name in asked if name not in known]:
-        raise WrongRequest(unknown_names("status of --fail-on", wrong, (*known, "none")))
-    return tuple(asked)
+    statuses = [status for status in STATUSES if status != "ok"]
+    if wrong := [name for name in names if name not in statuses]:
+        raise WrongRequest(unknown_names("status of --fail-on", wrong, (*statuses, "none")))
+    return tuple(names)
 
 
-def overrides(option: argparse.Namespace, options: Mapping[str, Option] = LISTS) -> dict[str, Any]:
-    """Return the columns of the sweep that the options replace; raises WrongRequest for numbers that can't be read."""
-    lists = all_of(*(partial(_list, option, name, kind) for name, (kind, _) in options.items()))
-    return {name: values for name, values in zip(options, lists, strict=True) if values}
+def overrides(option: argparse.Namespace) -> dict[str, Any]:
+    """Return the columns that the options of a command replace; raises WrongRequest for numbers that can't be read."""
+    lists = all_of(*(partial(_list, option, name, kind) for name, (kind, _) in LISTS.items()))
+    return {name: values for name, values in zip(LISTS, lists, strict=True) if values}
 
 
-def effort(option: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """Return the values of these options that were given, by name; raises WrongRequest for texts that can't be read."""
-    values = all_of(*(partial(_value_of_effort, name, getattr(option, name)) for name in names))
-    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
-
-
-def _value_of_effort(name: str, value: Any) -> Any:
-    return READERS[name](value) if name in READERS and isinstance(value, str) else value
+def effort(option: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of an effort that were given, by name; raises WrongRequest for texts that can't be read."""
+    given = {name: value for name in EFFORT_KEYS if (value := getattr(option, name, None)) is not None}
+    texts = [name for name in READERS if isinstance(given.get(name), str)]
+    read = all_of(*(partial(READERS[name], given[name]) for name in texts))
+    return {**given, **dict(zip(texts, read, strict=True))}
 
 
 def _seconds(option: str, text: str) -> float:
@@ -276,23 +300,14 @@ def flag(name: str) -> str:
 
 
 def _list(option: argparse.Namespace, name: str, kind: type) -> list[Any]:
-    """Return the values in a comma list; ranges stay text."""
-    text = getattr(option, name)
+    """Return the values in a comma list, none if the command has no such option; ranges stay text."""
+    text = getattr(option, name, None)
     if text is None:
         return []
-    words = split(text)
     try:
-        return [_value(word, kind) for word in words]
+        return [_value(word, kind) for word in split(text)]
     except (ValueError, KeyError):
         raise WrongRequest(f"{flag(name)} {text} must be {RULES[kind]}, separated by commas") from None
-
-
-RULES = {
-    int: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2",
-    float: "numbers",
-    bool: "true or false",
-}
-"""The rule for the values of an option, by their type."""
 
 
 def _value(word: str, kind: type) -> Any:

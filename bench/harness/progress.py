@@ -5,7 +5,6 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from bench.engine.admission import too_large
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bench.analyse.race import Look
-
+    from bench.show.answer import At
 
 LOG_WIDTH = 100
 """The longest line in a log, in characters."""
@@ -113,14 +112,14 @@ class Screen:
     def __init__(self, write: Callable[[str], None], *, is_terminal: bool, width: int) -> None:
         self.width = width if is_terminal else LOG_WIDTH
         self.is_terminal = is_terminal
-        self._write = write
+        self.write = write
         self._moving = ""
         self._began_s = time.monotonic()
 
     def __enter__(self) -> "Screen":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.clear()
 
     def say(self, text: str) -> None:
@@ -132,23 +131,22 @@ class Screen:
     def line(self, text: str) -> None:
         """Print one line that stays, without wrapping it."""
         self.clear()
-        self._write(f"{text}\n")
+        self.write(f"{text}\n")
 
     def move(self, text: str) -> None:
         """Rewrite the moving line with the time since the beginning and a text, cut to the width; nothing in a log."""
         text = shortened(f"{units.duration(time.monotonic() - self._began_s)} {text}", self.width - 1)
         if self.is_terminal and text != self._moving:
-            self._write(f"{REWRITE}{text}")
+            self.write(f"{REWRITE}{text}")
             self._moving = text
 
-    def write(self, text: str) -> None:
-        """Write a text as it is."""
-        self._write(text)
+    def flush(self) -> None:
+        """Do nothing, since every text is written at once: so rich takes a screen for a file."""
 
     def clear(self) -> None:
         """Clear the moving line."""
         if self._moving:
-            self._write(REWRITE)
+            self.write(REWRITE)
             self._moving = ""
 
 
@@ -160,6 +158,15 @@ def screen_of(console: "Console") -> Screen:
         console.file.flush()
 
     return Screen(write, is_terminal=console.is_terminal, width=console.width)
+
+
+def progress_of(sweep: Sweep, total: int, screen: Screen, *, height: int, detail: int = 0) -> "LogProgress":
+    """Return the progress that suits a terminal of this height, or a log; that of silence is a log too."""
+    if not screen.is_terminal or detail < 0:
+        return LogProgress(sweep, total, screen, detail=detail)
+    from bench.harness.live import LiveProgress  # slow to import
+
+    return LiveProgress(sweep, total, screen, height=height, detail=detail)
 
 
 class LogProgress:
@@ -176,8 +183,8 @@ class LogProgress:
         self._varying = varying(sweep.points)
         self._labels = names(sweep.points, LONGEST_NAME)
         self._done = 0
-        self._numbers: dict[Point, int] = {}
-        self._time_left: TimeLeft | Until = TimeLeft(sweep.points, sweep.effort.processes)
+        self._points: dict[Point, At] = {}  # what each says so far, in the order in which they had something to say
+        self._time_left = TimeLeft(sweep.points, sweep.effort.processes)
         self._racing: dict[Point, Look] = {}
         self._began_s = time.monotonic()
 
@@ -197,11 +204,11 @@ class LogProgress:
         )
         self._screen.say(f"results go to {folder}")
         self._warn_of_memory()
-        self._starts()
+        self._start("starting worker processes …")
 
-    def _starts(self) -> None:
-        """Say that the workers are being started."""
-        self._screen.say("starting worker processes …")
+    def _start(self, words: str) -> None:
+        """Say what comes before the first point."""
+        self._screen.say(words)
 
     def _warn_of_memory(self) -> None:
         """Print how many cases can't fit into memory, and why the first of them can't."""
@@ -229,12 +236,9 @@ class LogProgress:
 
     def looked(self, point: Point, look: "Look", rows: "pd.DataFrame") -> None:
         """Show what a look at a point says: its line after the first one, and again, with its number, once answered."""
-        before = self._racing.get(point)
-        self._racing[point] = look
-        if before is None:
-            self._done += 1
-        if before is None or (look.is_answered and not before.is_answered):
-            self._print(rows)
+        before, self._racing[point] = self._racing.get(point), look
+        self._done += before is None
+        self._note(rows, is_news=before is None or (look.is_answered and not before.is_answered))
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
         """Show the progress that a worker reports; a log doesn't."""
@@ -247,36 +251,39 @@ class LogProgress:
     def finished(self, rows: "pd.DataFrame") -> None:
         """Print the line of a point that is done, unless it was printed when it was answered."""
         point = Case.from_columns({str(name): value for name, value in rows.iloc[0].items()}).point
-        look = self._racing.get(point)
+        look, now_s = self._racing.get(point), time.monotonic()
         if look is None:
-            self._count(point)
+            self._done += 1
+            self._time_left.finished(point, now_s - self._began_s)
+            self._began_s = now_s
         if look is None or not look.is_answered:
-            self._print(rows)
+            self._note(rows)
 
     def close(self, *, keep: bool = False) -> None:
         """End the display; with `keep` the lines of points stay, which in a log they always do."""
-
-    def _count(self, point: Point) -> None:
-        """Note that a point is done, and how long it took."""
-        now_s = time.monotonic()
-        self._time_left.finished(point, now_s - self._began_s)
-        self._began_s = now_s
-        self._done += 1
 
     def _say(self, text: str) -> None:
         """Print lines that stay."""
         self._screen.say(text)
 
-    def _print(self, rows: "pd.DataFrame") -> None:
-        if self._detail < 0:
+    def _note(self, rows: "pd.DataFrame", *, is_news: bool = True) -> None:
+        """Take what a point says into the list of all, and show it."""
+        from bench.show.summary import at_point
+
+        at = at_point(rows, self._labels)
+        self._points[at.point] = at
+        self._show(at, is_news)
+
+    def _show(self, at: "At", is_news: bool) -> None:
+        """Print the line of a point if it is news."""
+        if self._detail < 0 or not is_news:
             return
-        from bench.show.summary import at_point, log_line, outcomes
+        from bench.show.summary import log_line, outcomes
 
         is_open = self._done < self._total or self._answered < len(self._racing)
         left = units.duration(self._time_left.left_s()) if is_open else ""
-        at, baseline = at_point(rows, self._labels), self._sweep.baseline
         width = max(LOG_LINE, self._screen.width) if self._screen.is_terminal else LOG_LINE
-        number = self._numbers.setdefault(at.point, len(self._numbers) + 1)
+        number, baseline = [*self._points].index(at.point) + 1, self._sweep.baseline
         self._line(log_line(at, number, self._total, left, baseline, width))
         if self._detail > 0:
             self._say(f"  {'; '.join(outcomes(at, baseline))}")

@@ -17,6 +17,9 @@ from bench.plan.case import Point
 from bench.plan.sweep import load_sweep
 from tests import advice
 
+Asked = Callable[..., list[Point]]
+Printed = Callable[..., str]
+
 TINY = "tests.tiny_models"
 NET = f"{TINY}:Net"
 
@@ -29,7 +32,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Callable[..., list[Point]]:
+def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Asked:
     """Return a function that sets what looks see; the points that are asked for are in its list."""
 
     def saw(core_share: float = 0.2) -> list[Point]:
@@ -63,7 +66,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: None) -> Callable
         (["timm:vit[depth"], "must read name[option=value"),
     ],
 )
-def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Callable[..., str]) -> None:
+def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Printed) -> None:
     """Before anything starts."""
     assert line in refused("advise", *words)
 
@@ -80,9 +83,7 @@ def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsy
     assert "could not be looked at: oom: not enough memory" in line
 
 
-def test_a_small_share_ends_after_the_look(
-    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str]
-) -> None:
+def test_a_small_share_ends_after_the_look(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
     """The first line says the bound, and nothing is measured."""
     asked = made_up(core_share=0.05)
     output = printed("advise", "timm:vit_tiny_patch16_224", "--run", tmp_path / "run", "--batch", "2")
@@ -93,9 +94,7 @@ def test_a_small_share_ends_after_the_look(
     assert json.loads((tmp_path / "run" / "advice.json").read_text())["alternatives"] == []
 
 
-def test_the_settings_are_measured_in_a_run_folder(
-    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str]
-) -> None:
+def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
     """The model's run is an ordinary one that other commands read, and its layers' run is in it."""
     made_up()
     run = tmp_path / "run"
@@ -107,12 +106,14 @@ def test_the_settings_are_measured_in_a_run_folder(
     assert content["layers"][0]["path"] == "blocks.0.attn"
     assert (content["point"]["num_tokens"], content["point"]["num_heads"], content["point"]["channels"]) == (7, 3, 12)
     assert "eager" in printed("show", run)
+    effort = json.loads((run / "plan.json").read_text())["effort"]
+    assert (effort["race"], effort["bound"], effort["within_s"], effort["processes"]) == (True, 0.02, 1.0, 2)
     assert "at=blocks.0.attn" in printed("show", run / "layers")
     assert "use" in (run / "advice.md").read_text() or "no setting" in (run / "advice.md").read_text()
 
 
 def test_a_bad_attend_of_the_user_ends_with_1(
-    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    made_up: Asked, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others are measured."""
     made_up()
@@ -123,9 +124,7 @@ def test_a_bad_attend_of_the_user_ends_with_1(
     assert (by_name["eager"], by_name["test:wrong"]) == ("ok", "incorrect")
 
 
-def test_the_layers_are_a_sweep_file(
-    made_up: Callable[..., list[Point]], tmp_path: Path, printed: Callable[..., str]
-) -> None:
+def test_the_layers_are_a_sweep_file(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
     """It can be measured as it stands."""
     made_up()
     file = tmp_path / "out.toml"
@@ -137,10 +136,11 @@ def test_the_layers_are_a_sweep_file(
 
 @pytest.mark.slow
 def test_a_wrong_mask_in_a_model_is_incorrect(
-    tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A right attend is measured, and a refused one says why: all of it in real processes."""
-    monkeypatch.setattr(advise, "LOOKS", 1)
+    for name in ("LOOKS", "PROCESSES"):
+        monkeypatch.setattr(advise, name, 1)
     monkeypatch.setattr(analyse, "MOST_LAYERS", 0)
     names = [f"{TINY}:wrong", f"{TINY}:right", "sdpa"]
     words = ("--within", "1s", "--no-compile", "--run", tmp_path / "run", "--format", "json")

@@ -1,4 +1,4 @@
-"""`python -m bench compare`: its options, its forms, and how it ends."""
+"""`python -m bench compare`: its options, its forms, how it ends, and rows that are measured again."""
 
 import dataclasses
 import itertools
@@ -6,18 +6,22 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from bench.analyse.comparison import VERDICTS, hyphened
 from bench.cli import main
+from bench.machine import facts
 from bench.plan.case import CONTROL, Case
+from bench.plan.sweep import Effort, Sweep
 from bench.show.comparison.report import STAMP
-from bench.store import environment, journal, table
+from bench.store import environment, journal, plan, table
 from bench.store.environment import Environment
+from tests.engine.interpreters import two
 from tests.examples import ORIGIN, record, timed
 from tests.points import OF_LAYER, of_layer, point
 from tests.runs import measured, saved
@@ -30,6 +34,14 @@ FORMS = ("terminal", "markdown", "csv", "json")
 IDENTITY = {"cpu": "A CPU", "cores": 2, "gpus": {}}
 STATE = {"load_1min": 0.4, "preflight": {"others_cores": 0.0, "spread": 0.03}}
 SELFCHECK = {"detectable": {"1": 0.012}, "processes": 10}
+
+CLEAR, NOISY = 1e-3, 0.1
+SCATTER = {"eager": CLEAR, "sdpa": NOISY, "mha": NOISY, "online": CLEAR}
+"""By how much the processes of each implementation scatter: of two noisy ones nothing follows."""
+
+Printed = Callable[..., str]
+Refused = Callable[..., str]
+Capture = pytest.CaptureFixture[str]
 
 
 def folder(path: Path, times: Mapping[str, float] = TIMES, failing: str = "", cores: int = 2, **state: Any) -> Path:
@@ -47,31 +59,15 @@ def folder(path: Path, times: Mapping[str, float] = TIMES, failing: str = "", co
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a run, and one in which sdpa takes a tenth longer; both are for copying."""
-    path = tmp_path_factory.mktemp("runs")
-    folder(path / "base")
-    folder(path / "slower", {**TIMES, "sdpa": 0.55})
-    return path
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run; tests that write into it take a copy."""
+    return folder(tmp_path_factory.mktemp("runs") / "base")
 
 
-@pytest.fixture
-def base(runs: Path, tmp_path: Path) -> Path:
-    """Return a run."""
-    return shutil.copytree(runs / "base", tmp_path / "base")
-
-
-@pytest.fixture
-def slower(runs: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run in which sdpa takes a tenth longer."""
-    return shutil.copytree(runs / "slower", tmp_path / "slower")
-
-
-@pytest.fixture
-def few(tmp_path: Path) -> Path:
-    """Return a folder for results that share two cases with the run."""
-    (tmp_path / "few").mkdir()
-    return tmp_path / "few"
+    return folder(tmp_path_factory.mktemp("runs") / "slower", {**TIMES, "sdpa": 0.55})
 
 
 # how it ends
@@ -88,37 +84,32 @@ def few(tmp_path: Path) -> Path:
         (["--margin", "0.2"], 0),
     ],
 )
-def test_it_fails_on_what_it_is_told_to(base: Path, slower: Path, options: list[str], status: int) -> None:
+def test_it_fails_on_the_verdicts_that_are_named(base: Path, slower: Path, options: list[str], status: int) -> None:
     """A row that became slower, where nothing else is asked for, and nothing within the margin."""
     assert main(["compare", str(base), str(slower), *options]) == status
 
 
-@pytest.mark.parametrize(("verdict", "status"), [(None, 1), ("newly-failing", 1), ("slower", 0), ("missing", 0)])
-def test_a_new_failure_fails_unless_others_are_named(
-    base: Path, tmp_path: Path, verdict: str | None, status: int
-) -> None:
+def test_a_new_failure_fails_unless_others_are_named(base: Path, tmp_path: Path) -> None:
     """What crashed isn't slower, and no user wants it."""
-    new = folder(tmp_path / "new", failing="mha")
-    options = ["--fail-on", verdict] if verdict else []
-    assert main(["compare", str(base), str(new), *options]) == status
+    command = ["compare", str(base), str(folder(tmp_path / "new", failing="mha"))]
+    ends = {"newly-failing": 1, "slower": 0, "missing": 0}
+    assert main(command) == 1
+    assert {verdict: main([*command, "--fail-on", verdict]) for verdict in ends} == ends
 
 
-def test_an_unknown_verdict_ends_with_2_and_the_names(base: Path, refused: Callable[..., str]) -> None:
-    """Before anything is read: the second path isn't there."""
+def test_impossible_options_end_with_2_before_anything_is_read(base: Path, refused: Refused) -> None:
+    """An unknown verdict with the names that there are, a margin, and the name of a picture."""
     line = refused("compare", base, base / "nowhere", "--fail-on", "slower,same")
     assert all(word in line for word in ("'same'", *map(hyphened, VERDICTS)))
-
-
-@pytest.mark.parametrize("share", ["-0.1", "nan", "inf"])
-def test_an_impossible_margin_ends_with_2(base: Path, share: str, refused: Callable[..., str]) -> None:
-    """The line names it."""
-    assert f"margin = {share}" in refused("compare", base, base, f"--margin={share}")
+    assert "must end in .png or .svg" in refused("compare", base, base, "--plot", "changes.doc")
+    for share in ("-0.1", "nan", "inf"):
+        assert f"margin = {share}" in refused("compare", base, base, f"--margin={share}")
 
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("content", [None, "", "a,b\n1,2\n", "schema_version\n", "\x00\xff", '{"a": [1]}\n'])
-def test_what_is_no_result_ends_with_2(
-    base: Path, tmp_path: Path, side: int, content: str | None, refused: Callable[..., str]
+def test_what_is_no_result_is_wrong(
+    base: Path, tmp_path: Path, side: int, content: str | None, refused: Refused
 ) -> None:
     """A missing, an empty and a foreign file, and one without rows, on either side."""
     path = tmp_path / "other.csv"
@@ -128,29 +119,32 @@ def test_what_is_no_result_ends_with_2(
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_newer_schema_ends_with_2(base: Path, slower: Path, side: int, refused: Callable[..., str]) -> None:
+def test_a_newer_schema_ends_with_2(base: Path, tmp_path: Path, side: int, refused: Refused) -> None:
     """Whichever side is newer, it is named with its number."""
-    newer = (base, slower)[side] / table.RESULTS
-    first, *rows = newer.read_text().splitlines()
-    newer.write_text("\n".join([first, *(row.rpartition(",")[0] + ",99" for row in rows)]) + "\n")
-    line = refused("compare", base, slower)
-    assert str(newer) in line
+    newer = shutil.copytree(base, tmp_path / "newer")
+    first, *rows = (newer / table.RESULTS).read_text().splitlines()
+    text = "\n".join([first, *(row.rpartition(",")[0] + ",99" for row in rows)]) + "\n"
+    (newer / table.RESULTS).write_text(text)
+    line = refused("compare", *[newer, base, newer][side : side + 2])
+    assert str(newer / table.RESULTS) in line
     assert "schema_version 99" in line
 
 
-def test_tables_that_share_no_case_end_with_3(base: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    """The line says which columns keep them apart; what isn't there can't be forced either."""
-    other = tmp_path / "other.csv"
+def test_what_cannot_be_compared_ends_with_3(base: Path, tmp_path: Path, refused: Refused) -> None:
+    """The line says which columns differ, which conditions differ, or how many cases are shared.
+
+    What isn't there can't be forced either. Nothing was judged, so there is no picture.
+    """
+    other, picture = tmp_path / "other.csv", tmp_path / "changes.png"
     table.load(base).assign(threads=4).to_csv(other, index=False)
     for options in ([], ["--force"]):
         line = refused("compare", base / table.RESULTS, other, *options, status=3)
         assert line.endswith("share no case: threads is 1 in BASE and 4 in NEW")
-
-
-def test_another_machine_ends_with_3(base: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    """The line says what differs, and how to compare all the same."""
     line = refused("compare", base, folder(tmp_path / "other", cores=8), status=3)
     assert "cores: 2 against 8; --force" in line
+    alone = folder(tmp_path / "alone", {"eager": 1.0})
+    assert "share 2 cases" in refused("compare", base, alone, "--plot", picture, status=3)
+    assert not picture.exists()
 
 
 def test_layers_with_columns_of_their_own_are_matched(tmp_path: Path) -> None:
@@ -165,12 +159,10 @@ def test_layers_with_columns_of_their_own_are_matched(tmp_path: Path) -> None:
         assert main(["compare", run, run, "--fail-on", "missing,new,inconclusive,slower", *options]) == 0
 
 
-# what it says
+# another baseline
 
 
-def test_the_hint_names_another_baseline_and_that_clears_the_innocent(
-    base: Path, tmp_path: Path, printed: Callable[..., str]
-) -> None:
+def test_the_hint_names_a_baseline_and_that_clears_the_innocent(base: Path, tmp_path: Path, printed: Printed) -> None:
     """Eager became a fifth faster: all others look slower, until one of them is the baseline."""
     new = folder(tmp_path / "new", {**TIMES, "eager": 0.8})
     (hint,) = [line for line in printed("compare", base, new, status=1).splitlines() if line.startswith("hint: ")]
@@ -191,17 +183,18 @@ def test_the_hint_names_another_baseline_and_that_clears_the_innocent(
         ("json", '"baseline": "sdpa", "rebased": true'),
     ],
 )
-def test_the_baseline_is_named_in_every_form(base: Path, form: str, words: str, printed: Callable[..., str]) -> None:
+def test_the_baseline_is_named_in_every_form(base: Path, form: str, words: str, printed: Printed) -> None:
     """Whoever reads any of them knows what the ratios refer to; results.csv stands for its folder."""
     assert words in printed("compare", base, base / table.RESULTS, "--baseline", "sdpa", "--format", form)
 
 
-def test_another_baseline_reads_the_good_lines_of_a_journal(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_baseline_reads_the_good_lines_of_a_journal(base: Path, tmp_path: Path, capsys: Capture) -> None:
     """A line that is no record is named on stderr, with its number, and changes neither the output nor the file."""
-    command = ["compare", str(base), str(base), "--baseline", "sdpa", "--format", "csv"]
+    run = shutil.copytree(base, tmp_path / "run")
+    command = ["compare", str(run), str(run), "--baseline", "sdpa", "--format", "csv"]
     assert main(command) == 0
     good = capsys.readouterr().out
-    path = base / journal.JOURNAL
+    path = run / journal.JOURNAL
     path.write_bytes(b"rubbish\n" + path.read_bytes())
     before = path.read_bytes()
     assert main(command) == 0
@@ -212,72 +205,64 @@ def test_another_baseline_reads_the_good_lines_of_a_journal(base: Path, capsys: 
 
 
 @pytest.mark.parametrize("name", ["copy.csv", "results.csv"])
-def test_another_baseline_without_a_journal_is_refused(
-    base: Path, tmp_path: Path, name: str, refused: Callable[..., str]
-) -> None:
+def test_another_baseline_without_a_journal_is_refused(base: Path, tmp_path: Path, name: str, refused: Refused) -> None:
     """A table alone has no rounds to pair anew in, also where some other run's journal lies beside it."""
-    path = (base if name == "copy.csv" else tmp_path) / name
+    path = (shutil.copytree(base, tmp_path / "run") if name == "copy.csv" else tmp_path) / name
     path.write_bytes((base / table.RESULTS).read_bytes())
     line = refused("compare", base, path, "--baseline", "sdpa")
     assert "--baseline needs the journal.jsonl" in line
     assert str(path) in line
 
 
-def test_an_unknown_baseline_is_refused_with_what_both_runs_hold(
-    base: Path, tmp_path: Path, refused: Callable[..., str]
-) -> None:
-    """Only what was measured on both sides can be the baseline."""
+def test_only_what_both_runs_measured_can_be_the_baseline(base: Path, tmp_path: Path, refused: Refused) -> None:
+    """Others are refused with what could be, and so is the control."""
     new = folder(tmp_path / "new", {"eager": 1.0, "sdpa": 0.5}, failing="mha")
     assert refused("compare", base, new, "--baseline", "mha").endswith("'mha'; expected one of eager, sdpa")
+    controlled = folder(tmp_path / "controlled", {**TIMES, CONTROL: 1.0})
+    line = refused("compare", controlled, controlled, "--baseline", CONTROL)
+    assert f"expected one of {', '.join(TIMES)}" in line
 
 
-def test_what_else_changed_warns_in_one_line(base: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
-    """A run of a busy machine, and one that measured one implementation less, are compared."""
-    busy = folder(tmp_path / "busy", load_1min=3.5)
+# what it says
+
+
+def test_what_else_changed_is_said_in_a_line(base: Path, tmp_path: Path, printed: Printed) -> None:
+    """A busy machine, an implementation less, a baseline that is not named, and the machine's self-check on any side.
+
+    The baseline is not guessed from ratios of 1. Runs that are alike need no such line and no stamp, also with --force.
+    """
+    busy, checked = folder(tmp_path / "busy", load_1min=3.5), folder(tmp_path / "checked", selfcheck=SELFCHECK)
     fewer = folder(tmp_path / "fewer", {name: value for name, value in TIMES.items() if name != "mha"})
     for other, words in ((busy, "3.5"), (fewer, "mha in BASE alone")):
         (warning,) = [line for line in printed("compare", base, other).splitlines() if line.startswith("warning: ")]
         assert words in warning
-    assert "warning: " not in printed("compare", base, base)
-
-
-@pytest.mark.parametrize("side", [0, 1])
-def test_the_self_check_of_the_machine_is_quoted(
-    base: Path, tmp_path: Path, side: int, printed: Callable[..., str]
-) -> None:
-    """Whichever run has one."""
-    checked = folder(tmp_path / "checked", selfcheck=SELFCHECK)
-    assert "changes of 1.2% at 10 processes" in printed("compare", *[checked, base, checked][side : side + 2])
-
-
-def test_a_baseline_that_a_table_does_not_name_is_told(base: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
-    """It is not guessed from ratios of 1; the comparison says so."""
     unnamed = tmp_path / "unnamed.csv"
     table.load(base).assign(baseline=None).to_csv(unnamed, index=False)
     assert "baseline of BASE is not known" in printed("compare", unnamed, base)
-    assert "is not known" not in printed("compare", base, base)
+    for sides in ((base, checked), (checked, base)):
+        assert "changes of 1.2% at 10 processes" in printed("compare", *sides)
+    text = printed("compare", base, base, "--force")
+    assert not any(words in text for words in ("warning: ", STAMP, "is not known", "changes of 1.2%"))
 
 
 # its forms
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_file_holds_what_standard_output_would(
-    base: Path, slower: Path, tmp_path: Path, form: str, printed: Callable[..., str]
-) -> None:
-    """With --to what comes first is printed alone, and the exit status is the same."""
+def test_a_file_holds_what_is_printed(base: Path, slower: Path, tmp_path: Path, form: str, printed: Printed) -> None:
+    """With --to what comes first is printed alone, and the exit status is the same; beside it a picture is drawn."""
     command = ["compare", base, slower, "--format", form]
-    printed = printed(*command, status=1)
-    (line,) = printed(*command, "--to", tmp_path / "out", status=1).splitlines()
+    output = printed(*command, status=1)
+    picture = ["--plot", tmp_path / "changes.png"] if form == "csv" else []
+    (line,) = printed(*command, "--to", tmp_path / "out", *picture, status=1).splitlines()
     assert line.startswith(f"{tmp_path / 'out'}: 2 rows are slower: sdpa N=5 -9")
     written = (tmp_path / "out").read_text(encoding="utf-8")
-    assert [line.rstrip() for line in written.splitlines()] == [line.rstrip() for line in printed.splitlines()]
+    assert [line.rstrip() for line in written.splitlines()] == [line.rstrip() for line in output.splitlines()]
+    assert not picture or (tmp_path / "changes.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_stamped_where_it_was_forced(
-    base: Path, tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_form_is_stamped_where_it_was_forced(base: Path, tmp_path: Path, form: str, capsys: Capture) -> None:
     """On standard output, in a file and in what is said aside; status and verdicts are as ever."""
     other = folder(tmp_path / "other", {**TIMES, "sdpa": 0.55}, failing="mha", cores=8, load_1min=5.0)
     command = ["compare", str(base), str(other), "--force", "--format", form]
@@ -286,8 +271,7 @@ def test_every_form_is_stamped_where_it_was_forced(
     assert main([*command, "--to", str(tmp_path / "out")]) == 1
     aside = capsys.readouterr().out
     for text in (printed.out, printed.err, aside, (tmp_path / "out").read_text(encoding="utf-8")):
-        unstamped = [line for line in text.splitlines() if STAMP not in line]
-        assert [line for line in unstamped if not is_markup(line)] == []
+        assert [line for line in text.splitlines() if STAMP not in line and not is_markup(line)] == []
     assert "slower" in printed.out
     assert "cores: 2 against 8" in printed.out
 
@@ -297,14 +281,7 @@ def is_markup(line: str) -> bool:
     return line in ("", "</details>", "]}") or line.startswith(("| ---", "stamp,baseline,"))
 
 
-def test_conditions_that_are_alike_need_no_stamp(base: Path, printed: Callable[..., str]) -> None:
-    """--force where nothing was to be forced changes nothing."""
-    assert STAMP not in printed("compare", base, base, "--force")
-
-
-def test_json_is_json_and_notes_of_csv_stand_aside(
-    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_json_and_notes_of_csv_stand_aside(base: Path, tmp_path: Path, capsys: Capture) -> None:
     """Standard output holds the data alone."""
     busy = folder(tmp_path / "busy", load_1min=3.5)
     assert main(["compare", str(base), str(busy), "--format", "json"]) == 0
@@ -316,47 +293,23 @@ def test_json_is_json_and_notes_of_csv_stand_aside(
     assert len(output.out.splitlines()) == 1 + len(comparison["rows"])
 
 
-def test_a_file_that_cannot_be_written_ends_with_2(base: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_a_file_that_cannot_be_written_ends_with_2(base: Path, tmp_path: Path, refused: Refused) -> None:
     """The line names the file and the reason."""
     line = refused("compare", base, base, "--to", tmp_path / "no" / "file")
     assert line.endswith("file can't be written: No such file or directory")
 
 
-def test_a_picture_is_drawn(base: Path, slower: Path, tmp_path: Path) -> None:
-    """Beside the output, and the status is the same."""
-    assert main(["compare", str(base), str(slower), "--plot", str(tmp_path / "changes.png")]) == 1
-    assert (tmp_path / "changes.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_runs_that_share_the_baseline_alone_end_with_3(base: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    """Nothing is judged, so nothing was compared: one line, no picture, and not the status of a fine run."""
-    alone, picture = folder(tmp_path / "alone", {"eager": 1.0}), tmp_path / "changes.png"
-    assert "share 2 cases" in refused("compare", base, alone, "--plot", picture, status=3)
-    assert not picture.exists()
-
-
 @pytest.mark.parametrize("form", FORMS)
-def test_runs_that_share_few_cases_say_so_first(
-    base: Path, few: Path, form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_that_share_few_cases_say_so_first(base: Path, tmp_path: Path, form: str, capsys: Capture) -> None:
     """The first line of every form has the counts of both sides; what was compared decides the status."""
     results = table.load(base)
     shared = results["num_tokens"].eq(5) & results["implementation"].isin(["eager", "sdpa"])
-    table.save(results.assign(batch=results["batch"].where(shared, 64)), few)
-    assert main(["compare", str(base), str(few), "--format", form]) == 0
+    table.save(results.assign(batch=results["batch"].where(shared, 64)), tmp_path)
+    assert main(["compare", str(base), str(tmp_path), "--format", form]) == 0
     output = capsys.readouterr()
     text = output.err if form == "csv" else output.out
     first = json.loads(text)["summary"][0] if form == "json" else text.splitlines()[0]
     assert "share 2 of 14 cases; 6 are in BASE alone and 6 in NEW alone" in first
-
-
-def test_a_list_of_few_shared_cases_holds_those_alone(base: Path, few: Path, printed: Callable[..., str]) -> None:
-    """What one run has alone is counted and not listed, if it is most."""
-    results = table.load(base)
-    table.save(results[results["num_tokens"].eq(5) & results["implementation"].isin(["eager", "sdpa"])], few)
-    output = printed("compare", base, few, "--all")
-    assert "not listed: 6 rows" in output
-    assert listed(output) == ["equivalent", "baseline"]
 
 
 def listed(output: str) -> list[str]:
@@ -365,9 +318,7 @@ def listed(output: str) -> list[str]:
     return [line.split()[0] for line in rows if " N=" in line]
 
 
-def test_only_what_changed_is_listed_unless_all_rows_are_asked_for(
-    base: Path, slower: Path, printed: Callable[..., str]
-) -> None:
+def test_only_what_changed_is_listed_unless_all_rows_are_asked_for(base: Path, slower: Path, printed: Printed) -> None:
     """Verdicts of every row are counted in any case."""
     short, long = printed("compare", base, slower, status=1), printed("compare", base, slower, "--all", status=1)
     assert listed(short) == ["slower"] * 2
@@ -376,10 +327,17 @@ def test_only_what_changed_is_listed_unless_all_rows_are_asked_for(
     assert listed(printed("compare", base, base)) == []
 
 
-def test_runs_that_were_asked_for_differently_say_so_first(
-    base: Path, tmp_path: Path, printed: Callable[..., str]
-) -> None:
-    """Sweep and effort stand above what was found; the output on runs that were asked for alike begins with that."""
+def test_a_list_of_few_shared_cases_holds_those_alone(base: Path, tmp_path: Path, printed: Printed) -> None:
+    """What one run has alone is counted and not listed, if it is most."""
+    results = table.load(base)
+    table.save(results[results["num_tokens"].eq(5) & results["implementation"].isin(["eager", "sdpa"])], tmp_path)
+    output = printed("compare", base, tmp_path, "--all")
+    assert "not listed: 6 rows" in output
+    assert listed(output) == ["equivalent", "baseline"]
+
+
+def test_runs_that_were_asked_for_differently_say_so_first(base: Path, tmp_path: Path, printed: Printed) -> None:
+    """Sweep and effort stand above the verdicts; the output on runs that were asked for alike begins with those."""
     for name, processes in (("quick", 3), ("full", 10)):
         shutil.copytree(base, tmp_path / name)
         (tmp_path / name / environment.ENVIRONMENT).unlink()
@@ -389,11 +347,6 @@ def test_runs_that_were_asked_for_differently_say_so_first(
     assert all(words in first for words in ("quick against full", "3 against 10"))
     assert second.startswith("every judged row is equivalent")
     assert printed("compare", tmp_path / "quick", tmp_path / "quick").startswith(second)
-
-
-def test_a_picture_by_another_name_ends_with_2(base: Path, refused: Callable[..., str]) -> None:
-    """Before anything is compared."""
-    assert "must end in .png or .svg" in refused("compare", base, base, "--plot", "changes.doc")
 
 
 @pytest.mark.slow
@@ -412,7 +365,7 @@ def test_comparing_needs_no_torch(base: Path, slower: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("side", ["BASE", "NEW"])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_side_in_which_identical_code_differs_is_named_first(
-    base: Path, tmp_path: Path, side: str, form: str, capsys: pytest.CaptureFixture[str]
+    base: Path, tmp_path: Path, side: str, form: str, capsys: Capture
 ) -> None:
     """In the first lines of every form; the other side is not."""
     off = folder(tmp_path / "off", {**TIMES, CONTROL: 1.1})
@@ -421,14 +374,12 @@ def test_a_side_in_which_identical_code_differs_is_named_first(
     captured = capsys.readouterr()
     said = captured.err if form == "csv" else captured.out
     assert said.count("identical code differs") == 1
-    assert f"in {side} identical code differs" in said
-    if form != "json":
-        assert "identical code differs" in said.splitlines()[0]
+    assert f"in {side} identical code differs" in (said if form == "json" else said.splitlines()[0])
 
 
 @pytest.mark.parametrize("options", [[], ["--baseline", "sdpa"]])
 def test_a_control_that_is_right_is_no_row_of_a_comparison(
-    base: Path, tmp_path: Path, options: list[str], printed: Callable[..., str]
+    base: Path, tmp_path: Path, options: list[str], printed: Printed
 ) -> None:
     """With an older run, which has none, and with another that has one; no other implementation is missed either."""
     new = folder(tmp_path / "new", {**TIMES, CONTROL: 1.0})
@@ -438,8 +389,139 @@ def test_a_control_that_is_right_is_no_row_of_a_comparison(
         assert CONTROL not in text
 
 
-def test_the_control_is_no_baseline(base: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    """It is no implementation that both runs share."""
-    new = folder(tmp_path / "new", {**TIMES, CONTROL: 1.0})
-    line = refused("compare", new, new, "--baseline", CONTROL)
-    assert f"expected one of {', '.join(TIMES)}" in line
+# rows that are measured again, by workers that make their times up
+
+
+def of_torch(
+    path: Path,
+    torch: str,
+    scatter: Mapping[str, float] = SCATTER,
+    times: Mapping[str, float] | None = None,
+    commit: str = "abc",
+) -> Path:
+    """Write a run of this machine with a torch of this version; runs differ by chance and by `times` alone."""
+    here = facts.observe({"torch": torch, "gpus": {}}, {}, {})
+    origin = dataclasses.replace(ORIGIN, env_id=here.env_id, commit=commit)
+    records = [
+        measured(Case(point(), name), n, (times or {}).get(name, 1.0), scatter=each, seed=path.name, origin=origin)
+        for n, (name, each) in itertools.product(range(PROCESSES), scatter.items())
+    ]
+    saved(path, records, here)
+    plan.save(Sweep("small", (point(),), (*scatter,), effort=Effort(processes=3, budget_s=0.3)), path)
+    return path
+
+
+def rerun(runs: Sequence[Path], folder: Path, *more: str, b_s: str = "1e-3") -> int:
+    """Compare two runs, measure again with sides that take 1 ms and so long, and return the status."""
+    a, b = two(folder, b_s)
+    words = ["compare", *map(str, runs), "--rerun", "--python", a, "--python", b, "--within", "10m"]
+    return main([*words, "--run", str(folder / "rerun"), *more])
+
+
+@pytest.fixture
+def versions(scripted_workers: None, tmp_path: Path) -> list[Path]:
+    """Return the runs of two versions of torch, of which some rows are noisy."""
+    return [of_torch(tmp_path / "base", "2.0"), of_torch(tmp_path / "new", "2.1")]
+
+
+def test_rows_in_dispute_get_a_verdict_and_others_keep_theirs(
+    versions: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
+    """What two runs left open, one run decides; the status follows from the new verdicts."""
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    assert main(["compare", *map(str, versions), "--force", "--format", "json", "--to", str(before)]) == 0
+    assert rerun(versions, tmp_path, "--force", "--format", "json", "--to", str(after), b_s="1.1e-3") == 1
+    was, became = (rows(path) for path in (before, after))
+    names = ["eager", "sdpa", "mha", "online"]
+    assert was.loc[names, "verdict"].tolist() == ["baseline", "inconclusive", "inconclusive", "equivalent"]
+    assert became.loc[names, "verdict"].tolist() == ["baseline", "slower", "slower", "equivalent"]
+    assert became.loc[names, "rerun"].tolist() == [False, True, True, False]
+    assert became.loc["sdpa", "change"] == pytest.approx(1 / 1.1, abs=0.01)
+    assert became.loc["sdpa", "new_latency_s"] == pytest.approx(1.1e-3, rel=0.01)
+    p, p_holm = (became.loc[["sdpa", "mha"], name].astype(float) for name in ("p", "p_holm"))
+    assert p_holm.min() == pytest.approx(2 * p.min())
+    assert became["change"].to_dict()["online"] == was["change"].to_dict()["online"]
+    assert "2 rows in dispute measured again" in json.loads(after.read_text())["notes"][-1]
+    assert rerun(versions, tmp_path, "--force", b_s="1.1e-3") == 1
+    output = capsys.readouterr().out
+    assert output.count("B as fast as A") == 4
+    assert "except in rows that a rerun measured" in " ".join(output.split())
+    folders = [tmp_path / "rerun" / name / side for name in ("sdpa", "mha") for side in "ab"]
+    assert [len(table.load(each)) for each in folders] == [1] * 4
+    efforts = [json.loads((each / "plan.json").read_text())["effort"] for each in folders]
+    assert {(each["processes"], round(each["budget_s"], 3)) for each in efforts} == {(5, 0.5)}, "as in NEW's run"
+
+
+def rows(path: Path) -> pd.DataFrame:
+    """Return the rows of a comparison by implementation."""
+    return pd.DataFrame(json.loads(path.read_text())["rows"]).set_index("implementation")
+
+
+@pytest.mark.usefixtures("scripted_workers")
+@pytest.mark.parametrize(("machine_factor", "remeasured"), [(1.0, False), (1.5, True)])
+def test_a_change_at_another_speed_is_in_dispute(tmp_path: Path, machine_factor: float, remeasured: bool) -> None:
+    """Where all rows take half as long again, a slower one may be the machine's doing: side by side it is as before."""
+    clear, to = dict.fromkeys(SCATTER, CLEAR), tmp_path / "after.json"
+    times = {name: machine_factor * (1.1 if name == "online" else 1.0) for name in SCATTER}
+    base, new = (of_torch(tmp_path / torch, torch, clear, each) for torch, each in (("2.0", {}), ("2.1", times)))
+    assert main(["compare", str(base), str(new), "--force"]) == 1
+    status = rerun([base, new], tmp_path, "--force", "--format", "json", "--to", str(to))
+    assert (status, rows(to).loc["online", "verdict"]) == ((0, "equivalent") if remeasured else (1, "slower"))
+    notes = json.loads(to.read_text())["notes"]
+    assert any("times as long in NEW" in note for note in notes) == remeasured
+
+
+@pytest.mark.usefixtures("scripted_workers")
+def test_a_row_that_cannot_be_measured_again_stays_in_dispute(tmp_path: Path, capsys: Capture) -> None:
+    """The output says so, and why."""
+    failing, to = "test:raises_in_b", tmp_path / "after.json"
+    runs = [of_torch(tmp_path / torch, torch, {"eager": CLEAR, failing: NOISY}) for torch in ("2.0", "2.1")]
+    assert rerun(runs, tmp_path, "--force", "--format", "json", "--to", str(to)) == 0
+    after = rows(to)
+    assert (after["verdict"].to_dict()[failing], after["rerun"].to_dict()[failing]) == ("inconclusive", False)
+    assert "1 not measured" in json.loads(to.read_text())["notes"][-1]
+    assert "B incorrect: wrong" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("scripted_workers")
+def test_where_nothing_is_in_dispute_nothing_is_measured(tmp_path: Path, capsys: Capture) -> None:
+    """One line says so."""
+    runs = [of_torch(tmp_path / name, "2.0", dict.fromkeys(SCATTER, CLEAR)) for name in ("base", "new")]
+    assert rerun(runs, tmp_path) == 0
+    assert "no row is in dispute" in " ".join(capsys.readouterr().out.split())
+    assert not (tmp_path / "rerun").exists()
+
+
+@pytest.mark.usefixtures("scripted_workers")
+def test_a_rerun_by_other_interpreters_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    """Side A has torch 2.0, and BASE was measured with 1.9: not comparable.
+
+    Two commits under one interpreter would be the second commit against itself: a wrong request.
+    """
+    assert rerun([of_torch(tmp_path / name, "1.9") for name in ("base", "new")], tmp_path) == 3
+    error = capsys.readouterr().err
+    assert all(words in error for words in ("python-a is not what BASE", "torch: '1.9' against '2.0'; --force"))
+    runs = [str(of_torch(tmp_path / commit, "2.0", commit=commit)) for commit in ("abc", "def")]
+    assert main(["compare", *runs, "--rerun", *TWICE]) == 2
+    assert "differ in their commit (abc against def)" in capsys.readouterr().err
+
+
+TWICE = ["--python", sys.executable] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--rerun"], "--rerun takes --python twice, for BASE and for NEW"),
+        (["--rerun", "--python", sys.executable], "got 1"),
+        (["--python", sys.executable], "--python goes with --rerun"),
+        (["--rerun", "--python", "/no/such", "--python", "/no/such"], "/no/such must be a Python interpreter"),
+        (["--rerun", *TWICE, "--bound", "0"], "bound = 0.0 must be a share above 0 and below 1"),
+        (["--rerun", *TWICE, "--within", "soon"], "--within soon must be a duration"),
+    ],
+)
+def test_a_rerun_that_cannot_be_is_wrong(
+    versions: list[Path], words: list[str], message: str, refused: Refused
+) -> None:
+    """One line says what was expected, before anything is measured."""
+    assert message in refused("compare", *versions, "--force", *words)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import main
 from bench.plan.case import CONTROL
 from bench.store.table import load
 from tests.engine.interpreters import two
+
+Capture = pytest.CaptureFixture[str]
+Printed = Callable[..., str]
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
     ],
 )
 def test_a_wrong_request_ends_with_2_and_one_line(
-    words: list[str], message: str, tmp_path: Path, refused: Callable[..., str]
+    words: list[str], message: str, tmp_path: Path, refused: Printed
 ) -> None:
     """What can't be carried out is said before anything is measured, with what could have come."""
     assert message in refused("duel", *words, "--run", tmp_path / "run")
@@ -58,7 +60,7 @@ def test_a_wrong_request_ends_with_2_and_one_line(
 
 
 @pytest.mark.parametrize("version", ["none", "1.13.1+cu117", "2.9.0"])
-def test_an_interpreter_needs_a_new_torch(version: str, tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_an_interpreter_needs_a_new_torch(version: str, tmp_path: Path, refused: Printed) -> None:
     """The one line has the interpreter, the oldest torch that the project allows, and what it has."""
     python, options = tmp_path / "python", "-S"
     if version != "none":
@@ -74,7 +76,7 @@ def test_an_interpreter_needs_a_new_torch(version: str, tmp_path: Path, refused:
 
 
 @pytest.mark.parametrize(("text", "reason"), [("nothing", "Exec format error"), ("#!/bin/sh\nno_such", "not found")])
-def test_what_is_no_interpreter_is_refused(text: str, reason: str, tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_what_is_no_interpreter_is_refused(text: str, reason: str, tmp_path: Path, refused: Printed) -> None:
     """The one line has the system's reason, or the last line that the program wrote."""
     program = tmp_path / "python"
     program.write_text(text)
@@ -82,7 +84,7 @@ def test_what_is_no_interpreter_is_refused(text: str, reason: str, tmp_path: Pat
     assert reason in refused("duel", "sdpa", *PYTHONS[:2], "--python", program, "--run", tmp_path / "run")
 
 
-def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Callable[..., str]) -> None:
+def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Printed) -> None:
     """The sides are named, each point has its line and its row, and the folder is that of a race with a control."""
     output = printed("duel", "sdpa", "test:half", *tiny)
     assert "A is sdpa, B is test:half, both with torch 2.0" in output
@@ -99,7 +101,7 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert set(load(tmp_path / "run")["processes"]) == {2}
 
 
-def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Callable[..., str]) -> None:
+def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Printed) -> None:
     """Both torches are named, what differs is said, and each side has a folder."""
     a, b = two(tmp_path, "1.1e-3")
     output = printed("duel", "sdpa", "--python", a, "--python", b, *tiny, "--num-tokens", "5")
@@ -108,15 +110,6 @@ def test_two_environments_from_end_to_end(tiny: list[str], tmp_path: Path, print
     assert [len(load(tmp_path / "run" / side)) for side in "ab"] == [1, 1]
 
 
-def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], printed: Callable[..., str]) -> None:
+def test_a_side_that_cannot_be_measured_ends_with_1(tiny: list[str], printed: Printed) -> None:
     """The rows are there, and say why."""
     assert "N=5: test:raises error: no" in printed("duel", "sdpa", "test:raises", *tiny, status=1)
-
-
-def test_help_names_the_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
-    """Points are chosen as for a sweep."""
-    with pytest.raises(SystemExit):
-        main(["duel", "--help"])
-    output = capsys.readouterr().out
-    for option in ("--sweep", "--num-tokens", "--dtype", "--threads", "--bound", "--within", "--python"):
-        assert option in output

@@ -8,7 +8,6 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from bench.cli import main
 from bench.plan.case import Case
 from impls.table import load, nearest
 from tests import examples
@@ -54,26 +53,22 @@ def test_a_function_says_the_same_without_the_suite(run: Path, printed: Printed)
     text = Path("choose.py").read_text()
     assert [line for line in text.splitlines() if "import" in line] == ["import math"]
     core = runpy.run_path("choose.py")["core"]
-    choices = load("table.json").choices
-    found = set()
-    for tokens in (31, 32, 64, 181, 182, 512, 1024, 1025):
-        found.add(core("cpu", "float32", False, "none", tokens, 64, 48))
-        assert core("cpu", "float32", False, "none", tokens, 64, 48) == nearest(
-            choices, ("cpu", "float32", False, "none"), (tokens, 64, 48)
-        )
-    assert found == {"sdpa", "eager"}
+    choices, kind = load("table.json").choices, ("cpu", "float32", False, "none")
+    shapes = [(tokens, 64, 48) for tokens in (31, 32, 64, 181, 182, 512, 1024, 1025)]
+    cores = [core(*kind, *shape) for shape in shapes]
+    assert cores == [nearest(choices, kind, shape) for shape in shapes]
+    assert {*cores} == {"sdpa", "eager"}
 
 
-def test_a_run_without_another_core_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_another_core_is_refused(tmp_path: Path, refused: Printed) -> None:
     """The line says what must be measured; nothing is written."""
     records = [measured(Case(examples.point(), name), process, 1.0) for process in range(3) for name in ("mha", "sdpa")]
     run = saved(tmp_path / "run", records, examples.environment())
-    assert main(["export", str(run), str(tmp_path / "out.json")]) == 2
-    assert "no point at which sdpa was measured beside another core, such as eager" in capsys.readouterr().err
+    line = refused("export", run, tmp_path / "out.json")
+    assert "no point at which sdpa was measured beside another core, such as eager" in line
     assert not (tmp_path / "out.json").exists()
 
 
-def test_a_file_that_cannot_be_written_is_said_in_one_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_written_is_said_in_one_line(run: Path, refused: Printed) -> None:
     """Its folder isn't there."""
-    assert main(["export", str(run), "no/such/folder.json"]) == 2
-    assert "can't be written: No such file or directory" in " ".join(capsys.readouterr().err.split())
+    assert "can't be written: No such file or directory" in refused("export", run, "no/such/folder.json")

@@ -1,7 +1,7 @@
 """`watch`, which measures a kernel again whenever it is saved."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,10 @@ from bench.cli import main
 from bench.commands import watch
 from bench.commands.watch import Versions
 from bench.plan import own
+from tests.examples import timed
+
+Capture = pytest.CaptureFixture[str]
+Printed = Callable[..., str]
 
 KERNEL = """
 from impls import with_attend
@@ -48,7 +52,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @pytest.mark.usefixtures("kernel")
-def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Callable[..., str]) -> None:
+def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Printed) -> None:
     """Before anything starts."""
     assert line in refused("watch", *words)
 
@@ -70,50 +74,42 @@ def test_each_saved_version_has_a_name_of_its_own(kernel: Path, tmp_path: Path) 
     assert Versions("kernels.fast:adapt", kernel, folder).saved() == "kernels.fast:adapt"
 
 
-def member(call_s: float, *, status: str = "ok", detail: str = "") -> Any:
-    """Return a member with five rounds of about this time."""
-    times_s = [call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998)]
-    samples = SimpleNamespace(rounds=range(5), values_s=times_s)
+def scripted(times_s: dict[str, float]) -> Any:
+    """Return tries of three replicates whose times are made up; a name without a time is incorrect."""
+
+    def member(name: str, number: int) -> Any:
+        call_s = times_s.get(name, 1.0) * (1 + 0.001 * number)
+        return SimpleNamespace(
+            is_ok=name in times_s,
+            status="incorrect",
+            detail="output is off, at tokens 64 to 196",
+            samples=timed(*(call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998))),
+            metrics={"error": 1e-7, "kernels": ["bmm"]},
+        )
+
     return SimpleNamespace(
-        is_ok=status == "ok", status=status, detail=detail, samples=samples, metrics={"error": 1e-7, "kernels": ["bmm"]}
+        tried=lambda names: ({name: member(name, number) for name in ("eager", *names)} for number in range(3))
     )
 
 
-class Made:
-    """Tries whose times are made up; a name without a time is incorrect."""
-
-    def __init__(self, times_s: dict[str, float]) -> None:
-        self.times_s = times_s
-
-    def tried(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield three replicates."""
-        for number in range(3):
-            yield {
-                name: member(self.times_s[name] * (1 + 0.001 * number))
-                if name in self.times_s
-                else member(1.0, status="incorrect", detail="output is off, at tokens 64 to 196")
-                for name in ("eager", *names)
-            }
-
-
 def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """First whether it is right, then both ratios; a wrong one says where, and is not the last one for the next."""
     monkeypatch.setattr(own, "mistake", lambda *_: "")
-    made: Any = Made({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
-    assert watch._tried(made, "k_save_2:adapt", "k_save_1:adapt", "eager")
+    tries = scripted({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
+    assert watch._tried(tries, "k_save_2:adapt", "k_save_1:adapt", "eager")
     right, judged = capsys.readouterr().out.splitlines()
     assert "right, error 1e-07: bmm" in right
     assert "faster than eager: 1.8" in judged
     assert "slower than the last version: 0.9" in judged
-    assert not watch._tried(made, "wrong:adapt", "k_save_1:adapt", "eager")
+    assert not watch._tried(tries, "wrong:adapt", "k_save_1:adapt", "eager")
     assert "incorrect: output is off, at tokens 64 to 196" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_a_kernel_is_measured_as_often_as_it_is_saved(
-    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    kernel: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In real processes: right, then wrong from a token on, then Ctrl-C with the command for a claim."""
     changes = iter([KERNEL.replace("return o", "o[:, :, 3:] = 0\n    return o"), None])
@@ -126,6 +122,7 @@ def test_a_kernel_is_measured_as_often_as_it_is_saved(
 
     monkeypatch.setattr(watch, "_wait", saved)
     monkeypatch.setattr("bench.engine.watch.ROUNDS_S", 0.05)
+    monkeypatch.setattr("bench.engine.watch.REPLICATES", 2)
     shape = ["--batch", "2", "--num-tokens", "7", "--channels", "12", "--num-heads", "2"]
     assert main(["watch", "watched_kernel:adapt", *shape]) == 0
     said = capsys.readouterr().out

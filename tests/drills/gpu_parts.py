@@ -41,12 +41,7 @@ CHECKED_ON_CPU = ("eager", "online", "sdpa", "mha")
 """The implementations that are checked on a CPU, which has a test of all: there it is a rehearsal, in float32."""
 
 TWIN = "tests.foreign:twin"
-BACKENDS = {
-    "sdpa_flash": "flash",
-    "sdpa_efficient": "efficient",
-    "sdpa_cudnn": "cudnn",
-    "sdpa_math": "math",
-}
+BACKENDS = {f"sdpa_{part}": part for part in ("flash", "efficient", "cudnn", "math")}
 """Implementations that name a backend of scaled_dot_product_attention, each with a part of its operator's name."""
 
 LONG_S, NEAR = 100e-6, 0.02
@@ -90,9 +85,10 @@ class Drill:
         list(run(Sweep(name, tuple(points), tuple(names), "eager", Effort(**effort)), self.folder / name))
         return load(self.folder / name)
 
-    def bench(self, name: str, *words: str) -> pd.DataFrame:
+    def bench(self, name: str, *words: str, budget_s: float = 1) -> pd.DataFrame:
         """Measure by the command that users type; it is interrupted before the part's time is over."""
-        command = [sys.executable, "-m", "pytest", "bench", "--run", str(self.folder / name), *words]
+        command = [sys.executable, "-m", "pytest", "bench", "--run", str(self.folder / name), "--device", self.device]
+        command += ["--processes", "2", "--budget-s", f"{budget_s:g}", *words]
         process = subprocess.Popen(command, stdout=sys.stdout, stderr=sys.stdout)
         try:
             process.wait(max(1.0, self.most_s - ENDING_S))
@@ -142,12 +138,8 @@ def correct(drill: Drill) -> str:
     """Check all implementations at twelve shapes, in each dtype, in inference and train."""
     refused, accepted = [], 0
     dtypes = ("float32", "bfloat16", "float16") if drill.is_gpu else ("float32",)
-    names = (
-        [name for name, entry in impls.IMPLEMENTATIONS.items() if not entry.packages]
-        if drill.is_gpu
-        else CHECKED_ON_CPU
-    )
-    names = [name for name in names if not impls.compiles(name)]  # their own part has them
+    ours = [name for name, entry in impls.IMPLEMENTATIONS.items() if not entry.packages] if drill.is_gpu else []
+    names = [name for name in ours or CHECKED_ON_CPU if not impls.compiles(name)]  # their own part has them
     for dtype in dtypes:
         for mode in ("inference", "train"):
             for name in names:
@@ -254,9 +246,7 @@ def memory(drill: Drill) -> str:
     predicted = {name: peak_bytes(Case(at, name)) for name in ("eager", "sdpa")}
     said = ", ".join(f"{name} {count} times {size} bytes" for (name, size), count in peaks.items())
     said += f"; by the count of tensors {predicted['eager']} and {predicted['sdpa']}"
-    if len(peaks) != 2 or None in {size for _, size in peaks}:
-        raise FailedError(said)
-    if any(size != predicted[name] for name, size in peaks):
+    if {*peaks} != {*predicted.items()}:
         raise FailedError(said)
     return said
 
@@ -307,14 +297,7 @@ def quick(drill: Drill) -> str:
     """Measure the sweep quick as a user would, in bfloat16 and float32."""
     small = [] if drill.is_gpu else ["--num-tokens", "50", "--num-heads", "6", "--channels", "384"]
     dtypes = "bfloat16,float32" if drill.is_gpu else "float32"
-    effort = [
-        "--processes",
-        "2",
-        "--budget-s",
-        "1",
-    ]
-    table = drill.bench("quick", "--device", drill.device, "--dtype", dtypes, *small, *effort)
-    return _told(table)
+    return _ends(drill.bench("quick", "--dtype", dtypes, *small))
 
 
 def vit(drill: Drill) -> str:
@@ -322,33 +305,21 @@ def vit(drill: Drill) -> str:
     if not drill.is_gpu:
         raise SkippedError("needs a CUDA device: quick has such shapes on the CPU")
     shape = ["--num-tokens", "197,577", "--batch", "8,64", "--dtype", "bfloat16"]
-    effort = [
-        "--processes",
-        "2",
-        "--budget-s",
-        "1",
-    ]
-    return _told(drill.bench("vit", "--sweep", "vit", "--device", drill.device, *shape, *effort))
+    return _ends(drill.bench("vit", "--sweep", "vit", *shape))
 
 
 def papers(drill: Drill) -> str:
     """Measure the settings of two publications and show their figures beside ours."""
-    effort = [
-        "--processes",
-        "2",
-        "--budget-s",
-        "0.5",
-    ]
     half = Drill(drill.device, drill.folder, drill.most_s / 2 + ENDING_S / 2)
     names = ("fa2-paper", "hubhop-layer") if drill.is_gpu else ("hubhop-layer",)
     said = []
     for name in names:
         small = [] if drill.is_gpu else ["--batch", "1", "--impl", "eager,sdpa"]
-        table = half.bench(name, "--sweep", name, "--device", drill.device, *small, *effort)
+        table = half.bench(name, "--sweep", name, *small, budget_s=0.5)
         command = [sys.executable, "-m", "bench", "show", "--reference", str(drill.folder / name)]
         shown = subprocess.run(command, capture_output=True, text=True, check=False)
         print(shown.stdout, shown.stderr)
-        said.append(f"{name}: {_told(table)}, show --reference ended with {shown.returncode}")
+        said.append(f"{name}: {_ends(table)}, show --reference ended with {shown.returncode}")
         if drill.is_gpu and shown.returncode:  # on a CPU the small batch has no published figure
             raise FailedError(said[-1])
     return "; ".join(said)
@@ -371,7 +342,7 @@ def profile(drill: Drill) -> str:
     return f"a page of {page.stat().st_size / 2**10:.0f} KiB, {len(traces)} traces"
 
 
-def _told(table: pd.DataFrame) -> str:
+def _ends(table: pd.DataFrame) -> str:
     """Return the statuses and the winners of a run; raises FailedError if something of it is wrong."""
     statuses = Counter(table["status"])
     bad = table[~table["status"].isin(["ok", "unsupported", "skipped"])]

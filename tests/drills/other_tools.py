@@ -3,8 +3,7 @@
 Measures four implementations at three shapes with pytest-benchmark, with torch's Timer, with pyperf and with this
 suite, in random order, RUNS times. Prints for each tool the ratio of two implementations, what two runs differ by, and
 how often a run names one that takes at most 3 % longer than the fastest: this suite by its own word, the others by the
-least time. The fastest is that of all runs of the tool together. If a tool does so in fewer than 95 of 100 runs, it may
-take several and name by their mean; how many it needs is found by drawing from its runs.
+least time. The fastest is that of all runs of the tool together.
 Appends what it measures to FILE, a CSV file, and prints what is there. pyperf must be installed; without it a line says
 so.
 """
@@ -37,8 +36,7 @@ NAMES = ("eager", "sdpa", "compiled_sdpa", "mha")
 SECONDS = 3.0
 """The seconds for each function, for the tools that take a time."""
 
-LOSS, OFTEN = 0.03, 0.95
-MOST_RUNS, DRAWS = 30, 2000
+LOSS = 0.03
 
 Result = tuple[str, dict[str, float]]
 """The implementation that a run names, and the logarithms of times relative to the first one's."""
@@ -138,22 +136,11 @@ def _least(times_s: dict[str, float]) -> Result:
     return min(times_s, key=times_s.__getitem__), {name: math.log(times_s[name] / times_s[NAMES[0]]) for name in NAMES}
 
 
-def _decided(rows: pd.DataFrame) -> str:
-    """Return how often a run names one that is fast enough, and how many runs do so often enough."""
-    logs = rows[[*NAMES]].to_numpy()
-    loss = np.expm1(logs.mean(axis=0) - logs.mean(axis=0).min())
-    is_good = loss <= LOSS
-    named = [NAMES.index(name) for name in rows["named"]]
-    good = is_good[named].mean()
-    said = f"names one within {LOSS:.0%} in {good:.0%} of runs, at worst {loss[named].max():.1%}"
-    if good >= OFTEN:
-        return f"{said}: {rows['run_s'].mean():.0f} s"
-    rng = np.random.default_rng(0)
-    for count in range(2, MOST_RUNS + 1):
-        means = logs[rng.integers(len(logs), size=(DRAWS, count))].mean(axis=1)
-        if is_good[means.argmin(axis=1)].mean() >= OFTEN:
-            return f"{said}; by the mean of {count} runs in {OFTEN:.0%}: {count * rows['run_s'].mean():.0f} s"
-    return f"{said}; by the mean of {MOST_RUNS} runs still in fewer than {OFTEN:.0%}"
+def _named(rows: pd.DataFrame) -> str:
+    """Return how often a run names one that is fast enough, by the mean of all runs of the tool."""
+    loss = np.expm1((means := rows[[*NAMES]].mean()) - means.min())
+    of_runs = loss[rows["named"]]
+    return f"names one within {LOSS:.0%} in {(of_runs <= LOSS).mean():.0%} of runs, at worst {of_runs.max():.1%}"
 
 
 def main(file: str, runs: str = "10", *names: str) -> None:
@@ -173,12 +160,12 @@ def main(file: str, runs: str = "10", *names: str) -> None:
             pd.DataFrame([row]).to_csv(file, mode="a", header=not Path(file).exists(), index=False)
     for (tool, at), rows in pd.read_csv(file).groupby(["tool", "shape"]):
         logs_of = -rows[NAMES[1]]
-        apart = [abs(one - other) for one, other in itertools.combinations(logs_of, 2)] or [math.nan]
+        distances = [abs(one - other) for one, other in itertools.combinations(logs_of, 2)] or [math.nan]
         print(
             f"{tool}, (B, N, C, H) = {at}: {NAMES[1]} {math.exp(logs_of.median()):.3f}x "
             f"[{math.exp(logs_of.min()):.3f} to {math.exp(logs_of.max()):.3f}] of {len(rows)} runs; two runs differ by "
-            f"{np.median(apart):.1%}, 95th percentile {np.percentile(apart, 95):.1%}; "
-            f"{rows['run_s'].mean():.0f} s a run; {_decided(rows)}",
+            f"{np.median(distances):.1%}, 95th percentile {np.percentile(distances, 95):.1%}; "
+            f"{rows['run_s'].mean():.0f} s a run; {_named(rows)}",
             flush=True,
         )
 

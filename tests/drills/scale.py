@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -121,14 +121,14 @@ def make(folder: Path, cases: int, seed: int) -> None:
     planned = sweep(cases)
     plan.save(planned, folder)
     environment.save(examples.environment(), folder)
-    made = templates(seed)
-    rows = [summary.rows(records, "eager") for records in made]
+    groups = templates(seed)
+    rows = [summary.rows(records, "eager") for records in groups]
     tabulation, began_s = Tabulation(), time.monotonic()
     draw = random.Random(seed)
     with (folder / JOURNAL).open("wb") as file:
         for point in planned.points:
             drawn = draw.randrange(TEMPLATES)
-            moved = (dataclasses.replace(each, case=Case(point, each.case.implementation)) for each in made[drawn])
+            moved = (dataclasses.replace(each, case=Case(point, each.case.implementation)) for each in groups[drawn])
             file.writelines(line.encode(each) + b"\n" for each in moved)
             tabulation.put(point, [{**row, **vars(point)} for row in rows[drawn]])
     tabulation.save(folder, journal.scan(folder), began_s)
@@ -212,39 +212,31 @@ def step_append(folder: Path, cases: int) -> None:
             else:
                 make(copy, count, 7)
             run_folder = opened(copy)
-            kept, tabulated = [], []
-            made = templates(8)
-            for number in range(APPENDED):
-                point = run_folder.sweep.points[number]
-                some = made[number % TEMPLATES][: len(IMPLEMENTATIONS)]
-                records = [
-                    dataclasses.replace(r, case=Case(point, r.case.implementation), process=PROCESSES) for r in some
-                ]
-                begin = time.perf_counter()
-                run_folder.keep(point, records)
-                middle = time.perf_counter()
-                run_folder.tabulate()
-                kept.append(middle - begin)
-                tabulated.append(time.perf_counter() - middle)
-            records_s = len(IMPLEMENTATIONS) / float(np.median(kept))
-            print(
-                f"  at {count:,} cases: {1e3 * np.mean(kept):.2f} ms a replicate of {len(IMPLEMENTATIONS)}, "
-                f"median {1e3 * np.median(kept):.2f} ms ({records_s:,.0f} records a second), "
-                f"{1e3 * np.mean(tabulated):.2f} ms for its rows"
-            )
+            kept_s, tabulated_s = zip(*_appended(run_folder), strict=True)
             run_folder.close()
+            records_s = len(IMPLEMENTATIONS) / float(np.median(kept_s))
+            print(
+                f"  at {count:,} cases: {1e3 * np.mean(kept_s):.2f} ms a replicate of {len(IMPLEMENTATIONS)}, "
+                f"median {1e3 * np.median(kept_s):.2f} ms ({records_s:,.0f} records a second), "
+                f"{1e3 * np.mean(tabulated_s):.2f} ms for its rows"
+            )
 
 
-STEPS: dict[str, Callable[[Path, int], None]] = {
-    "make": step_make,
-    "summarise": step_summarise,
-    "resume": step_resume,
-    "scan": step_scan,
-    "records": step_records,
-    "show": step_show,
-    "compare": step_compare,
-    "append": step_append,
-}
+def _appended(run_folder: RunFolder) -> Iterator[tuple[float, float]]:
+    """Append replicates, and yield for each the seconds of its records and those of its rows."""
+    groups = templates(8)
+    for number, point in enumerate(run_folder.sweep.points[:APPENDED]):
+        some = groups[number % TEMPLATES][: len(IMPLEMENTATIONS)]
+        records = [dataclasses.replace(r, case=Case(point, r.case.implementation), process=PROCESSES) for r in some]
+        begin = time.perf_counter()
+        run_folder.keep(point, records)
+        middle = time.perf_counter()
+        run_folder.tabulate()
+        yield middle - begin, time.perf_counter() - middle
+
+
+TRIED = (step_make, step_summarise, step_resume, step_scan, step_records, step_show, step_compare, step_append)
+STEPS: dict[str, Callable[[Path, int], None]] = {step.__name__.removeprefix("step_"): step for step in TRIED}
 
 
 def main() -> None:
@@ -255,22 +247,15 @@ def main() -> None:
     parser.add_argument("steps", nargs="*", choices=[[], *STEPS], default=[])
     parser.add_argument("--here", action="store_true", help="in this process")
     arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
     for name in arguments.steps or STEPS:
         if arguments.here:
             STEPS[name](arguments.folder, arguments.cases)
             continue
         begin = time.perf_counter()
-        command = [
-            sys.executable,
-            "-m",
-            "tests.drills.scale",
-            str(arguments.folder),
-            str(arguments.cases),
-            name,
-            "--here",
-        ]
+        words = [str(arguments.folder), str(arguments.cases), name, "--here"]
+        command = [sys.executable, "-m", "tests.drills.scale", *words]
         log = arguments.folder / f"{name}.log"
-        arguments.folder.mkdir(parents=True, exist_ok=True)
         with log.open("w") as file:
             process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
             _, code, used = os.wait4(process.pid, 0)

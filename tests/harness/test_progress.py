@@ -13,9 +13,18 @@ from rich.text import Text
 from bench.analyse.race import Look
 from bench.analyse.summary import summarise
 from bench.harness import live, progress
-from bench.harness import progress as module
-from bench.harness.live import LiveProgress, progress_of
-from bench.harness.progress import LOG_LINE, LOG_WIDTH, REWRITE, LogProgress, Screen, TimeLeft, Until, shortened
+from bench.harness.live import LiveProgress
+from bench.harness.progress import (
+    LOG_LINE,
+    LOG_WIDTH,
+    REWRITE,
+    LogProgress,
+    Screen,
+    TimeLeft,
+    Until,
+    progress_of,
+    shortened,
+)
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
 from bench.store.record import Record
@@ -31,10 +40,10 @@ RACE = dataclasses.replace(SWEEP, effort=Effort(processes=2, race=True, bound=0.
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the clock that a point's time is taken by."""
-    made = Clock()
-    for at in (module, live):
-        monkeypatch.setattr(at, "time", made)
-    return made
+    clock = Clock()
+    for module in (progress, live):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
 
 
 def records(at: int) -> list[Record]:
@@ -52,15 +61,15 @@ def said(clock: Clock, detail: int = 0, *, height: int = 0, width: int = 80, fol
     """Return all that is written in a sweep of two points that take a minute each; a height makes it a terminal."""
     written: list[str] = []
     screen = Screen(written.append, is_terminal=bool(height), width=width)
-    progress = progress_of(SWEEP, 2, screen, height=height, detail=detail)
-    progress.opened(Path(folder))
-    progress.started(["the machine is busy"])
+    display = progress_of(SWEEP, 2, screen, height=height, detail=detail)
+    display.opened(Path(folder))
+    display.started(["the machine is busy"])
     for at in range(2):
         clock.now_s += 20
-        progress.heard(POINTS[at], 1, "sdpa", "rounds")
+        display.heard(POINTS[at], 1, "sdpa", "rounds")
         clock.now_s += 40
-        progress.finished(summarise(records(at), "eager"))
-    progress.close(keep=True)
+        display.finished(summarise(records(at), "eager"))
+    display.close(keep=True)
     return "".join(written)
 
 
@@ -119,9 +128,9 @@ def test_cases_that_cannot_fit_are_foretold_once(clock: Clock) -> None:
 def test_a_time_left_does_not_follow_from_points_that_were_there(clock: Clock) -> None:
     """Points of an earlier session take no time; only what was measured says how long the rest takes."""
     written: list[str] = []
-    progress = LogProgress(SWEEP, 2, Screen(written.append, is_terminal=False, width=80))
-    progress.started()
-    progress.finished(summarise(records(0), "eager"))
+    log = LogProgress(SWEEP, 2, Screen(written.append, is_terminal=False, width=80))
+    log.started()
+    log.finished(summarise(records(0), "eager"))
     assert "left" not in "".join(written)
 
 
@@ -164,14 +173,14 @@ def test_the_display_fits_the_terminal(clock: Clock, width: int, height: int) ->
 def test_the_display_goes_when_the_end_repeats_its_lines(clock: Clock) -> None:
     """Without `keep` nothing is printed after it."""
     written: list[str] = []
-    progress = LiveProgress(SWEEP, 2, Screen(written.append, is_terminal=True, width=80), height=24)
-    progress.opened(Path("there"))
-    progress.finished(summarise(records(0), "eager"))
+    display = LiveProgress(SWEEP, 2, Screen(written.append, is_terminal=True, width=80), height=24)
+    display.opened(Path("there"))
+    display.finished(summarise(records(0), "eager"))
     del written[:]
-    progress.close()
+    display.close()
     assert re.search(r"(\x1b\[1A\x1b\[2K)+$", "".join(written)), "every line of the display is cleared at the end"
     del written[:]
-    progress.close(keep=True)
+    display.close(keep=True)
     assert written == []
 
 
@@ -207,9 +216,9 @@ class Raced:
         """Tell of the end of a point, and return the lines of points."""
         return self._lines(self.progress.finished, at)
 
-    def _lines(self, tell: Callable[[pd.DataFrame], None], at: int) -> list[str]:
+    def _lines(self, report: Callable[[pd.DataFrame], None], at: int) -> list[str]:
         self.written()
-        tell(summarise(records(at), "eager"))
+        report(summarise(records(at), "eager"))
         return [line for line in self.written().splitlines() if re.search(r"\bN=[57]\b.*sdpa", line)]
 
 
@@ -219,32 +228,26 @@ def test_a_point_of_a_race_has_a_line_after_its_first_look_and_another_once_it_i
     lines = [*race.looked(0, OPEN), *race.looked(1, OPEN)]
     assert [race.looked(0, CLOSER), race.looked(1, CLOSER)] == [[], []]
     lines += [*race.looked(1, ANSWERED), *race.looked(0, ANSWERED)]
-    assert [(line[:5], "N=5" in line) for line in lines] == [
-        ("[1/2]", True), ("[2/2]", False), ("[2/2]", False), ("[1/2]", True),
-    ]  # fmt: skip
+    assert [line[:9] for line in lines] == ["[1/2] N=5", "[2/2] N=7", "[2/2] N=7", "[1/2] N=5"]
     assert [race.looked(0, ANSWERED), race.finished(0), race.finished(1)] == [[], [], []]
 
 
-def test_a_point_that_its_first_look_answers_has_one_line(clock: Clock) -> None:
-    """It has no other line at its end."""
+@pytest.mark.parametrize(
+    ("looks", "at_the_looks", "at_the_end"),
+    [
+        ([(0, ANSWERED), (1, ANSWERED)], ["[1/2] N=5", "[2/2] N=7"], []),
+        ([(0, OPEN), (1, OPEN), (0, CLOSER)], ["[1/2] N=5", "[2/2] N=7"], ["[1/2] N=5", "[2/2] N=7"]),
+        ([(1, OPEN)], ["[1/2] N=7"], ["[2/2] N=5", "[1/2] N=7"]),
+    ],
+    ids=["answered at once", "never answered", "one point measured by itself"],
+)
+def test_the_end_of_a_race_has_a_line_for_each_point_without_an_answer(
+    clock: Clock, looks: list[tuple[int, Look]], at_the_looks: list[str], at_the_end: list[str]
+) -> None:
+    """It says what all looks say together. A point without a look is counted when it ends."""
     race = Raced()
-    (line,) = race.looked(0, ANSWERED)
-    assert line.startswith("[1/2]")
-    assert race.finished(0) == []
-
-
-def test_a_point_that_has_no_answer_in_time_has_a_last_line(clock: Clock) -> None:
-    """It says what all of its looks say together, under the number of its first line."""
-    race = Raced()
-    assert [len(race.looked(at, look)) for at, look in ((0, OPEN), (1, OPEN), (0, CLOSER))] == [1, 1, 0]
-    lines = [*race.finished(0), *race.finished(1)]
-    assert [line[:9] for line in lines] == ["[1/2] N=5", "[2/2] N=7"]
-
-
-def test_a_point_without_a_look_is_counted_when_it_ends(clock: Clock) -> None:
-    """So it is in a sweep of equal shares, and at a point of a race that was measured by itself."""
-    race = Raced()
-    assert [line[:9] for line in (*race.finished(0), *race.looked(1, OPEN))] == ["[1/2] N=5", "[2/2] N=7"]
+    assert [line[:9] for look in looks for line in race.looked(*look)] == at_the_looks
+    assert [line[:9] for at in (0, 1) for line in race.finished(at)] == at_the_end
 
 
 def test_the_first_line_of_a_race_says_how_sure_and_how_long(clock: Clock) -> None:
@@ -255,7 +258,7 @@ def test_the_first_line_of_a_race_says_how_sure_and_how_long(clock: Clock) -> No
     assert "within 1m00s" in opening(dataclasses.replace(RACE, effort=dataclasses.replace(RACE.effort, within_s=None)))
 
 
-def test_a_line_of_a_race_tells_the_time_until_its_end(clock: Clock) -> None:
+def test_a_line_of_a_race_has_the_time_until_its_end(clock: Clock) -> None:
     """It doesn't depend on how long the points took, and stands there until all of them are answered."""
     race = Raced()
     clock.now_s = 30.0
@@ -300,13 +303,13 @@ def test_the_display_has_one_line_for_each_point_of_a_race_which_every_look_rene
 
 
 def test_who_asks_for_silence_hears_nothing_of_a_race(clock: Clock) -> None:
-    """The end of the run says what it found."""
+    """The end of the run says what to use."""
     race = Raced(detail=-1)
-    for at, look in ((0, OPEN), (0, ANSWERED), (1, OPEN)):
-        assert race.looked(at, look) == []
-    assert race.finished(1) == []
-    assert race.written() == ""
+    assert [race.looked(*look) for look in ((0, OPEN), (0, ANSWERED), (1, OPEN))] == [[], [], []]
+    assert (race.finished(1), race.written()) == ([], "")
 
+
+# The time that is left
 
 MEASURED_S = {50: 23, 197: 30, 577: 76, 1024: 151}
 """The seconds of points by their tokens, as the published run of `quick` took them: batch 8, 384 channels, 6 heads."""
@@ -314,34 +317,24 @@ MEASURED_S = {50: 23, 197: 30, 577: 76, 1024: 151}
 SHAPES = [point(batch=8, num_tokens=tokens, channels=384, num_heads=6) for tokens in MEASURED_S]
 
 
-def test_nothing_is_told_before_anything_is_known() -> None:
-    """Neither at the beginning, nor from points that were there already."""
+def test_no_time_is_left_or_unknown_before_anything_was_measured() -> None:
+    """Not at the beginning, nor from points that were there already, nor from a process that took no time."""
     left = TimeLeft(SHAPES, 2)
-    assert left.left_s() is None
-    assert left.left_s(SHAPES[0], 5.0) is None
+    assert (left.left_s(), left.left_s(SHAPES[0], 5.0)) == (None, None)
     left.finished(SHAPES[0], 0.01)
     assert left.left_s() is None
+    assert (left.left_s(SHAPES[1], 0.0, 0), left.left_s(SHAPES[1], 0.0, 1)) == (None, None)
 
 
-def test_the_first_processes_tell_before_the_first_point_is_done() -> None:
-    """One of two processes took ten seconds, so the other one takes as long."""
-    left = TimeLeft(SHAPES[:1], 2)
-    assert left.left_s(SHAPES[0], 0.1, 0) is None
-    assert left.left_s(SHAPES[0], 10.0, 1) == pytest.approx(10.0)
+@pytest.mark.parametrize(("processes", "first", "left_s"), [(2, 0, 10.0), (5, 2, 20.0)])
+def test_processes_of_this_session_say_how_long_the_others_take(processes: int, first: int, left_s: float) -> None:
+    """One of two took ten seconds, so the other takes as long; a run that goes on with its third of five has two left.
 
-
-def test_processes_of_an_earlier_session_took_no_time_of_this_one() -> None:
-    """A run goes on with the third of five processes: when that is done two more are left."""
-    left = TimeLeft(SHAPES[:1], 5)
-    assert left.left_s(SHAPES[0], 0.1, 2) is None
-    assert left.left_s(SHAPES[0], 10.0, 3) == pytest.approx(20.0)
-
-
-def test_a_process_that_took_no_time_tells_nothing() -> None:
-    """A clock may not have moved yet when the first process is seen."""
-    left = TimeLeft(SHAPES, 2)
-    assert left.left_s(SHAPES[0], 0.0, 0) is None
-    assert left.left_s(SHAPES[0], 0.0, 1) is None
+    So it is before the first point is done.
+    """
+    left = TimeLeft(SHAPES[:1], processes)
+    assert left.left_s(SHAPES[0], 0.1, first) is None
+    assert left.left_s(SHAPES[0], 10.0, first + 1) == pytest.approx(left_s)
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
@@ -366,18 +359,14 @@ def test_it_ends_with_nothing_left() -> None:
     assert left.left_s() == 0
 
 
-def test_precisions_of_a_point_count_once() -> None:
-    """They are measured together, so the second is there when the first is done."""
+def test_precisions_of_a_point_count_once_and_an_own_layer_takes_as_long_as_the_others() -> None:
+    """Precisions are measured together, so the second is done with the first; no work is known of an own layer."""
     pair = [point(num_tokens=50, dtype=dtype) for dtype in ("float32", "bfloat16")]
     left = TimeLeft([*pair, *SHAPES[1:2]], 2)
     left.finished(pair[0], 30.0)
     before = left.left_s()
     left.finished(pair[1], 0.0)
     assert left.left_s() == before
-
-
-def test_an_unknown_layer_takes_as_long_as_the_others() -> None:
-    """A layer of the user's own has no known work."""
     own = [point(layer="my.layer:Layer", num_tokens=tokens) for tokens in MEASURED_S]
     left = TimeLeft(own, 2)
     left.finished(own[0], 10.0)
@@ -385,10 +374,8 @@ def test_an_unknown_layer_takes_as_long_as_the_others() -> None:
     assert left.left_s() == pytest.approx(2 * 15)
 
 
-def test_a_race_has_as_long_as_its_clock_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_race_has_as_long_as_its_clock_says(clock: Clock) -> None:
     """Neither the points that are done nor the one at work change that, and when the time is up nothing is left."""
-    clock = Clock()
-    monkeypatch.setattr(progress, "time", clock)
     left = Until(100.0)
     assert left.left_s() == 100
     clock.now_s = 30.0

@@ -1,32 +1,44 @@
 """The contract with the installed pytest-benchmark: what it gets from us comes out of it."""
 
 import json
+import shutil
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import bench.harness.pytest_bridge  # noqa: F401 - loaded once: a suite inside this process forgets what it loads itself
+from bench.analyse.summary import summarise
+from bench.plan.case import Case
+from bench.store.record import Record
+from tests.examples import record, timed
+from tests.points import point
 
 pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
 
 SUITE = """
-from bench.harness.pytest_bridge import BenchmarkRow, hand_over
+from bench.analyse.summary import summarise
+from bench.harness.pytest_bridge import hand_over
+from tests.harness.test_pytest_bridge import measured
 
 def test_sweep(benchmark):
-    rows = [
-        BenchmarkRow(name, "point", {"num_tokens": 7}, values, median, 5, {"speedup": 1.5})
-        for name, values, median in [
-            ("eager-point", [3e-3, 1e-3, 2e-3], 0.1 + 0.2),
-            ("sdpa-point", [5e-3, 6e-3, 7e-3], 6e-3),
-        ]
-    ]
-    hand_over(benchmark, rows)
+    records = measured(sdpa_s=6e-3)
+    hand_over(benchmark, records, summarise(records, "eager"))
 """
+
+
+def measured(sdpa_s: float) -> list[Record]:
+    """Return what two processes measured of three implementations at a point, of which one is unsupported."""
+    times = {"eager": (3e-3, 1e-3, 2e-3), "sdpa": (0.9 * sdpa_s, sdpa_s, 1.1 * sdpa_s)}
+    records = [
+        record(case=Case(point(), name), process=process, samples=timed(*values), calls_per_timing=5)
+        for process in range(2)
+        for name, values in times.items()
+    ]
+    return [*records, record(case=Case(point(), "mha"), status="unsupported", samples=timed())]
 
 
 @pytest.fixture
@@ -37,38 +49,43 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     return pytester
 
 
-def measured(suite: pytest.Pytester, *options: str) -> list[dict[str, Any]]:
-    """Return the benchmarks of the JSON that pytest-benchmark wrote."""
-    done = suite.runpytest_inprocess("--benchmark-json=out.json", *options)
-    assert done.ret == 0
-    benchmarks: list[dict[str, Any]] = json.loads((suite.path / "out.json").read_text())["benchmarks"]
-    return benchmarks
-
-
 def test_every_row_has_a_name_a_group_and_its_samples(suite: pytest.Pytester) -> None:
-    """Two implementations of one point are two benchmarks with their own samples, parameters and exact medians."""
-    first, second = measured(suite)
-    assert (first["name"], second["name"]) == ("test_sweep[eager-point]", "test_sweep[sdpa-point]")
-    assert first["fullname"].endswith("test_sweep.py::test_sweep[eager-point]")
-    assert first["group"] == "point"
-    assert first["params"] == {"num_tokens": 7}
-    assert first["extra_info"] == {"speedup": 1.5}
-    assert first["stats"]["data"] == [3e-3, 1e-3, 2e-3]
-    assert first["stats"]["iterations"] == 5
-    assert (first["stats"]["median"], second["stats"]["median"]) == (0.1 + 0.2, 6e-3)
+    """Two implementations of one point are two benchmarks with their own samples, parameters and exact medians.
+
+    pytest-benchmark's own table lists both; `pytest-benchmark compare` shows the rows of two files, as tables and CSV.
+    """
+    done = suite.runpytest_inprocess("--benchmark-json=out.json")
+    assert done.ret == 0
+    group = point().name
+    done.stdout.fnmatch_lines([f"*benchmark '{group}': 2 tests*", "*test_sweep[[]eager-vit*", "*sdpa-vit*"])
+    benchmarks = json.loads((suite.path / "out.json").read_text())["benchmarks"]
+    rows = summarise(measured(6e-3), "eager").set_index("implementation")
+    for entry, name in zip(benchmarks, ("eager", "sdpa"), strict=True):
+        assert entry["name"] == f"test_sweep[{name}-{group}]"
+        assert entry["fullname"].endswith(f"test_sweep.py::test_sweep[{name}-{group}]")
+        assert entry["group"] == group
+        assert (entry["params"]["num_tokens"], entry["params"]["implementation"]) == (7, name)
+        assert entry["extra_info"]["speedup"] == rows["speedup"].to_dict()[name]
+        assert entry["stats"]["median"] == rows["latency_s"].to_dict()[name]
+        assert entry["stats"]["iterations"] == 5
+    assert benchmarks[0]["stats"]["data"] == [3e-3, 1e-3, 2e-3] * 2
+    shutil.copy(suite.path / "out.json", suite.path / "again.json")
+    for options in (["--csv", "out.csv"], *([["--between", "median"]] if has_between() else [])):
+        shown = suite.run(sys.executable, "-m", "pytest_benchmark", "compare", "out.json", "again.json", *options)
+        said = shown.stdout.str() + shown.stderr.str()
+        assert (shown.ret, "eager-vit" in said, "sdpa-vit" in said) == (0, True, True), options
 
 
-def test_its_table_shows_the_rows(suite: pytest.Pytester) -> None:
-    """pytest-benchmark's own table lists both rows in the group."""
-    done = suite.runpytest_inprocess()
-    done.stdout.fnmatch_lines(["*benchmark 'point': 2 tests*", "*test_sweep[[]eager-point[]]*", "*sdpa-point*"])
+def has_between() -> bool:
+    """Return whether the installed pytest-benchmark has --between, which came with 5.3."""
+    return tuple(int(part) for part in version("pytest-benchmark").split(".")[:2]) >= (5, 3)
 
 
 def test_disabled_it_gets_nothing_and_the_test_passes(suite: pytest.Pytester) -> None:
     """With --benchmark-disable no row is added, and nothing fails."""
     done = suite.runpytest_inprocess("--benchmark-disable")
     done.assert_outcomes(passed=1)
-    assert "eager-point" not in done.stdout.str()
+    assert "eager-vit" not in done.stdout.str()
 
 
 def test_a_row_that_became_slower_fails_its_comparison(suite: pytest.Pytester) -> None:
@@ -77,23 +94,8 @@ def test_a_row_that_became_slower_fails_its_comparison(suite: pytest.Pytester) -
     assert suite.runpytest_inprocess("--benchmark-autosave").ret == 0
     same = suite.runpytest_inprocess(*compared)
     assert same.ret == 0
-    same.stdout.fnmatch_lines(["*eager-point*NOW*"])
-    suite.makepyfile(test_sweep=SUITE.replace("6e-3),", "6.6e-3),"))
+    same.stdout.fnmatch_lines(["*eager-vit*NOW*"])
+    suite.makepyfile(test_sweep=SUITE.replace("6e-3", "6.6e-3"))
     slower = suite.runpytest_inprocess(*compared)
     assert slower.ret != 0
-    slower.stderr.fnmatch_lines(["*Performance has regressed*", "*sdpa-point*median*"])
-
-
-def test_its_own_command_reads_saved_files(suite: pytest.Pytester) -> None:
-    """`pytest-benchmark compare` shows the rows of two files beside each other: as tables, and as CSV."""
-    for name in ("base.json", "new.json"):
-        assert suite.runpytest_inprocess(f"--benchmark-json={name}").ret == 0
-    for options in ([], ["--csv", "out.csv"], *([["--between", "median"]] if has_between() else [])):
-        done = suite.run(sys.executable, "-m", "pytest_benchmark", "compare", "base.json", "new.json", *options)
-        said = done.stdout.str() + done.stderr.str()
-        assert (done.ret, "eager-point" in said, "sdpa-point" in said) == (0, True, True), options
-
-
-def has_between() -> bool:
-    """Return whether the installed pytest-benchmark knows --between, which came with 5.3."""
-    return tuple(int(part) for part in version("pytest-benchmark").split(".")[:2]) >= (5, 3)
+    slower.stderr.fnmatch_lines(["*Performance has regressed*", "*sdpa-vit*median*"])

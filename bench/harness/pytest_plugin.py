@@ -1,0 +1,304 @@
+"""`pytest bench`: the options of a sweep, one test per point, a live line each, and the tables at the end.
+
+`bench/conftest.py` hands the hooks and fixtures to pytest. Slow imports come after the first printed line.
+"""
+
+import os
+import shlex
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bench.harness import options
+from bench.harness.progress import LogProgress, Screen, progress_of
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Sweep
+from bench.show.text import counted, python
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench.engine.run import Run
+    from bench.store.saved_run import SavedRun
+
+QUIET = -2
+"""pytest's verbosity unless one is asked for: no header, no file before each line, no count of tests; -v has them."""
+
+FAILED = "points failed"
+"""How pytest counts a point that fails by `--fail-on`: it has a reason in place of a traceback."""
+
+WHY = "why"
+"""The property of a test's report that holds why its point failed."""
+
+FIRST = "_anonymous"
+"""The group of pytest's options after which ours come first in `--help`."""
+
+
+@dataclass
+class State:
+    """What was asked for, and what became of it: a run that was interrupted or had to stop has a status."""
+
+    sweep: Sweep
+    detail: int
+    points: int = 0
+    handler: Any = None
+    progress: LogProgress | None = None
+    run: "Run | None" = None
+    status: int | None = None
+
+
+STATE = pytest.StashKey[State]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the sweep's options."""
+    options.add(parser.getgroup("attention-bench", options.TITLE, after=FIRST).addoption)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the sweep, so that a wrong request ends before anything is collected."""
+    from bench.harness import pytest_bridge
+
+    verbosity = config.option.verbose
+    try:
+        config.stash[STATE] = State(options.sweep(config.option), max(-1, min(verbosity, 1)))
+    except WrongRequest as error:
+        raise pytest.UsageError(*str(error).splitlines()) from None
+    pytest_bridge.quiet_unless_asked(config)
+    config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")  # as when Ctrl-C comes first
+    if verbosity <= 0 and not config.option.collectonly:
+        config.option.verbose = QUIET
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test of every point."""
+    if "point" in metafunc.fixturenames:
+        points = metafunc.config.stash[STATE].sweep.points
+        metafunc.parametrize("point", points, ids=[point.name for point in points])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
+    """Open the run before the first test, so that a mistake is still a wrong request; end Ctrl-C with a message."""
+    config = session.config
+    points = [item for item in session.items if "point" in getattr(item, "fixturenames", ())]
+    if config.option.collectonly or not points:
+        return (yield)
+    state = config.stash[STATE]
+    state.points, state.handler = len(points), signal.signal(signal.SIGINT, _raise_interrupt)
+    try:
+        try:
+            _open(config, state)
+        except KeyboardInterrupt:
+            _interrupt(config)
+            session.items.clear()  # a wrapper must let the loop run
+        return (yield)
+    except session.Interrupted:  # pytest's own, as -x raises it
+        raise
+    except KeyboardInterrupt:
+        _interrupt(config)
+        return True
+    except pytest.exit.Exception as stop:  # pytest would put the name of its class before our line
+        if state.progress:
+            state.progress.close(keep=True)
+        screen = _screen(config)
+        reason, _, command = str(stop.msg).partition("\n")
+        screen.say(reason)
+        screen.line(command)
+        state.status = int(stop.returncode or 0)
+        return True
+    finally:
+        if state.progress:  # before pytest writes anything
+            state.progress.close()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
+    """Give a run that was interrupted, or had to stop, its exit status."""
+    result = None
+    try:
+        result = yield
+    except KeyboardInterrupt:
+        _interrupt(session.config)
+    if (status := session.config.stash[STATE].status) is not None:
+        session.exitstatus = status
+    return result
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the workers, however the session ended."""
+    state = config.stash.get(STATE, None)
+    if state and state.run:
+        state.run.close()
+    if state and state.handler and state.status != pytest.ExitCode.INTERRUPTED:
+        signal.signal(signal.SIGINT, state.handler)
+
+
+@pytest.fixture
+def run(pytestconfig: pytest.Config) -> "Run | None":
+    """Return the run that is being filled."""
+    return pytestconfig.stash[STATE].run
+
+
+@pytest.fixture
+def progress(pytestconfig: pytest.Config) -> LogProgress | None:
+    """Return the progress that the user sees."""
+    return pytestconfig.stash[STATE].progress
+
+
+def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> tuple[str, str, str] | None:
+    """Print no letter for a point: it has its line."""
+    if report.when != "call" or "::test_sweep[" not in report.nodeid or config.option.verbose >= 0:
+        return None
+    return FAILED if _why(report) else report.outcome, "", ""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Draw the pictures, and print the table, the failures with their reasons, and the paths."""
+    state = config.stash[STATE]
+    run = state.run
+    if run is None or not run.run_folder.has_results or state.status is not None:
+        return
+    from bench.analyse.choices import choices
+    from bench.analyse.precision import changes
+    from bench.show import summary
+    from bench.show.failures import blocks
+    from bench.show.terminal.console import PLAIN_WIDTH, render, rendered
+    from bench.show.terminal.results import results
+    from bench.store.saved_run import SavedRun
+    from bench.store.table import without_control
+
+    table, saved = run.run_folder.results(), SavedRun(run.folder)
+    is_long = state.detail > 0
+    if is_long:
+        terminalreporter.section("attention-bench")
+    is_drawn = not run.run_folder.has_new and saved.page.exists() and not saved.traces.exists()
+    pictures = [] if is_drawn else _pictures(saved, without_control(table), terminalreporter)
+    page = saved.page if is_drawn else _page(saved, terminalreporter)
+    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+    of_dtypes = changes(saved.records) if table["dtype"].nunique() > 1 else []
+    if is_long:
+        parts = [results(table, run.sweep.baseline), render(blocks(table))]
+        lines = summary.closing(table, run.folder, pictures, of_dtypes)
+    else:
+        width = min(width, summary.WIDEST)
+        parts = [render(summary.blocks(table, run.sweep.baseline, of_dtypes))]
+        lines = summary.where(run.folder, page, choices(run.run_folder.summary))
+    for part in parts:
+        terminalreporter.write(rendered(part, width=width, colour=bool(terminalreporter.isatty)))
+    for line in lines:
+        terminalreporter.write_line(line)
+    _print_failures(terminalreporter, state.points, _screen(config))
+
+
+def _pictures(saved: "SavedRun", results: "pd.DataFrame", terminalreporter: pytest.TerminalReporter) -> list[Path]:
+    """Draw the pictures of the run, and return their files; a line says why if some can't be drawn."""
+    from bench.show.charts import catalogue
+
+    pictures: list[Path] = []
+    try:
+        pictures += catalogue.draw(saved.plots, results=results)
+        pictures += catalogue.draw(saved.plots, profiles=saved.profiles)
+    except OSError as error:
+        terminalreporter.write_line(f"No pictures: {saved.plots} can't be written: {error.strerror}")
+    except WrongRequest as error:
+        terminalreporter.write_line(f"No pictures of profiles: {error}")
+    return pictures
+
+
+def _page(saved: "SavedRun", terminalreporter: pytest.TerminalReporter) -> Path | None:
+    """Write the page of the run, and return its file; None, with a line that says why, if it can't be written."""
+    from bench.show.pages import run as page
+
+    try:
+        return page.write(saved)
+    except WrongRequest as error:
+        terminalreporter.write_line(f"No page: {error}")
+        return None
+
+
+def _print_failures(terminalreporter: pytest.TerminalReporter, points: int, screen: Screen) -> None:
+    """Say why the run ends with status 1, each reason once."""
+    reasons = Counter(map(_why, terminalreporter.stats.get(FAILED, [])))
+    if not reasons:
+        return
+    screen.say(f"failed, so the exit status is 1: {sum(reasons.values())} of {counted([points], 'point', 'points')}")
+    for reason, count in reasons.items():
+        screen.say(f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
+
+
+def _why(report: pytest.TestReport) -> str:
+    return next((str(value) for name, value in report.user_properties if name == WHY), "")
+
+
+def _open(config: pytest.Config, state: State) -> None:
+    """Say what is about to be measured, and start the workers; raises UsageError if that fails."""
+    sweep, screen = state.sweep, _screen(config)
+    name = f"{sweep.name}-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else sweep.name
+    folder = options.run_folder(config.option, name)
+    height = shutil.get_terminal_size().lines
+    progress = progress_of(sweep, state.points, screen, height=height, detail=state.detail)
+    state.progress = progress
+    progress.opened(folder)
+    from bench.engine.run import Run
+
+    run = Run(
+        sweep,
+        folder,
+        extend=config.option.extend,
+        retry_failed=config.option.retry_failed,
+        machine_name=config.option.machine_name or "",
+        frontier=not config.option.no_frontier,
+    )
+    run.heard = progress.heard
+    try:
+        run.__enter__()
+    except WrongRequest as error:
+        raise pytest.UsageError(*str(error).splitlines()) from None
+    state.run = run
+    progress.started(run.warnings)
+
+
+def _raise_interrupt(*_: object) -> None:
+    """Raise KeyboardInterrupt at the first Ctrl-C, and end at once at the second; workers end with their parent."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(pytest.ExitCode.INTERRUPTED))
+    raise KeyboardInterrupt
+
+
+def _interrupt(config: pytest.Config) -> None:
+    """End the workers after Ctrl-C, and say what is kept and how to go on."""
+    state = config.stash[STATE]
+    state.status = pytest.ExitCode.INTERRUPTED
+    if state.progress:
+        state.progress.close(keep=True)
+    screen, run = _screen(config), state.run
+    screen.line("")
+    if run is None:
+        screen.say("Interrupted before anything was measured.")
+        return
+    run.close()
+    points, cases = run.sweep.points, run.measured_cases()
+    screen.say(
+        f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
+        f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}."
+    )
+    screen.line(f"Go on:  {python()} -m {shlex.join(['pytest', *config.args, '--run', str(run.folder)])}")
+    screen.line(f"Look:   {python()} -m bench show {shlex.quote(str(run.folder))}")
+
+
+def _screen(config: pytest.Config) -> Screen:
+    """Return pytest's terminal, or the log that it writes."""
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    capture = config.pluginmanager.getplugin("capturemanager")
+
+    def write(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            reporter.write(text, flush=True)
+
+    return Screen(write, is_terminal=bool(reporter.isatty), width=shutil.get_terminal_size().columns)
