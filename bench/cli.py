@@ -10,7 +10,7 @@ from bench.commands import FIRST, NAMES, NOT_COMPARABLE, WRONG
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.show.command_text import python
 from bench.show.terminal.console import console
-from bench.store import lock
+from bench.store import files
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 
@@ -48,7 +48,7 @@ def _runs(arguments: argparse.Namespace) -> Iterator[SavedRun]:
 
 def _warn(saved: SavedRun) -> None:
     """Say that a table was changed after the run wrote it."""
-    if saved.is_edited and not lock.is_held(saved.folder):
+    if saved.is_edited and not files.is_held(saved.folder):
         again = f"{python()} -m bench summarise {shlex.quote(str(saved.folder))}"
         words = f"warning: {saved.folder / RESULTS} is not as the run wrote it; from its journal: {again}"
         console(stderr=True).print(words, soft_wrap=True, markup=False)

@@ -35,7 +35,7 @@ from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console, rendered
 from bench.stats.limits import MARGIN, Limits
 from bench.stats.occasions import Between
-from bench.store import journal, machines
+from bench.store import journal, saved_run
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 
@@ -120,7 +120,7 @@ def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedR
     A run of one machine is compared with that machine's part of the other.
     """
     sides = [
-        {_env_id(run): run for run in machines.runs_of(saved).values()} for saved in (arguments.base, arguments.new)
+        {_env_id(run): run for run in saved_run.runs_of(saved).values()} for saved in (arguments.base, arguments.new)
     ]
     if all(len(side) == 1 for side in sides):
         return None
@@ -143,7 +143,7 @@ def _each(arguments: argparse.Namespace, pairs: Mapping[str, tuple[SavedRun, Sav
         )
     worst = FINE
     for env_id, (base, new) in pairs.items():
-        name = machines.name_of(new.environment) if new.environment else env_id
+        name = saved_run.name_of(new.environment) if new.environment else env_id
         say(f"machine {name}", stderr=arguments.format != TERMINAL)
         arguments.base, arguments.new = base, new
         worst = max(worst, run(arguments))

@@ -20,9 +20,8 @@ from bench.show.terminal.machines import choices
 from bench.show.terminal.precision import precisions
 from bench.show.terminal.references import references
 from bench.show.terminal.results import results
-from bench.store import lock
-from bench.store.machines import runs_of
-from bench.store.saved_run import SavedRun
+from bench.store import files
+from bench.store.saved_run import SavedRun, runs_of
 from bench.store.table import RESULTS
 
 MOST_POINTS = 100
@@ -87,7 +86,7 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
 
 def _behind(saved: SavedRun) -> str:
     """Return what to do about a table that lacks the newest records."""
-    if lock.is_held(saved.folder):
+    if files.is_held(saved.folder):
         return f"the run is at work, so {RESULTS} may lack its newest records"
     again = f"{python()} -m bench summarise {shlex.quote(str(saved.folder))}"
     return f"the run was killed, so {RESULTS} may lack its last records: {again}"

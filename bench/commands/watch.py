@@ -15,7 +15,7 @@ from bench.engine.member import Member
 from bench.engine.watch import Watch
 from bench.harness import options
 from bench.machine.facts import here
-from bench.plan import own
+from bench.plan import names
 from bench.plan.errors import WrongRequest
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep, load_sweep
@@ -114,7 +114,7 @@ def _wait() -> None:
 def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
     """Try a version and print what it is worth; return whether it is right."""
     began_s = time.monotonic()
-    if mistake := own.mistake(name, own.search_path()):
+    if mistake := names.mistake_of(name, names.search_path()):
         say(f"{_since(began_s)} {mistake}")
         return False
     rounds: dict[str, dict[int, dict[int, float]]] = {}
@@ -165,7 +165,7 @@ def _names(given: Sequence[str]) -> tuple[str, str]:
         raise WrongRequest(
             f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(given)}"
         )
-    own.check([parse(given[-1]).base])
+    names.check_own([parse(given[-1]).base])
     return (given[0] if len(given) == 2 else "eager"), given[-1]
 
 

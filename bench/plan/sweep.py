@@ -8,17 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.plan import own
+from bench.plan import names
 from bench.plan.case import CONTROL, RETAINED, Case, Point
 from bench.plan.errors import WrongRequest, all_of, suggestion, unknown, unknown_names
-from bench.plan.grid import DEFAULTS, Values, expand, mistakes_in
+from bench.plan.grid import DEFAULTS, Shard, Values, expand, expand_models, mistakes_in, part
+from bench.plan.grid import MODEL_COLUMNS as MODEL_COLUMNS
 from bench.plan.layers import usable
-from bench.plan.models import COLUMNS as MODEL_COLUMNS
-from bench.plan.models import expand_models
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
-from bench.plan.shard import Shard, part
 from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
 from impls.name import parse
@@ -308,11 +306,11 @@ def _control(value: object) -> bool:
     return value
 
 
-def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
+def _mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
     """Return a line for all unknown names, and one for each name of a user's own that can't be an implementation."""
     unknown_list: list[object] = []
     mistakes: list[str] = []
-    for name in names:
+    for name in given:
         if not isinstance(name, str):
             unknown_list.append(name)
             continue
@@ -323,11 +321,11 @@ def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
             continue
         base = parsed.base
         if ":" in base and is_implementation(name):
-            mistake = own.misspelled(base) or (own.mistake(base, path) if path is not None else "")
+            mistake = names.misspelled(base) or (names.mistake_of(base, path) if path is not None else "")
             mistakes += [mistake] if mistake else []
         elif not is_implementation(name):
-            misspelled = own.misspelled(base)
-            (mistakes if misspelled else unknown_list).append(misspelled or name)
+            line = names.misspelled(base)
+            (mistakes if line else unknown_list).append(line or name)
         elif base in CATALOGUE:
             known = CATALOGUE[base].options
             for option in (option for option in parsed.options if option not in known):

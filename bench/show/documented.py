@@ -12,7 +12,7 @@ from bench.plan.layers import LAYERS
 from bench.show.columns import columns as shown_columns
 from bench.show.terminal.console import rendered
 from bench.show.terminal.listing import matrix
-from bench.store.atomic import replace
+from bench.store.files import replace
 from bench.store.metrics import COLUMNS as METRICS
 from impls.catalogue import IMPLEMENTATIONS
 

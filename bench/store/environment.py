@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan.errors import WrongRequest
-from bench.store import atomic
+from bench.store import files
 
 ENVIRONMENT = "environment.json"
 
@@ -46,7 +46,7 @@ def save(environment: Environment, run: Path) -> None:
     known = load(run) or environment
     runtimes = {**environment.runtimes, **known.runtimes}
     if not (run / ENVIRONMENT).exists() or runtimes != known.runtimes:
-        atomic.replace_json(run / ENVIRONMENT, {"env_id": known.env_id, **vars(known), "runtimes": runtimes})
+        files.replace_json(run / ENVIRONMENT, {"env_id": known.env_id, **vars(known), "runtimes": runtimes})
 
 
 def load(run: Path) -> Environment | None:

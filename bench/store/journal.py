@@ -1,6 +1,6 @@
 """The journal: the raw data of a run, one line per case and process.
 
-The lines of one process at one point, a replicate, are written at once. `bench.store.line` has the form of a line.
+The lines of one process at one point, a replicate, are written at once. `bench.store.record` has the form of a line.
 """
 
 import gc
@@ -14,9 +14,8 @@ from typing import BinaryIO, NamedTuple
 
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, WrongRequest
-from bench.store import atomic, line
-from bench.store.line import Head
-from bench.store.record import Record
+from bench.store import files
+from bench.store.record import Head, Heads, Record, decode_line, encode_line, seal_of
 
 JOURNAL = "journal.jsonl"
 SET_ASIDE = "journal.cut"
@@ -116,7 +115,7 @@ class Contents:
         Returns their lines, whose numbers are not known: they are 0.
         Raises CannotWrite if the disk doesn't take all of them; then the journal is as before.
         """
-        lines = [line.encode(record) for record in records]
+        lines = [encode_line(record) for record in records]
         try:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
@@ -128,7 +127,7 @@ class Contents:
         entries = []
         for record, each in zip(records, lines, strict=True):
             entries.append(Entry(record.case, Head.of(record), 0, offset, len(each)))
-            self.digest = zlib.crc32(line.seal_of(each), self.digest)
+            self.digest = zlib.crc32(seal_of(each), self.digest)
             self.end = offset = offset + len(each) + 1
         self.entries += entries
         return entries
@@ -172,7 +171,7 @@ def load(file: BinaryIO, entry: Entry) -> Record:
     """Return the record of a line of a journal's file; raises WrongRequest if it can't be read any more."""
     try:
         file.seek(entry.offset)
-        return line.decode(file.read(entry.length), entry.case, entry.head)
+        return decode_line(file.read(entry.length), entry.case, entry.head)
     except OSError as error:
         raise WrongRequest(f"the journal can't be read: {error.strerror}") from None
     except ValueError as error:
@@ -236,7 +235,7 @@ def repair(run: Path, before: int | None = None) -> tuple[Contents, list[str]]:
             aside.flush()
             os.fsync(aside.fileno())
         places = [(entry.number, entry.offset, entry.length) for entry in contents.entries]
-        atomic.replace(contents.path, _copied(journal, sorted(places)))
+        files.replace(contents.path, _copied(journal, sorted(places)))
     notices = [f"{notice}; set aside in {SET_ASIDE}" for notice in contents.notices()]
     return scan(run), notices
 
@@ -250,7 +249,7 @@ def _copied(file: BinaryIO, places: Iterable[Place]) -> Iterator[bytes]:
 
 def _entries(file: BinaryIO, contents: Contents, before: int | None) -> Iterator[Entry]:
     """Yield the lines that are records; set the others and exact duplicates aside."""
-    heads, known, offset = line.Heads(), set[int](), 0
+    heads, known, offset = Heads(), set[int](), 0
     for number, content in enumerate(file, start=1):
         if offset == before:
             contents.digest_before = contents.digest
@@ -259,7 +258,7 @@ def _entries(file: BinaryIO, contents: Contents, before: int | None) -> Iterator
         if not content or content.isspace():
             continue
         place = number, begin, len(content)
-        seal = line.seal_of(content)
+        seal = seal_of(content)
         digest = hash(content[-TAIL_BYTES:] if seal else content)
         contents.digest = zlib.crc32(seal or content, contents.digest)
         if digest in known:

@@ -1,19 +1,41 @@
-"""A saved run: the contents of a run folder, or of a results file that was taken out of one."""
+"""A saved run: the contents of a run folder, or of a results file that was taken out of one.
 
-from collections.abc import Iterable, Iterator
+A merged run has a folder for each machine, and a file that lists them.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from bench.plan.case import Point
+from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Effort
-from bench.store import environment, journal, plan, profile, table, tabulation
+from bench.store import environment, files, journal, plan, profile, table
 from bench.store.environment import Environment
 from bench.store.profile import Profile
 from bench.store.record import Record
 
 PLOTS = "plots"
 PAGE = "report.html"
+
+
+MACHINES = "machines.json"
+"""The file in a merged run of several machines: the env_id of each, by the name of its folder."""
+
+
+LOOK = "look.json"
+
+Seen = Mapping[str, Any]
+"""What one process saw: `cores`, `calls`, `written`, `kernels`, `observed_kernels`, `settings`, `parameters`, `item`,
+`library`.
+
+`bench.measure.look` writes it.
+"""
 
 
 class SavedRun:
@@ -101,13 +123,13 @@ class SavedRun:
     @property
     def is_behind(self) -> bool:
         """Whether the journal holds more than results.csv was made from: the run is at work, or was killed."""
-        made_from, path = tabulation.state_of(self.folder), self.folder / journal.JOURNAL
+        made_from, path = table.state_of(self.folder), self.folder / journal.JOURNAL
         return bool(not self.is_alone and made_from and path.exists() and path.stat().st_size > made_from.journal_bytes)
 
     @property
     def is_edited(self) -> bool:
         """Whether results.csv is known not to be as the run wrote it."""
-        return not self.is_alone and tabulation.is_edited(self.folder)
+        return not self.is_alone and table.is_edited(self.folder)
 
     @property
     def notices(self) -> list[str]:
@@ -131,3 +153,46 @@ def load(path: str | Path) -> pd.DataFrame:
     Raises WrongRequest if it has none.
     """
     return SavedRun(path).table
+
+
+def save_machines(run: Path, folders: Mapping[str, str]) -> None:
+    """Write which folder holds which machine's results; raises OSError if it can't be written."""
+    files.replace_json(run / MACHINES, dict(sorted(folders.items())))
+
+
+def folders_of(run: Path) -> dict[str, str]:
+    """Return the env_id of each machine's folder in a merged run, none if it is no run of several machines.
+
+    Raises WrongRequest for a broken file.
+    """
+    path = run / MACHINES
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): str(env_id) for name, env_id in content.items()}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError, AttributeError):
+        raise WrongRequest(f"{path} is no list of machines") from None
+
+
+def runs_of(saved: SavedRun) -> dict[str, SavedRun]:
+    """Return the runs of the machines of a merged run by their names, a single run by its machine's."""
+    folders = folders_of(saved.path)
+    if folders:
+        return {name: SavedRun(saved.path / name) for name in folders}
+    return {name_of(saved.environment) if saved.environment else "": saved}
+
+
+def name_of(environment: Environment) -> str:
+    """Return the name that a user gave a machine, else its processor and its env_id."""
+    return str(environment.context.get("machine_name") or f"{environment.identity.get('cpu', '')} {environment.env_id}")
+
+
+def save_looks(looks: Mapping[Point, Sequence[Seen]], run: Path) -> None:
+    """Write look.json of a run; raises CannotWrite if that fails."""
+    content = [{"point": dataclasses.asdict(point), "processes": [*seen]} for point, seen in looks.items()]
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        files.replace(run / LOOK, json.dumps({"looks": content}, indent=1) + "\n")
+    except OSError as error:
+        raise CannotWrite(f"{run / LOOK} can't be written: {error.strerror}") from None

@@ -1,21 +1,28 @@
-"""The table of results: one row per case, as results.csv."""
+"""The table of results, one row per case, as results.csv; a run keeps its rows by point, and how they were made."""
 
 import csv
 import io
+import json
+import time
+import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, CONTROL, Case
+from bench.plan.case import CASE_COLUMNS, CONTROL, Case, Point
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
-from bench.store import atomic
+from bench.store import files
+from bench.store.journal import Contents
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import derive
 from bench.store.record import check_schema
+from bench.store.typed import decode
 
 RESULTS = "results.csv"
 
@@ -57,10 +64,17 @@ ANEW = "write it anew from the run's journal: python -m bench summarise RUN"
 """The advice if a results file is too old or lacks a column."""
 
 
+STATE = "results.state.json"
+"""The file that says which lines of the journal results.csv was made from, with checksums of both."""
+
+SHARE = 1 / 50
+"""The largest share of the time in which results.csv is written while a run measures."""
+
+
 def save(table: pd.DataFrame, run: Path) -> None:
     """Replace the run's results.csv by the table, at once or not at all; raises OSError if it can't be written."""
     text = table.to_csv(index=False, lineterminator=END)
-    atomic.replace(run / RESULTS, text.encode(errors="backslashreplace"))
+    files.replace(run / RESULTS, text.encode(errors="backslashreplace"))
 
 
 def csv_rows(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -184,3 +198,122 @@ def _column(values: "pd.Series[Any]", kind: Any) -> "pd.Series[Any]":
     if kind in (WHOLE, NUMBER):
         return pd.to_numeric(values).astype(kind)
     return values.astype(TEXT)
+
+
+class State(msgspec.Struct):
+    """What results.csv was made from: so many bytes of the journal, and the numbers of rows by the names of points."""
+
+    schema_version: int
+    journal_bytes: int
+    journal_crc32: int
+    results_crc32: int
+    rows: dict[str, int]
+
+
+class Tabulation:
+    """The rows of results.csv by point, as text, which are written if that takes little of the time, and at the end."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Point, bytes] = {}
+        self._counts: dict[Point, tuple[str, int]] = {}
+        self._stale: set[Point] = set()
+        self._is_written = True
+        self._due_s = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def __contains__(self, point: Point) -> bool:
+        return point in self._rows and point not in self._stale
+
+    def put(self, point: Point, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the rows of a point."""
+        self._rows[point] = csv_rows(rows)
+        self._counts[point] = point.name, len(rows)
+        self._stale.discard(point)
+        self._is_written = False
+
+    def set_stale(self, point: Point) -> None:
+        """Say that the journal has newer records of a point."""
+        self._stale.add(point)
+        self._is_written = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to write, and writing it takes a small share of the time since the last one."""
+        return not self._is_written and time.monotonic() >= self._due_s
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the file holds all rows."""
+        return self._is_written
+
+    def save(self, run: Path, journal: Contents, began_s: float) -> None:
+        """Write results.csv and what it was made from, which is the whole journal: no point may be stale.
+
+        `began_s` is the monotonic time at which its rows began to be made. Raises OSError if one can't be written.
+        """
+        parts = [csv_header(), *self._rows.values()]
+        files.replace(run / RESULTS, parts)
+        self._is_written = True
+        state = State(SCHEMA_VERSION, journal.end, journal.digest, _crc32(parts), dict(self._counts.values()))
+        files.replace(run / STATE, json.dumps(msgspec.to_builtins(state)) + "\n")
+        end = time.monotonic()
+        self._due_s = end + (end - began_s) * (1 / SHARE - 1)
+
+    def table(self, point: Point | None = None) -> pd.DataFrame:
+        """Return all rows as a table, or those of a point."""
+        content = b"".join([csv_header(), *(self._rows.values() if point is None else [self._rows[point]])])
+        return read(Path(RESULTS), io.BytesIO(content))
+
+    def restore(self, run: Path, journal: Contents, state: State | None) -> None:
+        """Take over the rows in results.csv of points without newer records, if nothing has changed it or the journal.
+
+        `state` is that of the run's folder, and `journal` was scanned for its place.
+        """
+        if not state or journal.digest_before != state.journal_crc32:
+            return
+        try:
+            content = (run / RESULTS).read_bytes()
+        except OSError:
+            return
+        if zlib.crc32(content) != state.results_crc32 or not content.startswith(csv_header()):
+            return
+        place = bisect_left(journal.entries, state.journal_bytes, key=lambda entry: entry.offset)
+        points = dict.fromkeys(entry.case.point for entry in journal.entries[:place])
+        fresh = {entry.case.point for entry in journal.entries[place:]}
+        named = {point.name: point for point in points}
+        lines = csv_lines(content)
+        if {*named} != {*state.rows} or sum(state.rows.values()) != len(lines):
+            return
+        rest = iter(lines)
+        for name, count in state.rows.items():
+            rows = b"".join(next(rest) for _ in range(count))
+            self._rows[named[name]] = rows
+            self._counts[named[name]] = name, count
+        self._stale = fresh & points.keys()
+
+
+def state_of(run: Path) -> State | None:
+    """Return what results.csv of a run was made from, None if that isn't known."""
+    try:
+        state = decode(State, (run / STATE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return state if state.schema_version == SCHEMA_VERSION else None
+
+
+def is_edited(run: Path) -> bool:
+    """Return whether results.csv of a run is known to be another one than the run wrote."""
+    state = state_of(run)
+    try:
+        return state is not None and zlib.crc32((run / RESULTS).read_bytes()) != state.results_crc32
+    except OSError:
+        return False
+
+
+def _crc32(parts: Iterable[bytes]) -> int:
+    total = 0
+    for part in parts:
+        total = zlib.crc32(part, total)
+    return total

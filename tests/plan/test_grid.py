@@ -1,13 +1,21 @@
-"""From the values of a grid to points."""
+"""From the values of a grid to points, with ranges, models and shards."""
 
+import dataclasses
+import importlib
+import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
 from bench.plan.case import COLUMNS, HUGE, RETAINED
 from bench.plan.columns import DERIVED, Kind
-from bench.plan.grid import DEFAULTS, expand
+from bench.plan.grid import DEFAULTS, MODELS, Shard, expand, expand_models, is_range, numbers_of, parse_shard, part
 from bench.plan.layers import LAYERS
+from bench.plan.sweep import Request, load_sweep
+from tests import points as tiny
 from tests.examples import POINT, point
 from tests.refusals import refusal
 
@@ -16,6 +24,31 @@ SMALL: dict[str, Any] = {**DEFAULTS, "threads": 1, "num_tokens": 10, "channels":
 
 SAID = {name: value for name, value in POINT.items() if value is not None}
 """All that can be said of a point of the vit layer."""
+
+
+TIMM = {
+    "deit_ti_16_224": ("deit_tiny_patch16_224", 224),
+    "deit_s_16_224": ("deit_small_patch16_224", 224),
+    "vit_b_16_224": ("vit_base_patch16_224", 224),
+    "vit_b_16_384": ("vit_base_patch16_384", 384),
+    "vit_l_16_224": ("vit_large_patch16_224", 224),
+    "vit_l_16_384": ("vit_large_patch16_384", 384),
+    "vit_h_14_224": ("vit_huge_patch14_224", 224),
+    "vit_b_16_1024": ("vit_base_patch16_224", 1024),
+}
+"""Our name, timm's, and the side of the image."""
+
+EXPECTED = f"expected one of {', '.join(MODELS)}"
+
+TORCHVISION_OPERATORS = ("nms", "qnms")
+"""What torchvision's Python part asks torch for even where its compiled part doesn't load."""
+
+
+POINTS = tuple(
+    tiny.point(num_tokens=tokens, dtype=dtype)
+    for tokens in range(1, 14)
+    for dtype in ("float32", "bfloat16", "float16")
+)
 
 
 def refused(values: dict[str, Any]) -> str:
@@ -162,3 +195,205 @@ def test_indivisible_channels_are_refused(channels: list[int], heads: int) -> No
     """Channels that the heads can't share refuse a whole product, because its rows would be missing."""
     expected = f"channels = {channels[-1]} must be divisible by num_heads = {heads}"
     assert refused({**SAID, "channels": channels, "num_heads": [1, heads]}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("128:512:128", [128, 256, 384, 512]),
+        ("100:250:100", [100, 200]),
+        ("128:2048:x2", [128, 256, 512, 1024, 2048]),
+        ("100:1000:x3", [100, 300, 900]),
+        ("1:4", [1, 2, 3, 4]),
+        ("7:7", [7]),
+        (" 7:8 ", [7, 8]),
+    ],
+)
+def test_a_range_holds_its_last_number_if_the_steps_meet_it(text: str, expected: list[int]) -> None:
+    """A range adds its step, or multiplies by its factor, up to and including the last number."""
+    assert numbers_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("128:", "must be first:last"),
+        (":5", "must be first:last"),
+        ("1:2:3:4", "must be first:last"),
+        ("a:b", "must be first:last"),
+        ("1:8:y2", "must be first:last"),
+        ("-1:8", "must be first:last"),
+        ("1:8:2.5", "must be first:last"),
+        ("1:8:0", "a step of at least 1"),
+        ("1:8:x1", "a factor of at least 2"),
+        ("0:8", "must start at 1"),
+        ("9:3", "is empty: the last number, 3, is below the first, 9"),
+        ("1:1000000000", "holds 1,000,000,000 numbers"),
+    ],
+)
+def test_what_is_no_range_is_refused(text: str, reason: str) -> None:
+    """The refusal is one line that begins with what came."""
+    line = refusal(numbers_of, text)
+    assert line.startswith(text)
+    assert reason in line
+    assert "\n" not in line
+
+
+def test_a_text_with_a_colon_is_meant_as_a_range() -> None:
+    """A number, and a text without a colon, are none."""
+    assert is_range("1:2")
+    assert not any(is_range(value) for value in (8, "8", None, [1, 2]))
+
+
+@pytest.fixture(scope="module")
+def timm() -> Any:
+    """timm, which imports torchvision: beside a torch of another build that lacks operators, which nobody calls here.
+
+    They are declared without an implementation, so that the import succeeds.
+    """
+    try:
+        return importlib.import_module("timm")
+    except RuntimeError:
+        declared = torch.library.Library("torchvision", "FRAGMENT")
+        for name in TORCHVISION_OPERATORS:
+            declared.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return importlib.import_module("timm")
+
+
+@pytest.mark.parametrize("name", TIMM)
+def test_shapes_are_timms(timm: Any, name: str) -> None:
+    """Tokens with the class token, width, heads and QKV bias are those of the model that timm builds."""
+    theirs, side = TIMM[name]
+    with torch.device("meta"):
+        model = timm.create_model(theirs, img_size=side)
+    attention = model.blocks[0].attn
+
+    assert attention.qkv.in_features == attention.proj.out_features
+    assert MODELS[name] == {
+        "layer": "vit",
+        "num_tokens": model.patch_embed.num_patches + model.num_prefix_tokens,
+        "channels": attention.proj.out_features,
+        "num_heads": attention.num_heads,
+        "qkv_bias": attention.qkv.bias is not None,
+    }
+
+
+def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
+    """T2T-ViT unfolds 7×7 pixels in steps of 4 with a border of 2, then 3×3 tokens of 64 in steps of 2, border 1."""
+    image = torch.empty(1, 3, 224, 224, device="meta")
+    first = nn.Unfold(7, stride=4, padding=2)(image)
+    second = nn.Unfold(3, stride=2, padding=1)(torch.empty(1, 64, 56, 56, device="meta"))
+    stages = [(MODELS[name]["token_len"], MODELS[name]["num_tokens"]) for name in ("t2t_stage_1", "t2t_stage_2")]
+
+    assert stages == [first.shape[1:], second.shape[1:]]
+
+
+def test_every_model_is_checked() -> None:
+    """No shape stands there that isn't held against something."""
+    assert set(MODELS) == {*TIMM, "t2t_stage_1", "t2t_stage_2"}
+
+
+def test_a_list_of_models_is_a_grid_each() -> None:
+    """Each model brings its shape; other values hold for all, and the model's own may be said again."""
+    grids = expand_models({"model": ["vit_b_16_224", "vit_b_16_384"], "batch": [1, 8], "num_heads": [12]})
+
+    assert [(grid["num_tokens"], grid["batch"]) for grid in grids] == [(197, [1, 8]), (577, [1, 8])]
+    assert expand_models({"num_tokens": 7}) == [{"num_tokens": 7}]
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"model": "vit_b_16_385"}, f"unknown model 'vit_b_16_385'; {EXPECTED}; did you mean vit_b_16_384?"),
+        ({"model": ""}, f"unknown model ''; {EXPECTED}"),
+        ({"model": 16}, f"unknown model 16; {EXPECTED}"),
+        ({"model": None}, f"unknown model None; {EXPECTED}"),
+        ({"model": ["vit_b_16_2224", "t2t_1"]}, "vit_b_16_224 for 'vit_b_16_2224', t2t_stage_1 for 't2t_1'?"),
+        ({"model": []}, "model = [] must hold at least one value"),
+        ({"model": "vit_b_16_384", "num_heads": 6}, "6 contradicts model = vit_b_16_384, which has 12; leave one out"),
+    ],
+)
+def test_what_is_no_model_is_refused(grid: dict[str, Any], message: str) -> None:
+    """An unknown name is refused with those that there are, and so is a grid that contradicts its model."""
+    assert refusal(expand_models, grid).endswith(message)
+
+
+def write(folder: Path, text: str) -> str:
+    """Write a sweep file of two implementations."""
+    path = folder / "mine.toml"
+    path.write_text(f'implementations = ["eager", "sdpa"]\n{text}', encoding="utf-8")
+    return str(path)
+
+
+def test_a_model_overrules_the_sweeps_defaults(tmp_path: Path) -> None:
+    """What [defaults] say of a shape holds for grids without a model; options on the command line overrule both."""
+    grids = '[[grid]]\nmodel = "vit_b_16_384"\n[[grid]]\nnum_tokens = 50'
+    sweep = write(tmp_path, f"[defaults]\nnum_heads = 6\nchannels = 384\n{grids}")
+    first, second = load_sweep(sweep).points
+    (overridden, _) = load_sweep(Request(sweep, overrides={"num_heads": [4]})).points
+
+    assert (first.num_tokens, first.channels, first.num_heads) == (577, 768, 12)
+    assert (second.num_tokens, second.channels, second.num_heads) == (50, 384, 6)
+    assert (overridden.num_tokens, overridden.num_heads) == (577, 4)
+
+
+def test_the_token_length_follows_channels_that_replace_a_models() -> None:
+    """An option for the channels makes tokens as long, so that all ViTs of a sweep become one point."""
+    overrides = {"num_tokens": [64], "channels": [96], "num_heads": [3], "batch": [1]}
+    (point,) = load_sweep(Request("vit", overrides=overrides)).points
+
+    assert (point.token_len, point.channels) == (96, 96)
+
+
+def test_a_model_may_stand_in_the_defaults(tmp_path: Path) -> None:
+    """A model of [defaults] is that of every grid without one of its own."""
+    grids = '[[grid]]\nbatch = [1, 2]\n[[grid]]\nmodel = "t2t_stage_2"'
+    points = load_sweep(write(tmp_path, f'[defaults]\nmodel = "vit_b_16_224"\n{grids}')).points
+
+    assert [(point.num_tokens, point.batch) for point in points] == [(197, 1), (197, 2), (784, 8)]
+
+
+def test_a_model_that_is_given_replaces_the_shapes_of_a_sweep() -> None:
+    """On the command line a model takes the place of every shape, and the sweep's other values stay."""
+    points = load_sweep(Request("article", overrides={"model": ["vit_b_16_224", "t2t_stage_1"]})).points
+
+    assert [(point.num_tokens, point.token_len, point.num_heads, point.batch) for point in points] == [
+        (197, 768, 12, 13),
+        (3136, 147, 1, 13),
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 13])
+def test_shards_are_the_sweep_without_overlap(count: int) -> None:
+    """Every point is in one shard, in the order of the sweep, and no shard has two groups more than another."""
+    parts = [part(POINTS, Shard(number, count)) for number in range(1, count + 1)]
+    assert sorted(itertools.chain(*parts), key=POINTS.index) == [*POINTS]
+    assert all([*each] == sorted(each, key=POINTS.index) for each in parts)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 3
+
+
+def test_points_that_differ_in_the_dtype_alone_stay_together() -> None:
+    """They are measured in the same rounds."""
+    tokens = [{each.num_tokens for each in part(POINTS, Shard(number, 4))} for number in range(1, 5)]
+    assert sum(map(len, tokens)) == len(set.union(*tokens)) == 13
+
+
+def test_a_shard_is_the_same_on_every_machine() -> None:
+    """What follows from the machine, and the order of the sweep, don't matter; this is a part that was dealt before."""
+    here = {each.num_tokens for each in part(POINTS, Shard(2, 4))}
+    elsewhere = [dataclasses.replace(each, threads=7, allocator="retained-huge") for each in reversed(POINTS)]
+    assert {each.num_tokens for each in part(elsewhere, Shard(2, 4))} == here
+
+
+@pytest.mark.parametrize("text", ["5/4", "0/4", "1", "a/b", "1/0", "-1/4", "1/4/2", ""])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    """The line has the rule and what came."""
+    line = refusal(parse_shard, text)
+    assert f"--shard {text} must be I/N" in line
+    assert "1/4" in line
+
+
+def test_more_shards_than_points_are_refused() -> None:
+    """A shard without points would end without a result; the line says how many there can be."""
+    assert parse_shard("2/3") == Shard(2, 3)
+    assert "at most 13 shards, got 14" in refusal(part, POINTS, Shard(14, 14))

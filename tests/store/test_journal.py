@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from bench.plan.errors import CannotWrite
 from bench.store import journal
 from bench.store.journal import JOURNAL, SET_ASIDE
-from bench.store.line import SEAL_BYTES, encode, sealed
-from bench.store.record import SCHEMA_VERSION, Record
+from bench.store.record import SCHEMA_VERSION, SEAL_BYTES, Record, encode_line, sealed
 from tests.examples import record, records
 from tests.refusals import refusal
 from tests.store.disk import full_after
@@ -29,7 +28,7 @@ def replicate(*implementations: str, process: int = 0) -> list[Record]:
 
 def line_of(one: Record) -> bytes:
     """Return the line of a record as the journal holds it."""
-    return encode(one) + b"\n"
+    return encode_line(one) + b"\n"
 
 
 # Whole journals
@@ -239,7 +238,7 @@ def test_of_a_replicate_that_two_wrote_the_first_counts(tmp_path: Path) -> None:
 # Journals that are none
 
 
-RECORD = encode(record())
+RECORD = encode_line(record())
 PLAIN = RECORD[:-SEAL_BYTES] + b"}"
 
 

@@ -1,5 +1,6 @@
-"""A saved run: one reader for a run folder and for a results file, alone or in its folder."""
+"""A saved run: one reader for a run folder and for a results file, alone or in its folder; what was seen at models."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -8,13 +9,14 @@ import pytest
 import bench
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import environment as environments
-from bench.store import journal, plan, profile, table
+from bench.store import journal, plan, profile, saved_run, table
 from bench.store.profile import TRACES
 from bench.store.saved_run import SavedRun
 from tests import profiles
+from tests.advice import POINT, looks
 from tests.examples import environment, point, record
 
 SWEEP = Sweep("mine", (point(),), ("eager", "sdpa"), "sdpa", Effort(bound=0.07))
@@ -104,3 +106,18 @@ def test_a_path_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
     assert str(run) == str(tmp_path / "nowhere")
     with pytest.raises(WrongRequest, match="nowhere"):
         _ = run.table
+
+
+def test_it_holds_what_each_process_saw(tmp_path: Path) -> None:
+    """By point, in a folder that may be new."""
+    saved_run.save_looks({POINT: looks()}, tmp_path / "run")
+    (entry,) = json.loads((tmp_path / "run" / saved_run.LOOK).read_text())["looks"]
+    assert entry["point"]["layer"] == POINT.layer
+    assert len(entry["processes"]) == 3
+
+
+def test_a_folder_that_can_not_be_written_is_said(tmp_path: Path) -> None:
+    """In one line."""
+    (tmp_path / "run").write_text("")
+    with pytest.raises(CannotWrite, match="can't be written"):
+        saved_run.save_looks({POINT: looks()}, tmp_path / "run")

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.plan.shard import machine_columns, without
+from bench.plan.grid import machine_columns, without_columns
 from bench.show.choice_text import choice_of, words
 from bench.show.point_text import names, order
 from bench.show.rows import Row, by_point
@@ -28,7 +28,7 @@ def choices(tables: Mapping[str, pd.DataFrame]) -> RenderableType:
     rows = {name: by_point(table) for name, table in tables.items()}
     ignored = machine_columns(rows.values())
     cells = {
-        name: {without(point, ignored): _cell(own) for point, own in of_point.items()}
+        name: {without_columns(point, ignored): _cell(own) for point, own in of_point.items()}
         for name, of_point in rows.items()
     }
     points = list(dict.fromkeys(point for each in cells.values() for point in each))

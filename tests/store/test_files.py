@@ -1,4 +1,4 @@
-"""One writer for each folder: a second one is refused, and a lock whose process is gone is taken over by one."""
+"""Files are replaced at once or not at all, and one process writes into a folder: a stale lock is taken over by one."""
 
 import dataclasses
 import json
@@ -13,8 +13,43 @@ import psutil
 import pytest
 
 from bench.plan.errors import CannotWrite, WrongRequest
-from bench.store import lock
-from bench.store.lock import LOCK, Holder, Lock
+from bench.store import files
+from bench.store.files import LOCK, Holder, Lock
+from tests.store.disk import full_after
+
+
+def test_a_file_is_made_and_replaced(tmp_path: Path) -> None:
+    """Text and bytes take the place of what was there, and nothing else stays."""
+    path = tmp_path / "file"
+    files.replace(path, "first ü\n")
+    assert path.read_text(encoding="utf-8") == "first ü\n"
+    files.replace(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_name_that_is_not_utf_8_can_be_written(tmp_path: Path) -> None:
+    """Its bytes stay as they are."""
+    files.replace(tmp_path / "file", os.fsdecode(b"a \xff"))
+    assert (tmp_path / "file").read_bytes() == b"a \xff"
+
+
+def test_on_a_full_disk_the_old_file_stays(tmp_path: Path) -> None:
+    """What can't be written whole is not written, and no half of it is left."""
+    path = tmp_path / "file"
+    path.write_text("old")
+    with full_after(10), pytest.raises(OSError):  # noqa: PT011 - which one is the system's
+        files.replace(path, "x" * 1000)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_kill_left_is_removed(tmp_path: Path) -> None:
+    """Only the leftovers of the named files go."""
+    for name in (".file.123", "file", ".other.123", ".hidden"):
+        (tmp_path / name).touch()
+    files.clear(tmp_path, ["file"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".hidden", ".other.123", "file"]
 
 
 def written(folder: Path, **changes: Any) -> Holder:
@@ -31,7 +66,7 @@ def ended() -> int:
     return process.pid
 
 
-def files(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
     """Return the names in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
@@ -55,12 +90,12 @@ def test_a_lock_says_who_writes_and_goes_with_him(tmp_path: Path) -> None:
     """While it is held the folder has one more file, which names this process; afterwards it has none."""
     held = Lock(tmp_path)
     held.acquire()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
     assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
     assert held.notice == ""
     held.check()
     held.release()
-    assert files(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 @both
@@ -71,7 +106,7 @@ def test_a_second_writer_is_refused_with_the_first_ones_host_and_process(tmp_pat
     with pytest.raises(WrongRequest, match=rf"written by process {os.getpid()} on {Holder.here().host}; wait"):
         Lock(tmp_path).acquire()
     first.check()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
     first.release()
     Lock(tmp_path).acquire()
 
@@ -90,13 +125,13 @@ def test_a_stale_lock_is_taken_over_and_said(
     changes: Callable[[], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that is gone from this machine writes no more."""
-    monkeypatch.setattr(lock, "_text", lambda path: path)  # a machine that has a name and a start
+    monkeypatch.setattr(files, "_text", lambda path: path)  # a machine that has a name and a start
     stale = written(tmp_path, **changes())
     mine = Lock(tmp_path)
     mine.acquire()
     assert f"process {stale.pid} on {stale.host}" in mine.notice
     mine.check()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +149,7 @@ def test_a_process_that_cannot_be_seen_may_be_at_work(changes: dict[str, Any], t
     written(tmp_path, pid=ended(), **changes)
     with pytest.raises(WrongRequest, match=f"can't be seen from here.*rm {tmp_path / LOCK}"):
         Lock(tmp_path).acquire()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff"])
@@ -136,7 +171,7 @@ def test_a_stale_lock_is_taken_over_by_one_of_many(tmp_path: Path) -> None:
 import os, sys, time
 from pathlib import Path
 from bench.plan.errors import WrongRequest
-from bench.store.lock import Lock
+from bench.store.files import Lock
 {"" if os.link.__module__ == "posix" else "def no(*_): raise PermissionError"}
 {"" if os.link.__module__ == "posix" else "os.link = no"}
 lock = Lock(Path({str(folder)!r}))
@@ -176,27 +211,27 @@ def test_one_that_died_while_it_took_a_lock_over_does_not_bar_it(tmp_path: Path)
     mine = Lock(tmp_path)
     mine.acquire()
     mine.check()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
 
 
 def test_a_claim_that_comes_too_late_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that looked before another took over and claims afterwards finds that the lock is not what it was."""
     written(tmp_path, pid=ended())
     winner, late = Lock(tmp_path), Lock(tmp_path)
-    link = lock._link_or_create
+    link = files._link_or_create
 
     def overtaken(source: Path, path: Path) -> bool:
         if ".of-" in path.name and not winner.notice:
-            monkeypatch.setattr(lock, "_link_or_create", link)
+            monkeypatch.setattr(files, "_link_or_create", link)
             winner.acquire()
         return link(source, path)
 
-    monkeypatch.setattr(lock, "_link_or_create", overtaken)
+    monkeypatch.setattr(files, "_link_or_create", overtaken)
     with pytest.raises(WrongRequest, match="is being written by"):
         late.acquire()
     assert winner.notice
     winner.check()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
 
 
 def test_a_lock_that_was_removed_or_taken_is_not_ours_any_more(tmp_path: Path) -> None:
