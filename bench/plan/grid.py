@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, default_timing
 from bench.plan.columns import DERIVED, REQUIRED, Kind
-from bench.plan.errors import WrongRequest, suggestion, unknown_names
+from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.layers import LAYERS, complete, is_layer
 from bench.plan.names import misspelled
 
@@ -23,13 +23,11 @@ DEFAULTS: Values = {
 }
 """The values of columns that a sweep doesn't give."""
 
-
 RANGE_FORM = re.compile(r"([0-9]{1,15}):([0-9]{1,15})(?::(x?)([0-9]{1,15}))?")
 RANGE_FORMS = "first:last, first:last:step or first:last:xfactor, as 128:2048:128 or 128:2048:x2"
 
 MOST_NUMBERS = 10_000
 """A range of more numbers than this is refused as a mistake."""
-
 
 SHARD_FORM = re.compile(r"([0-9]+)/([0-9]+)")
 
@@ -41,7 +39,6 @@ def expand(values: Values, allocator: str = RETAINED) -> Iterator[Point]:
     """Yield the points of the product of all values, the first key varying slowest.
 
     `allocator` is that of points on a CPU for which the values give none.
-
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
     mistakes = mistakes_in(values)
@@ -50,11 +47,14 @@ def expand(values: Values, allocator: str = RETAINED) -> Iterator[Point]:
         for key, column in COLUMNS.items()
         if key not in values and column.default is not DERIVED
     ]
-    if mistakes:
-        raise WrongRequest("\n".join(mistakes))
-    lists = [_listed(key, value) for key, value in values.items()]
-    for combination in itertools.product(*lists):
-        yield _point(dict(zip(values, combination, strict=True)), allocator)
+    refuse(mistakes)
+    for combination in itertools.product(*(_listed(key, value) for key, value in values.items())):
+        point = dict(zip(values, combination, strict=True))
+        if "qk_scale" in point:
+            point["qk_scale"] = float(point["qk_scale"])
+        point.setdefault("timing", default_timing(point["device"]))
+        point.setdefault("allocator", allocator if point["device"] == "cpu" else RETAINED)
+        yield Point(**complete(point))
 
 
 def mistakes_in(values: Values) -> list[str]:
@@ -63,18 +63,23 @@ def mistakes_in(values: Values) -> list[str]:
     mistakes = [unknown_names("key", unknown, (*POINT_COLUMNS, "model"))] if unknown else []
     for key in (key for key in values if key in POINT_COLUMNS):
         try:
-            _check_list(key, _listed(key, values[key]))
+            if values[key] == []:
+                raise WrongRequest(f"{key} = [] must hold at least one value")
+            for value in _listed(key, values[key]):
+                COLUMNS[key].check(value)
+                if key == "layer" and value not in LAYERS:
+                    _check_own_layer(value)
         except WrongRequest as error:
             mistakes.append(str(error))
     return mistakes
 
 
-def _point(values: dict[str, Any], allocator: str) -> Point:
-    if "qk_scale" in values:
-        values["qk_scale"] = float(values["qk_scale"])
-    values.setdefault("timing", default_timing(values["device"]))
-    values.setdefault("allocator", allocator if values["device"] == "cpu" else RETAINED)
-    return Point(**complete(values))
+def _check_own_layer(name: str) -> None:
+    if line := misspelled(name, "layer"):
+        raise WrongRequest(line)
+    if not is_layer(name):
+        expected = (*LAYERS, "module:attribute")
+        raise WrongRequest(f"layer = {name!r} must be one of {', '.join(expected)}{suggestion(name, expected)}")
 
 
 def _listed(key: str, value: object) -> list[Any]:
@@ -82,31 +87,7 @@ def _listed(key: str, value: object) -> list[Any]:
     listed = value if isinstance(value, list) else [value]
     if COLUMNS[key].kind is not Kind.COUNT:
         return listed
-    return [number for each in listed for number in (_numbers(key, each) if is_range(each) else [each])]
-
-
-def _numbers(key: str, text: str) -> list[int]:
-    try:
-        return numbers_of(text)
-    except WrongRequest as error:
-        raise WrongRequest(f"{key} = {error}") from None
-
-
-def _check_list(key: str, values: list[Any]) -> None:
-    if not values:
-        raise WrongRequest(f"{key} = [] must hold at least one value")
-    for value in values:
-        COLUMNS[key].check(value)
-        if key == "layer":
-            _check_layer(value)
-
-
-def _check_layer(name: str) -> None:
-    if line := misspelled(name, "layer") if name not in LAYERS else "":
-        raise WrongRequest(line)
-    if not is_layer(name):
-        expected = (*LAYERS, "module:attribute")
-        raise WrongRequest(f"layer = {name!r} must be one of {', '.join(expected)}{suggestion(name, expected)}")
+    return [number for each in listed for number in (numbers_of(key, each) if is_range(each) else [each])]
 
 
 def is_range(value: object) -> TypeGuard[str]:
@@ -114,22 +95,25 @@ def is_range(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and ":" in value
 
 
-def numbers_of(text: str) -> list[int]:
+def numbers_of(key: str, text: str) -> list[int]:
     """Return the numbers of a range: `first:last:step` adds the step (default 1), `first:last:xfactor` multiplies.
 
     The last number belongs to the range if the steps reach it exactly.
-    Raises WrongRequest for a text of another form, and for a range that is empty or too long.
+    Raises WrongRequest, with the column's name, for a text of another form, and a range that is empty or too long.
     """
     match = RANGE_FORM.fullmatch(text.strip())
     if match is None:
-        raise WrongRequest(f"{text} must be {RANGE_FORMS}")
+        raise WrongRequest(f"{key} = {text} must be {RANGE_FORMS}")
     first, last, by, factor = int(match[1]), int(match[2]), int(match[4] or 1), bool(match[3])
+    rule = ""
     if first < 1 or by < (2 if factor else 1):
-        raise WrongRequest(f"{text} must start at 1 or more, with a step of at least 1 or a factor of at least 2")
-    if last < first:
-        raise WrongRequest(f"{text} is empty: the last number, {last}, is below the first, {first}")
-    if not factor and (last - first) // by >= MOST_NUMBERS:
-        raise WrongRequest(f"{text} holds {(last - first) // by + 1:,} numbers; a range may hold {MOST_NUMBERS:,}")
+        rule = "must start at 1 or more, with a step of at least 1 or a factor of at least 2"
+    elif last < first:
+        rule = f"is empty: the last number, {last}, is below the first, {first}"
+    elif not factor and (last - first) // by >= MOST_NUMBERS:
+        rule = f"holds {(last - first) // by + 1:,} numbers; a range may hold {MOST_NUMBERS:,}"
+    if rule:
+        raise WrongRequest(f"{key} = {text} {rule}")
     if not factor:
         return list(range(first, last + 1, by))
     powers = [first]
@@ -138,25 +122,10 @@ def numbers_of(text: str) -> list[int]:
     return powers
 
 
-def _vit(num_tokens: int, channels: int, num_heads: int) -> dict[str, Any]:
-    return {
-        "layer": "vit",
-        "num_tokens": num_tokens,
-        "channels": channels,  # token_len follows from them, even if an option replaces them
-        "num_heads": num_heads,
-        "qkv_bias": True,
-    }
-
-
-def _t2t(num_tokens: int, token_len: int) -> dict[str, Any]:
-    return {
-        "layer": "vit",
-        "num_tokens": num_tokens,
-        "token_len": token_len,
-        "channels": 64,
-        "num_heads": 1,
-        "qkv_bias": False,
-    }
+def _vit(num_tokens: int, channels: int, num_heads: int, **others: Any) -> dict[str, Any]:
+    """Return the columns of a model; its token_len follows from the channels, even if an option replaces them."""
+    shape = {"num_tokens": num_tokens, "channels": channels, "num_heads": num_heads}
+    return {"layer": "vit", **shape, "qkv_bias": True, **others}
 
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -168,8 +137,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "vit_l_16_384": _vit(577, 1024, 16),
     "vit_h_14_224": _vit(257, 1280, 16),
     "vit_b_16_1024": _vit(4097, 768, 12),
-    "t2t_stage_1": _t2t(3136, 147),
-    "t2t_stage_2": _t2t(784, 576),
+    "t2t_stage_1": _vit(3136, 64, 1, token_len=147, qkv_bias=False),
+    "t2t_stage_2": _vit(784, 64, 1, token_len=576, qkv_bias=False),
 }
 """The columns of each model; a name has the patch and the image side.
 
@@ -192,18 +161,16 @@ def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
     names = grid["model"] if isinstance(grid["model"], list) else [grid["model"]]
     if not names:
         raise WrongRequest("model = [] must hold at least one value")
-    rest = {key: value for key, value in grid.items() if key != "model"}
-    unknown = [name for name in names if not isinstance(name, str) or name not in MODELS]
-    if unknown:
+    if unknown := [name for name in names if not isinstance(name, str) or name not in MODELS]:
         raise WrongRequest(unknown_names("model", unknown, MODELS))
-    return [{**_shape(name, rest), **rest} for name in names]
-
-
-def _shape(name: str, grid: dict[str, Any]) -> dict[str, Any]:
-    for key, value in MODELS[name].items():
-        if key in grid and grid[key] not in (value, [value]):
-            raise WrongRequest(f"{key} = {grid[key]!r} contradicts model = {name}, which has {value}; leave one out")
-    return MODELS[name]
+    rest = {key: value for key, value in grid.items() if key != "model"}
+    for name in names:
+        for key, value in MODELS[name].items():
+            if rest.get(key, value) not in (value, [value]):
+                raise WrongRequest(
+                    f"{key} = {rest[key]!r} contradicts model = {name}, which has {value}; leave one out"
+                )
+    return [{**MODELS[name], **rest} for name in names]
 
 
 @dataclass(frozen=True)
