@@ -132,7 +132,9 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, Entry]]:
     """
     known: dict[tuple[Case, int], tuple[bytes, Path]] = {}
     for source in sources:
-        for entry, content in source.contents.lines():
+        for entry, content in zip(
+            source.contents.entries, source.contents.copied(source.contents.entries), strict=True
+        ):
             key, digest = (entry.case, entry.process), hashlib.blake2b(content, digest_size=16).digest()
             if key not in known:
                 known[key] = digest, source.folder

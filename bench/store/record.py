@@ -6,12 +6,11 @@ rest is read only when it is needed.
 
 import dataclasses
 import json
-import typing
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Protocol, Self, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -19,7 +18,6 @@ from msgspec import Meta
 from bench.plan.case import COLUMNS, POINT_COLUMNS, Case, Point
 from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest, suggestion
-from bench.store import typed
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
 
@@ -37,6 +35,8 @@ Status = Annotated[str, Meta(pattern=rf"^({'|'.join(STATUSES)})\Z")]
 MAY_LACK = ("others", "product_s", "copy_s")
 """The columns of samples that may be empty."""
 
+START = b'{"schema_version":%d,' % SCHEMA_VERSION
+"""The beginning of a line of this version."""
 
 HEAD, REST = b',"process":', b',"started_at":'
 """The beginnings of the head and of the rest; neither can stand within a text, in which quotes have a backslash."""
@@ -153,7 +153,7 @@ def reported(name: str, value: Any) -> Any:
     return convert(value, kind, name)
 
 
-class Outcome(typing.Protocol):
+class Outcome(Protocol):
     """How a case ended in a process: a record, or what is known of one."""
 
     @property
@@ -165,7 +165,7 @@ class Outcome(typing.Protocol):
         """How it ended."""
 
 
-Ended = typing.TypeVar("Ended", bound=Outcome)
+Ended = TypeVar("Ended", bound=Outcome)
 
 
 def latest(records: Iterable[Ended]) -> list[Ended]:
@@ -217,18 +217,21 @@ class Head:
     @classmethod
     def of(cls, record: Record) -> "Head":
         """Return the head of a record."""
-        origin = record.origin
-        known = (record.process, record.replicate_size, record.own_cause, record.status)
-        return cls(*known, origin.env_id, origin.device_name, origin.torch_version, origin.commit)
+        values = {**vars(record), **vars(record.origin)}
+        return cls(**{each.name: values[each.name] for each in dataclasses.fields(cls)})
 
 
-def _fields(of: type) -> list[Any]:
-    """Return the fields of a class for a struct: names and types, and the values of columns that a line leaves out."""
-    hints = typing.get_type_hints(of, include_extras=True).items()
-    return [(name, hint, ABSENT[name]) if name in ABSENT else (name, hint) for name, hint in hints]
-
-
-First = msgspec.defstruct("First", [*_fields(Point), ("implementation", str), ("schema_version", int)], kw_only=True)
+First = msgspec.defstruct(
+    "First",
+    [
+        *(
+            (name, hint, ABSENT[name]) if name in ABSENT else (name, hint)
+            for name, hint in get_type_hints(Point).items()
+        ),
+        ("implementation", str),
+    ],
+    kw_only=True,
+)
 """What a line has up to HEAD."""
 
 Rest = msgspec.defstruct(
@@ -272,70 +275,58 @@ def seal_of(line: bytes) -> bytes:
     return line[-10:-2] if line[-SEAL_BYTES:-10] == SEAL else b""
 
 
-def check_seal(line: bytes) -> None:
-    """Raise ValueError if a line is not what was written, WrongRequest if it has another schema and no checksum."""
-    seal = seal_of(line)
-    if not seal:
-        check_schema(schema_of(line), oldest=OLDEST_SCHEMA)
-        raise ValueError("it has no checksum")
-    if b"%08x" % zlib.crc32(memoryview(line)[:-SEAL_BYTES]) != seal:
-        raise ValueError("it was changed since it was written: its checksum is another one")
-
-
 class Heads:
     """Reads the cases and heads of lines, and decodes what many lines share once."""
 
     def __init__(self) -> None:
         self._cases: dict[bytes, Case] = {}
         self._heads: dict[bytes, Head] = {}
-        self._known: dict[Case, Case] = {}
-        self._points: dict[tuple[Any, ...], Point] = {}
+        self._first: dict[Any, Any] = {}
 
     def read(self, line: bytes) -> tuple[Case, Head]:
         """Return the case and the head of a line; equal cases, and equal points, are the same object.
 
         Raises WrongRequest for another schema, ValueError for anything else that is no line.
         """
-        check_seal(line)
+        _check(line)
         middle = line.find(HEAD)
         first, second = line[:middle], line[max(middle, 0) + 1 : line.find(REST, middle)]
-        case, head = self._cases.get(first), self._heads.get(second)
-        try:
-            if case is None:
-                case = self._cases[first] = self._case(first + b"}")
-            if head is None:
-                head = self._heads[second] = typed.decode(Head, b"{" + second + b"}")
-        except ValueError:
-            check_schema(schema_of(line), oldest=OLDEST_SCHEMA)
-            raise
-        return case, head
+        if first not in self._cases:
+            self._cases[first] = self._case(first + b"}")
+        if second not in self._heads:
+            self._heads[second] = decode(Head, b"{" + second + b"}")
+        return self._cases[first], self._heads[second]
 
     def _case(self, text: bytes) -> Case:
-        *columns, implementation, version = msgspec.structs.astuple(typed.decode(First, text))
-        check_schema(version, oldest=OLDEST_SCHEMA)
-        values = tuple(columns)
-        if values not in self._points:
-            self._points[values] = Point(**dict(zip(POINT_COLUMNS, values, strict=True)))
-        case = Case(self._points[values], implementation)
-        return self._known.setdefault(case, case)
+        *columns, implementation = msgspec.structs.astuple(decode(First, text))
+        point = Point(**dict(zip(POINT_COLUMNS, columns, strict=True)))
+        case = Case(self._first.setdefault(point, point), implementation)
+        return self._first.setdefault(case, case)  # type: ignore[no-any-return]
 
 
 def decode_line(line: bytes, case: Case, head: Head) -> Record:
     """Return the record of a line whose case and head are known; raises what `Heads.read` raises."""
-    check_seal(line)
-    rest = msgspec.structs.asdict(typed.decode(Rest, b"{" + line[max(line.find(REST), 0) + 1 :]))
+    _check(line)
+    rest = msgspec.structs.asdict(decode(Rest, b"{" + line[max(line.find(REST), 0) + 1 :]))
     if head.status == "ok" and not rest["samples"].rounds:
         raise ValueError("timings_s must hold at least one sample if the status is ok")
-    return Record(
-        case,
-        head.process,
-        head.status,
-        Origin(head.env_id, head.device_name, head.torch_version, head.commit, rest["started_at"]),
-        rest["detail"],
-        rest["samples"],
-        {name: rest[name] for name in METRICS},
-        head.replicate_size,
-        head.own_cause,
-        rest["seed"],
-        rest["pid"],
-    )
+    origin = Origin(head.env_id, head.device_name, head.torch_version, head.commit, rest["started_at"])
+    metrics = {name: rest[name] for name in METRICS}
+    ended = {
+        "replicate_size": head.replicate_size,
+        "own_cause": head.own_cause,
+        "seed": rest["seed"],
+        "pid": rest["pid"],
+    }
+    return Record(case, head.process, head.status, origin, rest["detail"], rest["samples"], metrics, **ended)
+
+
+def _check(line: bytes) -> None:
+    """Raise ValueError if a line is not what was written, WrongRequest if it has another schema."""
+    seal = seal_of(line)
+    if seal and b"%08x" % zlib.crc32(memoryview(line)[:-SEAL_BYTES]) != seal:
+        raise ValueError("it was changed since it was written: its checksum is another one")
+    if not (seal and line.startswith(START)):
+        check_schema(schema_of(line), oldest=OLDEST_SCHEMA)
+    if not seal:
+        raise ValueError("it has no checksum")
