@@ -110,7 +110,7 @@ class Holder:
         except (ValueError, KeyError, TypeError):
             raise WrongRequest(
                 f"{path} is no lock of attention-bench, or half of one; if no other run writes into "
-                f"{path.parent}: {_removal(path)}"
+                f"{path.parent}: rm {shlex.quote(str(path))}"
             ) from None
 
     def is_gone(self, here: "Holder") -> bool:
@@ -156,16 +156,16 @@ class Lock:
         process died before it was done, the next one claims its token in turn.
         """
         first = latest = self._stale(self.path)
-        claims: list[Path] = []
+        claim = self.path
         while latest is not None:
-            claims.append(self.path.with_name(f".{LOCK}.of-{latest.token}"))
-            if _link_or_create(mine, claims[-1]):
+            claim = self.path.with_name(f".{LOCK}.of-{latest.token}")
+            if _link_or_create(mine, claim):
                 break
-            latest = self._stale(claims[-1])
+            latest = self._stale(claim)
         if first is None or latest is None:
             return False
         if Holder.read(self.path) != first:  # another process took it over before our claim
-            claims[-1].unlink(missing_ok=True)
+            claim.unlink(missing_ok=True)
             return False
         mine.replace(self.path)
         self.notice = f"{self.path} was left by process {first.pid} on {first.host}, which has ended: taken over"
@@ -190,7 +190,7 @@ class Lock:
         if holder.host == self._me.host and holder.pids == self._me.pids and holder.boot == self._me.boot:
             raise WrongRequest(f"{fact}; wait for its end, or use another folder")
         raise WrongRequest(
-            f"{fact}, which can't be seen from here; if that process has ended: {_removal(path)}; "
+            f"{fact}, which can't be seen from here; if that process has ended: rm {shlex.quote(str(path))}; "
             "otherwise wait for its end, or use another folder"
         )
 
@@ -219,17 +219,12 @@ def _link_or_create(source: Path, path: Path) -> bool:
     try:
         os.link(source, path)
     except FileExistsError:
-        return source.stat().st_nlink > 1 and _is_same(source, path)  # NFS may report a link as failed that was made
+        with contextlib.suppress(FileNotFoundError):
+            return source.samefile(path)  # NFS may report a link as failed that was made
+        return False
     except OSError:  # a file system without hard links
         return _created(path, source.read_bytes())
     return True
-
-
-def _is_same(source: Path, path: Path) -> bool:
-    try:
-        return source.samefile(path)
-    except FileNotFoundError:
-        return False
 
 
 def _created(path: Path, content: bytes) -> bool:
@@ -253,10 +248,6 @@ def _started_s(pid: int) -> float | None:
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time() - psutil.boot_time()
     except psutil.NoSuchProcess:
         return None
-
-
-def _removal(path: Path) -> str:
-    return f"rm {shlex.quote(str(path))}"
 
 
 def _text(path: str) -> str:

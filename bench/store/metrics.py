@@ -132,15 +132,8 @@ def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
 
 
 def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
-    """Return the processes that read the compiled graph from the cache, or those that did not.
-
-    A journal of schema 1 doesn't say it: there all but the first process did.
-    """
-    return [
-        {"compile_s": values["compile_s"]}
-        for number, values in enumerate(processes)
-        if (number > 0 if values["compile_cached"] is None else values["compile_cached"]) is cached
-    ]
+    """Return the processes that read the compiled graph from the cache, or those that did not."""
+    return [values for values in processes if values["compile_cached"] is cached]
 
 
 FIRST = Combined("the first process that has one", _first)

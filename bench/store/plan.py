@@ -83,14 +83,14 @@ def load(run: Path) -> Sweep | None:
 
 def _of_records(run: Path) -> Sweep | None:
     """Return a plan of what a journal holds, with the usual effort and the usual baseline; None without records."""
-    records = journal.read(run)
-    if not records:
+    entries = journal.scan(run).entries
+    if not entries:
         return None
-    names = dict.fromkeys(record.case.implementation for record in records)
+    names = dict.fromkeys(entry.case.implementation for entry in entries)
     own = tuple(name for name in names if name != CONTROL)
     baseline = Sweep.baseline if Sweep.baseline in own else own[0]
-    effort = Effort(processes=1 + max(record.process for record in records))
-    points = tuple(dict.fromkeys(record.case.point for record in records))
+    effort = Effort(processes=1 + max(entry.process for entry in entries))
+    points = tuple(dict.fromkeys(entry.case.point for entry in entries))
     return Sweep(run.resolve().name, points, own, baseline, effort, control=CONTROL in names)
 
 

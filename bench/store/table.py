@@ -2,7 +2,7 @@
 
 import csv
 import io
-import json
+import itertools
 import time
 import zlib
 from bisect import bisect_left
@@ -20,7 +20,6 @@ from bench.plan.errors import WrongRequest
 from bench.store import files
 from bench.store.journal import Contents
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.metrics import derive
 from bench.store.record import check_schema
 from bench.store.typed import decode
 
@@ -139,10 +138,9 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
         check_schema(int(versions.max()), SCHEMA_VERSION)
         if (oldest := int(versions.min())) < SCHEMA_VERSION:
             raise WrongRequest(f"schema_version {oldest} is older than this suite's, {SCHEMA_VERSION}; {ANEW}")
-        missing = [column for column in COLUMNS if column not in raw.columns]
-        if lost := [column for column in missing if column not in METRICS or METRICS[column].derived is None]:
-            raise WrongRequest(f"the column {lost[0]} is missing; {ANEW}")
-        return _derived(typed(raw.assign(**dict.fromkeys(missing))), missing)
+        if missing := [column for column in COLUMNS if column not in raw.columns]:
+            raise WrongRequest(f"the column {missing[0]} is missing; {ANEW}")
+        return typed(raw)
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None
     except (ValueError, TypeError, OverflowError) as error:
@@ -170,16 +168,6 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with the columns and types of COLUMNS."""
     columns = {name: _column(table[name], kind) for name, kind in COLUMNS.items()}
     return pd.DataFrame(columns, index=table.index)
-
-
-def _derived(table: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
-    """Return the table with the metrics that an older suite didn't have, as far as they follow from the others."""
-    if not missing:
-        return table
-    rows = table.astype(object).where(table.notna(), None).to_dict("records")
-    named = ({str(name): value for name, value in row.items()} for row in rows)
-    found = [derive(*pair) for pair in zip(cases(table), named, strict=True)]
-    return typed(table.assign(**{name: [each[name] for each in found] for name in missing}))
 
 
 def _cell(value: Any, kind: str) -> Any:
@@ -211,13 +199,17 @@ class State(msgspec.Struct):
 
 
 class Tabulation:
-    """The rows of results.csv by point, as text, which are written if that takes little of the time, and at the end."""
+    """The rows of results.csv by point, as text, which are written if that takes little of the time, and at the end.
+
+    A run that goes on keeps the rows of points that it doesn't measure again. `is_written` says whether the file holds
+    all rows.
+    """
 
     def __init__(self) -> None:
         self._rows: dict[Point, bytes] = {}
         self._counts: dict[Point, tuple[str, int]] = {}
         self._stale: set[Point] = set()
-        self._is_written = True
+        self.is_written = True
         self._due_s = 0.0
 
     def __bool__(self) -> bool:
@@ -231,33 +223,29 @@ class Tabulation:
         self._rows[point] = csv_rows(rows)
         self._counts[point] = point.name, len(rows)
         self._stale.discard(point)
-        self._is_written = False
+        self.is_written = False
 
     def set_stale(self, point: Point) -> None:
         """Say that the journal has newer records of a point."""
         self._stale.add(point)
-        self._is_written = False
+        self.is_written = False
 
     @property
     def is_due(self) -> bool:
         """Whether there is something to write, and writing it takes a small share of the time since the last one."""
-        return not self._is_written and time.monotonic() >= self._due_s
-
-    @property
-    def is_written(self) -> bool:
-        """Whether the file holds all rows."""
-        return self._is_written
+        return not self.is_written and time.monotonic() >= self._due_s
 
     def save(self, run: Path, journal: Contents, began_s: float) -> None:
         """Write results.csv and what it was made from, which is the whole journal: no point may be stale.
 
         `began_s` is the monotonic time at which its rows began to be made. Raises OSError if one can't be written.
         """
-        parts = [csv_header(), *self._rows.values()]
-        files.replace(run / RESULTS, parts)
-        self._is_written = True
-        state = State(SCHEMA_VERSION, journal.end, journal.digest, _crc32(parts), dict(self._counts.values()))
-        files.replace(run / STATE, json.dumps(msgspec.to_builtins(state)) + "\n")
+        content = b"".join([csv_header(), *self._rows.values()])
+        files.replace(run / RESULTS, content)
+        self.is_written = True
+        counts = dict(self._counts.values())
+        state = State(SCHEMA_VERSION, journal.end, journal.digest, zlib.crc32(content), counts)
+        files.replace(run / STATE, msgspec.json.encode(state) + b"\n")
         end = time.monotonic()
         self._due_s = end + (end - began_s) * (1 / SHARE - 1)
 
@@ -271,27 +259,21 @@ class Tabulation:
 
         `state` is that of the run's folder, and `journal` was scanned for its place.
         """
-        if not state or journal.digest_before != state.journal_crc32:
-            return
-        try:
-            content = (run / RESULTS).read_bytes()
-        except OSError:
-            return
-        if zlib.crc32(content) != state.results_crc32 or not content.startswith(csv_header()):
+        content = _content(run)
+        if not state or journal.digest_before != state.journal_crc32 or zlib.crc32(content) != state.results_crc32:
             return
         place = bisect_left(journal.entries, state.journal_bytes, key=lambda entry: entry.offset)
-        points = dict.fromkeys(entry.case.point for entry in journal.entries[:place])
-        fresh = {entry.case.point for entry in journal.entries[place:]}
-        named = {point.name: point for point in points}
+        points = {point.name: point for point in {entry.case.point for entry in journal.entries[:place]}}
         lines = csv_lines(content)
-        if {*named} != {*state.rows} or sum(state.rows.values()) != len(lines):
+        if not content.startswith(csv_header()) or points.keys() != state.rows.keys():
+            return
+        if sum(state.rows.values()) != len(lines):
             return
         rest = iter(lines)
         for name, count in state.rows.items():
-            rows = b"".join(next(rest) for _ in range(count))
-            self._rows[named[name]] = rows
-            self._counts[named[name]] = name, count
-        self._stale = fresh & points.keys()
+            self._rows[points[name]] = b"".join(itertools.islice(rest, count))
+            self._counts[points[name]] = name, count
+        self._stale = {entry.case.point for entry in journal.entries[place:]} & self._rows.keys()
 
 
 def state_of(run: Path) -> State | None:
@@ -306,14 +288,12 @@ def state_of(run: Path) -> State | None:
 def is_edited(run: Path) -> bool:
     """Return whether results.csv of a run is known to be another one than the run wrote."""
     state = state_of(run)
+    return state is not None and (run / RESULTS).exists() and zlib.crc32(_content(run)) != state.results_crc32
+
+
+def _content(run: Path) -> bytes:
+    """Return what is in results.csv of a run, nothing if it can't be read."""
     try:
-        return state is not None and zlib.crc32((run / RESULTS).read_bytes()) != state.results_crc32
+        return (run / RESULTS).read_bytes()
     except OSError:
-        return False
-
-
-def _crc32(parts: Iterable[bytes]) -> int:
-    total = 0
-    for part in parts:
-        total = zlib.crc32(part, total)
-    return total
+        return b""
