@@ -4,7 +4,6 @@ A merged run has a folder for each machine, and a file that lists them.
 """
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,67 +18,40 @@ from bench.store import environment, files, journal, plan, profile, table
 from bench.store.environment import Environment
 from bench.store.profile import Profile
 from bench.store.record import Record
+from bench.store.typed import decode
 
 PLOTS = "plots"
 PAGE = "report.html"
 
-
 MACHINES = "machines.json"
 """The file in a merged run of several machines: the env_id of each, by the name of its folder."""
 
-
 LOOK = "look.json"
+"""What was seen at the models of a run: for each point what each process reported, nothing derived."""
 
 Seen = Mapping[str, Any]
 """What one process saw: `cores`, `calls`, `written`, `kernels`, `observed_kernels`, `settings`, `parameters`, `item`,
-`library`.
-
-`bench.measure.look` writes it.
+`library`. `bench.measure.look` writes it.
 """
 
 
 class SavedRun:
     """The saved parts of a run, by the path of its folder or of its results file; each is read once, when needed.
 
-    A results file that isn't called results.csv is alone: files beside it belong to another run.
+    More can be written if it `is_folder`. A results file that isn't called results.csv `is_alone`: files beside it
+    belong to another run. `folder` has the results; `plots`, `page` and `traces` are in it, and may not exist.
     Every part raises WrongRequest if its file can't be read or is broken.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.is_folder = self.path.is_dir()
+        self.is_alone = not self.is_folder and self.path.name != table.RESULTS
+        self.folder = self.path if self.is_folder else self.path.parent
+        self.plots, self.page, self.traces = self.folder / PLOTS, self.folder / PAGE, self.folder / profile.TRACES
 
     def __str__(self) -> str:
         return str(self.path)
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether the path is a folder, so that more can be written into it."""
-        return self.path.is_dir()
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether the path is a results file without the rest of its run."""
-        return not self.is_folder and self.path.name != table.RESULTS
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the results."""
-        return self.path if self.is_folder else self.path.parent
-
-    @property
-    def plots(self) -> Path:
-        """The folder of the run's pictures, which may not exist."""
-        return self.folder / PLOTS
-
-    @property
-    def page(self) -> Path:
-        """The run's page, which may not exist."""
-        return self.folder / PAGE
-
-    @property
-    def traces(self) -> Path:
-        """The folder of the run's traces and profiles, which may not exist."""
-        return self.folder / profile.TRACES
 
     @cached_property
     def whole(self) -> pd.DataFrame:
@@ -143,8 +115,7 @@ class SavedRun:
 
     @cached_property
     def _journal(self) -> journal.Contents:
-        empty = journal.Contents(self.folder / journal.JOURNAL)
-        return empty if self.is_alone else journal.scan(self.folder)
+        return journal.Contents(self.path) if self.is_alone else journal.scan(self.folder)
 
 
 def load(path: str | Path) -> pd.DataFrame:
@@ -167,11 +138,10 @@ def folders_of(run: Path) -> dict[str, str]:
     """
     path = run / MACHINES
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return {str(name): str(env_id) for name, env_id in content.items()}
+        return decode(dict[str, str], path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError):
         raise WrongRequest(f"{path} is no list of machines") from None
 
 
@@ -192,7 +162,6 @@ def save_looks(looks: Mapping[Point, Sequence[Seen]], run: Path) -> None:
     """Write look.json of a run; raises CannotWrite if that fails."""
     content = [{"point": dataclasses.asdict(point), "processes": [*seen]} for point, seen in looks.items()]
     try:
-        run.mkdir(parents=True, exist_ok=True)
-        files.replace(run / LOOK, json.dumps({"looks": content}, indent=1) + "\n")
+        files.replace_json(run / LOOK, {"looks": content})
     except OSError as error:
         raise CannotWrite(f"{run / LOOK} can't be written: {error.strerror}") from None
