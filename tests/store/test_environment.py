@@ -47,24 +47,20 @@ def test_env_id_is_that_of_the_identity() -> None:
 
 @pytest.mark.parametrize(("change", "message"), CHANGES)
 def test_another_identity_has_another_env_id(change: dict[str, Any], message: str) -> None:
-    """Where one fact of the identity differs, the name differs, and the difference is told with both values."""
+    """If one fact of the identity differs, the name differs, and the difference is told with both values."""
     changed = environment(**change)
-
     assert changed.env_id != environment().env_id
     assert differences(environment(), changed) == [message]
 
 
-@pytest.mark.parametrize("fact", ["cudnn", "new_in_the_next_version"])
 @pytest.mark.parametrize("value", ["9.1", None])
-def test_a_fact_that_only_one_knows_is_a_difference(fact: str, value: str | None) -> None:
+def test_a_fact_that_only_one_knows_is_a_difference(value: str | None) -> None:
     """A fact that one identity lacks is told in both directions, even if the other says None; each has its line."""
-    richer = environment(**{fact: value})
-
-    assert richer.env_id != environment().env_id
-    assert [line.partition(":")[0] for line in differences(environment(), richer)] == [fact]
-    changed = environment(torch="2.14.0", cores=4, **{fact: value})
+    richer = environment(cudnn=value)
+    assert differences(environment(), richer) == [f"cudnn: not recorded against {value!r}"]
+    changed = environment(torch="2.14.0", cores=4, cudnn=value)
     facts = [line.partition(":")[0] for line in differences(changed, environment())]
-    assert facts == sorted([fact, "cores", "torch"])
+    assert facts == ["cores", "cudnn", "torch"]
 
 
 @settings(deadline=None)
@@ -86,33 +82,21 @@ def test_device_name(device: str, name: str) -> None:
     assert environment().device_name(device) == ("A CPU" if device == "cpu" else "")
 
 
-def test_round_trip(tmp_path: Path) -> None:
-    """What was saved is loaded, and its name is still the same."""
-    save(environment(wait_policy={"OMP_WAIT_POLICY": "active"}), tmp_path)
-
-    loaded = load(tmp_path)
-
-    assert loaded == environment(wait_policy={"OMP_WAIT_POLICY": "active"})
-    assert loaded is not None
-    assert loaded.env_id == json.loads((tmp_path / ENVIRONMENT).read_text(encoding="utf-8"))["env_id"]
-
-
 def test_a_run_keeps_its_first_environment(tmp_path: Path) -> None:
-    """A resumed run's environment stays, because its rows came from there; before, the folder has none."""
+    """It comes back as it was saved, with its name; a resumed run's stays, because its rows came from there."""
     assert load(tmp_path) is None
-    save(environment(), tmp_path)
+    first = environment(wait_policy={"OMP_WAIT_POLICY": "active"})
+    save(first, tmp_path)
     save(environment(cpu="Another CPU"), tmp_path)
-
-    assert load(tmp_path) == environment()
+    assert load(tmp_path) == first
+    assert json.loads((tmp_path / ENVIRONMENT).read_text(encoding="utf-8"))["env_id"] == first.env_id
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        *[(content, "it is not JSON") for content in (b"", b"{", b"\xff\xfe", b"\x00")],
+        *[(content, "it is not JSON") for content in (b"", b"{", b"\xff\xfe")],
         (b"[]", "it must be an object, got []"),
-        (b"null", "it must be an object, got None"),
-        (b"{}", "identity is missing"),
         (b'{"identity": {}, "state": {}}', "context is missing"),
         (b'{"identity": {}, "state": null, "context": {}}', "state must be an object, got None"),
     ],
@@ -156,12 +140,3 @@ def test_a_run_that_goes_on_remembers_new_runtimes(tmp_path: Path) -> None:
     known = load(tmp_path)
     assert known is not None
     assert (known.runtimes, known.context) == ({"openvino": "2026.4", "jax": "0.10"}, {"host": "first"})
-
-
-def test_a_file_of_an_older_suite_has_no_runtimes(tmp_path: Path) -> None:
-    """It can be read all the same."""
-    save(environment(), tmp_path)
-    content = json.loads((tmp_path / ENVIRONMENT).read_text())
-    del content["runtimes"]
-    (tmp_path / ENVIRONMENT).write_text(json.dumps(content))
-    assert load(tmp_path) == environment()

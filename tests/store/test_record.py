@@ -169,11 +169,11 @@ def test_a_changed_line_is_told(before: bytes, after: bytes) -> None:
             call()
 
 
-@pytest.mark.parametrize("key", NEEDED)
-def test_a_line_without_what_it_needs_is_no_record(key: str) -> None:
+def test_a_line_without_what_it_needs_is_no_record() -> None:
     """A line that lacks a part of the case, its origin or its outcome is refused and not filled up."""
-    with pytest.raises(ValueError, match=f"{key} is missing|{key} must be"):
-        read(changed(**{key: ...}))
+    for key in NEEDED:
+        with pytest.raises(ValueError, match=f"{key} is missing|{key} must be"):
+            read(changed(**{key: ...}))
 
 
 def test_what_a_line_lacks_or_holds_besides_is_no_reason_to_refuse_it() -> None:
@@ -181,22 +181,15 @@ def test_what_a_line_lacks_or_holds_besides_is_no_reason_to_refuse_it() -> None:
     assert read(changed(mask=..., settled=..., mood="good")) == record(settled=None)
 
 
-@pytest.mark.parametrize("has_checksum", [True, False])
 @pytest.mark.parametrize(
     ("version", "message"), [(SCHEMA_VERSION + 1, "so update the suite"), (OLDEST_SCHEMA - 1, "the suite that wrote")]
 )
-def test_a_line_of_another_schema_is_refused(version: int, message: str, *, has_checksum: bool) -> None:
-    """It is not taken for a damaged one, whatever else is new in it."""
-    for content in (changed(schema_version=version), changed(schema_version=version, process="first", dtype=...)):
-        plain = content if has_checksum else content[:-SEAL_BYTES] + b"}"
-        with pytest.raises(WrongRequest, match=f"schema_version {version}; .*{message}"):
-            Heads().read(plain)
-
-
-def test_a_line_without_a_checksum_is_none() -> None:
-    """Nobody knows whether it is as it was written."""
-    with pytest.raises(ValueError, match="it has no checksum"):
-        Heads().read(encode_line(record())[:-SEAL_BYTES] + b"}")
+def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None:
+    """It is not taken for a damaged one, whatever else is new in it, and with a checksum or without."""
+    for line in (changed(schema_version=version), changed(schema_version=version, process="first", dtype=...)):
+        for content in (line, line[:-SEAL_BYTES] + b"}"):
+            with pytest.raises(WrongRequest, match=f"schema_version {version}; .*{message}"):
+                Heads().read(content)
 
 
 @pytest.mark.parametrize(
@@ -204,18 +197,13 @@ def test_a_line_without_a_checksum_is_none() -> None:
     [
         ({"timings_s": [[0.5], [float("nan")], [0.5]]}, "samples.timings_s[1][0] must be a number above 0.0, got nan"),
         ({"timings_s": [[0.5], [float("inf")], [0.5]]}, "got inf"),
-        ({"timings_s": [[0.5], [-0.1], [0.5]]}, "got -0.1"),
         ({"timings_s": [[0.5], [0.0], [0.5]]}, "got 0.0"),
         ({"timings_s": [[0.5], [10**400], [0.5]]}, "must be a number in range, got 1000"),
-        ({"timings_s": [[0.5], ["0.5"], [0.5]]}, "must be a number, got '0.5'"),
         ({"timings_s": [[0.5], [True], [0.5]]}, "got True"),
         ({"timings_s": [[0.5], [], [0.5]]}, "samples.timings_s[1] must be a list with a length of at least 1, got []"),
         ({"timings_s": [0.5, 0.5, 0.5]}, "samples.timings_s[0] must be a list, got 0.5"),
-        ({"timings_s": [[0.5], [0.5]]}, "rounds has 3 values and timings_s has 2"),
         ({"faults": [0, 0, 0, 0]}, "rounds has 3 values and faults has 4"),
-        ({"rounds": [0, 1, 1]}, "rounds must differ"),
         ({"rounds": [0, 1, -1]}, "samples.rounds[2] must be a whole number of at least 0, got -1"),
-        ({"rounds": [0, 1, 2.0]}, "samples.rounds[2] must be a whole number, got 2.0"),
         ({"rounds": [0, True, 2]}, "samples.rounds[1] must be a whole number, got True"),
         ({"rounds": "012"}, "samples.rounds must be a list, got '012'"),
         ({"others": [0.1, float("nan"), 0.1]}, "samples.others[1] must be a number of at least 0.0, got nan"),
@@ -234,16 +222,12 @@ def test_samples_that_no_measurement_can_be_are_refused(columns: dict[str, Any],
     [
         ({"process": -1}, "process must be a whole number of at least 0, got -1"),
         ({"process": True}, "process must be a whole number, got True"),
-        ({"process": None}, "process must be a whole number, got None"),
         ({"peak_bytes": 1.5}, "peak_bytes must be a whole number or empty, got 1.5"),
-        ({"error": float("nan")}, "error must be a number of at least 0.0, got nan"),
         ({"detail": None}, "detail must be text, got None"),
         ({"kernels": [1]}, "kernels[0] must be text, got 1"),
         ({"replicate_size": 0}, "replicate_size must be a whole number of at least 1, got 0"),
-        ({"env_id": 3}, "env_id must be text, got 3"),
         ({"batch": "8"}, "batch must be a whole number, got '8'"),
         ({"qkv_bias": 0}, "qkv_bias must be true or false, got 0"),
-        ({"implementation": None}, "implementation must be text, got None"),
         ({"status": "fine"}, "status must be text matching regex '^(ok|unsupported|incorrect|fallback|oom|"),
         ({"status": "ok\n"}, r"got 'ok\n'"),
         ({"schema_version": "9"}, "schema_version must be a whole number, got '9'"),
