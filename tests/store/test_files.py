@@ -14,24 +14,19 @@ import pytest
 
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.store import files
-from bench.store.files import LOCK, Holder, Lock
+from bench.store.files import LOCK, Holder, Lock, is_held
 from tests.store.disk import full_after
 
 
 def test_a_file_is_made_and_replaced(tmp_path: Path) -> None:
-    """Text and bytes take the place of what was there, and nothing else stays."""
+    """Text, bytes and parts take the place of what was there, and nothing else stays; no name has to be UTF-8."""
     path = tmp_path / "file"
-    files.replace(path, "first ü\n")
-    assert path.read_text(encoding="utf-8") == "first ü\n"
-    files.replace(path, b"second")
-    assert path.read_bytes() == b"second"
+    for content, expected in (("ü\n", "ü\n".encode()), (b"second", b"second"), (os.fsdecode(b"a \xff"), b"a \xff")):
+        files.replace(path, content)
+        assert path.read_bytes() == expected
+    files.replace(path, iter([b"in ", b"parts"]))
+    assert path.read_bytes() == b"in parts"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_name_that_is_not_utf_8_can_be_written(tmp_path: Path) -> None:
-    """Its bytes stay as they are."""
-    files.replace(tmp_path / "file", os.fsdecode(b"a \xff"))
-    assert (tmp_path / "file").read_bytes() == b"a \xff"
 
 
 def test_on_a_full_disk_the_old_file_stays(tmp_path: Path) -> None:
@@ -86,28 +81,21 @@ both = pytest.mark.usefixtures("_file_systems")
 
 
 @both
-def test_a_lock_says_who_writes_and_goes_with_him(tmp_path: Path) -> None:
-    """While it is held the folder has one more file, which names this process; afterwards it has none."""
-    held = Lock(tmp_path)
-    held.acquire()
-    assert names_in(tmp_path) == [LOCK]
-    assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
-    assert held.notice == ""
-    held.check()
-    held.release()
-    assert names_in(tmp_path) == []
-
-
-@both
 def test_a_second_writer_is_refused_with_the_first_ones_host_and_process(tmp_path: Path) -> None:
-    """The refusal leaves the lock to the first, who can still give it back."""
+    """While a lock is held the folder has one more file, which names this process; when it is given back, none."""
     first = Lock(tmp_path)
     first.acquire()
+    assert names_in(tmp_path) == [LOCK]
+    assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
+    assert first.notice == ""
     with pytest.raises(WrongRequest, match=rf"written by process {os.getpid()} on {Holder.here().host}; wait"):
         Lock(tmp_path).acquire()
+    assert is_held(tmp_path)
     first.check()
     assert names_in(tmp_path) == [LOCK]
     first.release()
+    assert names_in(tmp_path) == []
+    assert not is_held(tmp_path)
     Lock(tmp_path).acquire()
 
 
@@ -138,11 +126,10 @@ def test_a_stale_lock_is_taken_over_and_said(
     "changes",
     [
         {"host": "elsewhere"},
-        {"machine": "another", "boot": "another"},
+        {"machine": "another with the same name", "boot": "another"},
         {"machine": "", "boot": ""},
-        {"pids": "another"},
+        {"pids": "another container"},
     ],
-    ids=["host", "machine of the same name", "unknown machine", "container"],
 )
 def test_a_process_that_cannot_be_seen_may_be_at_work(changes: dict[str, Any], tmp_path: Path) -> None:
     """Such a lock is refused, whether or not its process number is in use here, with the command that removes it."""
@@ -152,52 +139,53 @@ def test_a_process_that_cannot_be_seen_may_be_at_work(changes: dict[str, Any], t
     assert names_in(tmp_path) == [LOCK]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff"])
-def test_a_lock_that_cannot_be_understood_is_refused(content: bytes, tmp_path: Path) -> None:
-    """It may be half written, so it is nobody's to take."""
-    (tmp_path / LOCK).write_bytes(content)
-    with pytest.raises(WrongRequest, match=f"is no lock.*rm {tmp_path / LOCK}"):
-        Lock(tmp_path).acquire()
+def test_a_lock_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
+    """It may be half written, so nobody may take it."""
+    for content in (b"", b"{", b"[]", b'{"pid": 1}', b"\xff"):
+        (tmp_path / LOCK).write_bytes(content)
+        with pytest.raises(WrongRequest, match=f"is no lock.*rm {tmp_path / LOCK}"):
+            Lock(tmp_path).acquire()
 
 
 @pytest.mark.slow
 @both
 def test_a_stale_lock_is_taken_over_by_one_of_many(tmp_path: Path) -> None:
     """Of processes that find it stale at the same moment exactly one has it, and the others name that one."""
-    begin = tmp_path / "begin"
-    folder = tmp_path / "run"
-    folder.mkdir()
+    folders = [tmp_path / f"run {number}" for number in range(5)]
+    for folder in folders:
+        folder.mkdir()
+        written(folder, pid=ended())
+    has_links = os.link is not no_links
     program = f"""
-import os, sys, time
+import os
 from pathlib import Path
 from bench.plan.errors import WrongRequest
 from bench.store.files import Lock
-{"" if os.link.__module__ == "posix" else "def no(*_): raise PermissionError"}
-{"" if os.link.__module__ == "posix" else "os.link = no"}
-lock = Lock(Path({str(folder)!r}))
-print("ready", flush=True)
-while not Path({str(begin)!r}).exists():
-    pass
-try:
-    lock.acquire()
-    print("mine", flush=True)
-except WrongRequest:
-    print("refused", flush=True)
-sys.stdin.read()
+{"" if has_links else "def no(*_): raise PermissionError"}
+{"" if has_links else "os.link = no"}
+for folder in map(Path, {[*map(str, folders)]!r}):
+    lock = Lock(folder)
+    print("ready", flush=True)
+    while not (folder / "begin").exists():
+        pass
+    try:
+        lock.acquire()
+        print("mine", flush=True)
+    except WrongRequest:
+        print("refused", flush=True)
+input()
 """
-    for _ in range(5):
-        written(folder, pid=ended())
-        takers = [
-            subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            for _ in range(4)
-        ]
+    takers = [
+        subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for folder in folders:
         assert [taker.stdout.readline() for taker in takers if taker.stdout] == ["ready\n"] * 4
-        begin.touch()
+        (folder / "begin").touch()
         answers = [taker.stdout.readline() for taker in takers if taker.stdout]
         assert sorted(answers) == ["mine\n", *["refused\n"] * 3]
-        for taker in takers:
-            taker.communicate()
-        begin.unlink()
+    for taker in takers:
+        taker.communicate("\n")
 
 
 def test_one_that_died_while_it_took_a_lock_over_does_not_bar_it(tmp_path: Path) -> None:
