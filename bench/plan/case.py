@@ -223,7 +223,7 @@ class Case:
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Self:
         """Return the case of a row, in which None and a missing value of pandas are the same; raises KeyError."""
-        values = {name: None if _is_missing(columns[name]) else columns[name] for name in POINT_COLUMNS}
+        values: dict[str, Any] = {name: None if _is_missing(columns[name]) else columns[name] for name in POINT_COLUMNS}
         return cls(Point(**values), columns["implementation"])
 
 

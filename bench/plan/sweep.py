@@ -253,8 +253,8 @@ def _on_each_device(values: dict[str, Any], accelerators: Sequence[str]) -> list
     """Return a grid once for the CPU, and once for each accelerator in its dtypes, if its device is AVAILABLE."""
     if values.get("device") != AVAILABLE:
         return [values]
-    on_accelerators = ({"device": device, "dtype": list(ACCELERATED)} for device in accelerators)
-    return [{**values, **columns} for columns in ({"device": "cpu"}, *on_accelerators)]
+    on_accelerators = [{**values, "device": device, "dtype": list(ACCELERATED)} for device in accelerators]
+    return [{**values, "device": "cpu"}, *on_accelerators]
 
 
 def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:

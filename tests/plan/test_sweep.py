@@ -221,6 +221,17 @@ NUM_HEADS = "did you mean num_heads?"
 NO_GRID = "the sweep is empty: it must hold at least one [[grid]]"
 GRID_FORM = "grid must be written as [[grid]], one table for each product"
 DEFAULTS_FORM = "defaults must be written as a table, [defaults]"
+WRONG_EFFORT: dict[str, tuple[str, dict[str, object]]] = {
+    "processes": ("a whole number of at least 1", {"0": 0, "2.0": 2.0, "true": True}),
+    "race": ("true or false", {"1": 1}),
+    "control": ("true or false", {"1": 1}),
+    "bound": (
+        "a share above 0 and below 1, such as 0.02 for 2 %",
+        {"0": 0, "1": 1, "-0.1": -0.1, "nan": math.nan, "true": True, '"2%"': "2%"},
+    ),
+    "within_s": ("a number above 0", {"0": 0, "inf": math.inf, "false": False, '"12"': "12"}),
+}
+"""The rule of each value, and wrong values as they stand in a file."""
 
 
 def unknown(name: object, near: str = "") -> str:
@@ -256,17 +267,7 @@ def unknown(name: object, near: str = "") -> str:
         (EAGER + 'baseline = ["eager"]\n' + GRID, unknown(["eager"])),
         *(
             (f"{key} = {text}\n{EAGER}{GRID}", f"{key} = {value!r} must be {rule}")
-            for key, rule, wrong in [
-                ("processes", "a whole number of at least 1", {"0": 0, "2.0": 2.0, "true": True}),
-                ("race", "true or false", {"1": 1}),
-                ("control", "true or false", {"1": 1}),
-                (
-                    "bound",
-                    "a share above 0 and below 1, such as 0.02 for 2 %",
-                    {"0": 0, "1": 1, "-0.1": -0.1, "nan": math.nan, "true": True, '"2%"': "2%"},
-                ),
-                ("within_s", "a number above 0", {"0": 0, "inf": math.inf, "false": False, '"12"': "12"}),
-            ]
+            for key, (rule, wrong) in WRONG_EFFORT.items()
             for text, value in wrong.items()
         ),
         (
