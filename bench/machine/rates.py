@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.plan.case import Point
+from bench.plan.layers import COPIED_BYTES, Roof
 from bench.plan.layers.layer import Work
-from bench.plan.roofline import COPIED_BYTES, Roof
 from bench.store import files, units
 
 PATH = Path(__file__).parents[2] / "results" / "ceilings.json"
