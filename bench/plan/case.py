@@ -165,11 +165,9 @@ class Point:
 
     def __hash__(self) -> int:
         """Return the hash, which is computed once: a run of many points looks them up often."""
-        known = getattr(self, "_hash", None)
-        if known is None:
-            known = hash(tuple(vars(self).values()))
-            object.__setattr__(self, "_hash", known)
-        return int(known)
+        if not hasattr(self, "_hash"):
+            object.__setattr__(self, "_hash", hash(tuple(vars(self).values())))
+        return int(self._hash)  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the columns alone: another process has other hashes."""

@@ -11,8 +11,8 @@ PART = 3
 """The least number of letters of a word that may stand for a name that contains it: `heads` for `num_heads`."""
 
 
-class WrongRequest(ValueError):  # noqa: N818 - said to the user as it is
-    """The user's request is wrong; this is found before anything runs.
+class WrongRequest(ValueError):  # noqa: N818 - users see the message, not the name
+    """The user's request is wrong; it is refused before anything runs.
 
     The message has a line for each mistake: the rule, the value that was given, and the possible values.
     """

@@ -27,7 +27,7 @@ SHIPPED = Path(__file__).parent / "sweeps"
 
 
 BASE_S, POINT_S = 20.0, 20.0
-"""The seconds of a race that are not told how long it may take: once, and for each point."""
+"""The seconds of a race without a time of its own: once, and for each point."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Request:
 
     `threads` and `allocator` are used if the file gives none, the second on a CPU only. `cpu` has the CPU's flags: a
     grid with IF_CPU counts only if one of them is among its own. `accelerators` are the devices that AVAILABLE means
-    beside the CPU. `overrides`, `implementations`, `control` and `effort` replace the file's values.
+    besides the CPU. `overrides`, `implementations`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.

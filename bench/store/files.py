@@ -58,8 +58,8 @@ def read_objects(path: Path) -> dict[str, dict[str, Any]]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    known = content.items() if isinstance(content, dict) else ()
-    return {name: value for name, value in known if isinstance(value, dict)}
+    objects = content if isinstance(content, dict) else {}
+    return {name: value for name, value in objects.items() if isinstance(value, dict)}
 
 
 def clear(folder: Path, names: Iterable[str]) -> None:

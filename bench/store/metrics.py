@@ -111,17 +111,17 @@ def _memory(row: Values) -> Any:
     return None if peak_bytes is None else peak_bytes + (row["held_bytes"] or 0)
 
 
-def _known(name: str, processes: Sequence[Values]) -> list[Any]:
+def _measured(name: str, processes: Sequence[Values]) -> list[Any]:
     return [values[name] for values in processes if values[name] not in (None, ())]
 
 
 def _first(name: str, processes: Sequence[Values]) -> Any:
-    return next(iter(_known(name, processes)), None)
+    return next(iter(_measured(name, processes)), None)
 
 
 def _median(name: str, processes: Sequence[Values]) -> Any:
-    known = _known(name, processes)
-    return statistics.median(known) if known else None
+    values = _measured(name, processes)
+    return statistics.median(values) if values else None
 
 
 def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
@@ -138,11 +138,11 @@ def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
 
 FIRST = Combined("the first process that has one", _first)
 MEDIAN = Combined("median", _median)
-LARGEST = Combined("the largest", lambda name, all_: max(_known(name, all_), default=None))
-SMALLEST = Combined("the smallest", lambda name, all_: min(_known(name, all_), default=None))
+LARGEST = Combined("the largest", lambda name, all_: max(_measured(name, all_), default=None))
+SMALLEST = Combined("the smallest", lambda name, all_: min(_measured(name, all_), default=None))
 EVERY = Combined("true if it is in every process", lambda name, all_: all(values[name] for values in all_))
 EACH_ONCE = Combined(
-    "each of them once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_known(name, all_))))
+    "each of them once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_measured(name, all_))))
 )
 OF_WORST_ERROR = Combined("the process whose error is the largest part of its tolerance", _of_worst_error)
 COLD = Combined("the first that compiled", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))

@@ -188,8 +188,8 @@ def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
 
 def _counted(points: Collection[Point], others: Collection[Point]) -> str:
     """Return how many points there are, and one that the others lack."""
-    known = {*others}
-    lone = next((point.name for point in points if point not in known), "")
+    lacking = {*points} - {*others}
+    lone = next((point.name for point in points if point in lacking), "")
     return f"{len(points)}{f' with {lone}' if lone else ''}"
 
 

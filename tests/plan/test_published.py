@@ -68,7 +68,7 @@ def test_every_figure_is_seconds_a_call(figure: dict[str, float], mask: str, lat
     ],
 )
 def test_what_is_no_figure_is_refused(entries: object, message: str) -> None:
-    """A figure without a source, a unit or a point can't be set beside anything."""
+    """A figure without a source, a unit or a point can't be compared with anything."""
     assert refusal(read, entries).startswith(message)
 
 

@@ -166,7 +166,7 @@ def test_another_effort_of_a_sweep_ends_its_race_too() -> None:
 def test_what_a_caller_gives_replaces_what_the_file_says(tmp_path: Path) -> None:
     """Overrides replace defaults and grids, and equal points are one; threads are the machine's if the file is silent.
 
-    Implementations replace the file's beside the baseline, which stays; an effort replaces the file's key by key.
+    Implementations replace the file's, except the baseline; an effort replaces the file's key by key.
     """
     text = EAGER + "[defaults]\nbatch = 3\n" + GRID + GRID.replace("10", "[20, 30]")
     points = load(tmp_path, text, overrides={"num_tokens": [40], "batch": [1, 2]}, threads=7).points
@@ -300,7 +300,7 @@ def test_an_unknown_name_is_refused(name: str) -> None:
     assert refusal_of(load_sweep, "missing.toml") == "sweep file missing.toml does not exist"
 
 
-def test_all_mistakes_are_told_in_one_message(tmp_path: Path) -> None:
+def test_all_mistakes_are_in_one_message(tmp_path: Path) -> None:
     """Wrong names, a wrong value and a wrong effort of a file are a line each, every line with the file."""
     text = 'processes = 0\nimplementations = ["sdap", "onlin"]\n' + GRID + 'dtype = "fp32"\n'
     names, dtype, processes = refusal_of(load, tmp_path, text).splitlines()
@@ -315,7 +315,7 @@ def test_a_shipped_sweep_is_not_named_in_a_refusal() -> None:
 
 
 def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) -> None:
-    """With a path a module that isn't there is refused beside an unknown name; without one nobody looks."""
+    """With a path a module that isn't there is refused, and so is an unknown name; without one nobody looks."""
     (tmp_path / "users.py").write_text("def adapt(layer): ...\n", encoding="utf-8")
     names = ["users:adapt", "nosuch:adapt", "sdap"]
     by_path = load(tmp_path, EAGER + GRID, implementations=names[:1], path=[str(tmp_path)])

@@ -23,7 +23,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"cuda": "13.0"}, "cuda: None against '13.0'"),
     ({"gpus": {"cuda:0": "H200"}}, "gpus: {} against {'cuda:0': 'H200'}"),
 ]
-"""What may change in an identity, and how the difference is told."""
+"""What may change in an identity, and the line that names the difference."""
 
 texts = st.text(max_size=3)
 leaves = st.none() | st.booleans() | st.integers(-3, 3) | texts
@@ -47,7 +47,7 @@ def test_env_id_is_that_of_the_identity() -> None:
 
 @pytest.mark.parametrize(("change", "message"), CHANGES)
 def test_another_identity_has_another_env_id(change: dict[str, Any], message: str) -> None:
-    """If one fact of the identity differs, the name differs, and the difference is told with both values."""
+    """If one fact of the identity differs, the name differs, and a line has both values."""
     changed = environment(**change)
     assert changed.env_id != environment().env_id
     assert differences(environment(), changed) == [message]
@@ -55,7 +55,7 @@ def test_another_identity_has_another_env_id(change: dict[str, Any], message: st
 
 @pytest.mark.parametrize("value", ["9.1", None])
 def test_a_fact_that_only_one_knows_is_a_difference(value: str | None) -> None:
-    """A fact that one identity lacks is told in both directions, even if the other says None; each has its line."""
+    """A fact that one identity lacks is a line in both directions, even if the other says None; each has its line."""
     richer = environment(cudnn=value)
     assert differences(environment(), richer) == [f"cudnn: not recorded against {value!r}"]
     changed = environment(torch="2.14.0", cores=4, cudnn=value)
@@ -65,8 +65,8 @@ def test_a_fact_that_only_one_knows_is_a_difference(value: str | None) -> None:
 
 @settings(deadline=None)
 @given(identities, identities)
-def test_env_ids_differ_where_differences_are_told(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Two environments have different names exactly where a difference can be told."""
+def test_env_ids_differ_if_there_are_differences(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Two environments have different names exactly if they have a difference."""
     base, new = with_identity(one), with_identity(other)
 
     assert (base.env_id != new.env_id) == bool(differences(base, new))
@@ -137,6 +137,6 @@ def test_a_run_that_goes_on_remembers_new_runtimes(tmp_path: Path) -> None:
     save(dataclasses.replace(environment(), context={"host": "first"}), tmp_path)
     save(with_runtimes(openvino="2026.4"), tmp_path)
     save(with_runtimes(jax="0.10"), tmp_path)
-    known = load(tmp_path)
-    assert known is not None
-    assert (known.runtimes, known.context) == ({"openvino": "2026.4", "jax": "0.10"}, {"host": "first"})
+    loaded = load(tmp_path)
+    assert loaded is not None
+    assert (loaded.runtimes, loaded.context) == ({"openvino": "2026.4", "jax": "0.10"}, {"host": "first"})

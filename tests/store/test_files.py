@@ -223,7 +223,7 @@ def test_a_claim_that_comes_too_late_is_given_up(tmp_path: Path, monkeypatch: py
 
 
 def test_a_lock_that_was_removed_or_taken_is_not_ours_any_more(tmp_path: Path) -> None:
-    """The writer is told, and doesn't remove what another one made."""
+    """Its writer gets an error, and doesn't remove what another one made."""
     mine = Lock(tmp_path)
     mine.acquire()
     (tmp_path / LOCK).unlink()

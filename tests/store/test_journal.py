@@ -48,7 +48,7 @@ def test_replicates_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_journal_has_no_records(tmp_path: Path) -> None:
-    """A folder that nothing was measured into holds no records and needs no repair; one that vanished is said."""
+    """A folder that nothing was measured into holds no records and needs no repair; one that vanished is an error."""
     assert journal.read(tmp_path) == []
     assert journal.repair(tmp_path)[1] == []
     assert "No such file" in refusal(journal.append, tmp_path / "gone", replicate("eager"))
@@ -230,7 +230,7 @@ def test_a_foreign_line_is_set_aside(tmp_path: Path, kind: str) -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.binary(min_size=1).filter(lambda line: b"\n" not in line and line.strip()))
 def test_no_garbage_passes(garbage: bytes) -> None:
-    """Whatever bytes stand in a line, they are told as no record and nothing worse happens."""
+    """Whatever bytes stand in a line, it is set aside as no record, and nothing worse happens."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / JOURNAL).write_bytes(garbage + b"\n")
 

@@ -87,7 +87,7 @@ def test_a_folder_that_lost_its_plan_has_that_of_its_records(tmp_path: Path) -> 
     ],
 )
 def test_what_is_no_plan_is_refused_with_its_file(change: Any, message: str, tmp_path: Path) -> None:
-    """A file that was changed by hand, or by a newer suite, is told in one line."""
+    """A file that was changed by hand, or by a newer suite, is refused in one line."""
     plan.save(SWEEP, tmp_path)
     path = tmp_path / PLAN
     path.write_text(change(path.read_text()))

@@ -87,7 +87,7 @@ def test_each_part_is_read_once_and_only_if_it_is_asked_for(folder: Path) -> Non
         _ = SavedRun(folder).environment
 
 
-def test_faults_are_told_in_one_line(folder: Path, tmp_path: Path) -> None:
+def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
     """A line of the journal that doesn't count has the file and its number; a path without results is named."""
     path = folder / journal.JOURNAL
     path.write_bytes(b"rubbish\n" + path.read_bytes())
@@ -98,7 +98,7 @@ def test_faults_are_told_in_one_line(folder: Path, tmp_path: Path) -> None:
 
 
 def test_looks_hold_what_each_process_saw(tmp_path: Path) -> None:
-    """By point, in a folder that may be new; one that can't be written is told in one line."""
+    """By point, in a folder that may be new; one that can't be written is an error of one line."""
     saved_run.save_looks({POINT: looks()}, tmp_path / "run")
     (entry,) = json.loads((tmp_path / "run" / saved_run.LOOK).read_text())["looks"]
     assert entry["point"]["layer"] == POINT.layer

@@ -82,7 +82,7 @@ def test_columns_are_those_of_the_contract() -> None:
     ],
 )
 def test_values_and_types_come_back(tmp_path: Path, column: str, kind: str, values: list[Any]) -> None:
-    """A value has its type again after a journey through the file, beside a row where it is missing."""
+    """A value has its type again in the file that is read, also if another row lacks it."""
     table.save(tables.table(*({**row(), column: cell} for cell in (*values, None))), tmp_path)
 
     loaded = table.load(tmp_path)
@@ -233,7 +233,7 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
         refused(tmp_path / RESULTS)
 
 
-def made(folder: Path, *records: Record) -> tuple[Tabulation, journal.Contents]:
+def tabulated(folder: Path, *records: Record) -> tuple[Tabulation, journal.Contents]:
     """Return the tabulation of records that are in a journal."""
     contents, tabulation = journal.Contents(folder / journal.JOURNAL), Tabulation()
     for one in records:
@@ -255,7 +255,7 @@ FIRST, SECOND = record(detail='a "text",\r\nof two lines'), record(case=case(num
 
 def test_the_file_is_the_table(tmp_path: Path) -> None:
     """Its bytes are those of the table's own form, and what is read back is the table."""
-    tabulation, contents = made(tmp_path, FIRST, SECOND)
+    tabulation, contents = tabulated(tmp_path, FIRST, SECOND)
     tabulation.save(tmp_path, contents, 0.0)
     before = (tmp_path / RESULTS).read_bytes()
     assert tabulation.table().equals(table.load(tmp_path))
@@ -267,7 +267,7 @@ def test_the_file_is_the_table(tmp_path: Path) -> None:
 
 def test_a_run_that_goes_on_keeps_rows(tmp_path: Path) -> None:
     """Those of points without newer records are kept; the others are stale."""
-    tabulation, contents = made(tmp_path, FIRST, SECOND)
+    tabulation, contents = tabulated(tmp_path, FIRST, SECOND)
     tabulation.save(tmp_path, contents, 0.0)
     assert FIRST.case.point in restored(tmp_path)
     journal.append(tmp_path, [record(case=FIRST.case, process=1)])
@@ -278,7 +278,7 @@ def test_a_run_that_goes_on_keeps_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("changed", [RESULTS, STATE, journal.JOURNAL])
 def test_what_was_changed_is_made_anew(tmp_path: Path, changed: str) -> None:
     """If a file is another one than was written, no row is taken over."""
-    tabulation, contents = made(tmp_path, FIRST, SECOND)
+    tabulation, contents = tabulated(tmp_path, FIRST, SECOND)
     tabulation.save(tmp_path, contents, 0.0)
     lines = (tmp_path / changed).read_bytes().splitlines(keepends=True)
     (tmp_path / changed).write_bytes(b"".join(lines[:-1]))
@@ -289,7 +289,7 @@ def test_writing_takes_a_small_share_of_the_time(tmp_path: Path, monkeypatch: py
     """After a file whose rows and bytes took a second the next one waits for 49; nothing new is never due."""
     clock: list[Any] = [1.0]
     monkeypatch.setattr("bench.store.table.time.monotonic", lambda: clock.pop(0))
-    tabulation, contents = made(tmp_path, FIRST)
+    tabulation, contents = tabulated(tmp_path, FIRST)
     tabulation.save(tmp_path, contents, 0.0)
     assert not tabulation.is_due
     tabulation.put(SECOND.case.point, summary.rows([SECOND], "eager"))
