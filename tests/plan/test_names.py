@@ -20,6 +20,10 @@ def adapt(layer):
 if True:
     late = box = adapt
 
+def make():
+    global fresh
+    fresh = 1
+
 class Kernel:
     hidden = 1
 """
@@ -69,7 +73,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "name",
     [
-        *(f"mykernel:{name}" for name in ("adapt", "late", "box.inner.adapt", "Kernel", "torch")),
+        *(f"mykernel:{name}" for name in ("adapt", "late", "box.inner.adapt", "Kernel", "torch", "fresh")),
         "starred:anything",
         "dynamic:anything",
         "made:adapt",

@@ -265,6 +265,11 @@ def unknown(name: object, near: str = "") -> str:
         ('implementations = ["module:"]\n' + GRID, unknown("module:", "module:attribute")),
         ('implementations = ["control"]\n' + GRID, unknown("control")),
         (EAGER + 'baseline = ["eager"]\n' + GRID, unknown(["eager"])),
+        (
+            'implementations = ["mykernel.py:adapt"]\n' + GRID,
+            "implementation 'mykernel.py:adapt' must be spelled module:attribute, the module as Python imports it; "
+            "did you mean mykernel:adapt?",
+        ),
         *(
             (f"{key} = {text}\n{EAGER}{GRID}", f"{key} = {value!r} must be {rule}")
             for key, (rule, wrong) in WRONG_EFFORT.items()

@@ -71,16 +71,21 @@ def no_links(*_: object) -> None:
     raise PermissionError(1, "Operation not permitted")
 
 
-@pytest.fixture(params=["with hard links", "without"])
+def link_and_fail(source: Path, path: Path, link: Callable[..., None] = os.link) -> None:
+    """Make a hard link and report that the name is taken, as NFS may do."""
+    link(source, path)
+    raise FileExistsError
+
+
+@pytest.fixture(params=[os.link, no_links, link_and_fail], ids=["hard links", "no links", "NFS"])
 def _file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "without":
-        monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(os, "link", request.param)
 
 
-both = pytest.mark.usefixtures("_file_systems")
+on_all = pytest.mark.usefixtures("_file_systems")
 
 
-@both
+@on_all
 def test_a_second_writer_is_refused_with_the_first_ones_host_and_process(tmp_path: Path) -> None:
     """While a lock is held the folder has one more file, which names this process; when it is given back, none."""
     first = Lock(tmp_path)
@@ -99,7 +104,7 @@ def test_a_second_writer_is_refused_with_the_first_ones_host_and_process(tmp_pat
     Lock(tmp_path).acquire()
 
 
-@both
+@on_all
 @pytest.mark.parametrize(
     "changes",
     [
@@ -148,14 +153,13 @@ def test_a_lock_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@both
-def test_a_stale_lock_is_taken_over_by_one_of_many(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_stale_lock_is_taken_over_by_one_of_many(tmp_path: Path, has_links: bool) -> None:
     """Of processes that find it stale at the same moment exactly one has it, and the others name that one."""
     folders = [tmp_path / f"run {number}" for number in range(5)]
     for folder in folders:
         folder.mkdir()
         written(folder, pid=ended())
-    has_links = os.link is not no_links
     program = f"""
 import os
 from pathlib import Path

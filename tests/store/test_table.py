@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.analyse import summary
 from bench.store import journal, table
 from bench.store.record import Record
-from bench.store.table import COLUMNS, RESULTS, SCHEMA_VERSION, STATE, Tabulation, state_of
+from bench.store.table import COLUMNS, RESULTS, SCHEMA_VERSION, STATE, Tabulation, is_edited, state_of
 from tests.analyse import tables
 from tests.examples import case, record
 from tests.refusals import refusal
@@ -275,13 +275,24 @@ def test_a_run_that_goes_on_keeps_rows(tmp_path: Path) -> None:
     assert (FIRST.case.point in later, SECOND.case.point in later) == (False, True)
 
 
-@pytest.mark.parametrize("changed", [RESULTS, STATE, journal.JOURNAL])
-def test_what_was_changed_is_made_anew(tmp_path: Path, changed: str) -> None:
+@pytest.mark.parametrize(
+    ("changed", "before", "after"),
+    [
+        (RESULTS, b",ok,", b",OK,"),
+        (RESULTS, b"layer,", b"Layer,"),
+        (STATE, b'"rows"', b'"lines"'),
+        (STATE, b":1", b":2"),
+        (journal.JOURNAL, b'"crc32":"', b'"crc32":"0'),
+    ],
+)
+def test_what_was_changed_is_made_anew(tmp_path: Path, changed: str, before: bytes, after: bytes) -> None:
     """If a file is another one than was written, no row is taken over."""
     tabulation, contents = tabulated(tmp_path, FIRST, SECOND)
     tabulation.save(tmp_path, contents, 0.0)
-    lines = (tmp_path / changed).read_bytes().splitlines(keepends=True)
-    (tmp_path / changed).write_bytes(b"".join(lines[:-1]))
+    content = (tmp_path / changed).read_bytes()
+    assert before in content
+    (tmp_path / changed).write_bytes(content.replace(before, after, 1))
+    assert is_edited(tmp_path) is (changed == RESULTS)
     assert not restored(tmp_path)
 
 
