@@ -16,23 +16,9 @@ from bench.store.environment import ENVIRONMENT, Environment, differences, load,
 from tests.examples import environment
 from tests.refusals import refusal
 
-CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"cpu": "Another CPU"}, "cpu: 'A CPU' against 'Another CPU'"),
-    ({"cores": 4}, "cores: 2 against 4"),
-    ({"torch": "2.14.0"}, "torch: '2.13.0' against '2.14.0'"),
-    ({"cuda": "13.0"}, "cuda: None against '13.0'"),
-    ({"gpus": {"cuda:0": "H200"}}, "gpus: {} against {'cuda:0': 'H200'}"),
-]
-"""What may change in an identity, and the line that names the difference."""
-
 texts = st.text(max_size=3)
 leaves = st.none() | st.booleans() | st.integers(-3, 3) | texts
 identities = st.dictionaries(texts, leaves | st.dictionaries(texts, leaves, max_size=2), max_size=3)
-
-
-def with_identity(identity: dict[str, Any]) -> Environment:
-    """Return an environment of just this identity."""
-    return Environment(identity, {}, {})
 
 
 def test_env_id_is_that_of_the_identity() -> None:
@@ -45,7 +31,15 @@ def test_env_id_is_that_of_the_identity() -> None:
     assert differences(turned, environment()) == []
 
 
-@pytest.mark.parametrize(("change", "message"), CHANGES)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cores": 4}, "cores: 2 against 4"),
+        ({"torch": "2.14.0"}, "torch: '2.13.0' against '2.14.0'"),
+        ({"cuda": "13.0"}, "cuda: None against '13.0'"),
+        ({"gpus": {"cuda:0": "H200"}}, "gpus: {} against {'cuda:0': 'H200'}"),
+    ],
+)
 def test_another_identity_has_another_env_id(change: dict[str, Any], message: str) -> None:
     """If one fact of the identity differs, the name differs, and a line has both values."""
     changed = environment(**change)
@@ -67,19 +61,16 @@ def test_a_fact_that_only_one_knows_is_a_difference(value: str | None) -> None:
 @given(identities, identities)
 def test_env_ids_differ_if_there_are_differences(one: dict[str, Any], other: dict[str, Any]) -> None:
     """Two environments have different names exactly if they have a difference."""
-    base, new = with_identity(one), with_identity(other)
-
+    base, new = Environment(one, {}, {}), Environment(other, {}, {})
     assert (base.env_id != new.env_id) == bool(differences(base, new))
 
 
-@pytest.mark.parametrize(
-    ("device", "name"),
-    [("cpu", "A CPU"), ("cuda", "H200"), ("cuda:0", "H200"), ("cuda:1", "L4"), ("cuda:2", "")],
-)
-def test_device_name(device: str, name: str) -> None:
-    """A device goes by its model, cuda by the first GPU's, and one that isn't there by nothing."""
-    assert environment(gpus={"cuda:0": "H200", "cuda:1": "L4"}).device_name(device) == name
-    assert environment().device_name(device) == ("A CPU" if device == "cpu" else "")
+def test_device_name() -> None:
+    """A device has the name of its model, cuda that of the first GPU, and one that isn't there has none."""
+    of_gpus = environment(gpus={"cuda:0": "H200", "cuda:1": "L4"})
+    names = {"cpu": "A CPU", "cuda": "H200", "cuda:0": "H200", "cuda:1": "L4", "cuda:2": ""}
+    assert {device: of_gpus.device_name(device) for device in names} == names
+    assert environment().device_name("cuda") == ""
 
 
 def test_a_run_keeps_its_first_environment(tmp_path: Path) -> None:
