@@ -193,7 +193,6 @@ COLUMNS: Mapping[str, Column] = columns_of(Point)
 POINT_COLUMNS = tuple(COLUMNS)
 CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
 
-
 CONTROL = "control"
 """The name under which a run measures the baseline a second time: its ratio to the baseline is 1 in truth."""
 

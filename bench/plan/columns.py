@@ -115,10 +115,8 @@ def columns_of(point_type: type) -> dict[str, Column]:
 
 
 def _is_of_kind(kind: Kind, value: object) -> bool:
-    if kind is Kind.TRUTH:
-        return isinstance(value, bool)
-    if isinstance(value, bool):
-        return False
+    if kind is Kind.TRUTH or isinstance(value, bool):
+        return kind is Kind.TRUTH and isinstance(value, bool)
     if kind is Kind.COUNT:
         return isinstance(value, int) and value >= 1
     if kind is Kind.NUMBER:

@@ -25,7 +25,6 @@ MEASURED = "measured"
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
-
 BASE_S, POINT_S = 20.0, 20.0
 """The seconds of a race without a time of its own: once, and for each point."""
 

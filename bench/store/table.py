@@ -62,7 +62,6 @@ COLUMNS: dict[str, str] = {
 ANEW = "write it anew from the run's journal: python -m bench summarise RUN"
 """The advice if a results file is too old or lacks a column."""
 
-
 STATE = "results.state.json"
 """The file that says which lines of the journal results.csv was made from, with checksums of both."""
 

@@ -19,7 +19,6 @@ ENTRY: dict[str, Any] = {
     "at": {"num_tokens": 7, "device": "cuda"},
 }
 
-
 WITHOUT_FIGURE = {name: value for name, value in ENTRY.items() if name != "latency_s"}
 
 
