@@ -8,7 +8,7 @@ from importlib import import_module
 from bench.commands import FIRST, NAMES, NOT_COMPARABLE, WRONG, say, to_summarise
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.show.terminal.console import console
-from bench.store import lock
+from bench.store import files
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 
@@ -42,7 +42,7 @@ def _warn_of_edited(arguments: argparse.Namespace) -> None:
     """Say of each run that is an argument if its table was changed after the run wrote it."""
     for value in vars(arguments).values():
         for saved in value if isinstance(value, list) else [value]:
-            if isinstance(saved, SavedRun) and saved.is_edited and not lock.is_held(saved.folder):
+            if isinstance(saved, SavedRun) and saved.is_edited and not files.is_held(saved.folder):
                 table, again = saved.folder / RESULTS, to_summarise(saved.folder)
                 say(f"warning: {table} is not as the run wrote it; from its journal: {again}", stderr=True)
 

@@ -12,8 +12,8 @@ from bench.analyse.scaling.series import log_speedups
 from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS, Point
 from bench.stats.estimates import UNKNOWN, Estimates, Interval, combined, intervals, joined, mean
-from bench.store.look import Seen
 from bench.store.record import Record
+from bench.store.saved_run import Seen
 
 LITTLE = 1.1
 """A bound below this is little: attention can't be worth much."""

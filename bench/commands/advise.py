@@ -18,7 +18,7 @@ from bench.engine.look import NotSeen, look
 from bench.engine.run import Run
 from bench.harness import options
 from bench.harness.progress import screen_of
-from bench.plan import own
+from bench.plan import names
 from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion, unknown_names
 from bench.plan.names import is_implementation, is_own
@@ -28,8 +28,8 @@ from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render
 from bench.show.text import python
-from bench.store import look as stored
-from bench.store.look import Seen
+from bench.store import saved_run as stored
+from bench.store.saved_run import Seen
 from impls.name import SOURCES, Name, is_model, parse, split
 
 BATCH = 8
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.sweep_file:
         _write_sweep(arguments.sweep_file, before, looks)
     folder = options.run_folder(arguments, "advise")
-    stored.save(looks, folder)
+    stored.save_looks(looks, folder)
     answers: list[Advice] = []
     status = FINE
     for number, (point, advice) in enumerate(before.items()):
@@ -144,9 +144,9 @@ def _model(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         near = suggestion(source, SOURCES)
         raise WrongRequest(f"MODEL {name!r} must be {RULE}{near or f'; did you mean timm:{name}?'}")
     if source not in SOURCES:
-        if misspelled := own.misspelled(parsed.base, "model"):
+        if misspelled := names.misspelled(parsed.base, "model"):
             raise WrongRequest(misspelled)
-        own.check([parsed.base], "model")
+        names.check_own([parsed.base], "model")
     batches = _numbers("--batch", arguments.batch) if arguments.batch else []
     given = arguments.input
     if given and ":" not in given:
@@ -173,10 +173,10 @@ def _numbers(flag: str, text: str) -> list[int]:
 
 def _extra(arguments: argparse.Namespace) -> list[str]:
     """Return the settings that were asked for besides the usual ones; raises WrongRequest for an unknown one."""
-    names = [name for name in split(arguments.impl) if name]
-    names += [f"{MEASURED}[table={arguments.use}]"] if arguments.use else []
-    path = own.search_path()
-    for name in names:
+    given = [name for name in split(arguments.impl) if name]
+    given += [f"{MEASURED}[table={arguments.use}]"] if arguments.use else []
+    path = names.search_path()
+    for name in given:
         try:
             base = parse(name).base
         except ValueError as error:
@@ -184,11 +184,11 @@ def _extra(arguments: argparse.Namespace) -> list[str]:
         if not is_implementation(name):
             expected = (*ON_GPU, *COMPILED, "online", "manual", "flex", "mykernel:attend")
             raise WrongRequest(unknown_names("setting", [name], expected))
-        if ":" in base and (mistake := own.mistake(base, path, "attend")):
+        if ":" in base and (mistake := names.mistake_of(base, path, "attend")):
             raise WrongRequest(mistake)
         if base == MEASURED and (mistakes := mistakes_of_table(parse(name).options)):
             raise WrongRequest(*mistakes)
-    return [name for name in names if name != AS_IS]
+    return [name for name in given if name != AS_IS]
 
 
 def _asked(arguments: argparse.Namespace, name: str, batches: Sequence[int]) -> Sweep:

@@ -38,7 +38,7 @@ from bench.stats.limits import CHANGED, INCONCLUSIVE, MARGIN, Limits, judged
 from bench.stats.occasions import Between
 from bench.stats.replicates import CONFIDENCE
 from bench.stats.significance import holm
-from bench.store import environment, journal, machines
+from bench.store import environment, journal, saved_run
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 from bench.store.table import cases
@@ -137,7 +137,7 @@ def _machines(arguments: argparse.Namespace) -> dict[str, tuple[SavedRun, SavedR
 
     A run of one machine is compared with that machine's part of the other.
     """
-    runs = [machines.runs_of(saved).values() for saved in (arguments.base, arguments.new)]
+    runs = [saved_run.runs_of(saved).values() for saved in (arguments.base, arguments.new)]
     sides = [{run.environment.env_id if run.environment else "unknown": run for run in side} for side in runs]
     if all(len(side) == 1 for side in sides):
         return None
@@ -156,7 +156,7 @@ def _each(arguments: argparse.Namespace, pairs: Mapping[str, tuple[SavedRun, Sav
         )
     worst = FINE
     for env_id, (base, new) in pairs.items():
-        name = machines.name_of(new.environment) if new.environment else env_id
+        name = saved_run.name_of(new.environment) if new.environment else env_id
         say(f"machine {name}", stderr=arguments.format != TERMINAL)
         arguments.base, arguments.new = base, new
         worst = max(worst, run(arguments))

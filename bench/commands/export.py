@@ -14,7 +14,7 @@ from bench.analyse.choices import Choice, choices
 from bench.analyse.summary import of_records
 from bench.commands import FINE, say
 from bench.plan.errors import WrongRequest
-from bench.store import atomic
+from bench.store import files
 from bench.store.saved_run import SavedRun
 from impls import table
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out or Path("attention.json" if is_json else "attention.py")
     text = json.dumps(content, indent=1) if is_json else function(content)
     try:
-        atomic.replace(out, text + "\n")
+        files.replace(out, text + "\n")
     except OSError as error:
         raise WrongRequest(f"{out} can't be written: {error.strerror}") from None
     faster = sum(choice.implementation != table.SDPA for choice in chosen)

@@ -8,9 +8,8 @@ from bench.commands import FINE
 from bench.machine.facts import here
 from bench.plan import names
 from bench.plan.case import COLUMNS
-from bench.plan.grid import DEFAULTS, expand
+from bench.plan.grid import DEFAULTS, MODELS, expand
 from bench.plan.layers import LAYERS
-from bench.plan.models import MODELS
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.blocks import GAP, HEAD, Lines
 from bench.show.documented import listing, matrix

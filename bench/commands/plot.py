@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 
 from bench.commands import FINE, say
-from bench.store.machines import runs_of
-from bench.store.saved_run import SavedRun
+from bench.store.saved_run import SavedRun, runs_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,9 +16,8 @@ from bench.show.failures import blocks
 from bench.show.side_by_side import machines, precisions, references
 from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
-from bench.store import lock
-from bench.store.machines import runs_of
-from bench.store.saved_run import SavedRun
+from bench.store import files
+from bench.store.saved_run import SavedRun, runs_of
 from bench.store.table import RESULTS
 
 MOST_POINTS = 100
@@ -83,7 +82,7 @@ def _show(saved: SavedRun, arguments: argparse.Namespace) -> None:
 
 def _behind(saved: SavedRun) -> str:
     """Return what to do about a table that lacks the newest records."""
-    if lock.is_held(saved.folder):
+    if files.is_held(saved.folder):
         return f"the run is at work, so {RESULTS} may lack its newest records"
     return f"the run was killed, so {RESULTS} may lack its last records: {to_summarise(saved.folder)}"
 

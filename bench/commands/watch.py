@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.commands import FINE, say
 from bench.engine.watch import Watch
 from bench.harness import options
-from bench.plan import own
+from bench.plan import names
 from bench.plan.errors import WrongRequest
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
@@ -114,7 +114,7 @@ def _tried(watch: Watch, name: str, last: str, baseline: str) -> bool:
     def tell(words: str) -> None:
         say(f"[{units.duration(time.monotonic() - began_s)}] {words}")
 
-    if mistake := own.mistake(name, own.search_path()):
+    if mistake := names.mistake_of(name, names.search_path()):
         tell(mistake)
         return False
     rounds: dict[str, dict[int, dict[int, float]]] = {}
@@ -150,7 +150,7 @@ def _names(given: Sequence[str]) -> tuple[str, str]:
         raise WrongRequest(
             f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(given)}"
         )
-    own.check([parse(given[-1]).base])
+    names.check_own([parse(given[-1]).base])
     return (given[0] if len(given) == 2 else "eager"), given[-1]
 
 

@@ -9,7 +9,7 @@ from bench.engine.worker import Died, unheard
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries_of
-from bench.store.look import Seen
+from bench.store.saved_run import Seen
 
 WRONG = ("error", "unsupported")
 """The ends of a look at a model that can't be used at all; the others come from the machine."""

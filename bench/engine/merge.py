@@ -14,12 +14,12 @@ from pathlib import Path
 from bench.engine.run_folder import RunFolder
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.plan.shard import without
+from bench.plan.grid import without_columns
 from bench.plan.sweep import Sweep
-from bench.store import atomic, environment, journal, machines, plan
+from bench.store import environment, files, journal, plan, saved_run
 from bench.store.environment import Environment
+from bench.store.files import Lock
 from bench.store.journal import Entry
-from bench.store.lock import Lock
 from bench.store.table import RESULTS
 
 
@@ -61,20 +61,20 @@ def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
     folders = _folders(out, by_machine)
     done = [_write(folders[env_id], each, lines[env_id]) for env_id, each in by_machine.items()]
     if len(by_machine) > 1:
-        machines.save(out, {folder.name: env_id for env_id, folder in folders.items()})
+        saved_run.save_machines(out, {folder.name: env_id for env_id, folder in folders.items()})
         _clear(out)
     return done, [notice for source in sources for notice in source.contents.notices()]
 
 
 def _existing(out: Path) -> list[Path]:
     """Return the run folders that a merged run already has."""
-    inner = [out / name for name in machines.folders_of(out)]
+    inner = [out / name for name in saved_run.folders_of(out)]
     return [*([out] if (out / journal.JOURNAL).exists() else []), *inner]
 
 
 def _expanded(shards: Iterable[Path]) -> Iterator[Path]:
     for shard in shards:
-        inner = machines.folders_of(shard)
+        inner = saved_run.folders_of(shard)
         yield from [shard / name for name in inner] if inner else [shard]
 
 
@@ -117,7 +117,7 @@ def _check(sources: Sequence[Source]) -> None:
 def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
     """Return what parts of one sweep share; points of another machine may differ in what follows from the machine."""
     return {
-        "points": {point if whole else without(point) for point in sweep.points},
+        "points": {point if whole else without_columns(point) for point in sweep.points},
         "implementations": {*sweep.implementations},
         "baseline": sweep.baseline,
         "effort": sweep.effort,
@@ -132,7 +132,9 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, Entry]]:
     """
     known: dict[tuple[Case, int], tuple[bytes, Path]] = {}
     for source in sources:
-        for entry, content in source.contents.lines():
+        for entry, content in zip(
+            source.contents.entries, source.contents.copied(source.contents.entries), strict=True
+        ):
             key, digest = (entry.case, entry.process), hashlib.blake2b(content, digest_size=16).digest()
             if key not in known:
                 known[key] = digest, source.folder
@@ -147,7 +149,7 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, Entry]]:
 def _folders(out: Path, by_machine: Mapping[str, Sequence[Source]]) -> dict[str, Path]:
     """Return the folder of each machine: the merged run itself if there is one machine, else one inside it."""
     if len(by_machine) == 1:
-        known = {env_id: out / name for name, env_id in machines.folders_of(out).items()}
+        known = {env_id: out / name for name, env_id in saved_run.folders_of(out).items()}
         return {env_id: known.get(env_id, out) for env_id in by_machine}
     names = {env_id: _folder_name(sources[0].environment) for env_id, sources in by_machine.items()}
     taken = list(names.values())
@@ -173,8 +175,8 @@ def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source
             lock.acquire()
             try:
                 plan.save(sweep, folder)
-                atomic.replace_json(folder / environment.ENVIRONMENT, {"env_id": here.env_id, **vars(here)})
-                atomic.replace(path, _content(lines))
+                files.replace_json(folder / environment.ENVIRONMENT, {"env_id": here.env_id, **vars(here)})
+                files.replace(path, _content(lines))
             finally:
                 lock.release()
         except OSError as error:

@@ -24,8 +24,8 @@ from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, rates
 from bench.machine.quiet import Interference, Speed, is_stopped, queued_s
 from bench.plan.case import Point
+from bench.plan.layers import CEILING_BYTES, CEILING_FLOPS, Roof
 from bench.plan.layers.layer import Work
-from bench.plan.roofline import CEILING_BYTES, CEILING_FLOPS, Roof
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.rounds import Length, sample
 from bench.sampling.samples import Sample, timings

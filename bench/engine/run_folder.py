@@ -15,15 +15,14 @@ from bench.analyse.summary import Summary, rows
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
-from bench.store import atomic, environment, journal, plan, table, tabulation
+from bench.store import environment, files, journal, plan, table
 from bench.store.environment import Environment
+from bench.store.files import Lock
 from bench.store.journal import Entry
-from bench.store.line import Head
-from bench.store.lock import Lock
-from bench.store.record import SESSION, Origin, Record, latest, reported
-from bench.store.tabulation import Tabulation
+from bench.store.record import SESSION, Head, Origin, Record, latest, reported
+from bench.store.table import Tabulation
 
-FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS, tabulation.STATE)
+FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS, table.STATE)
 
 
 class RunFolder:
@@ -64,7 +63,7 @@ class RunFolder:
         try:
             self._make()
             self._take()
-            state = None if self._anew else tabulation.state_of(self.folder)
+            state = None if self._anew else table.state_of(self.folder)
             self._journal, notices = journal.repair(self.folder, state.journal_bytes if state else None)
             self.notices += notices
             self._plan()
@@ -93,7 +92,7 @@ class RunFolder:
         self._lock = lock
         if lock.notice:
             self.notices.append(lock.notice)
-        atomic.clear(self.folder, FILES)
+        files.clear(self.folder, FILES)
         if (self.folder / journal.JOURNAL).exists():
             os.close(os.open(self.folder / journal.JOURNAL, os.O_RDWR | os.O_APPEND))
 

@@ -9,13 +9,12 @@ from typing import Any
 
 from bench.engine import admission
 from bench.machine import accelerators, facts
-from bench.plan import own
 from bench.plan.case import COLUMNS
 from bench.plan.columns import Column, Kind
 from bench.plan.errors import WrongRequest, all_of, unknown_names
+from bench.plan.grid import is_range, parse_shard
 from bench.plan.layers import LAYERS
-from bench.plan.ranges import is_range
-from bench.plan.shard import parse as parse_shard
+from bench.plan.names import check_own, search_path
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
 from bench.store import plan
 from bench.store.record import STATUSES
@@ -189,8 +188,8 @@ def sweep(option: argparse.Namespace) -> Sweep:
     wanted: Sweep
     wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
     all_of(
-        lambda: own.check(parse(name).base for name in wanted.implementations),
-        lambda: own.check(dict.fromkeys(point.layer for point in wanted.points if not is_model(point.layer)), "layer"),
+        lambda: check_own(parse(name).base for name in wanted.implementations),
+        lambda: check_own(dict.fromkeys(point.layer for point in wanted.points if not is_model(point.layer)), "layer"),
         lambda: admission.check_threads(wanted),
     )
     return wanted
@@ -212,7 +211,7 @@ def request(option: argparse.Namespace) -> Request:
         control=False if option.no_control else None,
         effort=wished,
         product=option.sweep is None and any(name in SHAPES for name in given),
-        path=own.search_path(),
+        path=search_path(),
         shard=shard,
         run=Path(option.run) if option.run else None,
         extend=option.extend,

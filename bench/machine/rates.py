@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.plan.case import Point
+from bench.plan.layers import COPIED_BYTES, Roof
 from bench.plan.layers.layer import Work
-from bench.plan.roofline import COPIED_BYTES, Roof
-from bench.store import atomic, units
+from bench.store import files, units
 
 PATH = Path(__file__).parents[2] / "results" / "ceilings.json"
 """The file lies beside the runs of this machine and, like them, is not part of the project."""
@@ -51,14 +51,14 @@ def remember(env_id: str, point: Point, rates: Rates) -> None:
 
 def replace(env_id: str, point: Point, rates: Rates) -> None:
     """Keep these rates in place of all that were known of the point's device with its dtype and threads."""
-    content = atomic.read_objects(PATH)
+    content = files.read_objects(PATH)
     content.setdefault(env_id, {})[setting(point)] = rates
     with contextlib.suppress(OSError):  # a later run can measure them again
-        atomic.replace_json(PATH, content)
+        files.replace_json(PATH, content)
 
 
 def _known(env_id: str, point: Point) -> Rates:
-    known = atomic.read_objects(PATH).get(env_id, {}).get(setting(point))
+    known = files.read_objects(PATH).get(env_id, {}).get(setting(point))
     values = known if isinstance(known, dict) else {}
     return {name: rate for name, rate in values.items() if type(rate) is float}
 

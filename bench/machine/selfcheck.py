@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.store import atomic
+from bench.store import files
 from bench.store.environment import Environment
 
 PATH = Path(__file__).parents[2] / "results" / "selfcheck.json"
@@ -28,13 +28,13 @@ class Detectable:
 
 def remember(env_id: str, result: Result) -> Path:
     """Keep the result of a self-check in place of an earlier one of the same environment; return the file."""
-    atomic.replace_json(PATH, {**atomic.read_objects(PATH), env_id: result})
+    files.replace_json(PATH, {**files.read_objects(PATH), env_id: result})
     return PATH
 
 
 def recall(env_id: str) -> Result | None:
     """Return the result of the last self-check in this environment, None if there was none."""
-    return atomic.read_objects(PATH).get(env_id)
+    return files.read_objects(PATH).get(env_id)
 
 
 def detectable(environment: Environment | None) -> Detectable | None:

@@ -7,7 +7,7 @@ import torch
 
 from bench.measure.clock import Call, timer
 from bench.plan.case import Point
-from bench.plan.roofline import COPIED_BYTES, Roof
+from bench.plan.layers import COPIED_BYTES, Roof
 
 SIDES = {"cpu": (256, 512, 1024, 2048, 4096), "cuda": (8192, 16384)}
 """The sides of the matrices that are multiplied: small ones find gaps on a busy machine, many cores need large ones."""

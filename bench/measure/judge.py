@@ -23,7 +23,7 @@ from bench.measure.device_rates import DeviceRates, SpeedProbe
 from bench.measure.failure import Outcome
 from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
-from bench.plan.roofline import Roof
+from bench.plan.layers import Roof
 from bench.sampling.checks import TIMED, Values
 from bench.sampling.timed_inputs import Part
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.plan.columns import DERIVED, REQUIRED, Column, column, columns_of
+from bench.plan.columns import DERIVED, Column, column, columns_of
 
 RETAINED, HUGE = "retained", "retained-huge"
 """Values of `allocator`: freed memory stays with the process. The second needs a system with transparent huge pages."""
@@ -165,11 +165,9 @@ class Point:
 
     def __hash__(self) -> int:
         """Return the hash, which is computed once: a run of many points looks them up often."""
-        known = getattr(self, "_hash", None)
-        if known is None:
-            known = hash(tuple(vars(self).values()))
-            object.__setattr__(self, "_hash", known)
-        return int(known)
+        if not hasattr(self, "_hash"):
+            object.__setattr__(self, "_hash", hash(tuple(vars(self).values())))
+        return int(self._hash)  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the columns alone: another process has other hashes."""
@@ -194,7 +192,6 @@ COLUMNS: Mapping[str, Column] = columns_of(Point)
 
 POINT_COLUMNS = tuple(COLUMNS)
 CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
-
 
 CONTROL = "control"
 """The name under which a run measures the baseline a second time: its ratio to the baseline is 1 in truth."""
@@ -222,16 +219,11 @@ class Case:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Self:
-        """Return the case of a row; a column that is newer than the row gets its `absent` value.
-
-        Raises KeyError if another column is missing.
-        """
-        values = {name: _value(column, columns) for name, column in COLUMNS.items()}
+        """Return the case of a row, in which None and a missing value of pandas are the same; raises KeyError."""
+        values: dict[str, Any] = {name: None if _is_missing(columns[name]) else columns[name] for name in POINT_COLUMNS}
         return cls(Point(**values), columns["implementation"])
 
 
-def _value(column: Column, columns: Mapping[str, Any]) -> Any:
-    value = columns[column.name] if column.absent is REQUIRED else columns.get(column.name, column.absent)
+def _is_missing(value: Any) -> bool:
     # a missing value of pandas differs from itself, or is neither true nor false
-    is_missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
-    return (None if column.absent is REQUIRED else column.absent) if is_missing else value
+    return value is None or type(value).__name__ == "NAType" or value != value

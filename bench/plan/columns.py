@@ -43,8 +43,8 @@ class Column:
     """One column of a point.
 
     `meaning` explains the value in one line; `choices` maps each allowed value to its meaning.
-    `default` is the value if a sweep gives none, or REQUIRED, or DERIVED. `absent` is the value in results that are
-    older than the column, REQUIRED if the column has always existed.
+    `default` is the value if a sweep gives none, or REQUIRED, or DERIVED. `absent` is the value in lines of a journal
+    and of plans that lack the column, REQUIRED if they all have it.
     `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
     `usual` is a value, or a function from a point to it, that both leave out.
     `described_with` names the column whose `words` include this one.
@@ -115,10 +115,8 @@ def columns_of(point_type: type) -> dict[str, Column]:
 
 
 def _is_of_kind(kind: Kind, value: object) -> bool:
-    if kind is Kind.TRUTH:
-        return isinstance(value, bool)
-    if isinstance(value, bool):
-        return False
+    if kind is Kind.TRUTH or isinstance(value, bool):
+        return kind is Kind.TRUTH and isinstance(value, bool)
     if kind is Kind.COUNT:
         return isinstance(value, int) and value >= 1
     if kind is Kind.NUMBER:

@@ -11,8 +11,8 @@ PART = 3
 """The least number of letters of a word that may stand for a name that contains it: `heads` for `num_heads`."""
 
 
-class WrongRequest(ValueError):  # noqa: N818 - said to the user as it is
-    """The user's request is wrong; this is found before anything runs.
+class WrongRequest(ValueError):  # noqa: N818 - users see the message, not the name
+    """The user's request is wrong; it is refused before anything runs.
 
     The message has a line for each mistake: the rule, the value that was given, and the possible values.
     """
@@ -33,10 +33,10 @@ def unknown(what: str, name: object, expected: Iterable[str]) -> WrongRequest:
 
 def unknown_names(what: str, names: Sequence[object], expected: Iterable[str]) -> str:
     """Return one error line for all these names, with the known names and the nearest to each."""
-    known = list(expected)
+    expected = list(expected)
     plural = "s" if len(names) > 1 else ""
-    line = f"unknown {what}{plural} {', '.join(map(repr, names))}; expected one of {', '.join(known)}"
-    pairs = [(near, name) for name in names if (near := nearest(name, known))]
+    line = f"unknown {what}{plural} {', '.join(map(repr, names))}; expected one of {', '.join(expected)}"
+    pairs = [(near, name) for name in names if (near := nearest(name, expected))]
     suggestions = [near if len(names) == 1 else f"{near} for {name!r}" for near, name in pairs]
     return line + (f"; did you mean {', '.join(suggestions)}?" if suggestions else "")
 
@@ -51,10 +51,16 @@ def nearest(name: object, expected: Iterable[str]) -> str:
     """Return the known name that is most similar to a name or contains it; empty if none is near."""
     if not isinstance(name, str):
         return ""
-    known, word = list(expected), name.lower()
-    longer = [each for each in known if len(word) >= PART and word in each]
-    matches = difflib.get_close_matches(word, longer or known, n=1, cutoff=0.0 if longer else NEAR)
+    expected, word = list(expected), name.lower()
+    longer = [each for each in expected if len(word) >= PART and word in each]
+    matches = difflib.get_close_matches(word, longer or expected, n=1, cutoff=0.0 if longer else NEAR)
     return matches[0] if matches else ""
+
+
+def refuse(mistakes: Iterable[str]) -> None:
+    """Raise one WrongRequest with a line for each mistake, if there are any."""
+    if lines := list(dict.fromkeys(mistakes)):
+        raise WrongRequest("\n".join(lines))
 
 
 def all_of(*makers: Callable[[], Any]) -> list[Any]:
@@ -65,6 +71,5 @@ def all_of(*makers: Callable[[], Any]) -> list[Any]:
             results.append(maker())
         except WrongRequest as error:
             mistakes.append(str(error))
-    if mistakes:
-        raise WrongRequest("\n".join(dict.fromkeys(mistakes)))
+    refuse(mistakes)
     return results

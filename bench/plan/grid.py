@@ -1,15 +1,19 @@
-"""Make points from the values of a grid: products, defaults, and the rules for a point."""
+"""Make points from the values of a grid: lists, ranges and models; and deal points out to several machines."""
 
+import dataclasses
+import hashlib
 import itertools
-from collections.abc import Iterator, Mapping
-from typing import Any
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
 
-from bench.plan import own
 from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, default_timing
 from bench.plan.columns import DERIVED, REQUIRED, Kind
-from bench.plan.errors import WrongRequest, suggestion, unknown_names
+from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.layers import LAYERS, complete, is_layer
-from bench.plan.ranges import is_range, numbers
+from bench.plan.names import misspelled
 
 Values = Mapping[str, Any]
 """A value or a list of values for each column of a point; whole numbers may be a range such as `"128:2048:128"`."""
@@ -19,12 +23,22 @@ DEFAULTS: Values = {
 }
 """The values of columns that a sweep doesn't give."""
 
+RANGE_FORM = re.compile(r"([0-9]{1,15}):([0-9]{1,15})(?::(x?)([0-9]{1,15}))?")
+RANGE_FORMS = "first:last, first:last:step or first:last:xfactor, as 128:2048:128 or 128:2048:x2"
+
+MOST_NUMBERS = 10_000
+"""A range of more numbers than this is refused as a mistake."""
+
+SHARD_FORM = re.compile(r"([0-9]+)/([0-9]+)")
+
+OF_THE_MACHINE = ("threads", "allocator")
+"""The columns that follow from the machine if a sweep doesn't give them: another node may have other values."""
+
 
 def expand(values: Values, allocator: str = RETAINED) -> Iterator[Point]:
     """Yield the points of the product of all values, the first key varying slowest.
 
     `allocator` is that of points on a CPU for which the values give none.
-
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
     mistakes = mistakes_in(values)
@@ -33,11 +47,14 @@ def expand(values: Values, allocator: str = RETAINED) -> Iterator[Point]:
         for key, column in COLUMNS.items()
         if key not in values and column.default is not DERIVED
     ]
-    if mistakes:
-        raise WrongRequest("\n".join(mistakes))
-    lists = [_listed(key, value) for key, value in values.items()]
-    for combination in itertools.product(*lists):
-        yield _point(dict(zip(values, combination, strict=True)), allocator)
+    refuse(mistakes)
+    for combination in itertools.product(*(_listed(key, value) for key, value in values.items())):
+        point = dict(zip(values, combination, strict=True))
+        if "qk_scale" in point:
+            point["qk_scale"] = float(point["qk_scale"])
+        point.setdefault("timing", default_timing(point["device"]))
+        point.setdefault("allocator", allocator if point["device"] == "cpu" else RETAINED)
+        yield Point(**complete(point))
 
 
 def mistakes_in(values: Values) -> list[str]:
@@ -46,18 +63,23 @@ def mistakes_in(values: Values) -> list[str]:
     mistakes = [unknown_names("key", unknown, (*POINT_COLUMNS, "model"))] if unknown else []
     for key in (key for key in values if key in POINT_COLUMNS):
         try:
-            _check_list(key, _listed(key, values[key]))
+            if values[key] == []:
+                raise WrongRequest(f"{key} = [] must hold at least one value")
+            for value in _listed(key, values[key]):
+                COLUMNS[key].check(value)
+                if key == "layer" and value not in LAYERS:
+                    _check_own_layer(value)
         except WrongRequest as error:
             mistakes.append(str(error))
     return mistakes
 
 
-def _point(values: dict[str, Any], allocator: str) -> Point:
-    if "qk_scale" in values:
-        values["qk_scale"] = float(values["qk_scale"])
-    values.setdefault("timing", default_timing(values["device"]))
-    values.setdefault("allocator", allocator if values["device"] == "cpu" else RETAINED)
-    return Point(**complete(values))
+def _check_own_layer(name: str) -> None:
+    if line := misspelled(name, "layer"):
+        raise WrongRequest(line)
+    if not is_layer(name):
+        expected = (*LAYERS, "module:attribute")
+        raise WrongRequest(f"layer = {name!r} must be one of {', '.join(expected)}{suggestion(name, expected)}")
 
 
 def _listed(key: str, value: object) -> list[Any]:
@@ -65,28 +87,148 @@ def _listed(key: str, value: object) -> list[Any]:
     listed = value if isinstance(value, list) else [value]
     if COLUMNS[key].kind is not Kind.COUNT:
         return listed
-    return [number for each in listed for number in (_numbers(key, each) if is_range(each) else [each])]
+    return [number for each in listed for number in (numbers_of(key, each) if is_range(each) else [each])]
 
 
-def _numbers(key: str, text: str) -> list[int]:
-    try:
-        return numbers(text)
-    except WrongRequest as error:
-        raise WrongRequest(f"{key} = {error}") from None
+def is_range(value: object) -> TypeGuard[str]:
+    """Return whether a value is meant as a range."""
+    return isinstance(value, str) and ":" in value
 
 
-def _check_list(key: str, values: list[Any]) -> None:
-    if not values:
-        raise WrongRequest(f"{key} = [] must hold at least one value")
-    for value in values:
-        COLUMNS[key].check(value)
-        if key == "layer":
-            _check_layer(value)
+def numbers_of(key: str, text: str) -> list[int]:
+    """Return the numbers of a range: `first:last:step` adds the step (default 1), `first:last:xfactor` multiplies.
+
+    The last number belongs to the range if the steps reach it exactly.
+    Raises WrongRequest, with the column's name, for a text of another form, and a range that is empty or too long.
+    """
+    match = RANGE_FORM.fullmatch(text.strip())
+    if match is None:
+        raise WrongRequest(f"{key} = {text} must be {RANGE_FORMS}")
+    first, last, by, factor = int(match[1]), int(match[2]), int(match[4] or 1), bool(match[3])
+    rule = ""
+    if first < 1 or by < (2 if factor else 1):
+        rule = "must start at 1 or more, with a step of at least 1 or a factor of at least 2"
+    elif last < first:
+        rule = f"is empty: the last number, {last}, is below the first, {first}"
+    elif not factor and (last - first) // by >= MOST_NUMBERS:
+        rule = f"holds {(last - first) // by + 1:,} numbers; a range may hold {MOST_NUMBERS:,}"
+    if rule:
+        raise WrongRequest(f"{key} = {text} {rule}")
+    if not factor:
+        return list(range(first, last + 1, by))
+    powers = [first]
+    while powers[-1] * by <= last:
+        powers.append(powers[-1] * by)
+    return powers
 
 
-def _check_layer(name: str) -> None:
-    if misspelled := own.misspelled(name, "layer") if name not in LAYERS else "":
-        raise WrongRequest(misspelled)
-    if not is_layer(name):
-        expected = (*LAYERS, "module:attribute")
-        raise WrongRequest(f"layer = {name!r} must be one of {', '.join(expected)}{suggestion(name, expected)}")
+def _vit(num_tokens: int, channels: int, num_heads: int, **others: Any) -> dict[str, Any]:
+    """Return the columns of a model; its token_len follows from the channels, even if an option replaces them."""
+    shape = {"num_tokens": num_tokens, "channels": channels, "num_heads": num_heads}
+    return {"layer": "vit", **shape, "qkv_bias": True, **others}
+
+
+MODELS: dict[str, dict[str, Any]] = {
+    "deit_ti_16_224": _vit(197, 192, 3),
+    "deit_s_16_224": _vit(197, 384, 6),
+    "vit_b_16_224": _vit(197, 768, 12),
+    "vit_b_16_384": _vit(577, 768, 12),
+    "vit_l_16_224": _vit(197, 1024, 16),
+    "vit_l_16_384": _vit(577, 1024, 16),
+    "vit_h_14_224": _vit(257, 1280, 16),
+    "vit_b_16_1024": _vit(4097, 768, 12),
+    "t2t_stage_1": _vit(3136, 64, 1, token_len=147, qkv_bias=False),
+    "t2t_stage_2": _vit(784, 64, 1, token_len=576, qkv_bias=False),
+}
+"""The columns of each model; a name has the patch and the image side.
+
+A ViT's tokens include the class token; the stages of T2T-ViT have none.
+Sources: Dosovitskiy et al. 2020 (arXiv 2010.11929), Touvron et al. 2020 (arXiv 2012.12877),
+Yuan et al. 2021 (arXiv 2101.11986). A test compares the ViTs with timm's constructors.
+"""
+
+MODEL_COLUMNS = frozenset(column for model in MODELS.values() for column in model)
+"""The columns that a model gives."""
+
+
+def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a grid's values once for each model that it names, with the model replaced by its columns.
+
+    Raises WrongRequest for an unknown model, and for a value of the grid that contradicts the model's.
+    """
+    if "model" not in grid:
+        return [grid]
+    names = grid["model"] if isinstance(grid["model"], list) else [grid["model"]]
+    if not names:
+        raise WrongRequest("model = [] must hold at least one value")
+    if unknown := [name for name in names if not isinstance(name, str) or name not in MODELS]:
+        raise WrongRequest(unknown_names("model", unknown, MODELS))
+    rest = {key: value for key, value in grid.items() if key != "model"}
+    for name in names:
+        for key, value in MODELS[name].items():
+            if rest.get(key, value) not in (value, [value]):
+                raise WrongRequest(
+                    f"{key} = {rest[key]!r} contradicts model = {name}, which has {value}; leave one out"
+                )
+    return [{**MODELS[name], **rest} for name in names]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of `count` parts of a sweep; `number` counts from 1."""
+
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+
+def parse_shard(text: str) -> Shard:
+    """Return the shard that a text such as `2/4` names; raises WrongRequest if it names none."""
+    match = SHARD_FORM.fullmatch(text)
+    shard = Shard(*map(int, match.groups())) if match else Shard(0, 0)
+    if not 1 <= shard.number <= shard.count:
+        raise WrongRequest(f"--shard {text} must be I/N with whole numbers and 1 <= I <= N, such as 1/4")
+    return shard
+
+
+def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
+    """Return the points of a shard, in their order.
+
+    Points that differ in the dtype alone are measured together, so they stay together. Such groups are ordered by a
+    hash and dealt out in turns: no shard has more than one group more than another, and shapes of all sizes are mixed.
+    Raises WrongRequest if there are fewer groups than shards.
+    """
+    groups: dict[Point, list[Point]] = {}
+    for point in points:
+        groups.setdefault(dataclasses.replace(point, dtype=""), []).append(point)
+    if shard.count > len(groups):
+        raise WrongRequest(
+            f"the sweep has {len(groups)} points that can be measured apart, so at most "
+            f"{len(groups)} shards, got {shard.count}"
+        )
+    order = sorted(groups, key=lambda point: (_hash(point), point.threads, point.allocator))
+    mine = {point for group in order[shard.number - 1 :: shard.count] for point in groups[group]}
+    return tuple(point for point in points if point in mine)
+
+
+def machine_columns(machines: Iterable[Iterable[Point]]) -> frozenset[str]:
+    """Return the columns that follow from the machine: all points of a machine have the same value of them."""
+    of_each = [[*points] for points in machines]
+    return frozenset(
+        name
+        for name in OF_THE_MACHINE
+        if all(len({getattr(point, name) for point in points}) <= 1 for points in of_each)
+    )
+
+
+def without_columns(point: Point, columns: Iterable[str] = OF_THE_MACHINE) -> Point:
+    """Return a point in which some columns are empty; without more, those that may follow from the machine."""
+    return Point(**{**vars(point), **dict.fromkeys(columns)})
+
+
+def _hash(point: Point) -> str:
+    """Return a hash that is the same on every machine."""
+    facts = {name: value for name, value in vars(point).items() if name not in OF_THE_MACHINE}  # as earlier suites did
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -1,16 +1,30 @@
-"""The names of layers and implementations, each with its meaning."""
+"""The names of layers and implementations, and the checks of a user's own, `module:attribute`, without an import."""
 
-from collections.abc import Iterable
+import contextlib
+import importlib.util
+import re
+import symtable
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from bench.plan import layers
 from bench.plan.case import CONTROL, Point
+from bench.plan.errors import refuse, suggestion
 from impls import catalogue
 from impls.name import SOURCES, is_model, parse
 
 LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
 
 IMPLEMENTATIONS = {name: entry.meaning for name, entry in catalogue.IMPLEMENTATIONS.items()}
+
+USUAL_ATTRIBUTES = {"implementation": "adapt", "attend": "attend", "layer": "MyAttention", "model": "make"}
+"""The attribute that an error line proposes if a name has none."""
+
+DYNAMIC = re.compile(r"(?<![\w.])(exec|eval|globals|locals|setattr|vars|__getattr__)\b|import \*")
+"""A module with one of these may have names that its source doesn't show."""
 
 
 def is_implementation(name: str) -> bool:
@@ -41,5 +55,93 @@ def may_have_own_memory(name: str) -> bool:
 
 def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
     """Return the libraries that the models of points come from; for a model of a user's own that is torch."""
-    sources = dict.fromkeys(point.layer.partition(":")[0] for point in points if is_model(point.layer))
+    sources = (point.layer.partition(":")[0] for point in points if is_model(point.layer))
     return tuple(dict.fromkeys(source if source in SOURCES else "torch" for source in sources))
+
+
+def search_path() -> list[str]:
+    """Return the folders in which a worker process looks for modules."""
+    return list(dict.fromkeys(entry or str(Path.cwd()) for entry in ("", *sys.path)))
+
+
+def misspelled(name: str, kind: str = "implementation") -> str:
+    """Return the error line for a file name or dotted name in place of `module:attribute`, empty if it is neither."""
+    module, colon, attribute = name.partition(":")
+    where = ""
+    if "/" in module or module.endswith(".py"):
+        path = Path(module.removesuffix(".py"))
+        is_elsewhere = path.is_absolute() or ".." in path.parts
+        where = ", and run it from that folder" if is_elsewhere else ""
+        right = path.name if is_elsewhere else ".".join(path.parts)
+        attribute = attribute if colon else USUAL_ATTRIBUTES[kind]
+    elif colon:
+        return ""
+    else:
+        right, _, attribute = module.rpartition(".")
+    if not (right and attribute):
+        return ""
+    return (
+        f"{kind} {name!r} must be spelled module:attribute, the module as Python imports it; "
+        f"did you mean {right}:{attribute}{where}?"
+    )
+
+
+def check_own(names: Iterable[str], kind: str = "implementation") -> None:
+    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's implementations or layers."""
+    path = search_path()
+    refuse(line for name in names if ":" in name and (line := mistake_of(name, path, kind)))
+
+
+def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> str:
+    """Return, in one line, why `module:attribute` can't be an implementation or layer; empty if it may be one.
+
+    The module's source is searched in the folders of `path` and read, never run.
+    """
+    module, _, attribute = name.partition(":")
+    importlib.invalidate_caches()
+    spec = _find(module, path)
+    if spec is None:
+        near = "" if "." in module else suggestion(module, sorted(file.stem for file in Path().glob("*.py")))
+        return (
+            f"{kind} {name!r}: there is no module {module}; "
+            f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH{near}"
+        )
+    try:
+        names = _names_in(spec)
+    except SyntaxError as error:
+        return f"{kind} {name!r} can't be imported: {spec.origin}, line {error.lineno}: {error.msg}"
+    first = attribute.partition(".")[0]
+    if names is None or first in names or _find(f"{module}.{first}", path):
+        return ""
+    public = sorted(name for name in names if not name.startswith("_"))
+    content = f"it has {', '.join(public)}" if public else "it has no names"
+    return f"{kind} {name!r}: {module} has no {first}; {content}{suggestion(first, public)}"
+
+
+def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
+    """Return a module's spec, None if there is none; parent packages are not imported."""
+    first, *rest = module.split(".")
+    spec = PathFinder.find_spec(first, path)
+    if spec is None:  # no folder of the path has it: it may be built in, or an editable install
+        with contextlib.suppress(ImportError, ValueError):
+            spec = importlib.util.find_spec(first)
+    for name in rest:
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        spec = PathFinder.find_spec(name, list(spec.submodule_search_locations))
+    return spec
+
+
+def _names_in(spec: ModuleSpec) -> set[str] | None:
+    """Return the names that a module's source binds, None if it may have others; raises SyntaxError."""
+    if not (spec.origin or "").endswith(".py"):
+        return None
+    try:
+        source = importlib.util.decode_source(Path(str(spec.origin)).read_bytes())
+        symbols = symtable.symtable(source, str(spec.origin), "exec").get_symbols()
+    except (OSError, ValueError):
+        return None
+    bound = {
+        each.get_name() for each in symbols if each.is_assigned() or each.is_imported() or each.is_declared_global()
+    }
+    return None if DYNAMIC.search(source) else bound

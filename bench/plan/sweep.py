@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.plan import own
+from bench.plan import names
 from bench.plan.case import CONTROL, RETAINED, Case, Point
-from bench.plan.errors import WrongRequest, all_of, suggestion, unknown, unknown_names
-from bench.plan.grid import DEFAULTS, Values, expand, mistakes_in
+from bench.plan.errors import WrongRequest, all_of, refuse, suggestion, unknown, unknown_names
+from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
 from bench.plan.layers import usable
-from bench.plan.models import COLUMNS as MODEL_COLUMNS
-from bench.plan.models import expand_models
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
-from bench.plan.shard import Shard, part
 from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
 from impls.name import parse
@@ -28,9 +25,8 @@ MEASURED = "measured"
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
-
 BASE_S, POINT_S = 20.0, 20.0
-"""The seconds of a race that are not told how long it may take: once, and for each point."""
+"""The seconds of a race without a time of its own: once, and for each point."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ class Request:
 
     `threads` and `allocator` are used if the file gives none, the second on a CPU only. `cpu` has the CPU's flags: a
     grid with IF_CPU counts only if one of them is among its own. `accelerators` are the devices that AVAILABLE means
-    beside the CPU. `overrides`, `implementations`, `control` and `effort` replace the file's values.
+    besides the CPU. `overrides`, `implementations`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
@@ -169,17 +165,18 @@ def load_sweep(asked: Request | str) -> Sweep:
             if key not in SWEEP_KEYS:
                 raise unknown("key", key, SWEEP_KEYS)
         baseline = document.get("baseline", Sweep.baseline)
-        names, has_control, points, effort, published = all_of(
+        implementations, has_control, points, effort, published = all_of(
             lambda: _implementations(asked.implementations or document.get("implementations"), baseline, asked.path),
             lambda: _control(document.get("control", True) if asked.control is None else asked.control),
-            lambda: _points(_without_other_cpus(document, asked.cpu), asked),
+            lambda: _points(document, asked),
             lambda: effort_of(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, asked.effort)),
             lambda: read_published(document.get("published", [])),
         )
     except WrongRequest as error:
         prefix = "" if file.parent == SHIPPED else f"{file.name}: "
         raise WrongRequest("\n".join(prefix + line for line in str(error).splitlines())) from None
-    sweep = Sweep(AROUND if asked.product else file.stem, points, names, baseline, effort, published, has_control)
+    name = AROUND if asked.product else file.stem
+    sweep = Sweep(name, points, implementations, baseline, effort, published, has_control)
     return sweep.sharded(asked.shard) if asked.shard else sweep
 
 
@@ -221,59 +218,42 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
-    grids = document.get("grid", [])
-    defaults = document.get("defaults", {})
+    grids, defaults = document.get("grid", []), document.get("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise WrongRequest("grid must be written as [[grid]], one table for each product")
+    grids = [{key: grid[key] for key in grid if key != IF_CPU} for grid in grids if _is_for_cpu(grid, asked.cpu)]
     if not isinstance(defaults, dict):
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
         raise WrongRequest("the sweep is empty: it must hold at least one [[grid]]")
-    override_sets = _override_sets(asked.overrides)
+    columns = {key: value for key, value in asked.overrides.items() if key != "model"}
+    overrides, _ = all_of(lambda: expand_models(dict(asked.overrides)), lambda: refuse(mistakes_in(columns)))
     if asked.product:
-        merged = [values for each in override_sets for values in _with_defaults_by_layer(defaults, each)]
+        merged = [values for each in overrides for values in _with_defaults_by_layer(defaults, each)]
     else:
-        expanded = [each for grid in grids for each in _with_defaults_by_model(defaults, grid)]
         replaced = MODEL_COLUMNS if "model" in asked.overrides else ()
+        expanded = [each for grid in grids for each in _with_defaults_by_model(defaults, grid)]
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
-        merged = [{**grid, **each} for grid in reduced for each in override_sets]
+        merged = [{**grid, **each} for grid in reduced for each in overrides]
     merged = [each for values in merged for each in _on_each_device(values, asked.accelerators)]
     usual = {**DEFAULTS, "threads": asked.threads}
     return tuple(dict.fromkeys(point for values in merged for point in expand({**usual, **values}, asked.allocator)))
+
+
+def _is_for_cpu(grid: dict[str, Any], cpu: Collection[str]) -> bool:
+    """Return whether a grid counts on a CPU with these flags."""
+    flags = grid.get(IF_CPU, [])
+    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
+        raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
+    return IF_CPU not in grid or not {*flags}.isdisjoint(cpu)
 
 
 def _on_each_device(values: dict[str, Any], accelerators: Sequence[str]) -> list[dict[str, Any]]:
     """Return a grid once for the CPU, and once for each accelerator in its dtypes, if its device is AVAILABLE."""
     if values.get("device") != AVAILABLE:
         return [values]
-    return [
-        {**values, "device": "cpu"},
-        *({**values, "device": device, "dtype": list(ACCELERATED)} for device in accelerators),
-    ]
-
-
-def _without_other_cpus(document: dict[str, Any], cpu: Collection[str]) -> dict[str, Any]:
-    """Return a sweep file's content without the grids that are for other CPUs, and without IF_CPU."""
-    grids = document.get("grid")
-    if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
-        return document
-    for grid in grids:
-        flags = grid.get(IF_CPU, [])
-        if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
-            raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
-    chosen = [grid for grid in grids if IF_CPU not in grid or {*grid[IF_CPU]} & {*cpu}]
-    return {**document, "grid": [{key: grid[key] for key in grid if key != IF_CPU} for grid in chosen]}
-
-
-def _override_sets(overrides: Values) -> list[dict[str, Any]]:
-    """Return the overrides once for each model that they name; raises one WrongRequest with all their mistakes."""
-
-    def check() -> None:
-        if mistakes := mistakes_in({key: value for key, value in overrides.items() if key != "model"}):
-            raise WrongRequest("\n".join(mistakes))
-
-    expanded, _ = all_of(lambda: expand_models(dict(overrides)), check)
-    return list(expanded)
+    on_accelerators = [{**values, "device": device, "dtype": list(ACCELERATED)} for device in accelerators]
+    return [{**values, "device": "cpu"}, *on_accelerators]
 
 
 def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:
@@ -285,21 +265,19 @@ def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any])
 
 def _with_defaults_by_model(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a grid with the defaults that it leaves out, once for each model in it, or else in the defaults."""
-    if "model" in defaults and "model" not in grid:
-        grid = {"model": defaults["model"], **grid}
     usual = {key: value for key, value in defaults.items() if key != "model"}
-    return [{**usual, **each} for each in expand_models(grid)]
+    model = {"model": defaults["model"]} if "model" in defaults else {}
+    return [{**usual, **each} for each in expand_models({**model, **grid})]
 
 
-def _implementations(names: object, baseline: object, path: Sequence[str] | None = None) -> tuple[str, ...]:
-    if names is None:
+def _implementations(given: object, baseline: object, path: Sequence[str] | None = None) -> tuple[str, ...]:
+    if given is None:
         raise WrongRequest(f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}")
-    if not isinstance(names, list | tuple) or not names:
-        raise WrongRequest(f"implementations = {names!r} must be a list of at least one name")
-    missing = [] if baseline in names else [baseline]
-    if mistakes := _mistakes([*names, *missing], path):
-        raise WrongRequest("\n".join(dict.fromkeys(mistakes)))
-    return tuple(dict.fromkeys([*missing, *names]))
+    if not isinstance(given, list | tuple) or not given:
+        raise WrongRequest(f"implementations = {given!r} must be a list of at least one name")
+    missing = [] if baseline in given else [baseline]
+    refuse(_mistakes([*given, *missing], path))
+    return tuple(dict.fromkeys([*missing, *given]))
 
 
 def _control(value: object) -> bool:
@@ -308,35 +286,41 @@ def _control(value: object) -> bool:
     return value
 
 
-def _mistakes(names: Sequence[object], path: Sequence[str] | None) -> list[str]:
-    """Return a line for all unknown names, and one for each name of a user's own that can't be an implementation."""
+def _mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
+    """Return a line for all unknown names, and one for each other mistake."""
     unknown_list: list[object] = []
     mistakes: list[str] = []
-    for name in names:
-        if not isinstance(name, str):
+    for name in given:
+        lines = _mistakes_of(name, path) if isinstance(name, str) else None
+        if lines is None:
             unknown_list.append(name)
-            continue
-        try:
-            parsed = parse(name)
-        except ValueError as error:
-            mistakes.append(str(error))
-            continue
-        base = parsed.base
-        if ":" in base and is_implementation(name):
-            mistake = own.misspelled(base) or (own.mistake(base, path) if path is not None else "")
-            mistakes += [mistake] if mistake else []
-        elif not is_implementation(name):
-            misspelled = own.misspelled(base)
-            (mistakes if misspelled else unknown_list).append(misspelled or name)
-        elif base in CATALOGUE:
-            known = CATALOGUE[base].options
-            for option in (option for option in parsed.options if option not in known):
-                rule = f"option {option!r}; expected one of {', '.join(known)}" if known else f"options, got {option!r}"
-                mistakes.append(f"implementation {base!r} has no {rule}{suggestion(option, known)}")
-            mistakes += mistakes_of_table(parsed.options) if base == MEASURED and path is not None else []
+        else:
+            mistakes += lines
     if unknown_list:
         mistakes.insert(0, unknown_names("implementation", unknown_list, (*known_names(), "module:attribute")))
     return mistakes
+
+
+def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
+    """Return a line for each reason why a name can't be an implementation; None if it is unknown."""
+    try:
+        parsed = parse(name)
+    except ValueError as error:
+        return [str(error)]
+    base, is_known = parsed.base, is_implementation(name)
+    if (":" in base or not is_known) and (line := names.misspelled(base)):
+        return [line]
+    if not is_known:
+        return None
+    if ":" in base:
+        return [line] if path is not None and (line := names.mistake_of(base, path)) else []
+    if base not in CATALOGUE:
+        return []
+    mistakes, options = [], CATALOGUE[base].options
+    for option in (option for option in parsed.options if option not in options):
+        rule = f"option {option!r}; expected one of {', '.join(options)}" if options else f"options, got {option!r}"
+        mistakes.append(f"implementation {base!r} has no {rule}{suggestion(option, options)}")
+    return mistakes + (mistakes_of_table(parsed.options) if base == MEASURED and path is not None else [])
 
 
 def mistakes_of_table(options: Mapping[str, Any]) -> list[str]:
@@ -360,8 +344,7 @@ def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 def effort_of(values: Mapping[str, Any]) -> Effort:
     """Return the effort with these values; raises WrongRequest for those that can't be."""
-    if mistakes := [line for key, value in values.items() if (line := _mistake_of_effort(key, value))]:
-        raise WrongRequest("\n".join(mistakes))
+    refuse(line for key, value in values.items() if (line := _mistake_of_effort(key, value)))
     effort = Effort(**values)
     if effort.race and effort.spread_s is not None:
         raise WrongRequest("race and spread_s can't both be given: spread_s gives all points equal shares of the time")

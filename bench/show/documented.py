@@ -12,7 +12,7 @@ from bench.plan.layers import LAYERS
 from bench.plan.layers.layer import Layer
 from bench.show.blocks import HEAD, Block, Lines, definitions
 from bench.show.columns import columns as shown_columns
-from bench.store.atomic import replace
+from bench.store.files import replace
 from bench.store.metrics import COLUMNS as METRICS
 from impls.catalogue import IMPLEMENTATIONS, Entry
 

@@ -8,8 +8,8 @@ import pandas as pd
 from bench.analyse.precision import WIDEST, Change
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
+from bench.plan.grid import machine_columns, without_columns
 from bench.plan.published import PARTS, Published
-from bench.plan.shard import machine_columns, without
 from bench.show import intervals
 from bench.show.blocks import QUIET, Block, Lines, Table, of_texts
 from bench.show.choice_text import choice_of, words
@@ -144,7 +144,7 @@ def machines(tables: Mapping[str, pd.DataFrame]) -> Table:
     """
     rows = [by_point(table) for table in tables.values()]
     ignored = machine_columns(rows)
-    cells = [{without(point, ignored): _cell(own) for point, own in of_point.items()} for of_point in rows]
+    cells = [{without_columns(point, ignored): _cell(own) for point, own in of_point.items()} for of_point in rows]
     points = list(dict.fromkeys(point for each in cells for point in each))
     labels = names(points)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan.errors import WrongRequest
-from bench.store import atomic
+from bench.store import files
 
 ENVIRONMENT = "environment.json"
 
@@ -17,7 +17,7 @@ class Environment:
     """The facts of a machine and its software.
 
     Runs can be compared if their `identity` is the same. A different `state` gives a note, `context` is not compared.
-    `runtimes` has the versions of the packages beside torch that implementations of the run need: those that both runs
+    `runtimes` has the versions of the packages besides torch that implementations of the run need: those that both runs
     have must be the same.
     """
 
@@ -43,10 +43,10 @@ def save(environment: Environment, run: Path) -> None:
 
     It gets the runtimes that it lacks. Raises OSError if it can't be written, WrongRequest if it is broken.
     """
-    known = load(run) or environment
-    runtimes = {**environment.runtimes, **known.runtimes}
-    if not (run / ENVIRONMENT).exists() or runtimes != known.runtimes:
-        atomic.replace_json(run / ENVIRONMENT, {"env_id": known.env_id, **vars(known), "runtimes": runtimes})
+    first = load(run) or environment
+    runtimes = {**environment.runtimes, **first.runtimes}
+    if not (run / ENVIRONMENT).exists() or runtimes != first.runtimes:
+        files.replace_json(run / ENVIRONMENT, {"env_id": first.env_id, **vars(first), "runtimes": runtimes})
 
 
 def load(run: Path) -> Environment | None:
@@ -66,10 +66,10 @@ def differences(base: Environment, new: Environment) -> list[str]:
     """Return the differences between two identities, and between runtimes that both have, one line each."""
     before, after = base.identity, new.identity
     keys = [key for key in sorted({*before, *after}) if _canonical(before, key) != _canonical(after, key)]
-    found = [f"{key}: {_described(before, key)} against {_described(after, key)}" for key in keys]
+    lines = [f"{key}: {_described(before, key)} against {_described(after, key)}" for key in keys]
     both = sorted(base.runtimes.keys() & new.runtimes.keys())
     pairs = ((key, base.runtimes[key], new.runtimes[key]) for key in both)
-    return found + [f"{key}: {old!r} against {young!r}" for key, old, young in pairs if old != young]
+    return lines + [f"{key}: {old!r} against {young!r}" for key, old, young in pairs if old != young]
 
 
 def _described(identity: dict[str, Any], key: str) -> str:

@@ -1,6 +1,6 @@
 """The journal: the raw data of a run, one line per case and process.
 
-The lines of one process at one point, a replicate, are written at once. `bench.store.line` has the form of a line.
+The lines of one process at one point, a replicate, are written at once. `bench.store.record` has the form of a line.
 """
 
 import gc
@@ -14,9 +14,8 @@ from typing import BinaryIO, NamedTuple
 
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, WrongRequest
-from bench.store import atomic, line
-from bench.store.line import Head
-from bench.store.record import Record
+from bench.store import files
+from bench.store.record import Head, Heads, Record, decode_line, encode_line, seal_of
 
 JOURNAL = "journal.jsonl"
 SET_ASIDE = "journal.cut"
@@ -25,13 +24,14 @@ SET_ASIDE = "journal.cut"
 MOST_NAMED = 3
 """The most lines of one fault that are named; the rest is counted."""
 
-TAIL_BYTES = 256
-"""The last bytes of a line with a checksum, which are unlike those of any other line: among them is the checksum."""
-
 BUFFER_BYTES = 1 << 20
 """The bytes that a scan reads at once; the usual buffer holds hardly more than one line."""
 
 REPEATED = "of a case and process that already stand above, so it doesn't count"
+
+
+Place = tuple[int, int]
+"""The place of a line in the file, and its length without its end."""
 
 
 class Entry(NamedTuple):
@@ -56,9 +56,10 @@ class Entry(NamedTuple):
         """How the case ended."""
         return self.head.status
 
-
-Place = tuple[int, int, int]
-"""The number of a line, its place in the file, and its length."""
+    @property
+    def place(self) -> Place:
+        """The place of the line, and its length."""
+        return self.offset, self.length
 
 
 @dataclass
@@ -84,27 +85,15 @@ class Contents:
 
     def loaded(self, entries: Iterable[Entry]) -> Iterator[Record]:
         """Yield the records of some lines."""
-        entries = iter(entries)
-        first = next(entries, None)
-        if first is None:
-            return
-        with _opened(self.path) as file:
-            yield load(file, first)
-            for entry in entries:
-                yield load(file, entry)
-
-    def lines(self) -> Iterator[tuple[Entry, bytes]]:
-        """Yield the lines that count, as they stand in the file."""
-        if self.entries:
+        if entries := [*entries]:
             with _opened(self.path) as file:
-                for entry in self.entries:
-                    file.seek(entry.offset)
-                    yield entry, file.read(entry.length)
+                yield from (load(file, entry) for entry in entries)
 
     def copied(self, entries: Iterable[Entry]) -> Iterator[bytes]:
         """Yield some lines with their ends, as they stand in the file."""
-        with _opened(self.path) as file:
-            yield from _copied(file, ((entry.number, entry.offset, entry.length) for entry in entries))
+        if entries := [*entries]:
+            with _opened(self.path) as file:
+                yield from _copied(file, [entry.place for entry in entries])
 
     def notices(self) -> list[str]:
         """Return one line for each fault, with the numbers of its lines."""
@@ -116,27 +105,27 @@ class Contents:
         Returns their lines, whose numbers are not known: they are 0.
         Raises CannotWrite if the disk doesn't take all of them; then the journal is as before.
         """
-        lines = [line.encode(record) for record in records]
+        lines = [encode_line(record) + b"\n" for record in records]
         try:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
-                offset = _write(file, b"".join(each + b"\n" for each in lines))
+                offset = _write(file, b"".join(lines))
             finally:
                 os.close(file)
         except OSError as error:
             raise CannotWrite(f"{self.path} can't be written: {error.strerror}") from None
         entries = []
         for record, each in zip(records, lines, strict=True):
-            entries.append(Entry(record.case, Head.of(record), 0, offset, len(each)))
-            self.digest = zlib.crc32(line.seal_of(each), self.digest)
-            self.end = offset = offset + len(each) + 1
+            entries.append(Entry(record.case, Head.of(record), 0, offset, len(each) - 1))
+            self.digest = zlib.crc32(seal_of(each[:-1]), self.digest)
+            self.end = offset = offset + len(each)
         self.entries += entries
         return entries
 
-    def put_aside(self, place: Place, fault: str) -> None:
+    def put_aside(self, number: int, place: Place, fault: str) -> None:
         """Set a line aside for a fault."""
         self.aside.append(place)
-        self.faults.setdefault(fault, []).append(place[0])
+        self.faults.setdefault(fault, []).append(number)
 
 
 def append(run: Path, records: Sequence[Record]) -> None:
@@ -172,7 +161,7 @@ def load(file: BinaryIO, entry: Entry) -> Record:
     """Return the record of a line of a journal's file; raises WrongRequest if it can't be read any more."""
     try:
         file.seek(entry.offset)
-        return line.decode(file.read(entry.length), entry.case, entry.head)
+        return decode_line(file.read(entry.length), entry.case, entry.head)
     except OSError as error:
         raise WrongRequest(f"the journal can't be read: {error.strerror}") from None
     except ValueError as error:
@@ -190,7 +179,7 @@ def scan(run: Path, before: int | None = None) -> Contents:
     contents = Contents(path)
     try:
         with path.open("rb", buffering=BUFFER_BYTES) as file, _uncollected():
-            _count(file, contents, before)
+            _sort(file, contents, before)
     except (FileNotFoundError, NotADirectoryError):
         return contents
     except OSError as error:
@@ -210,16 +199,33 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _count(file: BinaryIO, contents: Contents, before: int | None) -> None:
+def _sort(file: BinaryIO, contents: Contents, before: int | None) -> None:
     """Sort the lines of a file into those that count and those that don't."""
-    known: set[tuple[int, int]] = set()
-    for entry in _entries(file, contents, before):
-        key = (id(entry.case), entry.head.process)  # equal cases are the same object
-        if key in known:
-            contents.put_aside((entry.number, entry.offset, entry.length), REPEATED)
+    heads, keys, end = Heads(), set[tuple[int, int]](), 0
+    for number, line in enumerate(file, start=1):
+        if end == before:
+            contents.digest_before = contents.digest
+        offset, end = end, end + len(line)
+        line = line.removesuffix(b"\n")
+        if not line.strip():
+            continue
+        contents.digest = zlib.crc32(seal_of(line) or line, contents.digest)
+        try:
+            case, head = heads.read(line)
+        except WrongRequest as error:
+            raise WrongRequest(f"{contents.path}: line {number}: {error}") from None
+        except ValueError as error:
+            contents.put_aside(number, (offset, len(line)), f"no record of attention-bench ({error})")
+            continue
+        key = (id(case), head.process)  # equal cases are the same object
+        if key in keys:
+            contents.put_aside(number, (offset, len(line)), REPEATED)
         else:
-            known.add(key)
-            contents.entries.append(entry)
+            keys.add(key)
+            contents.entries.append(Entry(case, head, number, offset, len(line)))
+    contents.end = end
+    if end == before:
+        contents.digest_before = contents.digest
 
 
 def repair(run: Path, before: int | None = None) -> tuple[Contents, list[str]]:
@@ -232,51 +238,19 @@ def repair(run: Path, before: int | None = None) -> tuple[Contents, list[str]]:
         return contents, []
     with contents.path.open("rb") as journal:
         with (run / SET_ASIDE).open("ab") as aside:
-            aside.writelines(_copied(journal, sorted(contents.aside)))
+            aside.writelines(_copied(journal, contents.aside))
             aside.flush()
             os.fsync(aside.fileno())
-        places = [(entry.number, entry.offset, entry.length) for entry in contents.entries]
-        atomic.replace(contents.path, _copied(journal, sorted(places)))
+        files.replace(contents.path, _copied(journal, [entry.place for entry in contents.entries]))
     notices = [f"{notice}; set aside in {SET_ASIDE}" for notice in contents.notices()]
     return scan(run), notices
 
 
 def _copied(file: BinaryIO, places: Iterable[Place]) -> Iterator[bytes]:
     """Yield the lines at these places, with their ends."""
-    for _, offset, length in places:
+    for offset, length in places:
         file.seek(offset)
         yield file.read(length) + b"\n"
-
-
-def _entries(file: BinaryIO, contents: Contents, before: int | None) -> Iterator[Entry]:
-    """Yield the lines that are records; set the others and exact duplicates aside."""
-    heads, known, offset = line.Heads(), set[int](), 0
-    for number, content in enumerate(file, start=1):
-        if offset == before:
-            contents.digest_before = contents.digest
-        begin, offset = offset, offset + len(content)
-        content = content.removesuffix(b"\n")
-        if not content or content.isspace():
-            continue
-        place = number, begin, len(content)
-        seal = line.seal_of(content)
-        digest = hash(content[-TAIL_BYTES:] if seal else content)
-        contents.digest = zlib.crc32(seal or content, contents.digest)
-        if digest in known:
-            contents.put_aside(place, REPEATED)
-            continue
-        try:
-            case, head = heads.read(content)
-        except WrongRequest as error:
-            raise WrongRequest(f"{contents.path}: line {number}: {error}") from None
-        except ValueError as error:
-            contents.put_aside(place, f"no record of attention-bench ({error})")
-            continue
-        known.add(digest)
-        yield Entry(case, head, *place)
-    contents.end = offset
-    if offset == before:
-        contents.digest_before = contents.digest
 
 
 def _opened(path: Path) -> BinaryIO:

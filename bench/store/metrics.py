@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
-from bench.plan import roofline
+from bench.plan import layers
 from bench.plan.case import Case
 
 Values = Mapping[str, Any]
@@ -111,17 +111,17 @@ def _memory(row: Values) -> Any:
     return None if peak_bytes is None else peak_bytes + (row["held_bytes"] or 0)
 
 
-def _known(name: str, processes: Sequence[Values]) -> list[Any]:
+def _measured(name: str, processes: Sequence[Values]) -> list[Any]:
     return [values[name] for values in processes if values[name] not in (None, ())]
 
 
 def _first(name: str, processes: Sequence[Values]) -> Any:
-    return next(iter(_known(name, processes)), None)
+    return next(iter(_measured(name, processes)), None)
 
 
 def _median(name: str, processes: Sequence[Values]) -> Any:
-    known = _known(name, processes)
-    return statistics.median(known) if known else None
+    values = _measured(name, processes)
+    return statistics.median(values) if values else None
 
 
 def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
@@ -132,24 +132,17 @@ def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
 
 
 def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
-    """Return the processes that read the compiled graph from the cache, or those that did not.
-
-    A journal of schema 1 doesn't say it: there all but the first process did.
-    """
-    return [
-        {"compile_s": values["compile_s"]}
-        for number, values in enumerate(processes)
-        if (number > 0 if values["compile_cached"] is None else values["compile_cached"]) is cached
-    ]
+    """Return the processes that read the compiled graph from the cache, or those that did not."""
+    return [values for values in processes if values["compile_cached"] is cached]
 
 
 FIRST = Combined("the first process that has one", _first)
 MEDIAN = Combined("median", _median)
-LARGEST = Combined("the largest", lambda name, all_: max(_known(name, all_), default=None))
-SMALLEST = Combined("the smallest", lambda name, all_: min(_known(name, all_), default=None))
+LARGEST = Combined("the largest", lambda name, all_: max(_measured(name, all_), default=None))
+SMALLEST = Combined("the smallest", lambda name, all_: min(_measured(name, all_), default=None))
 EVERY = Combined("true if it is in every process", lambda name, all_: all(values[name] for values in all_))
 EACH_ONCE = Combined(
-    "each of them once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_known(name, all_))))
+    "each of them once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_measured(name, all_))))
 )
 OF_WORST_ERROR = Combined("the process whose error is the largest part of its tolerance", _of_worst_error)
 COLD = Combined("the first that compiled", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))
@@ -198,17 +191,17 @@ _TABLE = (
         "of the scores; empty if a layer of your own doesn't tell"),
     Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the bytes of input, weights and output, each moved once"),
-    Metric("flops_per_s", unit=Unit.FLOPS, derived=roofline.flops_per_s, heading=Heading("rate", place=112, rank=11),
+    Metric("flops_per_s", unit=Unit.FLOPS, derived=layers.flops_per_s, heading=Heading("rate", place=112, rank=11),
         meaning="`flops` over `latency_s`"),
-    Metric("roofline_share", unit=Unit.SHARE, derived=roofline.share,
+    Metric("roofline_share", unit=Unit.SHARE, derived=layers.roofline_share,
         heading=Heading("of roofline", place=114, rank=10),
         axis=Axis("roofline", "Share of the roofline", "share of the roofline", ()),
         meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
         "over `latency_s`; above 1 if a cache holds the bytes or the ceilings were measured in a slower state"),
-    Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
+    Metric(layers.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
         meaning="the most that matrix products have reached on the device, with this dtype and these threads, "
         "up to the time of the measurement"),
-    Metric(roofline.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
+    Metric(layers.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
         meaning="the most that a copy has written there"),
     Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
         heading=Heading("energy", place=116, rank=12),

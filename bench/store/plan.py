@@ -13,10 +13,9 @@ import msgspec
 
 from bench.plan.case import CONTROL, Point
 from bench.plan.errors import WrongRequest
-from bench.plan.grid import expand
-from bench.plan.shard import parse
+from bench.plan.grid import expand, parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
-from bench.store import atomic, journal
+from bench.store import files, journal
 from bench.store.record import OLDEST_SCHEMA, SCHEMA_VERSION, check_schema, schema_of
 from bench.store.typed import decode
 
@@ -58,7 +57,7 @@ def save(sweep: Sweep, run: Path) -> None:
     lines = [f"    {json.dumps(each)}" for each in columns]
     listed = ",\n".join(lines) + "\n  ]\n}\n"
     text = json.dumps({**head, "points_crc32": zlib.crc32(listed.encode())}, indent=2).removesuffix("\n}")
-    atomic.replace(run / PLAN, f"{text}{POINTS}{listed}")
+    files.replace(run / PLAN, f"{text}{POINTS}{listed}")
 
 
 def load(run: Path) -> Sweep | None:
@@ -84,14 +83,14 @@ def load(run: Path) -> Sweep | None:
 
 def _of_records(run: Path) -> Sweep | None:
     """Return a plan of what a journal holds, with the usual effort and the usual baseline; None without records."""
-    records = journal.read(run)
-    if not records:
+    entries = journal.scan(run).entries
+    if not entries:
         return None
-    names = dict.fromkeys(record.case.implementation for record in records)
+    names = dict.fromkeys(entry.case.implementation for entry in entries)
     own = tuple(name for name in names if name != CONTROL)
     baseline = Sweep.baseline if Sweep.baseline in own else own[0]
-    effort = Effort(processes=1 + max(record.process for record in records))
-    points = tuple(dict.fromkeys(record.case.point for record in records))
+    effort = Effort(processes=1 + max(entry.process for entry in entries))
+    points = tuple(dict.fromkeys(entry.case.point for entry in entries))
     return Sweep(run.resolve().name, points, own, baseline, effort, control=CONTROL in names)
 
 
@@ -189,8 +188,8 @@ def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
 
 def _counted(points: Collection[Point], others: Collection[Point]) -> str:
     """Return how many points there are, and one that the others lack."""
-    known = {*others}
-    lone = next((point.name for point in points if point not in known), "")
+    lacking = {*points} - {*others}
+    lone = next((point.name for point in points if point in lacking), "")
     return f"{len(points)}{f' with {lone}' if lone else ''}"
 
 
@@ -202,7 +201,7 @@ def _sweep(plan: _Plan, points_crc32: int) -> Sweep:
     points = points if plan.points_crc32 == points_crc32 else tuple(map(_checked, points))
     sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, control=plan.control)
     sweep = altered(sweep, sweep.implementations, vars(Effort(**vars(plan.effort))))
-    return sweep.sharded(parse(plan.shard)) if plan.shard else sweep
+    return sweep.sharded(parse_shard(plan.shard)) if plan.shard else sweep
 
 
 def _checked(point: Point) -> Point:

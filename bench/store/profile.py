@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
-from bench.store import atomic
+from bench.store import files
 from bench.store.record import Origin, Versioned, check_schema
 from bench.store.typed import convert, plain
 
@@ -132,7 +132,7 @@ def file_name(case: Case) -> str:
 def save(profile: Profile, run: Path) -> Path:
     """Write a profile beside its trace, and return its file."""
     path = run / TRACES / f"{file_name(profile.case)}{SUFFIX}"
-    atomic.replace(path, json.dumps(profile.to_json(), allow_nan=False))
+    files.replace(path, json.dumps(profile.to_json(), allow_nan=False))
     return path
 
 

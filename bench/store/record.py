@@ -1,16 +1,22 @@
-"""A record: one case in one process, with everything that was measured and nothing derived."""
+"""A record, one case in one process with everything that was measured and nothing derived, and its line in the journal.
+
+A line is JSON with a checksum at its end. The case and the head come first: what a run decides by when it goes on. The
+rest is read only when it is needed.
+"""
 
 import dataclasses
-import typing
+import json
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Protocol, Self, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
-from bench.plan.case import Case
+from bench.plan.case import COLUMNS, POINT_COLUMNS, Case, Point
+from bench.plan.columns import REQUIRED
 from bench.plan.errors import WrongRequest, suggestion
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
@@ -28,6 +34,20 @@ Status = Annotated[str, Meta(pattern=rf"^({'|'.join(STATUSES)})\Z")]
 
 MAY_LACK = ("others", "product_s", "copy_s")
 """The columns of samples that may be empty."""
+
+START = b'{"schema_version":%d,' % SCHEMA_VERSION
+"""The beginning of a line of this version."""
+
+HEAD, REST = b',"process":', b',"started_at":'
+"""The beginnings of the head and of the rest; neither can stand within a text, in which quotes have a backslash."""
+
+SEAL = b',"crc32":"'
+"""The beginning of the last key, whose value is the CRC-32 of everything before it, in eight digits."""
+
+SEAL_BYTES = len(SEAL) + 10
+
+ABSENT = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
+"""The values of columns that a line leaves out."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +153,7 @@ def reported(name: str, value: Any) -> Any:
     return convert(value, kind, name)
 
 
-class Outcome(typing.Protocol):
+class Outcome(Protocol):
     """How a case ended in a process: a record, or what is known of one."""
 
     @property
@@ -145,7 +165,7 @@ class Outcome(typing.Protocol):
         """How it ended."""
 
 
-Ended = typing.TypeVar("Ended", bound=Outcome)
+Ended = TypeVar("Ended", bound=Outcome)
 
 
 def latest(records: Iterable[Ended]) -> list[Ended]:
@@ -179,3 +199,134 @@ def check_schema(version: int, newest: int = SCHEMA_VERSION, what: str = "result
             f"{what} have schema_version {version}; this suite reads {oldest} and newer, so read them with the suite "
             "that wrote them, or measure again"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The facts of a record besides its case that a run decides by when it goes on."""
+
+    process: Count
+    replicate_size: Positive
+    own_cause: bool
+    status: Status
+    env_id: str
+    device_name: str
+    torch_version: str
+    commit: str
+
+    @classmethod
+    def of(cls, record: Record) -> "Head":
+        """Return the head of a record."""
+        values = {**vars(record), **vars(record.origin)}
+        return cls(**{each.name: values[each.name] for each in dataclasses.fields(cls)})
+
+
+First = msgspec.defstruct(
+    "First",
+    [
+        *(
+            (name, hint, ABSENT[name]) if name in ABSENT else (name, hint)
+            for name, hint in get_type_hints(Point).items()
+        ),
+        ("implementation", str),
+    ],
+    kw_only=True,
+)
+"""What a line has up to HEAD."""
+
+Rest = msgspec.defstruct(
+    "Rest",
+    [
+        ("started_at", str),
+        ("detail", str, ""),
+        *((name, SESSION[name], None) for name in ("seed", "pid")),
+        ("samples", Samples),
+        *((name, kind, REPORTED[name].empty) for name, kind in METRICS.items()),
+    ],
+    kw_only=True,
+)
+"""What a line has from REST on."""
+
+
+def encode_line(record: Record) -> bytes:
+    """Return the line of a record without its end; raises ValueError for a number that JSON can't hold."""
+    case = {name: value for name, value in record.case.columns().items() if name not in ABSENT or value != ABSENT[name]}
+    rest = {"detail": record.detail, **record.metrics, "seed": record.seed, "pid": record.pid}
+    columns = {each.name: getattr(record.samples, each.name) for each in dataclasses.fields(Samples)}
+    content = {
+        "schema_version": SCHEMA_VERSION,
+        **case,
+        **dataclasses.asdict(Head.of(record)),
+        "started_at": record.origin.started_at,
+        **{name: value for name, value in rest.items() if value not in (None, (), "")},
+        "samples": {name: values for name, values in columns.items() if values or name not in MAY_LACK},
+    }
+    return sealed(json.dumps(content, allow_nan=False, separators=(",", ":")).encode())
+
+
+def sealed(content: bytes) -> bytes:
+    """Return a JSON object with its checksum."""
+    text = content.removesuffix(b"}")
+    return b'%s%s%08x"}' % (text, SEAL, zlib.crc32(text))
+
+
+def seal_of(line: bytes) -> bytes:
+    """Return the eight digits of a line's checksum, none if it has none."""
+    return line[-10:-2] if line[-SEAL_BYTES:-10] == SEAL else b""
+
+
+class Heads:
+    """Reads the cases and heads of lines, and decodes what many lines share once."""
+
+    def __init__(self) -> None:
+        self._cases: dict[bytes, Case] = {}
+        self._heads: dict[bytes, Head] = {}
+        self._first: dict[Any, Any] = {}
+
+    def read(self, line: bytes) -> tuple[Case, Head]:
+        """Return the case and the head of a line; equal cases, and equal points, are the same object.
+
+        Raises WrongRequest for another schema, ValueError for anything else that is no line.
+        """
+        _check(line)
+        middle = line.find(HEAD)
+        first, second = line[:middle], line[max(middle, 0) + 1 : line.find(REST, middle)]
+        if first not in self._cases:
+            self._cases[first] = self._case(first + b"}")
+        if second not in self._heads:
+            self._heads[second] = decode(Head, b"{" + second + b"}")
+        return self._cases[first], self._heads[second]
+
+    def _case(self, text: bytes) -> Case:
+        *columns, implementation = msgspec.structs.astuple(decode(First, text))
+        point = Point(**dict(zip(POINT_COLUMNS, columns, strict=True)))
+        case = Case(self._first.setdefault(point, point), implementation)
+        return self._first.setdefault(case, case)  # type: ignore[no-any-return]
+
+
+def decode_line(line: bytes, case: Case, head: Head) -> Record:
+    """Return the record of a line whose case and head are known; raises what `Heads.read` raises."""
+    _check(line)
+    rest = msgspec.structs.asdict(decode(Rest, b"{" + line[max(line.find(REST), 0) + 1 :]))
+    if head.status == "ok" and not rest["samples"].rounds:
+        raise ValueError("timings_s must hold at least one sample if the status is ok")
+    origin = Origin(head.env_id, head.device_name, head.torch_version, head.commit, rest["started_at"])
+    metrics = {name: rest[name] for name in METRICS}
+    ended = {
+        "replicate_size": head.replicate_size,
+        "own_cause": head.own_cause,
+        "seed": rest["seed"],
+        "pid": rest["pid"],
+    }
+    return Record(case, head.process, head.status, origin, rest["detail"], rest["samples"], metrics, **ended)
+
+
+def _check(line: bytes) -> None:
+    """Raise ValueError if a line is not what was written, WrongRequest if it has another schema."""
+    seal = seal_of(line)
+    if seal and b"%08x" % zlib.crc32(memoryview(line)[:-SEAL_BYTES]) != seal:
+        raise ValueError("it was changed since it was written: its checksum is another one")
+    if not (seal and line.startswith(START)):
+        check_schema(schema_of(line), oldest=OLDEST_SCHEMA)
+    if not seal:
+        raise ValueError("it has no checksum")

@@ -1,63 +1,57 @@
-"""A saved run: the contents of a run folder, or of a results file that was taken out of one."""
+"""A saved run: the contents of a run folder, or of a results file that was taken out of one.
 
-from collections.abc import Iterable, Iterator
+A merged run has a folder for each machine, and a file that lists them.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from bench.plan.case import Point
+from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Effort
-from bench.store import environment, journal, plan, profile, table, tabulation
+from bench.store import environment, files, journal, plan, profile, table
 from bench.store.environment import Environment
 from bench.store.profile import Profile
 from bench.store.record import Record
+from bench.store.typed import decode
 
 PLOTS = "plots"
 PAGE = "report.html"
+
+MACHINES = "machines.json"
+"""The file in a merged run of several machines: the env_id of each, by the name of its folder."""
+
+LOOK = "look.json"
+"""What was seen at the models of a run: for each point what each process reported, nothing derived."""
+
+Seen = Mapping[str, Any]
+"""What one process saw: `cores`, `calls`, `written`, `kernels`, `observed_kernels`, `settings`, `parameters`, `item`,
+`library`. `bench.measure.look` writes it.
+"""
 
 
 class SavedRun:
     """The saved parts of a run, by the path of its folder or of its results file; each is read once, when needed.
 
-    A results file that isn't called results.csv is alone: files beside it belong to another run.
+    More can be written if it `is_folder`. A results file that isn't called results.csv `is_alone`: files beside it
+    belong to another run. `folder` has the results; `plots`, `page` and `traces` are in it, and may not exist.
     Every part raises WrongRequest if its file can't be read or is broken.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.is_folder = self.path.is_dir()
+        self.is_alone = not self.is_folder and self.path.name != table.RESULTS
+        self.folder = self.path if self.is_folder else self.path.parent
+        self.plots, self.page, self.traces = self.folder / PLOTS, self.folder / PAGE, self.folder / profile.TRACES
 
     def __str__(self) -> str:
         return str(self.path)
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether the path is a folder, so that more can be written into it."""
-        return self.path.is_dir()
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether the path is a results file without the rest of its run."""
-        return not self.is_folder and self.path.name != table.RESULTS
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the results."""
-        return self.path if self.is_folder else self.path.parent
-
-    @property
-    def plots(self) -> Path:
-        """The folder of the run's pictures, which may not exist."""
-        return self.folder / PLOTS
-
-    @property
-    def page(self) -> Path:
-        """The run's page, which may not exist."""
-        return self.folder / PAGE
-
-    @property
-    def traces(self) -> Path:
-        """The folder of the run's traces and profiles, which may not exist."""
-        return self.folder / profile.TRACES
 
     @cached_property
     def whole(self) -> pd.DataFrame:
@@ -101,13 +95,13 @@ class SavedRun:
     @property
     def is_behind(self) -> bool:
         """Whether the journal holds more than results.csv was made from: the run is at work, or was killed."""
-        made_from, path = tabulation.state_of(self.folder), self.folder / journal.JOURNAL
+        made_from, path = table.state_of(self.folder), self.folder / journal.JOURNAL
         return bool(not self.is_alone and made_from and path.exists() and path.stat().st_size > made_from.journal_bytes)
 
     @property
     def is_edited(self) -> bool:
         """Whether results.csv is known not to be as the run wrote it."""
-        return not self.is_alone and tabulation.is_edited(self.folder)
+        return not self.is_alone and table.is_edited(self.folder)
 
     @property
     def notices(self) -> list[str]:
@@ -121,8 +115,7 @@ class SavedRun:
 
     @cached_property
     def _journal(self) -> journal.Contents:
-        empty = journal.Contents(self.folder / journal.JOURNAL)
-        return empty if self.is_alone else journal.scan(self.folder)
+        return journal.Contents(self.path) if self.is_alone else journal.scan(self.folder)
 
 
 def load(path: str | Path) -> pd.DataFrame:
@@ -131,3 +124,44 @@ def load(path: str | Path) -> pd.DataFrame:
     Raises WrongRequest if it has none.
     """
     return SavedRun(path).table
+
+
+def save_machines(run: Path, folders: Mapping[str, str]) -> None:
+    """Write which folder holds which machine's results; raises OSError if it can't be written."""
+    files.replace_json(run / MACHINES, dict(sorted(folders.items())))
+
+
+def folders_of(run: Path) -> dict[str, str]:
+    """Return the env_id of each machine's folder in a merged run, none if it is no run of several machines.
+
+    Raises WrongRequest for a broken file.
+    """
+    path = run / MACHINES
+    try:
+        return decode(dict[str, str], path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError):
+        raise WrongRequest(f"{path} is no list of machines") from None
+
+
+def runs_of(saved: SavedRun) -> dict[str, SavedRun]:
+    """Return the runs of the machines of a merged run by their names, a single run by its machine's."""
+    folders = folders_of(saved.path)
+    if folders:
+        return {name: SavedRun(saved.path / name) for name in folders}
+    return {name_of(saved.environment) if saved.environment else "": saved}
+
+
+def name_of(environment: Environment) -> str:
+    """Return the name that a user gave a machine, else its processor and its env_id."""
+    return str(environment.context.get("machine_name") or f"{environment.identity.get('cpu', '')} {environment.env_id}")
+
+
+def save_looks(looks: Mapping[Point, Sequence[Seen]], run: Path) -> None:
+    """Write look.json of a run; raises CannotWrite if that fails."""
+    content = [{"point": dataclasses.asdict(point), "processes": [*seen]} for point, seen in looks.items()]
+    try:
+        files.replace_json(run / LOOK, {"looks": content})
+    except OSError as error:
+        raise CannotWrite(f"{run / LOOK} can't be written: {error.strerror}") from None

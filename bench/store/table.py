@@ -1,21 +1,27 @@
-"""The table of results: one row per case, as results.csv."""
+"""The table of results, one row per case, as results.csv; a run keeps its rows by point, and how they were made."""
 
 import csv
 import io
+import itertools
+import time
+import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, CONTROL, Case
+from bench.plan.case import CASE_COLUMNS, CONTROL, Case, Point
 from bench.plan.case import COLUMNS as POINT
 from bench.plan.columns import Kind
 from bench.plan.errors import WrongRequest
-from bench.store import atomic
+from bench.store import files
+from bench.store.journal import Contents
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.metrics import derive
 from bench.store.record import check_schema
+from bench.store.typed import decode
 
 RESULTS = "results.csv"
 
@@ -56,11 +62,17 @@ COLUMNS: dict[str, str] = {
 ANEW = "write it anew from the run's journal: python -m bench summarise RUN"
 """The advice if a results file is too old or lacks a column."""
 
+STATE = "results.state.json"
+"""The file that says which lines of the journal results.csv was made from, with checksums of both."""
+
+SHARE = 1 / 50
+"""The largest share of the time in which results.csv is written while a run measures."""
+
 
 def save(table: pd.DataFrame, run: Path) -> None:
     """Replace the run's results.csv by the table, at once or not at all; raises OSError if it can't be written."""
     text = table.to_csv(index=False, lineterminator=END)
-    atomic.replace(run / RESULTS, text.encode(errors="backslashreplace"))
+    files.replace(run / RESULTS, text.encode(errors="backslashreplace"))
 
 
 def csv_rows(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -125,10 +137,9 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
         check_schema(int(versions.max()), SCHEMA_VERSION)
         if (oldest := int(versions.min())) < SCHEMA_VERSION:
             raise WrongRequest(f"schema_version {oldest} is older than this suite's, {SCHEMA_VERSION}; {ANEW}")
-        missing = [column for column in COLUMNS if column not in raw.columns]
-        if lost := [column for column in missing if column not in METRICS or METRICS[column].derived is None]:
-            raise WrongRequest(f"the column {lost[0]} is missing; {ANEW}")
-        return _derived(typed(raw.assign(**dict.fromkeys(missing))), missing)
+        if missing := [column for column in COLUMNS if column not in raw.columns]:
+            raise WrongRequest(f"the column {missing[0]} is missing; {ANEW}")
+        return typed(raw)
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None
     except (ValueError, TypeError, OverflowError) as error:
@@ -158,16 +169,6 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=table.index)
 
 
-def _derived(table: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
-    """Return the table with the metrics that an older suite didn't have, as far as they follow from the others."""
-    if not missing:
-        return table
-    rows = table.astype(object).where(table.notna(), None).to_dict("records")
-    named = ({str(name): value for name, value in row.items()} for row in rows)
-    found = [derive(*pair) for pair in zip(cases(table), named, strict=True)]
-    return typed(table.assign(**{name: [each[name] for each in found] for name in missing}))
-
-
 def _cell(value: Any, kind: str) -> Any:
     """Return a value as a cell of results.csv holds it, empty if it is missing or NaN."""
     if value is None or value != value:
@@ -184,3 +185,114 @@ def _column(values: "pd.Series[Any]", kind: Any) -> "pd.Series[Any]":
     if kind in (WHOLE, NUMBER):
         return pd.to_numeric(values).astype(kind)
     return values.astype(TEXT)
+
+
+class State(msgspec.Struct):
+    """What results.csv was made from: so many bytes of the journal, and the numbers of rows by the names of points."""
+
+    schema_version: int
+    journal_bytes: int
+    journal_crc32: int
+    results_crc32: int
+    rows: dict[str, int]
+
+
+class Tabulation:
+    """The rows of results.csv by point, as text, which are written if that takes little of the time, and at the end.
+
+    A run that goes on keeps the rows of points that it doesn't measure again. `is_written` says whether the file holds
+    all rows.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[Point, bytes] = {}
+        self._counts: dict[Point, tuple[str, int]] = {}
+        self._stale: set[Point] = set()
+        self.is_written = True
+        self._due_s = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def __contains__(self, point: Point) -> bool:
+        return point in self._rows and point not in self._stale
+
+    def put(self, point: Point, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the rows of a point."""
+        self._rows[point] = csv_rows(rows)
+        self._counts[point] = point.name, len(rows)
+        self._stale.discard(point)
+        self.is_written = False
+
+    def set_stale(self, point: Point) -> None:
+        """Say that the journal has newer records of a point."""
+        self._stale.add(point)
+        self.is_written = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to write, and writing it takes a small share of the time since the last one."""
+        return not self.is_written and time.monotonic() >= self._due_s
+
+    def save(self, run: Path, journal: Contents, began_s: float) -> None:
+        """Write results.csv and what it was made from, which is the whole journal: no point may be stale.
+
+        `began_s` is the monotonic time at which its rows began to be made. Raises OSError if one can't be written.
+        """
+        content = b"".join([csv_header(), *self._rows.values()])
+        files.replace(run / RESULTS, content)
+        self.is_written = True
+        counts = dict(self._counts.values())
+        state = State(SCHEMA_VERSION, journal.end, journal.digest, zlib.crc32(content), counts)
+        files.replace(run / STATE, msgspec.json.encode(state) + b"\n")
+        end = time.monotonic()
+        self._due_s = end + (end - began_s) * (1 / SHARE - 1)
+
+    def table(self, point: Point | None = None) -> pd.DataFrame:
+        """Return all rows as a table, or those of a point."""
+        content = b"".join([csv_header(), *(self._rows.values() if point is None else [self._rows[point]])])
+        return read(Path(RESULTS), io.BytesIO(content))
+
+    def restore(self, run: Path, journal: Contents, state: State | None) -> None:
+        """Take over the rows in results.csv of points without newer records, if nothing has changed it or the journal.
+
+        `state` is that of the run's folder, and `journal` was scanned for its place.
+        """
+        content = _content(run)
+        if not state or journal.digest_before != state.journal_crc32 or zlib.crc32(content) != state.results_crc32:
+            return
+        place = bisect_left(journal.entries, state.journal_bytes, key=lambda entry: entry.offset)
+        points = {point.name: point for point in {entry.case.point for entry in journal.entries[:place]}}
+        lines = csv_lines(content)
+        if not content.startswith(csv_header()) or points.keys() != state.rows.keys():
+            return
+        if sum(state.rows.values()) != len(lines):
+            return
+        rest = iter(lines)
+        for name, count in state.rows.items():
+            self._rows[points[name]] = b"".join(itertools.islice(rest, count))
+            self._counts[points[name]] = name, count
+        self._stale = {entry.case.point for entry in journal.entries[place:]} & self._rows.keys()
+
+
+def state_of(run: Path) -> State | None:
+    """Return what results.csv of a run was made from, None if that isn't known."""
+    try:
+        state = decode(State, (run / STATE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return state if state.schema_version == SCHEMA_VERSION else None
+
+
+def is_edited(run: Path) -> bool:
+    """Return whether results.csv of a run is known to be another one than the run wrote."""
+    state = state_of(run)
+    return state is not None and (run / RESULTS).exists() and zlib.crc32(_content(run)) != state.results_crc32
+
+
+def _content(run: Path) -> bytes:
+    """Return what is in results.csv of a run, nothing if it can't be read."""
+    try:
+        return (run / RESULTS).read_bytes()
+    except OSError:
+        return b""

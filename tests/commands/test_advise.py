@@ -12,7 +12,7 @@ from bench.analyse import advice as analyse
 from bench.cli import main
 from bench.commands import advise
 from bench.engine.look import NotSeen
-from bench.plan import own
+from bench.plan import names
 from bench.plan.case import Point
 from bench.plan.sweep import load_sweep
 from tests import advice
@@ -117,7 +117,7 @@ def test_a_bad_attend_of_the_user_ends_with_1(
 ) -> None:
     """The others are measured."""
     made_up()
-    monkeypatch.setattr(own, "mistake", lambda *_: "")
+    monkeypatch.setattr(names, "mistake_of", lambda *_: "")
     words = ("--no-compile", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
     output = printed("advise", "timm:vit_tiny_patch16_224", "--impl", "test:wrong", *words, status=1)
     by_name = {each["name"]: each["status"] for each in json.loads(output)["alternatives"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.plan.shard import Shard
+from bench.plan.grid import Shard
 from tests.engine.test_merge import HERE, OTHER, SWEEP, run, shards
 
 NAMED = dataclasses.replace(OTHER, context={**OTHER.context, "machine_name": "big node"})

@@ -11,7 +11,7 @@ import pytest
 from bench.cli import main
 from bench.commands import watch
 from bench.commands.watch import Versions
-from bench.plan import own
+from bench.plan import names
 from tests.examples import timed
 
 Capture = pytest.CaptureFixture[str]
@@ -96,7 +96,7 @@ def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """First whether it is right, then both ratios; a wrong one says where, and is not the last one for the next."""
-    monkeypatch.setattr(own, "mistake", lambda *_: "")
+    monkeypatch.setattr(names, "mistake_of", lambda *_: "")
     tries = scripted({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
     assert watch._tried(tries, "k_save_2:adapt", "k_save_1:adapt", "eager")
     right, judged = capsys.readouterr().out.splitlines()

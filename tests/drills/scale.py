@@ -23,11 +23,11 @@ from bench.analyse import summary
 from bench.engine.run_folder import RunFolder
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
-from bench.store import environment, journal, line, plan, table
+from bench.store import environment, journal, plan, record, table
 from bench.store.journal import JOURNAL
 from bench.store.record import Origin, Record, Samples
 from bench.store.saved_run import SavedRun
-from bench.store.tabulation import Tabulation
+from bench.store.table import Tabulation
 from tests import examples
 
 IMPLEMENTATIONS = ("eager", "manual", "sdpa", "online", "mha")
@@ -129,7 +129,7 @@ def make(folder: Path, cases: int, seed: int) -> None:
         for point in planned.points:
             drawn = draw.randrange(TEMPLATES)
             moved = (dataclasses.replace(each, case=Case(point, each.case.implementation)) for each in groups[drawn])
-            file.writelines(line.encode(each) + b"\n" for each in moved)
+            file.writelines(record.encode_line(each) + b"\n" for each in moved)
             tabulation.put(point, [{**row, **vars(point)} for row in rows[drawn]])
     tabulation.save(folder, journal.scan(folder), began_s)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from bench.engine.merge import merge
-from bench.plan.shard import Shard
+from bench.plan.grid import Shard
 from bench.plan.sweep import Sweep
-from bench.store import environment, journal, machines, plan, table
+from bench.store import environment, journal, plan, saved_run, table
 from bench.store.environment import Environment
 from bench.store.record import Origin, Record
 from bench.store.saved_run import SavedRun
@@ -88,7 +88,7 @@ def test_the_same_shard_again_changes_nothing(tmp_path: Path) -> None:
     assert (done.added, content(tmp_path / "out")) == (0, before)
     (done,), _ = merge(tmp_path / "out", [second])
     assert done.before + done.added == 32
-    assert not machines.folders_of(tmp_path / "out")
+    assert not saved_run.folders_of(tmp_path / "out")
 
 
 def test_two_records_of_one_case_and_process_are_refused(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_two_machines_stay_two(tmp_path: Path) -> None:
     out = tmp_path / "out"
     merge(out, [first])
     merge(out, [second, third])
-    assert machines.folders_of(out) == {HERE.env_id: HERE.env_id, "big-node": OTHER.env_id}
+    assert saved_run.folders_of(out) == {HERE.env_id: HERE.env_id, "big-node": OTHER.env_id}
     assert not (out / journal.JOURNAL).exists()
     merge(out, [fourth, first])
-    tables = {name: saved.table for name, saved in machines.runs_of(SavedRun(out)).items()}
+    tables = {name: saved.table for name, saved in saved_run.runs_of(SavedRun(out)).items()}
     assert {name: len(rows) for name, rows in tables.items()} == {HERE.env_id: 16, "big-node": 16}
     assert {name: set(rows["env_id"]) for name, rows in tables.items()} == {
         HERE.env_id: {HERE.env_id},

@@ -16,12 +16,11 @@ from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.environment import ENVIRONMENT
 from bench.store.environment import load as load_environment
-from bench.store.line import encode
-from bench.store.lock import LOCK
+from bench.store.files import LOCK
 from bench.store.plan import PLAN
+from bench.store.record import encode_line
 from bench.store.saved_run import SavedRun
-from bench.store.table import RESULTS, load
-from bench.store.tabulation import STATE
+from bench.store.table import RESULTS, STATE, load
 from tests import examples
 from tests.points import point
 from tests.runs import measured
@@ -420,7 +419,7 @@ def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_
         dataclasses.replace(each, origin=dataclasses.replace(each.origin, env_id="0123456789ab")) for each in lines
     ]
     number = 2 if all_foreign else 1
-    path.write_bytes(b"".join(encode(each) + b"\n" for each in elsewhere[:number] + lines[number:]))
+    path.write_bytes(b"".join(encode_line(each) + b"\n" for each in elsewhere[:number] + lines[number:]))
     if not has_environment:
         (tmp_path / ENVIRONMENT).unlink()
     before = path.read_bytes()

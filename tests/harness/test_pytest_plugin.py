@@ -23,7 +23,7 @@ import bench.show.summary
 import bench.show.terminal.results
 from bench.cli import main
 from bench.engine.run import Run
-from bench.plan import own
+from bench.plan import names
 from bench.plan.case import CONTROL
 from bench.plan.sweep import Sweep
 from bench.store import journal
@@ -81,7 +81,7 @@ def scripted(
     scripted_workers: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Bench:
     """Return `pytest bench` with workers that make their times up, and that has any implementation called `test:…`."""
-    monkeypatch.setattr(own, "mistake", lambda *_: "")
+    monkeypatch.setattr(names, "mistake_of", lambda *_: "")
     monkeypatch.setattr(bench.show.pages.run, "page", lambda _: "a page that takes seconds to make")
     sweep, folder = tmp_path / "steady.toml", tmp_path / "a run"
     sweep.write_text(STEADY)

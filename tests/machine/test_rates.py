@@ -6,9 +6,8 @@ import pytest
 
 from bench.machine import rates
 from bench.machine.rates import BEYOND, MARGIN, Judgement, counted, is_possible, judge
-from bench.plan.layers import flops, least_bytes
+from bench.plan.layers import COPIED_BYTES, Roof, flops, least_bytes
 from bench.plan.layers.layer import Work
-from bench.plan.roofline import COPIED_BYTES, Roof
 from tests.points import point
 
 AT = point()

@@ -7,7 +7,7 @@ import torch
 
 from bench.measure import device_rates
 from bench.measure.device_rates import COPY_BYTES, PROBE_SIDES, DeviceRates, SpeedProbe
-from bench.plan.roofline import COPIED_BYTES
+from bench.plan.layers import COPIED_BYTES
 from tests.points import point
 
 

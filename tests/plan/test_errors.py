@@ -15,8 +15,8 @@ def test_several_unknown_names_are_one_line_with_the_nearest_of_each() -> None:
     """All wrong names stand in one line; a name that is like none gets no suggestion."""
     line = unknown_names("colour", ["rde", "x", "gren"], ["red", "green"])
 
-    said, expected, suggested = line.split("; ")
-    assert said == "unknown colours 'rde', 'x', 'gren'"
+    names, expected, suggested = line.split("; ")
+    assert names == "unknown colours 'rde', 'x', 'gren'"
     assert expected == "expected one of red, green"
     assert suggested == "did you mean red for 'rde', green for 'gren'?"
 
@@ -41,7 +41,7 @@ def test_the_nearest_name(name: object, near: str) -> None:
     assert nearest(name, ["eager", "sdpa", "sdpa_flash", "float32", "num_heads", "threads"]) == near
 
 
-def test_the_mistakes_of_several_makers_are_told_together() -> None:
+def test_the_mistakes_of_several_makers_are_one_message() -> None:
     """Two makers that refuse are one refusal of two lines; without a refusal each one's work is returned."""
 
     def refuse(text: str) -> None:

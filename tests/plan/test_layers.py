@@ -1,17 +1,35 @@
-"""What each layer makes of a point's values."""
+"""What follows from a layer: columns, and work and peak memory as torch and the allocator count them."""
 
+import dataclasses
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
-from bench.plan.case import Case
+from bench.measure import inspection, workload
+from bench.plan.case import Case, Point
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import LAYERS, flops, least_bytes, peak_bytes, steps
-from bench.plan.layers.conv import KEY_SHARE
+from bench.plan.layers import (
+    CEILING_BYTES,
+    CEILING_FLOPS,
+    LAYERS,
+    Roof,
+    flops,
+    flops_per_s,
+    least_bytes,
+    peak_bytes,
+    roof_of,
+    roofline_share,
+    steps,
+    vit,
+    work_of,
+)
+from bench.plan.layers.layer import Work
 from impls import layers
-from impls.layers import conv
-from tests.points import OF_LAYER, of_layer
+from impls.attend import online
+from tests.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
 OWN = {"threads": 1, "layer": "mylayer:MyAttention", "num_tokens": 7, "channels": 10}
@@ -22,59 +40,56 @@ LEAST: dict[str, dict[str, Any]] = {
     "patch": {"image_size": 12, "patch_size": 4, "channels": 12, "num_heads": 3},
     "conv": {"image_size": 3, "channels": 16},
 }
-"""What a grid must say for the tiny point of each layer."""
+"""What a grid must give for the tiny point of each layer."""
+
+SHAPES = [
+    point(batch=2, num_tokens=16, token_len=64, channels=64, num_heads=4),
+    point(batch=3, num_tokens=64, token_len=48, channels=48, num_heads=1),
+    point(batch=13, num_tokens=100, token_len=49, channels=64, num_heads=4),
+    *map(of_layer, OF_LAYER),
+]
 
 
 def expanded(layer: str, **values: Any) -> Any:
-    """Return the one point of a layer that a grid says, on a machine with one thread."""
+    """Return the one point of a layer that a grid gives, on a machine with one thread."""
     given = {**DEFAULTS, "threads": 1, "batch": 2, **LEAST[layer], **values, "layer": layer}
-    (made,) = expand({name: value for name, value in given.items() if value != "unsaid"})
-    return made
+    (only,) = expand({name: value for name, value in given.items() if value != "missing"})
+    return only
 
 
 def test_every_layer_is_found() -> None:
-    """Each file of the folder that declares a layer is one, and its module makes the layer; both share constants."""
+    """Each file of the folder that declares a layer is one, and its module makes the layer."""
     assert set(LAYERS) == set(OF_LAYER)
     built = [layers.construct(layer.module, vars(of_layer(name))) for name, layer in LAYERS.items()]
     assert all(isinstance(layer, nn.Module) for layer in built)
-    assert KEY_SHARE == conv.KEY_SHARE
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_the_rest_follows(layer: str) -> None:
-    """A grid says what is its own to choose, and all other columns follow from the layer."""
-    assert expanded(layer) == of_layer(layer)
 
 
 @pytest.mark.parametrize(
     ("layer", "values", "expected"),
     [
-        ("self", {"key_channels": "unsaid"}, {"key_channels": 14}),
-        ("self", {"token_len": "unsaid"}, {"token_len": 14}),
+        *((layer, {}, {}) for layer in LAYERS),
+        ("self", {"key_channels": "missing"}, {"key_channels": 14}),
+        ("self", {"token_len": "missing"}, {"token_len": 14}),
         ("patch", {"token_len": 64}, {"token_len": 64}),
         ("patch", {"num_tokens": 9}, {"num_tokens": 9}),
         ("conv", {"token_len": 16, "num_tokens": 9}, {"token_len": 16}),
         ("vit", {"qkv_bias": True, "qk_scale": 1}, {"qkv_bias": True, "qk_scale": 1.0}),
     ],
 )
-def test_what_can_be_said(layer: str, values: dict[str, Any], expected: dict[str, Any]) -> None:
-    """A value that is the layer's to choose, or that agrees with what follows, is taken."""
+def test_columns_follow_from_the_layer(layer: str, values: dict[str, Any], expected: dict[str, Any]) -> None:
+    """All columns follow from those that are free; one that the layer lets choose, or that agrees, may be given."""
     assert expanded(layer, **values) == of_layer(layer, **expected)
 
 
 @pytest.mark.parametrize(
-    ("layer", "values", "said"),
+    ("layer", "values", "message"),
     [
-        ("vit", {"num_tokens": "unsaid"}, "num_tokens is missing; the layer vit needs it"),
-        ("patch", {"image_size": "unsaid"}, "image_size is missing; the layer patch needs it"),
-        ("patch", {"patch_size": "unsaid"}, "patch_size is missing; the layer patch needs it"),
-        ("conv", {"image_size": "unsaid"}, "image_size is missing; the layer conv needs it"),
-        ("vit", {"image_size": 32}, "image_size = 32 is not used by the layer vit; leave it out"),
+        ("vit", {"num_tokens": "missing"}, "num_tokens is missing; the layer vit needs it"),
+        ("patch", {"patch_size": "missing"}, "patch_size is missing; the layer patch needs it"),
         ("vit", {"key_channels": 6}, "key_channels = 6 is not used by the layer vit; leave it out"),
         ("self", {"qk_scale": 0.5}, "qk_scale = 0.5 is not used by the layer self; leave it out"),
         ("conv", {"patch_size": 4}, "patch_size = 4 is not used by the layer conv; leave it out"),
         ("self", {"num_heads": 2}, "num_heads = 2 must be 1 in the layer self"),
-        ("conv", {"num_heads": 4}, "num_heads = 4 must be 1 in the layer conv"),
         ("self", {"qkv_bias": True}, "qkv_bias = true must be false in the layer self"),
         ("patch", {"qkv_bias": False}, "qkv_bias = false must be true in the layer patch"),
         ("patch", {"image_size": 30}, "image_size = 30 must be divisible by patch_size = 4"),
@@ -94,24 +109,22 @@ def test_what_can_be_said(layer: str, values: dict[str, Any], expected: dict[str
         ("conv", {"token_len": 8}, "token_len = 8 must equal channels = 16 in the layer conv"),
     ],
 )
-def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], said: str) -> None:
+def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], message: str) -> None:
     """What the layer needs and lacks, does not use or fixes otherwise gives one line, with the numbers."""
-    assert refusal(expanded, layer, **values) == said
+    assert refusal(expanded, layer, **values) == message
 
 
 def test_a_users_layer_needs_tokens_and_channels() -> None:
-    """The token length follows the channels, and heads need not divide them: that is the layer's own rule."""
+    """The token length follows the channels, and heads need not divide them: that is the layer's own rule.
+
+    It has no steps, no count of operations and no peak; its least bytes are those of its input and output.
+    """
     (point,) = expand({**DEFAULTS, **OWN, "num_heads": 3})
     assert (point.token_len, point.num_heads, point.qkv_bias, point.mask) == (10, 3, False, "none")
     without = {name: value for name, value in {**DEFAULTS, **OWN}.items() if name != "num_tokens"}
     assert refusal(lambda: list(expand(without))).startswith("num_tokens is missing; the layer mylayer:MyAttention")
-
-
-def test_nothing_is_predicted_of_a_users_layer() -> None:
-    """It has no steps, no count of operations and no peak; its least bytes are those of its input and output."""
-    (made,) = expand({**DEFAULTS, **OWN})
-    assert (flops(made), peak_bytes(Case(made, "eager")), dict(steps(made))) == (None, None, {})
-    assert least_bytes(made) == 4 * (8 * 7 * 10 + 8 * 7 * 10)
+    assert (flops(point), peak_bytes(Case(point, "eager")), dict(steps(point))) == (None, None, {})
+    assert least_bytes(point) == 4 * (8 * 7 * 10 + 8 * 7 * 10)
 
 
 @pytest.mark.parametrize(
@@ -126,3 +139,119 @@ def test_nothing_is_predicted_of_a_users_layer() -> None:
 def test_what_is_no_layer_is_refused(name: str, reason: str) -> None:
     """The refusal says what came and what could have come."""
     assert reason in refusal(lambda: list(expand({**DEFAULTS, **OWN, "layer": name})))
+
+
+# Work and memory
+
+
+@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
+@pytest.mark.parametrize("at", SHAPES, ids=lambda at: at.name)
+def test_flops_are_those_that_torch_counts_in_the_layer(at: Point, mode: str) -> None:
+    """Forward, and forward with backward, each layer's formula agrees with torch's counter to the last operation."""
+    at = dataclasses.replace(at, mode=mode)
+    work = workload.make(at)
+    x = work.x.requires_grad_()
+    with FlopCounterMode(display=False) as counter:
+        y = work.layer(x)
+        if mode == "train":
+            y.backward(work.direction)
+    assert flops(at) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize(
+    ("layer", "halves"),
+    [
+        # B·N²·(width of keys + width of values) multiplications become half as many
+        ("vit", 2 * 7**2 * (12 + 12)),
+        ("self", 2 * 7**2 * (6 + 14)),
+        ("patch", 2 * 9**2 * (12 + 12)),
+        ("conv", 2 * 9**2 * (2 + 16)),
+    ],
+)
+@pytest.mark.parametrize(("mode", "times"), [("inference", 1), ("train", 3)])
+def test_a_causal_mask_halves_the_products_of_the_core(layer: str, halves: int, mode: str, times: int) -> None:
+    """Half of the scores are needed, and no projection changes; a multiplication is two operations."""
+    whole, causal = (flops(of_layer(layer, mode=mode, mask=mask)) or 0 for mask in ("none", "causal"))
+    assert whole - causal == times * halves
+
+
+@pytest.mark.parametrize("layer", OF_LAYER)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_least_bytes_are_those_of_input_weights_and_output(dtype: str, layer: str) -> None:
+    """Each tensor that lives outside the call counts once."""
+    at = of_layer(layer, dtype=dtype)
+    work = workload.make(at)
+    tensors = [work.x, work.direction, *work.layer.parameters()]
+    assert least_bytes(at) == sum(tensor.nbytes for tensor in tensors)
+
+
+@pytest.mark.parametrize("implementation", sorted(LAYERS["vit"].peaks))
+@pytest.mark.parametrize(
+    ("batch", "tokens", "token_len", "channels", "heads"),
+    [
+        (2, 16, 64, 64, 4),
+        (2, 128, 64, 64, 4),
+        (3, 64, 48, 48, 1),
+        (13, 100, 49, 64, 4),
+        (1, 300, 64, 64, 2),
+        (1, 50, 256, 256, 4),
+        (1, 1000, 16, 16, 1),
+    ],
+)
+def test_the_peak_is_predicted_to_the_byte(
+    implementation: str, batch: int, tokens: int, token_len: int, channels: int, heads: int
+) -> None:
+    """Whether scores or copies are the peak, many heads or one: the count of tensors is what was allocated."""
+    if implementation == "mha" and token_len != channels:
+        pytest.skip("nn.MultiheadAttention needs token_len = channels")
+    at = point(batch=batch, num_tokens=tokens, token_len=token_len, channels=channels, num_heads=heads)
+    torch.set_num_threads(at.threads)
+    work = workload.make(at)
+    call = workload.step(workload.subject(work, implementation), work)
+    with work.gradient_mode():
+        call()
+        assert inspection.inspect(call, "cpu").memory.peak_bytes == peak_bytes(Case(at, implementation))
+
+
+def test_without_a_formula_nothing_is_predicted() -> None:
+    """Training, and implementations without a formula, have no prediction; that of online counts with its block."""
+    assert peak_bytes(Case(point(mode="train"), "eager")) is None
+    assert peak_bytes(Case(point(dtype="bfloat16"), "eager")) is None
+    assert peak_bytes(Case(point(), "mine:kernel")) is None
+    assert vit.BLOCK_TOKENS == online.BLOCK_TOKENS
+
+
+def test_the_larger_bound_of_a_roof_counts() -> None:
+    """Up to ten operations a byte the memory is the bound, above it the arithmetic."""
+    roof = Roof(flops_per_s=100.0, bytes_per_s=10.0)
+    assert roof.ridge == 10
+    assert [roof.reached(intensity) for intensity in (1, 10, 50)] == [10, 100, 100]
+    assert [roof.least_s(Work(flops=flops, least_bytes=100)) for flops in (200, 2000)] == [10, 20]
+
+
+def test_the_work_of_a_point() -> None:
+    """ViT attention of 3 tokens and 4 channels, by hand: 3·16·3 + 16·3 multiplications beside 2·9·4 of the scores."""
+    work = work_of(point(batch=1, num_tokens=3, channels=4, num_heads=1), {})
+    assert work is not None
+    assert work.flops == 2 * (3 * 3 * 16 + 2 * 9 * 4 + 3 * 16)
+    own = point(layer="somebody:Layer")
+    assert work_of(own, {}) is None
+    assert work_of(own, {"flops": 30, "least_bytes": 3}) == Work(30, 3)
+
+
+def test_rate_and_share_of_the_roofline() -> None:
+    """A case at the speed of the bound has a share of 1, one of twice its time one half; without a part it is empty."""
+    case, work = Case(point(), "eager"), work_of(point(), {})
+    assert work is not None
+    assert work.flops
+    ceilings = {CEILING_FLOPS: 1e9, CEILING_BYTES: 1e12}
+    bound_s = work.flops / 1e9
+    assert roofline_share(case, {"latency_s": bound_s, **ceilings}) == pytest.approx(1.0)
+    assert roofline_share(case, {"latency_s": 2 * bound_s, **ceilings}) == pytest.approx(0.5)
+    of_bytes = {CEILING_FLOPS: 1e15, CEILING_BYTES: work.least_bytes / bound_s}
+    assert roofline_share(case, {"latency_s": bound_s, **of_bytes}) == pytest.approx(1.0)
+    assert flops_per_s(case, {"latency_s": bound_s}) == pytest.approx(1e9)
+    assert flops_per_s(case, {}) is None
+    for row in ({"latency_s": 1.0}, {"latency_s": 1.0, **ceilings, CEILING_BYTES: None}, ceilings):
+        assert roofline_share(case, row) is None
+    assert roof_of({CEILING_FLOPS: None, CEILING_BYTES: None}) is None

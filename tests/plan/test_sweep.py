@@ -16,6 +16,7 @@ from tests.refusals import refusal as refusal_of
 
 EAGER = 'implementations = ["eager"]\n'
 GRID = "[[grid]]\nnum_tokens = 10\nchannels = 12\n"
+NEEDS_A_RACE = "within_s needs a race: with equal shares budget_s says how long a point takes"
 ALL_IMPLEMENTATIONS = ", ".join([*IMPLEMENTATIONS, "module:attribute"])
 
 Shape = tuple[int, int, int, int, int]
@@ -86,46 +87,20 @@ def test_a_full_file(tmp_path: Path) -> None:
     )
 
 
-def test_grids_follow_each_other_without_repeats(tmp_path: Path) -> None:
-    """The points are those of the grids in the order of the file, a repeated one at its first place."""
-    text = f"""{EAGER}
-        [defaults]
-        channels = 12
-        [[grid]]
-        num_tokens = [30, 10]
-        [[grid]]
-        num_tokens = [20, 10]
-        [[grid]]
-        num_tokens = [30, 5, 5]
-    """
-
-    assert [point.num_tokens for point in load(tmp_path, text).points] == [30, 10, 20, 5]
-
-
-def test_a_grid_replaces_a_default(tmp_path: Path) -> None:
-    """What a grid says holds over what the defaults say, for that grid alone."""
-    text = f"""{EAGER}
-        [defaults]
-        channels = 12
-        batch = [2, 3]
-        [[grid]]
-        num_tokens = 10
-        batch = 5
-        [[grid]]
-        num_tokens = 20
-    """
-
-    assert [(p.num_tokens, p.batch) for p in load(tmp_path, text).points] == [(10, 5), (20, 2), (20, 3)]
-
-
-def test_cases_go_point_by_point(tmp_path: Path) -> None:
-    """The planned cases are every implementation at every point, point by point."""
-    sweep = load(tmp_path, 'implementations = ["eager", "sdpa"]\n[[grid]]\nnum_tokens = [10, 20]\nchannels = 12\n')
-
-    assert list(sweep.cases()) == [
-        Case(planned, implementation) for planned in sweep.points for implementation in ("eager", "sdpa")
-    ]
-    assert len(list(sweep.cases())) == 4
+@pytest.mark.parametrize(
+    ("rest", "shapes"),
+    [
+        ("[[grid]]\nnum_tokens = [30, 10]\n[[grid]]\nnum_tokens = [20, 10, 5, 5]", [(30, 8), (10, 8), (20, 8), (5, 8)]),
+        (
+            "batch = [2, 3]\n[[grid]]\nnum_tokens = 10\nbatch = 5\n[[grid]]\nnum_tokens = 20",
+            [(10, 5), (20, 2), (20, 3)],
+        ),
+    ],
+)
+def test_grids_follow_each_other_without_repeats(tmp_path: Path, rest: str, shapes: list[tuple[int, int]]) -> None:
+    """Points are in the order of the file, a repeated one at its first place; a grid replaces a default for itself."""
+    points = load(tmp_path, f"{EAGER}[defaults]\nchannels = 12\n{rest}").points
+    assert [(point.num_tokens, point.batch) for point in points] == shapes
 
 
 @pytest.mark.parametrize(
@@ -138,8 +113,13 @@ def test_cases_go_point_by_point(tmp_path: Path) -> None:
     ],
 )
 def test_the_baseline_is_always_measured(tmp_path: Path, head: str, expected: tuple[str, ...]) -> None:
-    """Implementations stand once each in the order of the file, the baseline first where the file leaves it out."""
-    assert load(tmp_path, f"{head}\n{GRID}").implementations == expected
+    """Implementations stand once each in the order of the file, the baseline first where the file leaves it out.
+
+    The planned cases are those of the first point, then those of the next.
+    """
+    sweep = load(tmp_path, f"{head}\n{GRID}".replace("= 10", "= [10, 20]"))
+    assert sweep.implementations == expected
+    assert list(sweep.cases()) == [Case(planned, name) for planned in sweep.points for name in expected]
 
 
 @pytest.mark.parametrize(
@@ -163,23 +143,13 @@ def test_a_sweep_is_a_race_unless_it_says_no_or_spreads_its_replicates(
     assert (effort.race, effort.within_s) == (race, within_s)
 
 
-def test_who_asks_for_no_race_and_for_its_time_is_refused(tmp_path: Path) -> None:
-    """A time is not dropped in silence if it comes from the same place as the wish for no race."""
-    given = {"race": False, "within_s": 60.0}
-    assert refusal_of(load, tmp_path, EAGER + GRID, effort=given) == f"mine.toml: {NEEDS_A_RACE}"
-
-
-def test_a_race_has_some_seconds_for_each_point_unless_its_time_is_given() -> None:
-    """The whole time is longer than that of its points alone; a given one holds for any number of points."""
-    usual = [Effort(race=True).seconds(points) for points in (0, 1, 10)]
-    assert usual == [BASE_S, BASE_S + POINT_S, BASE_S + 10 * POINT_S]
-    assert usual[0] > 0
-    assert usual[1] > usual[0]
-    assert [Effort(race=True, within_s=7.5).seconds(points) for points in (1, 10)] == [7.5, 7.5]
-
-
 def test_another_effort_of_a_sweep_ends_its_race_too() -> None:
-    """Without a race its time is gone, whatever it was before; all else stays."""
+    """Without a race its time is gone, whatever it was before; all else stays.
+
+    A race has some seconds for each point, or a time that holds for any number of points.
+    """
+    assert [Effort(race=True).seconds(points) for points in (0, 10)] == [BASE_S, BASE_S + 10 * POINT_S]
+    assert [Effort(race=True, within_s=7.5).seconds(points) for points in (1, 10)] == [7.5, 7.5]
     raced = Sweep("mine", (point(),), ("eager",), effort=Effort(race=True, bound=0.1, within_s=60, processes=5))
     assert altered(raced, (), {"race": False}).effort == Effort(bound=0.1, processes=5)
     assert altered(raced, (), {"within_s": 5.0}).effort == dataclasses.replace(raced.effort, within_s=5.0)
@@ -189,44 +159,21 @@ def test_another_effort_of_a_sweep_ends_its_race_too() -> None:
 # What a caller may replace
 
 
-@pytest.mark.parametrize(("text", "threads"), [("", 7), ("threads = 2\n", 2)])
-def test_threads_are_the_machines_unless_the_file_says(tmp_path: Path, text: str, threads: int) -> None:
-    """The machine's threads hold where the file says nothing."""
-    (loaded,) = load(tmp_path, EAGER + GRID + text, threads=7).points
+def test_what_a_caller_gives_replaces_what_the_file_says(tmp_path: Path) -> None:
+    """Overrides replace defaults and grids, and equal points are one; threads are the machine's if the file is silent.
 
-    assert loaded.threads == threads
-
-
-def test_overrides_replace_every_grids_values(tmp_path: Path) -> None:
-    """Overrides hold over defaults and grids, and points that thereby become equal are one."""
+    Implementations replace the file's, except the baseline; an effort replaces the file's key by key.
+    """
     text = EAGER + "[defaults]\nbatch = 3\n" + GRID + GRID.replace("10", "[20, 30]")
-
-    sweep = load(tmp_path, text, overrides={"num_tokens": [40], "batch": [1, 2]})
-
-    assert [(p.num_tokens, p.batch) for p in sweep.points] == [(40, 1), (40, 2)]
-
-
-@pytest.mark.parametrize(
-    ("head", "given", "expected"),
-    [
-        (EAGER, ["sdpa", "users.kernel:adapt"], ("eager", "sdpa", "users.kernel:adapt")),
-        ("", ["online"], ("eager", "online")),
-    ],
-)
-def test_given_implementations_replace_the_files(
-    tmp_path: Path, head: str, given: list[str], expected: tuple[str, ...]
-) -> None:
-    """Implementations from the command line stand in for the file's; the baseline stays."""
-    assert load(tmp_path, head + GRID, implementations=given).implementations == expected
-
-
-def test_given_effort_replaces_the_files(tmp_path: Path) -> None:
-    """Effort from the command line replaces the file's key by key."""
+    points = load(tmp_path, text, overrides={"num_tokens": [40], "batch": [1, 2]}, threads=7).points
+    assert [(p.num_tokens, p.batch, p.threads) for p in points] == [(40, 1, 7), (40, 2, 7)]
+    assert load(tmp_path, EAGER + GRID + "threads = 2\n", threads=7).points[0].threads == 2
+    given = ("sdpa", "users.kernel:adapt")
+    for head in (EAGER, ""):
+        assert load(tmp_path, head + GRID, implementations=given).implementations == ("eager", *given)
     text = "processes = 5\nbound = 0.5\nbudget_s = 7\n" + EAGER + GRID
-
-    assert load(tmp_path, text, effort={"budget_s": 1.0}).effort == Effort(
-        processes=5, race=True, bound=0.5, budget_s=1.0
-    )
+    effort = load(tmp_path, text, effort={"budget_s": 1.0}).effort
+    assert effort == Effort(processes=5, race=True, bound=0.5, budget_s=1.0)
 
 
 @pytest.mark.parametrize(
@@ -237,11 +184,8 @@ def test_given_effort_replaces_the_files(tmp_path: Path) -> None:
             f"unknown implementation 'sdap'; expected one of {ALL_IMPLEMENTATIONS}; did you mean sdpa?",
         ),
         ({"overrides": {"channels": [100], "num_heads": [3]}}, "channels = 100 must be divisible by num_heads = 3"),
-        (
-            {"overrides": {"dtype": ["float8"]}},
-            "dtype = 'float8' must be one of float32, bfloat16, float16; did you mean float32?",
-        ),
         ({"effort": {"processes": 0}}, "processes = 0 must be a whole number of at least 1"),
+        ({"effort": {"race": False, "within_s": 60.0}}, NEEDS_A_RACE),
     ],
 )
 def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any], refusal: str) -> None:
@@ -258,12 +202,7 @@ def test_a_sweep_has_a_control_unless_it_says_no(tmp_path: Path) -> None:
     for without in (load(tmp_path, "control = false\n" + EAGER + GRID), load(tmp_path, EAGER + GRID, control=False)):
         assert without.measured == ("eager",)
     assert load(tmp_path, "control = false\n" + EAGER + GRID, control=True).measured == ("eager", CONTROL)
-
-
-def test_without_its_baseline_a_sweep_has_no_control(tmp_path: Path) -> None:
-    """Nothing would have a ratio to the baseline."""
-    sweep = load(tmp_path, EAGER + GRID)
-    assert dataclasses.replace(sweep, baseline="sdpa").measured == ("eager",)
+    assert dataclasses.replace(sweep, implementations=("eager",)).measured == ("eager",)  # it has no baseline
 
 
 # What is refused
@@ -275,88 +214,83 @@ KEYS = (
 NO_IMPLEMENTATIONS = f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"
 POINT_KEYS = ", ".join([*POINT, "model"])
 NUM_HEADS = "did you mean num_heads?"
-SHARE = "must be a share above 0 and below 1, such as 0.02 for 2 %"
-NEEDS_A_RACE = "within_s needs a race: with equal shares budget_s says how long a point takes"
+NO_GRID = "the sweep is empty: it must hold at least one [[grid]]"
+GRID_FORM = "grid must be written as [[grid]], one table for each product"
+DEFAULTS_FORM = "defaults must be written as a table, [defaults]"
+WRONG_EFFORT: dict[str, tuple[str, dict[str, object]]] = {
+    "processes": ("a whole number of at least 1", {"0": 0, "2.0": 2.0, "true": True}),
+    "race": ("true or false", {"1": 1}),
+    "control": ("true or false", {"1": 1}),
+    "bound": (
+        "a share above 0 and below 1, such as 0.02 for 2 %",
+        {"0": 0, "1": 1, "-0.1": -0.1, "nan": math.nan, "true": True, '"2%"': "2%"},
+    ),
+    "within_s": ("a number above 0", {"0": 0, "inf": math.inf, "false": False, '"12"': "12"}),
+}
+"""The rule of each value, and wrong values as they stand in a file."""
+
+
+def unknown(name: object, near: str = "") -> str:
+    """Return the refusal of an implementation."""
+    return f"unknown implementation {name!r}; expected one of {ALL_IMPLEMENTATIONS}" + (
+        f"; did you mean {near}?" if near else ""
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [
-        ("", f"{NO_IMPLEMENTATIONS}\nmine.toml: the sweep is empty: it must hold at least one [[grid]]"),
-        ("# nothing\n", f"{NO_IMPLEMENTATIONS}\nmine.toml: the sweep is empty: it must hold at least one [[grid]]"),
-        (EAGER, "the sweep is empty: it must hold at least one [[grid]]"),
-        (EAGER + "grid = []\n", "the sweep is empty: it must hold at least one [[grid]]"),
-        (EAGER + "[grid]\nchannels = 8\n", "grid must be written as [[grid]], one table for each product"),
-        (EAGER + "grid = 3\n", "grid must be written as [[grid]], one table for each product"),
-        (EAGER + "grid = [3]\n", "grid must be written as [[grid]], one table for each product"),
-        (EAGER + "defaults = 3\n" + GRID, "defaults must be written as a table, [defaults]"),
-        (EAGER + "[[defaults]]\nbatch = 3\n" + GRID, "defaults must be written as a table, [defaults]"),
+        ("", f"{NO_IMPLEMENTATIONS}\nmine.toml: {NO_GRID}"),
+        (EAGER + "grid = []\n", NO_GRID),
+        (EAGER + "[grid]\nchannels = 8\n", GRID_FORM),
+        (EAGER + "grid = [3]\n", GRID_FORM),
+        (EAGER + "defaults = 3\n" + GRID, DEFAULTS_FORM),
+        (EAGER + "[[defaults]]\nbatch = 3\n" + GRID, DEFAULTS_FORM),
         ("processs = 3\n" + GRID, f"unknown key 'processs'; expected one of {KEYS}; did you mean processes?"),
-        (EAGER + "num_tokens = 3\n" + GRID, f"unknown key 'num_tokens'; expected one of {KEYS}"),
         (EAGER + '"a\\nb" = 3\n' + GRID, f"unknown key 'a\\nb'; expected one of {KEYS}"),
         (EAGER + GRID + "num_head = 3\n", f"unknown key 'num_head'; expected one of {POINT_KEYS}; {NUM_HEADS}"),
         (EAGER + "[defaults]\nheads = 3\n" + GRID, f"unknown key 'heads'; expected one of {POINT_KEYS}; {NUM_HEADS}"),
         (EAGER + "[[grid]]\nnum_tokens = 8\n", "channels is missing; every point needs it"),
         (EAGER + GRID + "num_heads = 5\n", "channels = 12 must be divisible by num_heads = 5"),
         (EAGER + GRID + "batch = [8, true]\n", "batch = True must be a whole number of at least 1"),
-        (EAGER + GRID + "batch = [[1, 2]]\n", "batch = [1, 2] must be a whole number of at least 1"),
-        (GRID, NO_IMPLEMENTATIONS),
+        (EAGER + GRID + "if_cpu = 'fast'", "if_cpu = 'fast' must be a list of flags, as /proc/cpuinfo has them"),
         ("implementations = []\n" + GRID, "implementations = [] must be a list of at least one name"),
         ('implementations = "eager"\n' + GRID, "implementations = 'eager' must be a list of at least one name"),
+        ('implementations = ["eager", "sdap"]\n' + GRID, unknown("sdap", "sdpa")),
+        ("implementations = [3]\n" + GRID, unknown(3)),
+        ('implementations = ["module:"]\n' + GRID, unknown("module:", "module:attribute")),
+        ('implementations = ["control"]\n' + GRID, unknown("control")),
         (
-            'implementations = ["eager", "sdap"]\n' + GRID,
-            f"unknown implementation 'sdap'; expected one of {ALL_IMPLEMENTATIONS}; did you mean sdpa?",
+            'implementations = ["online[block_token=3]"]\n' + GRID,
+            "implementation 'online' has no option 'block_token'; expected one of block_tokens; "
+            "did you mean block_tokens?",
         ),
-        ("implementations = [3]\n" + GRID, f"unknown implementation 3; expected one of {ALL_IMPLEMENTATIONS}"),
+        ('implementations = ["eager[a=1]"]\n' + GRID, "implementation 'eager' has no options, got 'a'"),
+        (EAGER + 'baseline = ["eager"]\n' + GRID, unknown(["eager"])),
         (
-            'implementations = ["module:"]\n' + GRID,
-            f"unknown implementation 'module:'; expected one of {ALL_IMPLEMENTATIONS}; did you mean module:attribute?",
+            'implementations = ["mykernel.py:adapt"]\n' + GRID,
+            "implementation 'mykernel.py:adapt' must be spelled module:attribute, the module as Python imports it; "
+            "did you mean mykernel:adapt?",
         ),
-        (
-            EAGER + 'baseline = "eagre"\n' + GRID,
-            f"unknown implementation 'eagre'; expected one of {ALL_IMPLEMENTATIONS}; did you mean eager?",
+        *(
+            (f"{key} = {text}\n{EAGER}{GRID}", f"{key} = {value!r} must be {rule}")
+            for key, (rule, wrong) in WRONG_EFFORT.items()
+            for text, value in wrong.items()
         ),
-        (
-            EAGER + 'baseline = ["eager"]\n' + GRID,
-            f"unknown implementation ['eager']; expected one of {ALL_IMPLEMENTATIONS}",
-        ),
-        ("processes = 0\n" + EAGER + GRID, "processes = 0 must be a whole number of at least 1"),
-        ("processes = 2.0\n" + EAGER + GRID, "processes = 2.0 must be a whole number of at least 1"),
-        ("processes = true\n" + EAGER + GRID, "processes = True must be a whole number of at least 1"),
-        ("race = 1\n" + EAGER + GRID, "race = 1 must be true or false"),
-        *[
-            (f"bound = {text}\n" + EAGER + GRID, f"bound = {value!r} {SHARE}")
-            for text, value in [("0", 0), ("1", 1), ("2.0", 2.0), ("-0.1", -0.1), ("nan", math.nan), ("true", True)]
-        ],
-        ('bound = "2%"\n' + EAGER + GRID, f"bound = '2%' {SHARE}"),
-        ("within_s = 0\n" + EAGER + GRID, "within_s = 0 must be a number above 0"),
-        ("within_s = inf\n" + EAGER + GRID, "within_s = inf must be a number above 0"),
-        ("target = 0.02\n" + EAGER + GRID, f"unknown key 'target'; expected one of {KEYS}"),
-        ("spread_s = 0\n" + EAGER + GRID, "spread_s = 0 must be a number above 0"),
         (
             "race = true\nspread_s = 60\n" + EAGER + GRID,
             "race and spread_s can't both be given: spread_s gives all points equal shares of the time",
         ),
         ("spread_s = 60\nwithin_s = 60\n" + EAGER + GRID, NEEDS_A_RACE),
         ("race = false\nwithin_s = 60\n" + EAGER + GRID, NEEDS_A_RACE),
-        ('budget_s = "12"\n' + EAGER + GRID, "budget_s = '12' must be a number above 0"),
-        ("control = 1\n" + EAGER + GRID, "control = 1 must be true or false"),
-        (
-            'implementations = ["control"]\n' + GRID,
-            f"unknown implementation 'control'; expected one of {ALL_IMPLEMENTATIONS}",
-        ),
-        ("check_memory = 1\n" + EAGER + GRID, "check_memory = 1 must be true or false"),
-        ("timeout_s = false\n" + EAGER + GRID, "timeout_s = False must be a number above 0"),
     ],
-)  # fmt: skip
+)
 def test_refusals(tmp_path: Path, text: str, refusal: str) -> None:
     """A wrong file is refused in one line: the file, the key, the value, and what was expected."""
     assert refusal_of(load, tmp_path, text) == f"mine.toml: {refusal}"
 
 
-@pytest.mark.parametrize(
-    "text", ["[[grid]\n", "implementations eager", 'a = "no end', b"\xff\xfe", b"\x00", "a = 1\na = 2\n", "{}"]
-)
+@pytest.mark.parametrize("text", ["[[grid]\n", b"\xff\xfe", "a = 1\na = 2\n"])
 def test_what_is_not_toml_is_refused(tmp_path: Path, text: str | bytes) -> None:
     """A file that is not TOML, or not even text, is refused in one line that says so."""
     line = refusal_of(load, tmp_path, text)
@@ -364,17 +298,20 @@ def test_what_is_not_toml_is_refused(tmp_path: Path, text: str | bytes) -> None:
     assert "\n" not in line
 
 
-@pytest.mark.parametrize("name", ["quikc", "Quick", "", "."])
+@pytest.mark.parametrize("name", ["quikc", "", "."])
 def test_an_unknown_name_is_refused(name: str) -> None:
     """A name that no shipped sweep has is refused with those that there are; a file that isn't there, by its name."""
-    line = refusal_of(load_sweep, name)
-    assert line.startswith(f"unknown sweep {name!r}; expected one of allocator, article, ")
-    assert all(shipped in line for shipped in (*shipped_names(), ".toml"))
+    expected = ", ".join([*shipped_names(), "a file of your own, as mine.toml"])
+    assert refusal_of(load_sweep, name).startswith(f"unknown sweep {name!r}; expected one of {expected}")
     assert refusal_of(load_sweep, "missing.toml") == "sweep file missing.toml does not exist"
 
 
-def test_all_mistakes_are_told_in_one_message(tmp_path: Path) -> None:
-    """Wrong names, a wrong value and a wrong effort of a file are a line each, every line with the file."""
+def test_all_mistakes_are_in_one_message(tmp_path: Path) -> None:
+    """Wrong names, a wrong value and a wrong effort of a file are a line each, every line with the file.
+
+    A shipped sweep has no mistakes, so its file is not named.
+    """
+    assert refusal_of(load_sweep, Request("quick", overrides={"num_tokens": [0]})).startswith("num_tokens = 0 must be")
     text = 'processes = 0\nimplementations = ["sdap", "onlin"]\n' + GRID + 'dtype = "fp32"\n'
     names, dtype, processes = refusal_of(load, tmp_path, text).splitlines()
     assert names.startswith("mine.toml: unknown implementations 'sdap', 'onlin'; expected one of eager, ")
@@ -382,23 +319,21 @@ def test_all_mistakes_are_told_in_one_message(tmp_path: Path) -> None:
     assert processes.startswith("mine.toml: processes = 0")
 
 
-def test_a_shipped_sweep_is_not_named_in_a_refusal() -> None:
-    """What the command line says of a shipped sweep is no mistake of its file."""
-    assert refusal_of(load_sweep, Request("quick", overrides={"num_tokens": [0]})).startswith("num_tokens = 0 must be")
-
-
 def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) -> None:
-    """With a path a module that isn't there is refused beside an unknown name; without one nobody looks."""
+    """With a path a module that isn't there is refused, and so is an unknown name; without one nobody looks."""
     (tmp_path / "users.py").write_text("def adapt(layer): ...\n", encoding="utf-8")
     names = ["users:adapt", "nosuch:adapt", "sdap"]
     by_path = load(tmp_path, EAGER + GRID, implementations=names[:1], path=[str(tmp_path)])
     assert by_path.implementations[1] == "users:adapt"
     assert load(tmp_path, EAGER + GRID, implementations=names[:2]).implementations[2] == "nosuch:adapt"
-    lines = refusal_of(load, tmp_path, EAGER + GRID, implementations=names, path=[str(tmp_path)]).splitlines()
-    assert [line.partition(";")[0] for line in lines] == [
+    wrong = [*names, "measured", "measured[table=nosuch.json]"]
+    lines = refusal_of(load, tmp_path, EAGER + GRID, implementations=wrong, path=[str(tmp_path)]).splitlines()
+    assert [line.partition(";")[0] for line in lines[:3]] == [
         "mine.toml: unknown implementation 'sdap'",
         "mine.toml: implementation 'nosuch:adapt': there is no module nosuch",
+        "mine.toml: measured needs a table: measured[table=FILE]",
     ]
+    assert "nosuch.json" in lines[3]
 
 
 # How options and grids combine
@@ -433,16 +368,14 @@ def test_a_product_takes_what_it_leaves_out_from_the_defaults(overrides: dict[st
 # What is shipped
 
 
-@pytest.mark.parametrize("name", shipped_names())
-def test_every_shipped_sweep_loads(name: str) -> None:
+def test_every_shipped_sweep_loads() -> None:
     """A shipped sweep keeps all rules, names itself, and compares at least one implementation with its baseline."""
-    sweep = load_sweep(name)
-
-    assert shipped_names() == sorted(shipped_names())
-    assert sweep.name == name
-    assert sweep.baseline in sweep.implementations
-    assert len(sweep.implementations) > 1
-    assert len(set(sweep.points)) == len(sweep.points) > 0
+    for name in shipped_names():
+        sweep = load_sweep(name)
+        assert sweep.name == name
+        assert sweep.baseline in sweep.implementations
+        assert len(sweep.implementations) > 1
+        assert len(set(sweep.points)) == len(sweep.points) > 0
 
 
 def test_quick_and_article_hold_the_points_that_they_promise() -> None:
@@ -474,22 +407,12 @@ def test_full_and_vit_go_further_than_quick() -> None:
 
 def test_a_grid_may_be_for_some_cpus_alone(tmp_path: Path) -> None:
     """It counts if the CPU has one of its flags; `quick` has a shape in bfloat16 on CPUs that compute in it."""
-    file = tmp_path / "mine.toml"
-    file.write_text(
-        f"implementations = ['eager']\n{GRID}\n{GRID}batch = 7\nif_cpu = ['fast', 'faster']\n", encoding="utf-8"
-    )
-    assert [point.batch for point in load_sweep(Request(str(file), cpu={"faster", "slow"})).points] == [8, 7]
-    assert [point.batch for point in load_sweep(Request(str(file), cpu={"slow"})).points] == [8]
+    text = f"{EAGER}{GRID}\n{GRID}batch = 7\nif_cpu = ['fast', 'faster']\n"
+    assert [point.batch for point in load(tmp_path, text, cpu={"faster", "slow"}).points] == [8, 7]
+    assert [point.batch for point in load(tmp_path, text, cpu={"slow"}).points] == [8]
     plain, more = load_sweep("quick"), load_sweep(Request("quick", cpu={"avx512_bf16"}))
     (added,) = {*more.points} - {*plain.points}
     assert (added.dtype, dataclasses.replace(added, dtype="float32") in plain.points) == ("bfloat16", True)
-
-
-def test_flags_of_a_cpu_are_a_list_of_texts(tmp_path: Path) -> None:
-    """Anything else is refused with the rule."""
-    file = tmp_path / "mine.toml"
-    file.write_text(f"implementations = ['eager']\n{GRID}if_cpu = 'fast'\n", encoding="utf-8")
-    assert "if_cpu = 'fast' must be a list of flags" in refusal_of(load_sweep, str(file))
 
 
 def test_available_devices_are_the_cpu_and_each_kind_of_accelerator() -> None:

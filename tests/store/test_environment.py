@@ -16,23 +16,9 @@ from bench.store.environment import ENVIRONMENT, Environment, differences, load,
 from tests.examples import environment
 from tests.refusals import refusal
 
-CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"cpu": "Another CPU"}, "cpu: 'A CPU' against 'Another CPU'"),
-    ({"cores": 4}, "cores: 2 against 4"),
-    ({"torch": "2.14.0"}, "torch: '2.13.0' against '2.14.0'"),
-    ({"cuda": "13.0"}, "cuda: None against '13.0'"),
-    ({"gpus": {"cuda:0": "H200"}}, "gpus: {} against {'cuda:0': 'H200'}"),
-]
-"""What may change in an identity, and how the difference is told."""
-
 texts = st.text(max_size=3)
 leaves = st.none() | st.booleans() | st.integers(-3, 3) | texts
 identities = st.dictionaries(texts, leaves | st.dictionaries(texts, leaves, max_size=2), max_size=3)
-
-
-def with_identity(identity: dict[str, Any]) -> Environment:
-    """Return an environment of just this identity."""
-    return Environment(identity, {}, {})
 
 
 def test_env_id_is_that_of_the_identity() -> None:
@@ -45,74 +31,63 @@ def test_env_id_is_that_of_the_identity() -> None:
     assert differences(turned, environment()) == []
 
 
-@pytest.mark.parametrize(("change", "message"), CHANGES)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cores": 4}, "cores: 2 against 4"),
+        ({"torch": "2.14.0"}, "torch: '2.13.0' against '2.14.0'"),
+        ({"cuda": "13.0"}, "cuda: None against '13.0'"),
+        ({"gpus": {"cuda:0": "H200"}}, "gpus: {} against {'cuda:0': 'H200'}"),
+    ],
+)
 def test_another_identity_has_another_env_id(change: dict[str, Any], message: str) -> None:
-    """Where one fact of the identity differs, the name differs, and the difference is told with both values."""
+    """If one fact of the identity differs, the name differs, and a line has both values."""
     changed = environment(**change)
-
     assert changed.env_id != environment().env_id
     assert differences(environment(), changed) == [message]
 
 
-@pytest.mark.parametrize("fact", ["cudnn", "new_in_the_next_version"])
 @pytest.mark.parametrize("value", ["9.1", None])
-def test_a_fact_that_only_one_knows_is_a_difference(fact: str, value: str | None) -> None:
-    """A fact that one identity lacks is told in both directions, even if the other says None; each has its line."""
-    richer = environment(**{fact: value})
-
-    assert richer.env_id != environment().env_id
-    assert [line.partition(":")[0] for line in differences(environment(), richer)] == [fact]
-    changed = environment(torch="2.14.0", cores=4, **{fact: value})
+def test_a_fact_that_only_one_knows_is_a_difference(value: str | None) -> None:
+    """A fact that one identity lacks is a line in both directions, even if the other says None; each has its line."""
+    richer = environment(cudnn=value)
+    assert differences(environment(), richer) == [f"cudnn: not recorded against {value!r}"]
+    changed = environment(torch="2.14.0", cores=4, cudnn=value)
     facts = [line.partition(":")[0] for line in differences(changed, environment())]
-    assert facts == sorted([fact, "cores", "torch"])
+    assert facts == ["cores", "cudnn", "torch"]
 
 
 @settings(deadline=None)
 @given(identities, identities)
-def test_env_ids_differ_where_differences_are_told(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Two environments have different names exactly where a difference can be told."""
-    base, new = with_identity(one), with_identity(other)
-
+def test_env_ids_differ_if_there_are_differences(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Two environments have different names exactly if they have a difference."""
+    base, new = Environment(one, {}, {}), Environment(other, {}, {})
     assert (base.env_id != new.env_id) == bool(differences(base, new))
 
 
-@pytest.mark.parametrize(
-    ("device", "name"),
-    [("cpu", "A CPU"), ("cuda", "H200"), ("cuda:0", "H200"), ("cuda:1", "L4"), ("cuda:2", "")],
-)
-def test_device_name(device: str, name: str) -> None:
-    """A device goes by its model, cuda by the first GPU's, and one that isn't there by nothing."""
-    assert environment(gpus={"cuda:0": "H200", "cuda:1": "L4"}).device_name(device) == name
-    assert environment().device_name(device) == ("A CPU" if device == "cpu" else "")
-
-
-def test_round_trip(tmp_path: Path) -> None:
-    """What was saved is loaded, and its name is still the same."""
-    save(environment(wait_policy={"OMP_WAIT_POLICY": "active"}), tmp_path)
-
-    loaded = load(tmp_path)
-
-    assert loaded == environment(wait_policy={"OMP_WAIT_POLICY": "active"})
-    assert loaded is not None
-    assert loaded.env_id == json.loads((tmp_path / ENVIRONMENT).read_text(encoding="utf-8"))["env_id"]
+def test_device_name() -> None:
+    """A device has the name of its model, cuda that of the first GPU, and one that isn't there has none."""
+    of_gpus = environment(gpus={"cuda:0": "H200", "cuda:1": "L4"})
+    names = {"cpu": "A CPU", "cuda": "H200", "cuda:0": "H200", "cuda:1": "L4", "cuda:2": ""}
+    assert {device: of_gpus.device_name(device) for device in names} == names
+    assert environment().device_name("cuda") == ""
 
 
 def test_a_run_keeps_its_first_environment(tmp_path: Path) -> None:
-    """A resumed run's environment stays, because its rows came from there; before, the folder has none."""
+    """It comes back as it was saved, with its name; a resumed run's stays, because its rows came from there."""
     assert load(tmp_path) is None
-    save(environment(), tmp_path)
+    first = environment(wait_policy={"OMP_WAIT_POLICY": "active"})
+    save(first, tmp_path)
     save(environment(cpu="Another CPU"), tmp_path)
-
-    assert load(tmp_path) == environment()
+    assert load(tmp_path) == first
+    assert json.loads((tmp_path / ENVIRONMENT).read_text(encoding="utf-8"))["env_id"] == first.env_id
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        *[(content, "it is not JSON") for content in (b"", b"{", b"\xff\xfe", b"\x00")],
+        *[(content, "it is not JSON") for content in (b"", b"{", b"\xff\xfe")],
         (b"[]", "it must be an object, got []"),
-        (b"null", "it must be an object, got None"),
-        (b"{}", "identity is missing"),
         (b'{"identity": {}, "state": {}}', "context is missing"),
         (b'{"identity": {}, "state": null, "context": {}}', "state must be an object, got None"),
     ],
@@ -153,15 +128,6 @@ def test_a_run_that_goes_on_remembers_new_runtimes(tmp_path: Path) -> None:
     save(dataclasses.replace(environment(), context={"host": "first"}), tmp_path)
     save(with_runtimes(openvino="2026.4"), tmp_path)
     save(with_runtimes(jax="0.10"), tmp_path)
-    known = load(tmp_path)
-    assert known is not None
-    assert (known.runtimes, known.context) == ({"openvino": "2026.4", "jax": "0.10"}, {"host": "first"})
-
-
-def test_a_file_of_an_older_suite_has_no_runtimes(tmp_path: Path) -> None:
-    """It can be read all the same."""
-    save(environment(), tmp_path)
-    content = json.loads((tmp_path / ENVIRONMENT).read_text())
-    del content["runtimes"]
-    (tmp_path / ENVIRONMENT).write_text(json.dumps(content))
-    assert load(tmp_path) == environment()
+    loaded = load(tmp_path)
+    assert loaded is not None
+    assert (loaded.runtimes, loaded.context) == ({"openvino": "2026.4", "jax": "0.10"}, {"host": "first"})

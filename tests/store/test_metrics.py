@@ -73,6 +73,6 @@ def test_the_error_is_the_one_nearest_to_its_tolerance() -> None:
 
 def test_what_only_ok_cases_have_is_left_out() -> None:
     """A case that ended otherwise keeps its memory, and has no pace."""
-    found = combined({"peak_bytes": 3, "settled": True, "calls_per_timing": 4}, is_ok=False)
-    assert found["peak_bytes"] == 3
-    assert not {"settled", "calls_per_timing", "host_s"} & {*found}
+    cells = combined({"peak_bytes": 3, "settled": True, "calls_per_timing": 4}, is_ok=False)
+    assert cells["peak_bytes"] == 3
+    assert not {"settled", "calls_per_timing", "host_s"} & {*cells}

@@ -1,14 +1,41 @@
-"""Records, their samples and their metrics."""
+"""Records, their samples and metrics, and their lines in the journal."""
 
 import dataclasses
+import json
 import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
-from bench.store.record import STATUSES, Samples, check_schema, latest, reported
-from tests.examples import record
+from bench.plan.case import CASE_COLUMNS, COLUMNS
+from bench.plan.columns import REQUIRED
+from bench.plan.errors import WrongRequest
+from bench.store.record import (
+    OLDEST_SCHEMA,
+    SCHEMA_VERSION,
+    SEAL_BYTES,
+    Head,
+    Heads,
+    Record,
+    Samples,
+    check_schema,
+    decode_line,
+    encode_line,
+    latest,
+    reported,
+    sealed,
+)
+from tests.examples import record, records
 from tests.refusals import refusal
+
+NEEDED = [
+    "implementation",
+    *(name for name, column in COLUMNS.items() if column.absent is REQUIRED),
+    *("schema_version", "process", "status", "samples"),
+    *("env_id", "device_name", "torch_version", "commit", "started_at"),
+]
+"""What a line can't do without."""
 
 
 def test_what_was_not_measured_is_empty() -> None:
@@ -16,11 +43,6 @@ def test_what_was_not_measured_is_empty() -> None:
     metrics = record(status="unsupported", samples=Samples(), calls_per_timing=None, settled=None).metrics
     assert {value for value in metrics.values() if value != ()} == {None}
     assert metrics["kernels"] == ()
-
-
-def test_statuses_are_part_of_the_format() -> None:
-    """Others read them."""
-    assert " ".join(STATUSES) == "ok unsupported incorrect fallback oom timeout crashed error skipped"
 
 
 @pytest.mark.parametrize(
@@ -82,3 +104,130 @@ def test_another_schema_is_refused_with_the_way_out() -> None:
     assert refusal(check_schema, 5, 4) == "results have schema_version 5; this suite reads up to 4, so update the suite"
     older = refusal(check_schema, 3, 4, "results", 4)
     assert older.startswith("results have schema_version 3; this suite reads 4 and newer, so read them with the suite")
+
+
+def read(content: bytes) -> Record:
+    """Return the record of a line."""
+    return decode_line(content, *Heads().read(content))
+
+
+def changed(**values: Any) -> bytes:
+    """Return a line with other values and the right checksum; those that are `...` are missing."""
+    content = json.loads(encode_line(record()))
+    if isinstance(values.get("samples"), dict):
+        values["samples"] = content["samples"] | values["samples"]
+    kept = {name: value for name, value in (content | values).items() if value is not ... and name != "crc32"}
+    return sealed(json.dumps(kept, separators=(",", ":")).encode())
+
+
+@settings(deadline=None, max_examples=100)
+@given(records)
+def test_round_trip(before: Record) -> None:
+    """A record is the same after its journey, and its head is read without the rest."""
+    content = encode_line(before)
+    assert b"\n" not in content
+    assert Heads().read(content) == (before.case, Head.of(before))
+    assert read(content) == before
+
+
+def test_a_line_is_json_without_what_is_empty() -> None:
+    """Anybody can read it: flat columns by name, no null, and every timing of each sample."""
+    content = json.loads(encode_line(record("sdpa", process=2, peak_bytes=1024)))
+    assert content["schema_version"] == SCHEMA_VERSION
+    assert {*CASE_COLUMNS} - {"qk_scale", "key_channels", "image_size", "patch_size", "mask"} <= set(content)
+    assert (content["implementation"], content["process"], content["peak_bytes"]) == ("sdpa", 2, 1024)
+    assert None not in content.values()
+    assert [key for key, value in content.items() if isinstance(value, dict)] == ["samples"]
+    assert [len(each) for each in content["samples"]["timings_s"]] == [len(each) for each in record().samples.timings_s]
+    failed = json.loads(encode_line(record(status="oom", samples=Samples())))
+    assert failed["samples"] == {"rounds": [], "timings_s": [], "switches": [], "faults": []}
+
+
+def test_equal_cases_are_one_object() -> None:
+    """So are equal points and equal heads."""
+    heads = Heads()
+    (eager, first), (later, second) = (heads.read(encode_line(record(detail=words))) for words in ("", "later"))
+    sdpa, _ = heads.read(encode_line(record("sdpa")))
+    assert (eager is later, first is second, eager.point is sdpa.point) == (True, True, True)
+
+
+@pytest.mark.parametrize(("before", "after"), [(b'"process":0', b'"process":1'), (b'"rounds":[0', b'"rounds":[9')])
+def test_a_changed_line_is_told(before: bytes, after: bytes) -> None:
+    """Whatever was changed after it was written, the checksum is another one."""
+    content = encode_line(record())
+    case, head = Heads().read(content)
+    content = content.replace(before, after)
+    assert content != encode_line(record())
+    for call in (lambda: decode_line(content, case, head), lambda: Heads().read(content)):
+        with pytest.raises(ValueError, match="changed since it was written"):
+            call()
+
+
+def test_a_line_without_what_it_needs_is_no_record() -> None:
+    """A line that lacks a part of the case, its origin or its outcome is refused and not filled up."""
+    for key in NEEDED:
+        with pytest.raises(ValueError, match=f"{key} is missing|{key} must be"):
+            read(changed(**{key: ...}))
+
+
+def test_what_a_line_lacks_or_holds_besides_is_no_reason_to_refuse_it() -> None:
+    """What is newer than the line is empty, and what this suite doesn't know is passed over."""
+    assert read(changed(mask=..., settled=..., mood="good")) == record(settled=None)
+
+
+@pytest.mark.parametrize(
+    ("version", "message"), [(SCHEMA_VERSION + 1, "so update the suite"), (OLDEST_SCHEMA - 1, "the suite that wrote")]
+)
+def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None:
+    """It is not taken for a damaged one, whatever else is new in it, and with a checksum or without."""
+    for line in (changed(schema_version=version), changed(schema_version=version, process="first", dtype=...)):
+        for content in (line, line[:-SEAL_BYTES] + b"}"):
+            with pytest.raises(WrongRequest, match=f"schema_version {version}; .*{message}"):
+                Heads().read(content)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"timings_s": [[0.5], [float("nan")], [0.5]]}, "samples.timings_s[1][0] must be a number above 0.0, got nan"),
+        ({"timings_s": [[0.5], [float("inf")], [0.5]]}, "got inf"),
+        ({"timings_s": [[0.5], [0.0], [0.5]]}, "got 0.0"),
+        ({"timings_s": [[0.5], [10**400], [0.5]]}, "must be a number in range, got 1000"),
+        ({"timings_s": [[0.5], [True], [0.5]]}, "got True"),
+        ({"timings_s": [[0.5], [], [0.5]]}, "samples.timings_s[1] must be a list with a length of at least 1, got []"),
+        ({"timings_s": [0.5, 0.5, 0.5]}, "samples.timings_s[0] must be a list, got 0.5"),
+        ({"faults": [0, 0, 0, 0]}, "rounds has 3 values and faults has 4"),
+        ({"rounds": [0, 1, -1]}, "samples.rounds[2] must be a whole number of at least 0, got -1"),
+        ({"rounds": [0, True, 2]}, "samples.rounds[1] must be a whole number, got True"),
+        ({"rounds": "012"}, "samples.rounds must be a list, got '012'"),
+        ({"others": [0.1, float("nan"), 0.1]}, "samples.others[1] must be a number of at least 0.0, got nan"),
+        ({"rounds": [], "timings_s": [], "switches": [], "faults": []}, "at least one sample if the status is ok"),
+    ],
+)
+def test_samples_that_no_measurement_can_be_are_refused(columns: dict[str, Any], reason: str) -> None:
+    """The reason names the place, the rule and what came."""
+    content = changed(samples=columns)
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        read(content)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"process": -1}, "process must be a whole number of at least 0, got -1"),
+        ({"process": True}, "process must be a whole number, got True"),
+        ({"peak_bytes": 1.5}, "peak_bytes must be a whole number or empty, got 1.5"),
+        ({"detail": None}, "detail must be text, got None"),
+        ({"kernels": [1]}, "kernels[0] must be text, got 1"),
+        ({"replicate_size": 0}, "replicate_size must be a whole number of at least 1, got 0"),
+        ({"batch": "8"}, "batch must be a whole number, got '8'"),
+        ({"qkv_bias": 0}, "qkv_bias must be true or false, got 0"),
+        ({"status": "fine"}, "status must be text matching regex '^(ok|unsupported|incorrect|fallback|oom|"),
+        ({"status": "ok\n"}, r"got 'ok\n'"),
+        ({"schema_version": "9"}, "schema_version must be a whole number, got '9'"),
+    ],
+)
+def test_values_that_no_measurement_can_be_are_refused(values: dict[str, Any], reason: str) -> None:
+    """Wrong types, booleans as numbers, negative numbers and those that are none."""
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        read(changed(**values))

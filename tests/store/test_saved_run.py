@@ -1,5 +1,6 @@
-"""A saved run: one reader for a run folder and for a results file, alone or in its folder."""
+"""A saved run: one reader for a run folder and for a results file, alone or in its folder; what was seen at models."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -8,13 +9,14 @@ import pytest
 import bench
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import environment as environments
-from bench.store import journal, plan, profile, table
+from bench.store import journal, plan, profile, saved_run, table
 from bench.store.profile import TRACES
 from bench.store.saved_run import SavedRun
 from tests import profiles
+from tests.advice import POINT, looks
 from tests.examples import environment, point, record
 
 SWEEP = Sweep("mine", (point(),), ("eager", "sdpa"), "sdpa", Effort(bound=0.07))
@@ -51,31 +53,26 @@ def test_a_folder_and_its_results_are_one_run(folder: Path, name: str) -> None:
     pd.testing.assert_frame_equal(bench.load(str(folder / name)), run.table)
 
 
-def test_the_rows_of_the_control_stand_aside(folder: Path) -> None:
-    """The table holds implementations alone, the library's too; the whole of it has the control."""
+def test_the_table_has_no_rows_of_the_control(folder: Path) -> None:
+    """It holds implementations alone, the library's too; the whole of it has the control."""
     table.save(summarise([record("eager"), record("sdpa"), record(CONTROL)], "sdpa"), folder)
     run = SavedRun(folder)
     assert run.whole["implementation"].tolist() == ["eager", "sdpa", CONTROL]
-    assert run.table["implementation"].tolist() == ["eager", "sdpa"]
-    assert bench.load(folder)["implementation"].tolist() == ["eager", "sdpa"]
+    for without in (run.table, bench.load(folder)):
+        assert without["implementation"].tolist() == ["eager", "sdpa"]
 
 
-def test_a_file_of_another_name_is_alone(folder: Path) -> None:
-    """A copy in a run folder is another table, of which only its rows are known."""
-    copy = folder / "copy.csv"
+def test_a_file_of_another_name_is_alone(folder: Path, tmp_path: Path) -> None:
+    """Of a copy in a run folder only its rows are known, as of a folder that holds a table alone."""
+    copy, bare = folder / "copy.csv", tmp_path / "bare"
     copy.write_bytes((folder / table.RESULTS).read_bytes())
-    run = SavedRun(copy)
-    assert (run.is_alone, run.environment, run.effort, run.records, run.profiles) == (True, None, None, [], [])
-    assert run.baseline == "sdpa"
-    assert run.plots.parent == folder
-
-
-def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
-    """A folder that holds a table alone."""
-    table.save(summarise([record("eager")], "eager"), tmp_path)
-    run = SavedRun(tmp_path)
-    assert (run.environment, run.effort, run.records, run.profiles) == (None, None, [], [])
-    assert run.baseline == "eager"
+    bare.mkdir()
+    (bare / table.RESULTS).write_bytes(copy.read_bytes())
+    for run in (SavedRun(copy), SavedRun(bare)):
+        assert (run.environment, run.effort, run.records, run.profiles) == (None, None, [], [])
+        assert run.baseline == "sdpa"
+    assert SavedRun(copy).is_alone
+    assert SavedRun(copy).plots.parent == folder
 
 
 def test_each_part_is_read_once_and_only_if_it_is_asked_for(folder: Path) -> None:
@@ -90,17 +87,22 @@ def test_each_part_is_read_once_and_only_if_it_is_asked_for(folder: Path) -> Non
         _ = SavedRun(folder).environment
 
 
-def test_notices_name_the_lines_that_do_not_count(folder: Path) -> None:
-    """Each with the file and the number."""
+def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
+    """A line of the journal that doesn't count has the file and its number; a path without results is named."""
     path = folder / journal.JOURNAL
     path.write_bytes(b"rubbish\n" + path.read_bytes())
     (notice,) = SavedRun(folder).notices
     assert notice.startswith(f"{path}: line 1 ")
-
-
-def test_a_path_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
-    """When the table is asked for, in one line that names the path."""
-    run = SavedRun(tmp_path / "nowhere")
-    assert str(run) == str(tmp_path / "nowhere")
     with pytest.raises(WrongRequest, match="nowhere"):
-        _ = run.table
+        _ = SavedRun(tmp_path / "nowhere").table
+
+
+def test_looks_hold_what_each_process_saw(tmp_path: Path) -> None:
+    """By point, in a folder that may be new; one that can't be written is an error of one line."""
+    saved_run.save_looks({POINT: looks()}, tmp_path / "run")
+    (entry,) = json.loads((tmp_path / "run" / saved_run.LOOK).read_text())["looks"]
+    assert entry["point"]["layer"] == POINT.layer
+    assert len(entry["processes"]) == 3
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotWrite, match="can't be written"):
+        saved_run.save_looks({POINT: looks()}, tmp_path / "file")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.analyse.scaling.series import Row, by, point_of
 from bench.plan.case import COLUMNS
-from bench.plan.roofline import Roof, roof_of, work_of
+from bench.plan.layers import Roof, roof_of, work_of
 from bench.show.charts.base import SIZE, Spec, chart, layered, log, looks, spec, ticks
 from bench.show.charts.files import SMALL_PX, Sheet
 from bench.show.figures import log_axis

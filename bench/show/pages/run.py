@@ -13,7 +13,7 @@ from bench.analyse.flags import legend
 from bench.analyse.precision import changes
 from bench.analyse.summary import of_records
 from bench.plan.errors import WrongRequest
-from bench.plan.shard import machine_columns, without
+from bench.plan.grid import machine_columns, without_columns
 from bench.plan.sweep import Effort
 from bench.show import answer as say
 from bench.show.answer import At
@@ -30,8 +30,7 @@ from bench.show.summary import for_programs
 from bench.show.text import counted, differences, order, shared, symbols, varying
 from bench.store import units
 from bench.store.environment import Environment
-from bench.store.machines import runs_of
-from bench.store.saved_run import SavedRun
+from bench.store.saved_run import SavedRun, runs_of
 from bench.store.table import END, RESULTS
 
 MOST_CASES = 1_500
@@ -218,7 +217,7 @@ def _points(machines: Mapping[str, SavedRun]) -> tuple[dict[str, list[At]], froz
     if len(by_machine) == 1:
         return by_machine, frozenset()
     ignored = machine_columns([at.point for at in points] for points in by_machine.values())
-    different = varying({without(at.point, ignored) for points in by_machine.values() for at in points})
+    different = varying({without_columns(at.point, ignored) for points in by_machine.values() for at in points})
     named = {
         name: [replace(at, label=differences(at.point, different) or "the only point") for at in points]
         for name, points in by_machine.items()
@@ -254,7 +253,7 @@ def _that_fit(by_machine: Mapping[str, Sequence[At]], ignored: frozenset[str]) -
         for at in points
     ]
     if several:
-        every.sort(key=lambda each: (order(without(each.at.point, ignored)), each.machine))
+        every.sort(key=lambda each: (order(without_columns(each.at.point, ignored)), each.machine))
     kept: list[Shown] = []
     cases = 0
     for each in every:

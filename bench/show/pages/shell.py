@@ -18,7 +18,7 @@ from markupsafe import Markup
 from bench.plan.errors import WrongRequest
 from bench.show.charts.base import CONFIG, swatch, variable
 from bench.show.palette import PAGE_COLOURS, in_the_dark, style
-from bench.store import atomic
+from bench.store import files
 
 PARTS = Path(__file__).parent / "parts"
 CHECKOUT = Path(__file__).parents[3]
@@ -68,7 +68,7 @@ def vega_script() -> str:
 def write(path: Path, text: str) -> Path:
     """Write a page, at once or not at all, and return its file; raises WrongRequest if it can't be written."""
     try:
-        atomic.replace(path, text)
+        files.replace(path, text)
     except OSError as error:
         raise WrongRequest(f"cannot write {path} ({error.strerror})") from None
     return path

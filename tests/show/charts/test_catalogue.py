@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.plan.roofline import CEILING_BYTES, CEILING_FLOPS
+from bench.plan.layers import CEILING_BYTES, CEILING_FLOPS
 from bench.show.charts import catalogue
 from bench.show.charts.catalogue import KINDS, PNG, Kind, Needs
 from bench.show.comparison.report import Report

@@ -11,7 +11,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from bench.plan.case import Case
 from bench.show.pages.run import write
-from bench.store import machines
+from bench.store import saved_run
 from bench.store.saved_run import SavedRun
 from tests.examples import point
 from tests.show.pages import saved
@@ -95,7 +95,7 @@ def test_the_cost_of_compiling_is_drawn_at_every_point(chromium: Browser, page: 
 def test_marking_points_of_one_machine_leaves_those_of_the_others(chromium: Browser, tmp_path: Path) -> None:
     """On the chart with a row for each point, which a sweep of two points has, a drag marks rows of its own machine."""
     cases = [Case(point(num_tokens=n), name) for n in (50, 197) for name in ("eager", "sdpa")]
-    machines.save(tmp_path, {"here": "0", "there": "1"})
+    saved_run.save_machines(tmp_path, {"here": "0", "there": "1"})
     for name in ("here", "there"):
         saved.of(tmp_path / name, cases)
     opened(chromium, write(SavedRun(tmp_path)))

@@ -21,7 +21,7 @@ from bench.show.charts import over_time
 from bench.show.pages import run as module
 from bench.show.pages import shell
 from bench.show.pages.run import page, write
-from bench.store import environment, journal, machines, plan, units
+from bench.store import environment, journal, plan, saved_run, units
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
 from tests import examples, runs
@@ -235,7 +235,7 @@ def test_a_hostile_detail_is_text(tmp_path: Path) -> None:
 
 def merged(folder: Path, **cases: Sequence[Case]) -> SavedRun:
     """Return a merged run of machines, with the cases that each of them measured."""
-    machines.save(folder, {name: f"{number:012d}" for number, name in enumerate(cases)})
+    saved_run.save_machines(folder, {name: f"{number:012d}" for number, name in enumerate(cases)})
     for name, own in cases.items():
         saved.of(folder / name, own)
         (folder / name / environment.ENVIRONMENT).unlink(missing_ok=True)
@@ -292,7 +292,7 @@ def test_a_folder_that_cannot_be_written_is_refused(quick: SavedRun, monkeypatch
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bench.store.atomic.replace", full)
+    monkeypatch.setattr("bench.store.files.replace", full)
     assert refusal(write, quick) == f"cannot write {quick.page} (No space left on device)"
 
 

@@ -1,7 +1,8 @@
-"""One writer for each run folder: a lock file that names the writer, also on a file system that machines share.
+"""Files of a run folder: each is replaced at once or not at all, and one process writes them.
 
-The file is made by a hard link, or by exclusive creation if there are no links; both are atomic on NFS, on which flock
-may do nothing. A lock whose process has ended is stale, and is taken over.
+The lock file names the writer, also on a file system that machines share. It is made by a hard link, or by exclusive
+creation if there are no links; both are atomic on NFS, on which flock may do nothing. A lock whose process has ended is
+stale, and is taken over.
 """
 
 import contextlib
@@ -10,9 +11,10 @@ import os
 import shlex
 import socket
 import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psutil
 
@@ -22,6 +24,49 @@ LOCK = "writer.lock"
 
 SAME_START_S = 1.0
 """Two readings of one process's start differ by less; the starts of two processes with one number differ by more."""
+
+
+def replace(path: Path, content: str | bytes | Iterable[bytes]) -> None:
+    """Replace a file by the content at once: a reader sees the old file or the new one, also after a power cut.
+
+    The content may come in parts. Raises OSError if it can't be written; then the old file stays.
+    """
+    if isinstance(content, str):
+        content = content.encode(errors="surrogateescape")  # it may name a folder whose name isn't UTF-8
+    parts = [content] if isinstance(content, bytes) else content
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def replace_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a file by a JSON object, in a folder that is made if it is missing; raises OSError as `replace` does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace(path, json.dumps(content, indent=2) + "\n")
+
+
+def read_objects(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the JSON objects in a file by their names; none if the file can't be read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    objects = content if isinstance(content, dict) else {}
+    return {name: value for name, value in objects.items() if isinstance(value, dict)}
+
+
+def clear(folder: Path, names: Iterable[str]) -> None:
+    """Remove the temporary files of these names that a killed process left."""
+    for name in names:
+        for left in folder.glob(f".{name}.*"):
+            left.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -65,7 +110,7 @@ class Holder:
         except (ValueError, KeyError, TypeError):
             raise WrongRequest(
                 f"{path} is no lock of attention-bench, or half of one; if no other run writes into "
-                f"{path.parent}: {_removal(path)}"
+                f"{path.parent}: rm {shlex.quote(str(path))}"
             ) from None
 
     def is_gone(self, here: "Holder") -> bool:
@@ -111,16 +156,16 @@ class Lock:
         process died before it was done, the next one claims its token in turn.
         """
         first = latest = self._stale(self.path)
-        claims: list[Path] = []
+        claim = self.path
         while latest is not None:
-            claims.append(self.path.with_name(f".{LOCK}.of-{latest.token}"))
-            if _link_or_create(mine, claims[-1]):
+            claim = self.path.with_name(f".{LOCK}.of-{latest.token}")
+            if _link_or_create(mine, claim):
                 break
-            latest = self._stale(claims[-1])
+            latest = self._stale(claim)
         if first is None or latest is None:
             return False
         if Holder.read(self.path) != first:  # another process took it over before our claim
-            claims[-1].unlink(missing_ok=True)
+            claim.unlink(missing_ok=True)
             return False
         mine.replace(self.path)
         self.notice = f"{self.path} was left by process {first.pid} on {first.host}, which has ended: taken over"
@@ -145,7 +190,7 @@ class Lock:
         if holder.host == self._me.host and holder.pids == self._me.pids and holder.boot == self._me.boot:
             raise WrongRequest(f"{fact}; wait for its end, or use another folder")
         raise WrongRequest(
-            f"{fact}, which can't be seen from here; if that process has ended: {_removal(path)}; "
+            f"{fact}, which can't be seen from here; if that process has ended: rm {shlex.quote(str(path))}; "
             "otherwise wait for its end, or use another folder"
         )
 
@@ -174,17 +219,12 @@ def _link_or_create(source: Path, path: Path) -> bool:
     try:
         os.link(source, path)
     except FileExistsError:
-        return source.stat().st_nlink > 1 and _is_same(source, path)  # NFS may report a link as failed that was made
+        with contextlib.suppress(FileNotFoundError):
+            return source.samefile(path)  # NFS may report a link as failed that was made
+        return False
     except OSError:  # a file system without hard links
         return _created(path, source.read_bytes())
     return True
-
-
-def _is_same(source: Path, path: Path) -> bool:
-    try:
-        return source.samefile(path)
-    except FileNotFoundError:
-        return False
 
 
 def _created(path: Path, content: bytes) -> bool:
@@ -208,10 +248,6 @@ def _started_s(pid: int) -> float | None:
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time() - psutil.boot_time()
     except psutil.NoSuchProcess:
         return None
-
-
-def _removal(path: Path) -> str:
-    return f"rm {shlex.quote(str(path))}"
 
 
 def _text(path: str) -> str:

@@ -1,4 +1,4 @@
-"""One writer for each folder: a second one is refused, and a lock whose process is gone is taken over by one."""
+"""Files are replaced at once or not at all, and one process writes into a folder: a stale lock is taken over by one."""
 
 import dataclasses
 import json
@@ -13,8 +13,38 @@ import psutil
 import pytest
 
 from bench.plan.errors import CannotWrite, WrongRequest
-from bench.store import lock
-from bench.store.lock import LOCK, Holder, Lock
+from bench.store import files
+from bench.store.files import LOCK, Holder, Lock, is_held
+from tests.store.disk import full_after
+
+
+def test_a_file_is_made_and_replaced(tmp_path: Path) -> None:
+    """Text, bytes and parts take the place of what was there, and nothing else stays; no name has to be UTF-8."""
+    path = tmp_path / "file"
+    for content, expected in (("ü\n", "ü\n".encode()), (b"second", b"second"), (os.fsdecode(b"a \xff"), b"a \xff")):
+        files.replace(path, content)
+        assert path.read_bytes() == expected
+    files.replace(path, iter([b"in ", b"parts"]))
+    assert path.read_bytes() == b"in parts"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_on_a_full_disk_the_old_file_stays(tmp_path: Path) -> None:
+    """What can't be written whole is not written, and no half of it is left."""
+    path = tmp_path / "file"
+    path.write_text("old")
+    with full_after(10), pytest.raises(OSError):  # noqa: PT011 - which one is the system's
+        files.replace(path, "x" * 1000)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_kill_left_is_removed(tmp_path: Path) -> None:
+    """Only the leftovers of the named files go."""
+    for name in (".file.123", "file", ".other.123", ".hidden"):
+        (tmp_path / name).touch()
+    files.clear(tmp_path, ["file"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".hidden", ".other.123", "file"]
 
 
 def written(folder: Path, **changes: Any) -> Holder:
@@ -31,7 +61,7 @@ def ended() -> int:
     return process.pid
 
 
-def files(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
     """Return the names in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
@@ -41,42 +71,40 @@ def no_links(*_: object) -> None:
     raise PermissionError(1, "Operation not permitted")
 
 
-@pytest.fixture(params=["with hard links", "without"])
+def link_and_fail(source: Path, path: Path, link: Callable[..., None] = os.link) -> None:
+    """Make a hard link and report that the name is taken, as NFS may do."""
+    link(source, path)
+    raise FileExistsError
+
+
+@pytest.fixture(params=[os.link, no_links, link_and_fail], ids=["hard links", "no links", "NFS"])
 def _file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "without":
-        monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(os, "link", request.param)
 
 
-both = pytest.mark.usefixtures("_file_systems")
+on_all = pytest.mark.usefixtures("_file_systems")
 
 
-@both
-def test_a_lock_says_who_writes_and_goes_with_him(tmp_path: Path) -> None:
-    """While it is held the folder has one more file, which names this process; afterwards it has none."""
-    held = Lock(tmp_path)
-    held.acquire()
-    assert files(tmp_path) == [LOCK]
-    assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
-    assert held.notice == ""
-    held.check()
-    held.release()
-    assert files(tmp_path) == []
-
-
-@both
+@on_all
 def test_a_second_writer_is_refused_with_the_first_ones_host_and_process(tmp_path: Path) -> None:
-    """The refusal leaves the lock to the first, who can still give it back."""
+    """While a lock is held the folder has one more file, which names this process; when it is given back, none."""
     first = Lock(tmp_path)
     first.acquire()
+    assert names_in(tmp_path) == [LOCK]
+    assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
+    assert first.notice == ""
     with pytest.raises(WrongRequest, match=rf"written by process {os.getpid()} on {Holder.here().host}; wait"):
         Lock(tmp_path).acquire()
+    assert is_held(tmp_path)
     first.check()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
     first.release()
+    assert names_in(tmp_path) == []
+    assert not is_held(tmp_path)
     Lock(tmp_path).acquire()
 
 
-@both
+@on_all
 @pytest.mark.parametrize(
     "changes",
     [
@@ -90,79 +118,78 @@ def test_a_stale_lock_is_taken_over_and_said(
     changes: Callable[[], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that is gone from this machine writes no more."""
-    monkeypatch.setattr(lock, "_text", lambda path: path)  # a machine that has a name and a start
+    monkeypatch.setattr(files, "_text", lambda path: path)  # a machine that has a name and a start
     stale = written(tmp_path, **changes())
     mine = Lock(tmp_path)
     mine.acquire()
     assert f"process {stale.pid} on {stale.host}" in mine.notice
     mine.check()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"host": "elsewhere"},
-        {"machine": "another", "boot": "another"},
+        {"machine": "another with the same name", "boot": "another"},
         {"machine": "", "boot": ""},
-        {"pids": "another"},
+        {"pids": "another container"},
     ],
-    ids=["host", "machine of the same name", "unknown machine", "container"],
 )
 def test_a_process_that_cannot_be_seen_may_be_at_work(changes: dict[str, Any], tmp_path: Path) -> None:
     """Such a lock is refused, whether or not its process number is in use here, with the command that removes it."""
     written(tmp_path, pid=ended(), **changes)
     with pytest.raises(WrongRequest, match=f"can't be seen from here.*rm {tmp_path / LOCK}"):
         Lock(tmp_path).acquire()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff"])
-def test_a_lock_that_cannot_be_understood_is_refused(content: bytes, tmp_path: Path) -> None:
-    """It may be half written, so it is nobody's to take."""
-    (tmp_path / LOCK).write_bytes(content)
-    with pytest.raises(WrongRequest, match=f"is no lock.*rm {tmp_path / LOCK}"):
-        Lock(tmp_path).acquire()
+def test_a_lock_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
+    """It may be half written, so nobody may take it."""
+    for content in (b"", b"{", b"[]", b'{"pid": 1}', b"\xff"):
+        (tmp_path / LOCK).write_bytes(content)
+        with pytest.raises(WrongRequest, match=f"is no lock.*rm {tmp_path / LOCK}"):
+            Lock(tmp_path).acquire()
 
 
 @pytest.mark.slow
-@both
-def test_a_stale_lock_is_taken_over_by_one_of_many(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_stale_lock_is_taken_over_by_one_of_many(tmp_path: Path, has_links: bool) -> None:
     """Of processes that find it stale at the same moment exactly one has it, and the others name that one."""
-    begin = tmp_path / "begin"
-    folder = tmp_path / "run"
-    folder.mkdir()
+    folders = [tmp_path / f"run {number}" for number in range(5)]
+    for folder in folders:
+        folder.mkdir()
+        written(folder, pid=ended())
     program = f"""
-import os, sys, time
+import os
 from pathlib import Path
 from bench.plan.errors import WrongRequest
-from bench.store.lock import Lock
-{"" if os.link.__module__ == "posix" else "def no(*_): raise PermissionError"}
-{"" if os.link.__module__ == "posix" else "os.link = no"}
-lock = Lock(Path({str(folder)!r}))
-print("ready", flush=True)
-while not Path({str(begin)!r}).exists():
-    pass
-try:
-    lock.acquire()
-    print("mine", flush=True)
-except WrongRequest:
-    print("refused", flush=True)
-sys.stdin.read()
+from bench.store.files import Lock
+{"" if has_links else "def no(*_): raise PermissionError"}
+{"" if has_links else "os.link = no"}
+for folder in map(Path, {[*map(str, folders)]!r}):
+    lock = Lock(folder)
+    print("ready", flush=True)
+    while not (folder / "begin").exists():
+        pass
+    try:
+        lock.acquire()
+        print("mine", flush=True)
+    except WrongRequest:
+        print("refused", flush=True)
+input()
 """
-    for _ in range(5):
-        written(folder, pid=ended())
-        takers = [
-            subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            for _ in range(4)
-        ]
+    takers = [
+        subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for folder in folders:
         assert [taker.stdout.readline() for taker in takers if taker.stdout] == ["ready\n"] * 4
-        begin.touch()
+        (folder / "begin").touch()
         answers = [taker.stdout.readline() for taker in takers if taker.stdout]
         assert sorted(answers) == ["mine\n", *["refused\n"] * 3]
-        for taker in takers:
-            taker.communicate()
-        begin.unlink()
+    for taker in takers:
+        taker.communicate("\n")
 
 
 def test_one_that_died_while_it_took_a_lock_over_does_not_bar_it(tmp_path: Path) -> None:
@@ -176,31 +203,31 @@ def test_one_that_died_while_it_took_a_lock_over_does_not_bar_it(tmp_path: Path)
     mine = Lock(tmp_path)
     mine.acquire()
     mine.check()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
 
 
 def test_a_claim_that_comes_too_late_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that looked before another took over and claims afterwards finds that the lock is not what it was."""
     written(tmp_path, pid=ended())
     winner, late = Lock(tmp_path), Lock(tmp_path)
-    link = lock._link_or_create
+    link = files._link_or_create
 
     def overtaken(source: Path, path: Path) -> bool:
         if ".of-" in path.name and not winner.notice:
-            monkeypatch.setattr(lock, "_link_or_create", link)
+            monkeypatch.setattr(files, "_link_or_create", link)
             winner.acquire()
         return link(source, path)
 
-    monkeypatch.setattr(lock, "_link_or_create", overtaken)
+    monkeypatch.setattr(files, "_link_or_create", overtaken)
     with pytest.raises(WrongRequest, match="is being written by"):
         late.acquire()
     assert winner.notice
     winner.check()
-    assert files(tmp_path) == [LOCK]
+    assert names_in(tmp_path) == [LOCK]
 
 
 def test_a_lock_that_was_removed_or_taken_is_not_ours_any_more(tmp_path: Path) -> None:
-    """The writer is told, and doesn't remove what another one made."""
+    """Its writer gets an error, and doesn't remove what another one made."""
     mine = Lock(tmp_path)
     mine.acquire()
     (tmp_path / LOCK).unlink()
