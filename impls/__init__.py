@@ -1,6 +1,6 @@
 """The attention layers and their implementations; no module here depends on the measurement.
 
-`impls.catalogue`, `impls.name` and `impls.table` import no torch, so planning and reading results can use them.
+`impls.catalogue` and `impls.table` import no torch, so planning and reading results can use them.
 The names below are imported at their first use.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from impls.layers.self_attention import SelfAttention
     from impls.layers.vit import ViTAttention
     from impls.lookup import activate, build, compiles, resolve, versions
-    from impls.runtime import Operator, Runtime
+    from impls.runtimes import Operator, Runtime
     from impls.torch_compile import compiled
 
 _HOMES = {
@@ -24,9 +24,9 @@ _HOMES = {
     "Attend": "impls.contract",
     "ConvSelfAttention": "impls.layers.conv",
     "Implementation": "impls.contract",
-    "Operator": "impls.runtime",
+    "Operator": "impls.runtimes",
     "PatchAttention": "impls.layers.patch",
-    "Runtime": "impls.runtime",
+    "Runtime": "impls.runtimes",
     "SelfAttention": "impls.layers.self_attention",
     "Unresolved": "impls.contract",
     "Unsupported": "impls.contract",

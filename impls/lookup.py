@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from torch import nn
 from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, KNOWN, Entry
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, KNOWN, Entry, parse
 from impls.contract import (
     Adapt,
     Implementation,
@@ -19,7 +19,6 @@ from impls.contract import (
 )
 from impls.models import settings
 from impls.models.model import Model
-from impls.name import parse
 
 
 def build(layer: nn.Module, name: str) -> Implementation:

@@ -14,9 +14,9 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from impls.attend import sdpa
+from impls.catalogue import parse
 from impls.contract import NO_MASK, Attend, Implementation, Unresolved, Unsupported, declared_options, with_attend
 from impls.lookup import resolve
-from impls.name import parse
 from impls.table import SDPA, Table, WrongTable, load, nearest
 
 ORIGINAL = F.scaled_dot_product_attention

@@ -535,3 +535,24 @@ IN_TRAINING = (
     "less_precise_later", "works_if_looked_at", "slow_until_timed", "memo_by_version", "keeps_a_buffer",
 )  # fmt: skip
 """Those that are tried in training too: they deal with outputs and gradients, the others with the process."""
+
+
+def side_stream(layer: nn.Module) -> Implementation:
+    """Return a callable that computes on a stream of its own, which events on the current one don't time."""
+    stream = torch.cuda.Stream()
+
+    def call(x: Tensor) -> Tensor:
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            y: Tensor = layer(x)
+        return y
+
+    return call
+
+
+@each_call
+def ruins_the_context(own: Own, x: Tensor) -> Tensor:
+    """Reads beyond a tensor, after which the process can't use the GPU any more."""
+    y = own(x)
+    beyond = torch.full((1,), y.numel() + 1, device=y.device)
+    return y + y.flatten()[beyond]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from bench.measure import outputs
 from impls import Adapt, with_attend
-from impls.layers.heads import merge_heads
+from impls.layers import merge_heads
 from tests.adapters import Own, each_call
 
 

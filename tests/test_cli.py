@@ -14,8 +14,8 @@ from bench.plan.case import Case
 from bench.store import profile as store
 from bench.store import table
 from tests import profiles
+from tests.examples import measured, saved
 from tests.points import point
-from tests.runs import measured, saved
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from bench.show.terminal.blocks import render
 from bench.show.terminal.console import console
 from bench.store import look as stored
 from bench.store.look import Seen
-from impls.name import COMMA_OUTSIDE_BRACKETS, SOURCES, is_model, parse
+from impls.catalogue import COMMA_OUTSIDE_BRACKETS, SOURCES, is_model, parse
 
 BATCH = 8
 """The items in a call if nothing says another number."""

@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from bench.plan import layers
 from bench.plan.case import CONTROL, Point
 from impls import catalogue
-from impls.name import SOURCES, is_model, parse
+from impls.catalogue import SOURCES, is_model, parse
 
 LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
 

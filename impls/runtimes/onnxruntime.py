@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from impls.attend import eager
 from impls.contract import Unsupported, with_attend
-from impls.layers.heads import merge_heads
-from impls.runtime import Operator, Runtime
+from impls.layers import merge_heads
+from impls.runtimes import Operator, Runtime
 
 NO_WORK = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Constant", "Shape")
 """The operators that give a tensor another shape, or hold values."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.contract import Unsupported
-from impls.runtime import DTYPES, Operator, Runtime
+from impls.runtimes import DTYPES, Operator, Runtime
 
 PRECISIONS = {getattr(torch, name): short for short, name in DTYPES.items()}
 

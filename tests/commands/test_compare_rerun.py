@@ -15,9 +15,8 @@ from bench.machine import facts
 from bench.plan.case import Case
 from bench.store import table
 from tests.engine.interpreters import two
-from tests.examples import ORIGIN
+from tests.examples import ORIGIN, measured, saved
 from tests.points import point
-from tests.runs import measured, saved
 
 CLEAR, NOISY = 1e-3, 0.1
 SCATTER = {"eager": CLEAR, "sdpa": NOISY, "mha": NOISY, "online": CLEAR}

@@ -12,7 +12,7 @@ from bench.cli import main
 from bench.plan.case import Case
 from impls.table import load, nearest
 from tests import examples
-from tests.runs import measured, saved
+from tests.examples import measured, saved
 
 Printed = Callable[..., str]
 

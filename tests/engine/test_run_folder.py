@@ -23,8 +23,8 @@ from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS, load
 from bench.store.tabulation import STATE
 from tests import examples
+from tests.examples import measured
 from tests.points import point
-from tests.runs import measured
 from tests.store.disk import enlarge, full_after, small
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))

@@ -5,8 +5,8 @@ import torch
 
 import impls
 from impls.models import watch
-from impls.models.make import make
 from impls.models.model import Model
+from impls.models.sources import make
 
 TINY = "tests.tiny_models"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from impls.name import parse, split
+from impls.catalogue import parse, split
 
 
 @pytest.mark.parametrize(
