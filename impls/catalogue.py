@@ -22,7 +22,6 @@ DASH_DOT: Dash = (5, 1.4, 1.2, 1.4)
 DASH_DOT_DOT: Dash = (5, 1.3, 1.2, 1.3, 1.2, 1.3)
 LONG: Dash = (8, 2)
 
-
 NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>[^\[\]]*)\])?")
 OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=,]+?)\s*")
 COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
@@ -188,15 +187,12 @@ def parse(name: str) -> Name:
     The value of an option is a Python number or string literal, `true` or `false`; any other text is itself the value.
     """
     match = NAME.fullmatch(name)
-    if match is None:
+    parts = match["options"].split(",") if match and match["options"] is not None else []
+    given = [OPTION.fullmatch(part) for part in parts]
+    if match is None or None in given:
         raise ValueError(f"{RULE}, got {name!r}")
-    if match["options"] is None:
-        return Name(match["base"], {})
     options: dict[str, Any] = {}
-    for part in match["options"].split(","):
-        option = OPTION.fullmatch(part)
-        if option is None:
-            raise ValueError(f"{RULE}, got {name!r}")
+    for option in filter(None, given):
         if option["key"] in options:
             raise ValueError(f"{name!r} gives the option {option['key']} twice")
         options[option["key"]] = _value(option["value"])

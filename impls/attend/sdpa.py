@@ -9,6 +9,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from impls.contract import Attend, Unsupported, with_attend
 
+MISSING_KERNEL = ("No available kernel", "No viable backend")
+"""What torch says if no backend that is allowed can compute a core."""
+
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 
 
@@ -33,13 +36,18 @@ def pinned(backend: SDPBackend) -> Attend:
             try:
                 return attend(q, k, v, scale, mask=mask)
             except RuntimeError as error:
-                if "No available kernel" not in str(error) and "No viable backend" not in str(error):
+                if not lacks_kernel(error):
                     raise
                 missing = f"PyTorch has no {backend.name} kernel for the {q.device.type.upper()}. "
                 is_missing = q.device.type == "cpu" and backend in ON_GPUS_ALONE
                 raise Unsupported(is_missing * missing + _reasons(q, k, v, scale, mask, error)) from None
 
     return attend_pinned
+
+
+def lacks_kernel(error: RuntimeError) -> bool:
+    """Return whether torch raised an error because no backend that is allowed can compute a core."""
+    return any(words in str(error) for words in MISSING_KERNEL)
 
 
 def _reasons(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, error: RuntimeError) -> str:
