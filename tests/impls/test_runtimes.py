@@ -13,8 +13,7 @@ import torch
 import impls
 from impls.layers.vit import ViTAttention
 from impls.runtimes.onnxruntime import FusedONNXRuntime
-from tests.impls.hardware import INSTALLED
-from tests.impls.reference import array, distance, forward, normal, weights
+from tests.impls.reference import INSTALLED, array, distance, forward, normal, weights
 from tests.own_runtime import NumPy
 
 CASES = {
