@@ -1,4 +1,4 @@
-"""The attention of a model as it runs."""
+"""The attention of a model as it runs, and cores of several operators in functions that are written for it."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from impls.models import watch
-from impls.models.model import Model
 from impls.models.sources import make
 from impls.models.watch import Flow, Scores
+from tests import tiny_models
 
 B, H, N, D = 2, 3, 5, 4
 HEADS, CHANNELS = torch.randn(H, H), torch.randn(D, D)
@@ -18,14 +18,9 @@ HEADS, CHANNELS = torch.randn(H, H), torch.randn(D, D)
 
 def cores(name: str) -> list[watch.Core]:
     """Return the cores of a call of a tiny model in inference."""
-    model = tiny(name)
+    model = make(f"tests.tiny_models:{name}").eval()
     with torch.inference_mode():
         return watch.cores(model, torch.randn(3, *model.item))
-
-
-def tiny(name: str) -> Model:
-    """Return a tiny model."""
-    return make(f"tests.tiny_models:{name}").eval()
 
 
 def test_a_fused_core_has_shapes_and_strides() -> None:
@@ -39,20 +34,20 @@ def test_a_fused_core_has_shapes_and_strides() -> None:
     assert (first.mask, first.causal, first.dropout, first.dtype) == ("", False, 0.0, "float32")
 
 
-@pytest.mark.parametrize(
-    ("kind", "mask", "causal"), [("masked", "float32 [5, 5]", False), ("causal", "", True), ("sdpa", "", False)]
-)
-def test_masks_are_seen(kind: str, mask: str, causal: bool) -> None:
+def test_masks_are_seen() -> None:
     """A tensor with its shape, or a causal one."""
-    core = cores(f"Net[kind={kind},input=5x16]")[0]
-    assert (core.mask, core.causal) == (mask, causal)
+    for kind, mask, causal in (("masked", "float32 [5, 5]", False), ("causal", "", True)):
+        core = cores(f"Net[kind={kind},input=5x16]")[0]
+        assert (core.mask, core.causal) == (mask, causal)
 
 
 def test_an_unfused_core_is_known_by_its_operators() -> None:
-    """A product, a softmax and a product."""
-    found = cores("Net[kind=written,input=5x16]")
-    assert [(core.operator, core.by_sdpa) for core in found] == [(watch.UNFUSED, False)] * 2
-    assert found[0].shapes[0] == (3, 2, 5, 8)
+    """A product, a softmax and a product; a model without attention has no core."""
+    first, second = cores("Net[kind=written,input=5x16]")
+    assert {(core.operator, core.by_sdpa, core.is_plain) for core in (first, second)} == {(watch.UNFUSED, False, True)}
+    assert first.shapes[0] == (3, 2, 5, 8)
+    assert first.lines.startswith(f"{tiny_models.__file__}:")
+    assert cores("plain[input=5x16]") == []
 
 
 @pytest.mark.parametrize(
@@ -66,11 +61,6 @@ def test_a_fast_path_stays_one(name: str, operator: str, layer: str) -> None:
     """Watching changes nothing: torch's own modules still run as one operator."""
     core = cores(name)[0]
     assert (core.operator, core.layer, core.is_whole) == (operator, layer, True)
-
-
-def test_a_model_without_attention_has_no_core() -> None:
-    """Linear layers are none."""
-    assert cores("plain[input=5x16]") == []
 
 
 class Followed(TorchDispatchMode):
@@ -127,15 +117,15 @@ def over_channels(x: Tensor) -> Tensor:
     return (x.mT @ x).softmax(-1) @ x.mT
 
 
-@pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("function", [plain, talking_heads, masked_in_place, values_on_the_left, over_channels])
-def test_a_product_a_softmax_and_a_product_are_a_core(function: Callable[[Tensor], Tensor], grad: bool) -> None:
+def test_a_product_a_softmax_and_a_product_are_a_core(function: Callable[[Tensor], Tensor]) -> None:
     """Whatever stands between them, all of it belongs to the core."""
-    seen = followed(function, grad=grad)
-    (core,) = seen.cores
-    assert core.steps == [*range(len(seen.flow.operators))]
-    assert core.value is not None
-    assert {line for file, line in core.lines if file == __file__}
+    for grad in (False, True):
+        seen = followed(function, grad=grad)
+        (core,) = seen.cores
+        assert core.steps == [*range(len(seen.flow.operators))]
+        assert core.value is not None
+        assert {line for file, line in core.lines if file == __file__}
 
 
 def test_a_projection_between_is_no_part_of_a_core() -> None:
