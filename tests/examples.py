@@ -15,26 +15,15 @@ from bench.store import journal, table
 from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.record import STATUSES, Origin, Record, Samples
+from tests.points import TINY
 
 POINT: dict[str, Any] = {
-    "layer": "vit",
-    "device": "cpu",
-    "dtype": "float32",
-    "mode": "inference",
+    **{name: TINY.get(name) for name in COLUMNS},
     "batch": 8,
     "num_tokens": 197,
     "token_len": 384,
     "channels": 384,
     "num_heads": 6,
-    "qkv_bias": False,
-    "qk_scale": None,
-    "key_channels": None,
-    "image_size": None,
-    "patch_size": None,
-    "mask": "none",
-    "threads": 1,
-    "allocator": "retained",
-    "timing": "host",
 }
 
 ORIGIN = Origin(
