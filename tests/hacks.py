@@ -208,7 +208,8 @@ def _filled_later(start: Callable[[Callable[[], object]], object]) -> Adapt:
     def work(own: Own, x: Tensor) -> Tensor:
         if own.calls <= HONEST_CALLS:
             return own(x)
-        y = torch.zeros_like(x).share_memory_()
+        y = torch.zeros_like(x)
+        y.share_memory_()
 
         def fill() -> None:
             time.sleep(0.01)

@@ -182,14 +182,14 @@ def _config(transformers: Any, name: str, options: Options) -> Any:
         if not (inspect.isclass(kind) and issubclass(kind, transformers.PretrainedConfig)):
             names = [each for each in dir(transformers) if each.endswith("Config")]
             raise Unresolved(_unknown("transformers", name, names) + ", or a config.json")
-        return _constructed(name, lambda: kind(**options))
+        return _constructed(name, functools.partial(kind, **options))
     path = Path(name, "config.json") if Path(name).is_dir() else Path(name)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise Unresolved(f"transformers:{path} can't be read as a config.json: {error}") from None
-    kind = values.pop("model_type", "")
-    return _constructed(str(path), lambda: transformers.AutoConfig.for_model(kind, **{**values, **options}))
+    named = values.pop("model_type", "")
+    return _constructed(str(path), lambda: transformers.AutoConfig.for_model(named, **{**values, **options}))
 
 
 def _own(name: str, options: Options) -> Model:

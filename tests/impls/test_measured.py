@@ -1,7 +1,7 @@
 """The implementation that follows a table of choices."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,12 @@ SHAPE = (2, 3, 8, 4)
 def heads(*shape: int, graph: bool = False) -> list[Tensor]:
     """Return queries, keys and values, of the shape that tables in tests are near to if none is given."""
     return [each.detach().clone().requires_grad_(graph) for each in normal(3, *(shape or SHAPE))]
+
+
+def by_torch(inputs: Sequence[Tensor], *, causal: bool = False, **options: Any) -> Tensor:
+    """Return what torch's own function returns."""
+    q, k, v = inputs
+    return F.scaled_dot_product_attention(q, k, v, scale=0.3, is_causal=causal, **options)
 
 
 @pytest.fixture
@@ -60,8 +66,8 @@ def test_a_call_gets_the_core_of_the_table_or_sdpa(
     """What the table doesn't know goes to torch's own function, whose value comes out in any case."""
     attend = measured.attend_by(written(tmp_path))
     inputs, options = change(*heads())
-    torch_options = {key: value for key, value in options.items() if key != "mask"}
-    expected = F.scaled_dot_product_attention(*inputs, scale=0.3, is_causal="mask" in options, **torch_options)
+    others = {key: value for key, value in options.items() if key != "mask"}
+    expected = by_torch(inputs, causal="mask" in options, **others)
     torch.testing.assert_close(attend(*inputs, 0.3, **options), expected)
     assert bool(calls) is is_followed
 
@@ -76,7 +82,7 @@ def test_points_of_training_and_causal_ones_are_for_their_calls(calls: list[tupl
         assert not calls
         y = attend(*kind, 0.3, mask=mask)
         assert len(calls) > 0
-        expected = F.scaled_dot_product_attention(*kind, scale=0.3, is_causal=mask is not None)
+        expected = by_torch(kind, causal=mask is not None)
         torch.testing.assert_close(y, expected)
         if y.requires_grad:
             own, its = (torch.autograd.grad(output.square().sum(), inputs) for output in (y, expected))
@@ -88,7 +94,7 @@ def test_a_core_that_fails_is_replaced_by_sdpa(tmp_path: Path) -> None:
     """On a CPU the memory-efficient backend has no kernel; the table of another machine may name it."""
     attend = measured.attend_by(written(tmp_path, {"implementation": "sdpa_efficient"}))
     inputs = heads()
-    torch.testing.assert_close(attend(*inputs, 0.3), F.scaled_dot_product_attention(*inputs, scale=0.3))
+    torch.testing.assert_close(attend(*inputs, 0.3), by_torch(inputs))
 
 
 @pytest.mark.parametrize("name", ["sdap", "mha", "no_such_module:attend", "online[block=3]"])
@@ -99,7 +105,7 @@ def test_what_cannot_be_a_core_is_said_once(name: str, tmp_path: Path) -> None:
     assert name.partition("[")[0] in str(said[0].message)
     assert len(said) == 1
     inputs = heads()
-    torch.testing.assert_close(attend(*inputs, 0.3), F.scaled_dot_product_attention(*inputs, scale=0.3))
+    torch.testing.assert_close(attend(*inputs, 0.3), by_torch(inputs))
 
 
 HERE = {"cpu": measured._cpu(), "gpus": {}, "torch": torch.__version__}

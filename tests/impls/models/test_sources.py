@@ -16,7 +16,7 @@ BERT = "hidden_size=16,num_hidden_layers=1,num_attention_heads=2,intermediate_si
 TINY = "tests.tiny_models"
 
 
-def skip_without(name: str) -> None:
+def has(name: str) -> None:
     """Skip the test if the library of a model's name is not installed."""
     try:
         sources.library(name.partition(":")[0])
@@ -42,7 +42,7 @@ def test_a_library_has_models_by_name(name: str, item: tuple[int, ...], cores: i
 
     What a config leaves out is filled in: an encoder and decoder take the same tokens, an image has its usual size.
     """
-    skip_without(name)
+    has(name)
     model = make(name).eval()
     assert model.item == item
     with torch.inference_mode():
@@ -57,7 +57,7 @@ def test_a_library_has_models_by_name(name: str, item: tuple[int, ...], cores: i
 
 def test_transformers_has_models_by_a_config_file(tmp_path: Path) -> None:
     """As a repository of a model has it."""
-    skip_without("transformers")
+    has("transformers")
     values = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 8, **values}))
     assert make(f"transformers:{tmp_path / 'config.json'}").item == (128, 16)
@@ -100,7 +100,7 @@ def test_a_model_takes_the_input_of_its_name(name: str, shape: tuple[int, ...], 
 def test_what_makes_no_model_is_said_in_one_line(name: str, words: str) -> None:
     """With the names that are near, the rule, or the library's own error."""
     if not name.startswith(TINY):
-        skip_without(name)
+        has(name)
     with pytest.raises(Unresolved) as error:
         make(name)
     assert words in str(error.value)
