@@ -160,6 +160,6 @@ def _differences(table: Table) -> str:
 def _cpu() -> str:
     """Return the CPU's model name, as tables have it."""
     with suppress(OSError):
-        if found := re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M):
-            return found[1]
+        if match := re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M):
+            return match[1]
     return platform.processor() or platform.machine()

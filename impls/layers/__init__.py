@@ -31,6 +31,8 @@ DERIVED: Mapping[str, Callable[[Columns], Any]] = {
 }
 """Parameters whose values follow from columns; `in_channels` are the channels of an image."""
 
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
 
 def construct(layer: str, columns: Columns, required: Collection[str] = ()) -> nn.Module:
     """Return a layer made from those columns of a point that its constructor's signature names.
@@ -80,12 +82,9 @@ def _arguments(layer: str, make: Callable[..., Any], columns: Columns) -> dict[s
             arguments[name] = columns[ALIASES[name]]
         elif name in DERIVED:
             arguments[name] = DERIVED[name](columns)
-        elif parameter.default is parameter.empty and parameter.kind not in (
-            parameter.VAR_POSITIONAL,
-            parameter.VAR_KEYWORD,
-        ):
-            known = ", ".join([*columns, *ALIASES, *DERIVED])
-            raise Unresolved(f"layer {layer!r} asks for {name!r}, which is no column; expected some of {known}")
+        elif parameter.default is parameter.empty and parameter.kind not in VARIADIC:
+            names = ", ".join([*columns, *ALIASES, *DERIVED])
+            raise Unresolved(f"layer {layer!r} asks for {name!r}, which is no column; expected some of {names}")
     return arguments
 
 

@@ -42,7 +42,7 @@ CORE = "core"
 PRODUCTS = ("bmm", "baddbmm", "mm", "addmm")
 SOFTMAXES = ("_softmax", "_safe_softmax", "_masked_softmax")
 KINDS = {**dict.fromkeys(PRODUCTS, "product"), **dict.fromkeys(SOFTMAXES, "softmax"), "convolution": "convolution"}
-"""The operators by which a core is known, by their kinds. Products have several names for the same: a linear layer of
+"""The operators that show a core, by their kinds. Products have several names for the same: a linear layer of
 four dimensions is another one under a dispatch mode than without it."""
 
 MASKING = ("add", "add_", "masked_fill", "masked_fill_", "where")
@@ -116,7 +116,7 @@ class Scores:
 class Flow:
     """Follows the results of products through operators, which it gets one after the other.
 
-    `operators` are the kinds of those by which a core is known, in their order; a step of a core is a place among them.
+    `operators` are the kinds of those that show a core, in their order; a step of a core is a place among them.
     """
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ class Watch(TorchDispatchMode):
         self._operator = ""
         self._flow = Flow()
         self.operators = self._flow.operators
-        """The operators by which cores are known, in the order of their calls."""
+        """The operators that show cores, in the order of their calls."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

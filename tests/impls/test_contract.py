@@ -27,7 +27,7 @@ class Kernel(nn.Module):
 
 
 def zero(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Return a core's output that no attention has, so that it is told apart."""
+    """Return a core's output that no attention has."""
     return 0.0 * (q + k + v) * scale
 
 

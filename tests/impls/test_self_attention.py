@@ -55,7 +55,7 @@ def output(implementation: Implementation, tokens: list[list[int]]) -> Array:
 def attention_weights(name: str) -> Array:
     """Return the article's softmax as an implementation has it.
 
-    Each token is told which it is by three more elements, and those alone are its values: the outputs are the weights.
+    Three more elements of each token say which it is, and those alone are its values: the outputs are the weights.
     """
     identity = np.eye(3, dtype=int)
     tokens = np.hstack([TOKENS, identity]).tolist()
@@ -93,7 +93,7 @@ def test_the_articles_rounded_table(name: str) -> None:
     """With the article's own weights of one decimal an implementation gives its last table exactly.
 
     The article writes 0.0 for a weight of 0.063, so the table follows from its weights, not from rounding the softmax.
-    Each token is told alone which it is: queries are then the logarithms of the weights, and keys the identity.
+    Tokens say which they are and nothing else: queries are then the logarithms of the weights, and keys the identity.
     """
     identity = np.eye(3, dtype=int).tolist()
     logarithms = np.log(np.maximum(ROUNDED_SOFTMAX, 1e-30)).tolist()
