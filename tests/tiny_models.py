@@ -31,7 +31,8 @@ class Written(Attention):
 
     def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Return the core of queries, keys and values `[B, H, N, D]`."""
-        return (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v
+        weights: Tensor = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
+        return weights @ v
 
 
 class Switched(Written):

@@ -221,11 +221,9 @@ def _with_inputs(inner: nn.Module, inputs: Any) -> Model:
     return Model(inner, tuple(x.shape[1:]), *_with_x(args, kwargs, x), batch=x.shape[0])
 
 
-def _with_x(args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _with_x(args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor) -> Any:
     """Return arguments with x replaced by what marks its place."""
-    with_place: tuple[tuple[Any, ...], dict[str, Any]]
-    with_place = changed((args, kwargs), lambda value: Place.X if value is x else value)
-    return with_place
+    return changed((args, kwargs), lambda value: Place.X if value is x else value)
 
 
 def _constructed(name: str, construct: Callable[[], Any]) -> Any:
