@@ -1,6 +1,6 @@
 """The attention layers and their implementations; no module here depends on the measurement.
 
-`impls.catalogue`, `impls.name` and `impls.table` import no torch, so planning and reading results can use them.
+`impls.catalogue` and `impls.table` import no torch, so planning and reading results can use them.
 The names below are imported at their first use.
 """
 
@@ -16,31 +16,8 @@ if TYPE_CHECKING:
     from impls.layers.self_attention import SelfAttention
     from impls.layers.vit import ViTAttention
     from impls.lookup import activate, build, compiles, resolve, versions
-    from impls.runtime import Operator, Runtime
+    from impls.runtimes import Operator, Runtime
     from impls.torch_compile import compiled
-
-_HOMES = {
-    "Adapt": "impls.contract",
-    "Attend": "impls.contract",
-    "ConvSelfAttention": "impls.layers.conv",
-    "Implementation": "impls.contract",
-    "Operator": "impls.runtime",
-    "PatchAttention": "impls.layers.patch",
-    "Runtime": "impls.runtime",
-    "SelfAttention": "impls.layers.self_attention",
-    "Unresolved": "impls.contract",
-    "Unsupported": "impls.contract",
-    "ViTAttention": "impls.layers.vit",
-    "activate": "impls.lookup",
-    "build": "impls.lookup",
-    "compiled": "impls.torch_compile",
-    "compiles": "impls.lookup",
-    "compiling": "impls.contract",
-    "masked": "impls.contract",
-    "resolve": "impls.lookup",
-    "versions": "impls.lookup",
-    "with_attend": "impls.contract",
-}
 
 __all__ = [
     "IMPLEMENTATIONS",
@@ -66,8 +43,29 @@ __all__ = [
     "with_attend",
 ]
 
+_MODULES = {
+    "contract": (
+        "Adapt",
+        "Attend",
+        "Implementation",
+        "Unresolved",
+        "Unsupported",
+        "compiling",
+        "masked",
+        "with_attend",
+    ),
+    "layers.conv": ("ConvSelfAttention",),
+    "layers.patch": ("PatchAttention",),
+    "layers.self_attention": ("SelfAttention",),
+    "layers.vit": ("ViTAttention",),
+    "lookup": ("activate", "build", "compiles", "resolve", "versions"),
+    "runtimes": ("Operator", "Runtime"),
+    "torch_compile": ("compiled",),
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"impls.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

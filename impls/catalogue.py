@@ -1,13 +1,16 @@
-"""Every implementation that the suite ships, declared once.
+"""Every implementation that the suite ships, declared once, and the grammar of names.
 
 An entry has all facts about an implementation: its adapter, the layers that it supports, its style in pictures, the
-kernel that it must run.
+kernel that it must run. Names are such as `sdpa`, `module:attribute`, `online[block_tokens=64]`, and those of models.
 This module imports no torch, so planning and reading results may import it.
 """
 
+import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 Dash = tuple[float, ...]
 """The lengths of dashes and gaps, alternating, in line widths; empty for a solid line."""
@@ -18,6 +21,15 @@ DOTTED: Dash = (1.2, 1.4)
 DASH_DOT: Dash = (5, 1.4, 1.2, 1.4)
 DASH_DOT_DOT: Dash = (5, 1.3, 1.2, 1.3, 1.2, 1.3)
 LONG: Dash = (8, 2)
+
+NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>[^\[\]]*)\])?")
+OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=,]+?)\s*")
+COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
+
+SOURCES = ("timm", "torchvision", "transformers")
+"""The libraries whose models have a name: `timm:vit_small_patch16_224`."""
+
+RULE = "a name with options must read name[option=value,option=value]"
 
 
 @dataclass(frozen=True)
@@ -133,14 +145,14 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         supports=_IN_INFERENCE, packages=_ONNX),
     "jax": Entry("impls.runtimes.jax:JAX", "the layer written in JAX, compiled by XLA", Style("#cc6677", LONG, "*"),
         supports=_IN_INFERENCE, layers=_STEPWISE_LAYERS, packages=("jax", "jaxlib")),
-    "sdpa_fa3": Entry("impls.attend.flash:adapt_fa3", "scaled_dot_product_attention with FlashAttention 3",
+    "sdpa_fa3": Entry("impls.attend.sdpa:adapt_fa3", "scaled_dot_product_attention with FlashAttention 3",
         Style("#6699cc", SOLID, "^", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-3",), source="build the folder hopper of Dao-AILab/flash-attention", on_gpu=True,
         flash="FA3", kernel="FlashAttnFwdSm90"),
-    "sdpa_fa4": Entry("impls.attend.flash:adapt_fa4", "scaled_dot_product_attention with FlashAttention 4",
+    "sdpa_fa4": Entry("impls.attend.sdpa:adapt_fa4", "scaled_dot_product_attention with FlashAttention 4",
         Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-4",), on_gpu=True, flash="FA4", kernel="flash_attncute"),
-    "flash_attn": Entry("impls.attend.flash:adapt_direct", "flash_attn_func of the package flash-attn, called directly",
+    "flash_attn": Entry("impls.attend.sdpa:adapt_direct", "flash_attn_func of the package flash-attn, called directly",
         Style("#999933", SOLID, "d", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn",), on_gpu=True),
 })  # fmt: skip
@@ -159,3 +171,52 @@ KNOWN: Mapping[str, Entry] = MappingProxyType({**IMPLEMENTATIONS, **SETTINGS})
 
 ENTRY_POINT_GROUP = "attention_bench.implementations"
 """The entry point group in which installed packages name their own adapters."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """The name of an implementation without its options, and the options."""
+
+    base: str
+    options: Mapping[str, Any]
+
+
+def parse(name: str) -> Name:
+    """Return the base and the options of an implementation's name; raises ValueError if it breaks the grammar.
+
+    The value of an option is a Python number or string literal, `true` or `false`; any other text is itself the value.
+    """
+    match = NAME.fullmatch(name)
+    parts = match["options"].split(",") if match and match["options"] is not None else []
+    given = [OPTION.fullmatch(part) for part in parts]
+    if match is None or None in given:
+        raise ValueError(f"{RULE}, got {name!r}")
+    options: dict[str, Any] = {}
+    for option in filter(None, given):
+        if option["key"] in options:
+            raise ValueError(f"{name!r} gives the option {option['key']} twice")
+        options[option["key"]] = _value(option["value"])
+    return Name(match["base"], options)
+
+
+def is_model(layer: str) -> bool:
+    """Return whether a layer's name is that of a whole model, or of a layer in one.
+
+    A model of a user's own, `module:function`, has its input in brackets.
+    """
+    return layer.partition(":")[0] in SOURCES or (":" in layer and "[" in layer)
+
+
+def split(names: str) -> list[str]:
+    """Return the names of a comma-separated list; commas inside brackets separate options."""
+    return [name.strip() for name in COMMA_OUTSIDE_BRACKETS.split(names)]
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, int | float | str) else text

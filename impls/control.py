@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from impls.attend.causal import hide
+from impls.attend import hide
 from impls.contract import with_attend
 
 

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from torch import nn
 from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, KNOWN, Entry
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, KNOWN, Entry, parse
 from impls.contract import (
     Adapt,
     Implementation,
@@ -19,7 +19,6 @@ from impls.contract import (
 )
 from impls.models import settings
 from impls.models.model import Model
-from impls.name import parse
 
 
 def build(layer: nn.Module, name: str) -> Implementation:
@@ -31,32 +30,32 @@ def build(layer: nn.Module, name: str) -> Implementation:
     Raises `Unsupported` if the implementation can't express the layer, Unresolved for an unknown name or option,
     ValueError for a name that breaks the grammar.
     """
-    base, options = (parsed := parse(name)).base, parsed.options
-    is_ours = base in IMPLEMENTATIONS and type(layer).__module__.startswith("impls.layers.")
-    if is_ours and (reason := IMPLEMENTATIONS[base].refusal(type(layer).__name__)):
-        raise Unsupported(reason)
-    if base in IMPLEMENTATIONS and (reason := _lacking(IMPLEMENTATIONS[base], layer)):
+    parsed = parse(name)
+    base, entry = parsed.base, IMPLEMENTATIONS.get(parsed.base)
+    if entry and (reason := _refusal(entry, layer)):
         raise Unsupported(reason)
     adapt = settings.of_model(base, resolve) if isinstance(layer, Model) else resolve(base)
     declared = declared_options(adapt)
-    for option in options:
+    for option in parsed.options:
         if option not in declared:
             rule = f"expected one of {', '.join(sorted(declared))}" if declared else "it has no options"
             raise Unresolved(f"{base} has no option {option!r}; {rule}")
-    return adapt(layer, **options)
+    return adapt(layer, **parsed.options)
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
     """Return the versions of the installed packages that implementations need beside torch, by package."""
-    bases = (parse(name).base for name in names)
-    packages = (package for base in bases if base in IMPLEMENTATIONS for package in IMPLEMENTATIONS[base].packages)
-    return {package: found for package in sorted({*packages}) if (found := _version(package))}
+    entries = (IMPLEMENTATIONS.get(parse(name).base) for name in names)
+    packages = {package for entry in entries if entry for package in entry.packages}
+    return {package: installed for package in sorted(packages) if (installed := _version(package))}
 
 
-def _lacking(entry: Entry, layer: nn.Module) -> str:
-    """Return what an implementation lacks here: a GPU, or a package; empty if it lacks nothing."""
-    devices = {weight.device.type for weight in layer.parameters()}
-    if entry.on_gpu and "cuda" not in devices:
+def _refusal(entry: Entry, layer: nn.Module) -> str:
+    """Return why an implementation can't compute a layer here: the layer, no GPU, no package; empty if it may."""
+    kind = type(layer)
+    if kind.__module__.startswith("impls.layers.") and (reason := entry.refusal(kind.__name__)):
+        return reason
+    if entry.on_gpu and "cuda" not in {weight.device.type for weight in layer.parameters()}:
         return "it runs on a GPU alone"
     missing = [package for package in entry.packages if not _version(package)]
     how = entry.source or f"pip install {' '.join(missing)}"
@@ -72,24 +71,21 @@ def _version(package: str) -> str:
 
 def activate(name: str) -> None:
     """Let torch use the FlashAttention that an implementation needs, in this process, if its package is there."""
-    base = parse(name).base
-    if base in IMPLEMENTATIONS and (entry := IMPLEMENTATIONS[base]).flash and all(map(_version, entry.packages)):
+    entry = IMPLEMENTATIONS.get(parse(name).base)
+    if entry and entry.flash and all(map(_version, entry.packages)):
         attention.activate_flash_attention_impl(entry.flash)
 
 
 def compiles(name: str) -> bool:
     """Return whether an implementation is meant to be compiled by torch.compile."""
     base = parse(name).base
-    if base in KNOWN:
-        return KNOWN[base].compiles
-    return bool(getattr(resolve(base), "compiles", False))
+    return KNOWN[base].compiles if base in KNOWN else bool(getattr(resolve(base), "compiles", False))
 
 
 def resolve(name: str) -> Adapt:
     """Return the adapter of a name without options: a shipped one, an installed entry point, or `module:attribute`.
 
     An attend in place of an adapter is wrapped by `with_attend`.
-
     Raises Unresolved for an unknown name, a module that can't be imported, and an attribute that isn't callable.
     """
     what = f"implementation {name!r}"

@@ -10,24 +10,18 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from impls.attend import sdpa
+from impls.catalogue import parse
 from impls.contract import NO_MASK, Attend, Implementation, Unresolved, Unsupported, declared_options, with_attend
 from impls.lookup import resolve
-from impls.name import parse
+from impls.models.model import CORE_DIMENSIONS, ORIGINAL, sdpa_replaced, stand_in
 from impls.table import SDPA, Table, WrongTable, load, nearest
-
-ORIGINAL = F.scaled_dot_product_attention
-"""torch's own function."""
 
 CAUSAL = "causal"
 
 MASKS = (NO_MASK, CAUSAL)
-
-HEADS_APART = 4
-"""The dimensions of queries in which heads have one of their own: `[B, H, N, D]`."""
 
 
 def adapt(layer: nn.Module, *, table: str = "") -> Implementation:
@@ -76,17 +70,17 @@ def _attend_by(path: str | Path, threads: int) -> Attend:
         enable_gqa: bool = False,
     ) -> Tensor:
         shape = q.shape  # read once: a microsecond counts here
-        if attn_mask is not None or dropout_p or shape != k.shape or len(shape) != HEADS_APART:
+        if attn_mask is not None or dropout_p or shape != k.shape or len(shape) != CORE_DIMENSIONS:
             return ORIGINAL(q, k, v, attn_mask, dropout_p, mask == CAUSAL, scale=scale, enable_gqa=enable_gqa)
         wants_gradients = torch.is_grad_enabled() and q.requires_grad
         key = shape, v.shape, q.dtype, q.device, wants_gradients, mask
         core = chosen.get(key)
         if core is None:
-            if not (mask is None or (isinstance(mask, str) and mask in MASKS)):
+            if mask is not None and not (isinstance(mask, str) and mask in MASKS):
                 given = f"{mask!r}" if isinstance(mask, str) else f"a {type(mask).__name__}"
                 raise ValueError(f'mask must be None or "causal", got {given}; a mask tensor is attn_mask')
             kind = q.device.type, str(q.dtype).removeprefix("torch."), wants_gradients, mask or NO_MASK
-            name = nearest(choices, kind, (q.shape[2], q.shape[3], q.shape[0] * q.shape[1]))
+            name = nearest(choices, kind, (shape[2], shape[3], shape[0] * shape[1]))
             core = chosen[key] = _usable(cores[name, mask or NO_MASK], cores[SDPA, mask or NO_MASK], q, k, v, scale)
         return core(q, k, v, scale)
 
@@ -96,32 +90,8 @@ def _attend_by(path: str | Path, threads: int) -> Attend:
 @contextmanager
 def in_place_of_sdpa(path: str | Path) -> Iterator[None]:
     """Have `torch.nn.functional.scaled_dot_product_attention` follow the table in a file inside; raises WrongTable."""
-    attend, before = attend_by(path), F.scaled_dot_product_attention
-
-    def scaled_dot_product_attention(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> Tensor:
-        factor, mask = query.shape[-1] ** -0.5 if scale is None else scale, CAUSAL if is_causal else None
-        around, F.scaled_dot_product_attention = F.scaled_dot_product_attention, ORIGINAL  # a core may call it
-        try:
-            return attend(
-                query, key, value, factor, mask=mask, attn_mask=attn_mask, dropout_p=dropout_p, enable_gqa=enable_gqa
-            )
-        finally:
-            F.scaled_dot_product_attention = around
-
-    F.scaled_dot_product_attention = scaled_dot_product_attention
-    try:
+    with sdpa_replaced(stand_in(attend_by(path))):
         yield
-    finally:
-        F.scaled_dot_product_attention = before
 
 
 def _cores(table: Table) -> dict[tuple[str, str], Attend]:
@@ -190,6 +160,6 @@ def _differences(table: Table) -> str:
 def _cpu() -> str:
     """Return the CPU's model name, as tables have it."""
     with suppress(OSError):
-        if found := re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M):
-            return found[1]
+        if match := re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M):
+            return match[1]
     return platform.processor() or platform.machine()

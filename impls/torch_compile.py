@@ -29,13 +29,15 @@ def compiled(adapt: Adapt, **options: Any) -> Adapt:
     return compiling(adapt_compiled)
 
 
-@compiling
-def adapt_eager(layer: nn.Module, *, mode: str | None = None) -> Implementation:
-    """Return the layer with the core of `eager`, compiled; `mode` is passed to `torch.compile`."""
-    return compiled(eager.adapt, mode=mode)(layer)
+def _with_mode(adapt: Adapt) -> Adapt:
+    """Return the adapter that compiles what `adapt` returns; its option `mode` is passed to `torch.compile`."""
+
+    @compiling
+    def adapt_in_mode(layer: nn.Module, *, mode: str | None = None) -> Implementation:
+        return compiled(adapt, mode=mode)(layer)
+
+    return adapt_in_mode
 
 
-@compiling
-def adapt_sdpa(layer: nn.Module, *, mode: str | None = None) -> Implementation:
-    """Return the layer with the core of `sdpa`, compiled; `mode` is passed to `torch.compile`."""
-    return compiled(sdpa.adapt, mode=mode)(layer)
+adapt_eager = _with_mode(eager.adapt)
+adapt_sdpa = _with_mode(sdpa.adapt)

@@ -11,7 +11,7 @@ from bench.analyse.advice import Advice
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.store.record import Record
-from tests import examples, runs
+from tests import examples
 from tests.analyse import tables
 from tests.points import point
 
@@ -87,7 +87,7 @@ def looks(core_share: float = 0.2, layer_share: float = 0.4, **changes: Any) -> 
 def run_of(times_s: Mapping[str, float], processes: int = 8, scatter: float = 0.004) -> list[Record]:
     """Return records of settings that take these times."""
     return [
-        runs.measured(Case(POINT, name), process, time_s, scatter=scatter)
+        examples.measured(Case(POINT, name), process, time_s, scatter=scatter)
         for process in range(processes)
         for name, time_s in times_s.items()
     ]

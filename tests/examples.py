@@ -1,34 +1,29 @@
-"""Points, cases, records and environments for tests that care about one of their values at a time."""
+"""Points, cases, records, environments and saved runs for tests that care about one of their values at a time."""
 
+import random
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
+from bench.analyse.summary import summarise
 from bench.plan.case import COLUMNS, Case, Point
 from bench.plan.names import LAYERS
+from bench.store import environment as environments
+from bench.store import journal, table
 from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.record import STATUSES, Origin, Record, Samples
+from tests.points import TINY
 
 POINT: dict[str, Any] = {
-    "layer": "vit",
-    "device": "cpu",
-    "dtype": "float32",
-    "mode": "inference",
+    **{name: TINY.get(name) for name in COLUMNS},
     "batch": 8,
     "num_tokens": 197,
     "token_len": 384,
     "channels": 384,
     "num_heads": 6,
-    "qkv_bias": False,
-    "qk_scale": None,
-    "key_channels": None,
-    "image_size": None,
-    "patch_size": None,
-    "mask": "none",
-    "threads": 1,
-    "allocator": "retained",
-    "timing": "host",
 }
 
 ORIGIN = Origin(
@@ -138,3 +133,22 @@ records = st.builds(
     samples=sample_columns(),
     metrics=st.fixed_dictionaries({}, optional={name: METRIC[metric.kind] for name, metric in REPORTED.items()}),
 )
+
+
+def measured(
+    case: Case, process: int, value_s: float, *, scatter: float = 1e-3, seed: str = "", origin: Origin = ORIGIN
+) -> Record:
+    """Return a record of two rounds that took this time, give or take a scatter, and the same at every call."""
+    value_s *= random.Random(f"{case.name} {process} {seed}").lognormvariate(0, scatter)
+    samples = timed(value_s, value_s)
+    return record(case=case, process=process, origin=origin, samples=samples, calls_per_timing=1, peak_bytes=1024)
+
+
+def saved(folder: Path, records: Sequence[Record], where: Environment | None = None) -> Path:
+    """Write a run of these records with eager as its baseline, and return its new folder."""
+    folder.mkdir()
+    if where:
+        environments.save(where, folder)
+    journal.append(folder, records)
+    table.save(summarise(records, "eager"), folder)
+    return folder

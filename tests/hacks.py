@@ -1,6 +1,6 @@
 """Implementations that a benchmark must not reward: each saves work, or claims to, in a way that was seen in kernels.
 
-They train as well where `_Answer` gives the gradients of a call that was made earlier.
+EXPECTED says how each ends, and IN_TRAINING which of them train as well. The last two need a GPU.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,58 +26,109 @@ from tests.adapters import Own, each_call, honest
 HONEST_CALLS = 4
 """More than the calls of the correctness check, and fewer than a warm-up."""
 
+KEPT_BYTES = 1 << 20
+
+NUMBERS = "incorrect: .* is off by "
+TIMED = r"incorrect: output( of item \d+)? \(in a timed call\) is off by"
+"""What is said of an output that is wrong in timed calls alone."""
+
+LATE = (
+    r"incorrect: .*\((in a timed call|on fresh values after the rounds)\)"
+    "|error: (impossible rate|its clock disagrees|worked )"
+)
+"""What is said of those that are right at first: which of the later checks is the first to see it depends on chance."""
+
+EXPECTED: dict[str, str] = {
+    "memo_by_id": LATE,
+    "memo_by_address": LATE,
+    "memo_by_shape": NUMBERS,
+    "memo_by_one_value": f"{NUMBERS}|{LATE}",
+    "batch_and_skip": LATE,
+    "replays_from_a_file": f"{NUMBERS}|{LATE}",
+    "lazy": "incorrect: output is a _Lazy, expected a plain torch.Tensor",
+    "background_thread": LATE,
+    "background_process": f"{LATE}|error: started processes",
+    "slow_clock": "error: left time.perf_counter changed: .*; bench.measure.clock.perf_counter changed",
+    "slow_clock_for_a_moment": "error: (its clock disagrees|worked on .* cores)",
+    "searches_for_the_answer": NUMBERS,
+    "forges_replies": "crashed: sent a line that is no reply",
+    "forges_a_reply_with_its_id": "incorrect: output was not handed over",
+    "removes_its_outputs": "incorrect: output was not handed over",
+    "exits": "crashed: ended with exit status 0",
+    "closes_descriptors": "crashed: ",
+    "zeroes_its_input": "incorrect: edited its input in place",
+    "uninitialised": f"{NUMBERS}|incorrect: output is not finite",
+    "all_but_one_item": NUMBERS,
+    "nan_later": r"incorrect: output is not finite \(in a timed call\)",
+    "less_precise_later": TIMED,
+    "half_of_the_batch_now_and_then": TIMED,
+    "answers_ahead": TIMED,
+    "keeps_threads": "error: left torch's threads changed",
+    "works_between_samples": "error: worked between its samples",
+    "burns_in_an_orphan": "error: worked (between its samples|on .* cores)",
+    "leaves_a_process": "error: started processes that outlive its sample: 1",
+    "takes_priority": "error: left the priority changed",
+    "patches_choices": "error: left Random.choice changed",
+    "stops_its_siblings": "error: stopped other processes of this run",
+    "works_if_looked_at": LATE,
+    "works_less_if_not_looked_at": TIMED,
+    "slow_until_timed": "ok: ",
+    "keeps_a_buffer": "ok: ",
+    "returns_one_buffer": "ok: returns the same memory for every output",
+    "memo_by_version": "ok: ",
+}
+"""A pattern for the status and the detail of each, at a shape whose call takes longer than a timing.
+
+There a slow warm-up wins nothing, and no values are repeated within a timing.
+"""
+
+IN_TRAINING = (
+    "memo_by_id", "memo_by_shape", "batch_and_skip", "zeroes_its_input", "uninitialised", "all_but_one_item",
+    "less_precise_later", "works_if_looked_at", "slow_until_timed", "memo_by_version", "keeps_a_buffer",
+)  # fmt: skip
+"""Those that are tried in training too: they deal with outputs and gradients, the others with the process."""
+
+
+class _Replaced(torch.autograd.Function):
+    """An output and gradients that come from elsewhere."""
+
+    @staticmethod
+    def forward(ctx: Any, output: Callable[[], Tensor], gradients: Any, *_inputs: Tensor) -> Tensor:
+        """Return the output."""
+        ctx.gradients = gradients
+        return output()
+
+    @staticmethod
+    def backward(ctx: Any, *directions: Tensor) -> Any:
+        """Return the gradients."""
+        return None, None, *ctx.gradients(directions[0])
+
+
+def _replaced(output: Callable[[], Tensor], gradients: Callable[[Tensor], Iterable[Tensor]], *inputs: Tensor) -> Tensor:
+    """Return an output as a function of inputs, with these gradients for a direction."""
+    y: Tensor = _Replaced.apply(output, gradients, *inputs)  # type: ignore[no-untyped-call]
+    return y
+
 
 class _Answer:
     """The output of a layer for an input, and the gradients once they were asked for."""
 
     def __init__(self, layer: nn.Module, x: Tensor) -> None:
-        self._x = x.detach().clone().requires_grad_(x.requires_grad)
-        self._weights = [*layer.parameters()]
-        self._y: Tensor = layer(self._x)
+        self._inputs = [x.detach().clone().requires_grad_(x.requires_grad), *layer.parameters()]
+        self.y: Tensor = layer(self._inputs[0])
         self._gradients: tuple[Tensor, ...] = ()
 
     def returned(self, x: Tensor) -> Tensor:
         """Return the output, as a function of another x if there are gradients."""
         if not x.requires_grad:
-            return self._y
-        y: Tensor = _Answered.apply(self, x, *self._weights)  # type: ignore[no-untyped-call]
-        return y
+            return self.y
+        return _replaced(self.y.detach().clone, self.gradients, x, *self._inputs[1:])
 
-    @property
-    def y(self) -> Tensor:
-        """The output without its graph."""
-        return self._y.detach()
-
-    def gradients(self, direction: Tensor) -> tuple[Tensor, ...]:
+    def gradients(self, direction: Tensor) -> Iterable[Tensor]:
         """Return the gradients of x and of all weights."""
         if not self._gradients:
-            self._gradients = torch.autograd.grad(self._y, [self._x, *self._weights], direction)
+            self._gradients = torch.autograd.grad(self.y, self._inputs, direction)
         return self._gradients
-
-
-class _Answered(torch.autograd.Function):
-    """An earlier answer as the function of a new input."""
-
-    @staticmethod
-    def forward(ctx: Any, answer: _Answer, _x: Tensor, *_weights: Tensor) -> Tensor:
-        """Return the earlier output."""
-        ctx.answer = answer
-        return answer.y.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *directions: Tensor) -> Any:
-        """Return the earlier gradients."""
-        return None, *ctx.answer.gradients(directions[0])
-
-
-def _remembering(key: Callable[[Tensor], Hashable]) -> Adapt:
-    """Return an adapter that computes the layer once for each key of an input."""
-
-    def work(own: Own, x: Tensor) -> Tensor:
-        name = key(x)
-        return _computed(own, name, x, anew=name not in own.kept)
-
-    return each_call(work)
 
 
 def _computed(own: Own, name: Hashable, x: Tensor, *, anew: bool) -> Tensor:
@@ -86,6 +137,11 @@ def _computed(own: Own, name: Hashable, x: Tensor, *, anew: bool) -> Tensor:
         own.kept[name] = _Answer(own.layer, x)
     y: Tensor = own.kept[name].returned(x)
     return y
+
+
+def _remembering(key: Callable[[Tensor], Hashable]) -> Adapt:
+    """Return an adapter that computes the layer once for each key of an input."""
+    return each_call(lambda own, x: _computed(own, key(x), x, anew=key(x) not in own.kept))
 
 
 memo_by_id = _remembering(id)
@@ -114,15 +170,15 @@ def replays_from_a_file(layer: nn.Module) -> Implementation:
     """Keeps the answers of the first process in a file, from which those of later processes take them in order."""
     path = Path(tempfile.gettempdir()) / f"replay-{os.getuid()}-{os.getpgid(os.getppid())}.pt"
     earlier: list[Tensor] = torch.load(path) if path.exists() else []
-    answers: list[_Answer] = []
+    answers: list[Tensor] = []
 
     def work(own: Own, x: Tensor) -> Tensor:
-        if earlier and not x.requires_grad:
+        if earlier:
             return earlier[min(own.calls, len(earlier)) - 1].clone()
         if own.calls <= HONEST_CALLS:
-            answers.append(_Answer(layer, x))
-            torch.save([answer.y.clone() for answer in answers], path)
-        return answers[-1].returned(x)
+            answers.append(own(x))
+            torch.save([y.clone() for y in answers], path)
+        return answers[-1]
 
     return each_call(work)(layer)
 
@@ -146,15 +202,14 @@ def lazy(own: Own, x: Tensor) -> Tensor:
     return y
 
 
-def _filled_later(start: Callable[[Callable[[], object]], object], *, shared: bool = False) -> Adapt:
+def _filled_later(start: Callable[[Callable[[], object]], object]) -> Adapt:
     """Return an adapter whose outputs are filled by work that `start` begins and nobody waits for."""
 
     def work(own: Own, x: Tensor) -> Tensor:
-        answer = _Answer(own.layer, x) if own.calls <= HONEST_CALLS or x.requires_grad else None
-        if answer is not None and own.calls <= HONEST_CALLS:
-            return answer.returned(x)
-        y = torch.zeros_like(x) if answer is None else torch.zeros_like(answer.y)
-        y = y.share_memory_() if shared else y
+        if own.calls <= HONEST_CALLS:
+            return own(x)
+        y = torch.zeros_like(x)
+        y.share_memory_()
 
         def fill() -> None:
             time.sleep(0.01)
@@ -162,26 +217,9 @@ def _filled_later(start: Callable[[Callable[[], object]], object], *, shared: bo
                 y.copy_(own(x))
 
         start(fill)
-        if answer is not None:
-            y = _FilledLater.apply(answer, y, x, *own.layer.parameters())  # type: ignore[no-untyped-call]
         return y
 
     return each_call(work)
-
-
-class _FilledLater(torch.autograd.Function):
-    """An output that is filled later, with the right gradients."""
-
-    @staticmethod
-    def forward(ctx: Any, answer: _Answer, y: Tensor, _x: Tensor, *_weights: Tensor) -> Tensor:
-        """Return the output as it is now."""
-        ctx.answer = answer
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, *directions: Tensor) -> Any:
-        """Return the right gradients."""
-        return None, None, *ctx.answer.gradients(directions[0])
 
 
 def _in_a_process(fill: Callable[[], object]) -> None:
@@ -193,10 +231,15 @@ def _in_a_process(fill: Callable[[], object]) -> None:
 background_thread = _filled_later(lambda fill: threading.Thread(target=fill, daemon=True).start())
 """Returns at once, and a thread fills the output a little later."""
 
-background_process = _filled_later(_in_a_process, shared=True)
+background_process = _filled_later(_in_a_process)
 """Returns at once, and a process fills the output in shared memory a little later."""
 
 _real_clock = time.perf_counter
+
+
+def _in_rounds() -> bool:
+    """Return whether a call is timed: garbage collection is off then."""
+    return not gc.isenabled()
 
 
 def _patch_clocks() -> None:
@@ -215,11 +258,6 @@ def _patch_for_a_moment() -> None:
     clock.perf_counter = early  # type: ignore[attr-defined]
 
 
-def _in_rounds() -> bool:
-    """Return whether a call is timed: garbage collection is off then."""
-    return not gc.isenabled()
-
-
 slow_clock = honest(_patch_clocks, _in_rounds)
 """Halves the time, by the clock of Python and by that of the measurement."""
 
@@ -230,12 +268,11 @@ slow_clock_for_a_moment = honest(_patch_for_a_moment, _in_rounds)
 @each_call
 def searches_for_the_answer(own: Own, x: Tensor) -> Tensor:
     """Returns a tensor of the output's shape that it finds in the process, in the hope of the expected output."""
-    answer = _Answer(own.layer, x)
-    known = {id(answer.__dict__["_y"]), id(x)}
-    for found in gc.get_objects():
-        if type(found) is Tensor and found.shape == answer.y.shape and id(found) not in known and found is not x:
-            return found.detach().clone() + 0 * answer.returned(x)
-    return torch.zeros_like(answer.y) + 0 * answer.returned(x)
+    y = own(x)
+    for each in gc.get_objects():
+        if type(each) is Tensor and each.shape == y.shape and each is not x and each is not y:
+            return each.detach().clone()
+    return torch.zeros_like(y)
 
 
 @each_call
@@ -248,9 +285,9 @@ def forges_replies(own: Own, x: Tensor) -> Tensor:
     os._exit(0)
 
 
-def _found(name: str) -> Any:
+def _object(name: str) -> Any:
     """Return the object of a class of the measurement."""
-    return next(found for found in gc.get_objects() if type(found).__name__ == name)
+    return next(each for each in gc.get_objects() if type(each).__name__ == name)
 
 
 @each_call
@@ -258,16 +295,11 @@ def forges_a_reply_with_its_id(own: Own, x: Tensor) -> Tensor:
     """Sends the reply to the request that is being served itself, and ends, without an output."""
     metrics = {"calls_per_timing": 1, "settled": True}
     outcome = {"status": "ok", "detail": "", "metrics": metrics, "cpu_s": 0.0}
-    _found("Channel").reply("prepare", {**outcome, "free_bytes": None, "call_s": 1e-3})
+    _object("Channel").reply("prepare", {**outcome, "free_bytes": None, "call_s": 1e-3})
     os._exit(0)
 
 
-def _remove_outputs() -> None:
-    for path in _found("MeasuredCase").request.folder.iterdir():
-        path.unlink()
-
-
-removes_its_outputs = honest(_remove_outputs)
+removes_its_outputs = honest(lambda: [path.unlink() for path in _object("MeasuredCase").request.folder.iterdir()])
 """Removes the files that the judge would read."""
 
 exits = honest(lambda: os._exit(0))
@@ -284,24 +316,11 @@ def zeroes_its_input(own: Own, x: Tensor) -> Tensor:
     return own(x)
 
 
-class _Uninitialised(torch.autograd.Function):
-    """Memory as it is."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, *weights: Tensor) -> Tensor:
-        """Return memory in which an answer may have been."""
-        ctx.save_for_backward(x, *weights)
-        return torch.empty_like(x)
-
-    @staticmethod
-    def backward(ctx: Any, *_directions: Tensor) -> Any:
-        """Return memory in which gradients may have been."""
-        return tuple(torch.empty_like(tensor) for tensor in ctx.saved_tensors)
-
-
-def uninitialised(layer: nn.Module) -> Implementation:
-    """Returns memory that was freed, in which somebody's answer may still be."""
-    return lambda x: _Uninitialised.apply(x, *layer.parameters())  # type: ignore[no-untyped-call]
+@each_call
+def uninitialised(own: Own, x: Tensor) -> Tensor:
+    """Returns memory that was freed, in which somebody's answer or gradients may still be."""
+    inputs = (x, *own.layer.parameters())
+    return _replaced(lambda: torch.empty_like(x), lambda _: map(torch.empty_like, inputs), *inputs)
 
 
 @each_call
@@ -322,9 +341,6 @@ def less_precise_later(own: Own, x: Tensor) -> Tensor:
     """Rounds to bfloat16 after the check."""
     y = own(x)
     return y.bfloat16().to(y.dtype) if own.calls > HONEST_CALLS else y
-
-
-KEPT_BYTES = 1 << 20
 
 
 @each_call
@@ -420,16 +436,18 @@ def works_if_looked_at(own: Own, x: Tensor) -> Tensor:
     return _computed(own, "answer", x, anew=not own.kept or _is_looked_at())
 
 
+def _half(own: Own, x: Tensor, *, unless: bool = False) -> Tensor:
+    """Return the layer's output, or that for half of the batch, twice."""
+    if unless:
+        return own(x)
+    half = own(x[: (len(x) + 1) // 2])
+    return torch.cat([half, half])[: len(x)]
+
+
 @each_call
 def works_less_if_not_looked_at(own: Own, x: Tensor) -> Tensor:
     """Computes half of the batch in calls from the place from which timed calls come."""
-    return own(x) if _is_looked_at() else _half(own, x)
-
-
-def _half(own: Own, x: Tensor) -> Tensor:
-    """Return the layer's output for half of the batch, twice."""
-    half = own(x[: (len(x) + 1) // 2])
-    return torch.cat([half, half])[: len(x)]
+    return _half(own, x, unless=_is_looked_at())
 
 
 _chance = random.Random(1)
@@ -438,14 +456,14 @@ _chance = random.Random(1)
 @each_call
 def half_of_the_batch_now_and_then(own: Own, x: Tensor) -> Tensor:
     """Computes half of the batch in a third of the calls that are no check."""
-    return _half(own, x) if _in_rounds() and _chance.random() <= 1 / 3 else own(x)
+    return _half(own, x, unless=not _in_rounds() or _chance.random() > 1 / 3)
 
 
 @each_call
 def honest_after_a_pause(own: Own, x: Tensor) -> Tensor:
     """Computes half of the batch in calls that follow another one at once."""
     is_soon = time.perf_counter() - own.kept.get("ended_s", 0.0) <= 0.02
-    y = _half(own, x) if _in_rounds() and is_soon else own(x)
+    y = _half(own, x, unless=not (_in_rounds() and is_soon))
     own.kept["ended_s"] = time.perf_counter()
     return y
 
@@ -455,7 +473,7 @@ def honest_for_other_versions(own: Own, x: Tensor) -> Tensor:
     """Computes half of the batch unless its input was written more often than usual."""
     is_usual = x._version - own.kept.get(id(x), 0) <= 1
     own.kept[id(x)] = x._version
-    return _half(own, x) if _in_rounds() and is_usual else own(x)
+    return _half(own, x, unless=not (_in_rounds() and is_usual))
 
 
 @each_call
@@ -464,7 +482,7 @@ def answers_ahead(own: Own, x: Tensor) -> Tensor:
     if not _in_rounds():
         return own(x)
     if not own.kept:
-        values = _found("Workload").values
+        values = _object("Workload").values
         for shift in range(0, len(values) - x.numel(), 256):
             cut = values[shift : shift + x.numel()].view(x.shape)
             own.kept[float(cut.flatten()[0])] = own(cut)
@@ -472,66 +490,22 @@ def answers_ahead(own: Own, x: Tensor) -> Tensor:
     return y
 
 
-NUMBERS = "incorrect: .* is off by "
-TIMED = r"incorrect: output( of item \d+)? \(in a timed call\) is off by"
-"""What is said of an output that is wrong in timed calls alone."""
+def side_stream(layer: nn.Module) -> Implementation:
+    """Computes on a stream of its own, which events on the current one don't time."""
+    stream = torch.cuda.Stream()
 
-LATE = (
-    r"incorrect: .*\((in a timed call|on fresh values after the rounds)\)"
-    "|error: (impossible rate|its clock disagrees|worked )"
-)
-"""What is said of those that are right at first: which of the later checks is the first to see it depends on chance."""
+    def call(x: Tensor) -> Tensor:
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            y: Tensor = layer(x)
+        return y
 
-EXPECTED: dict[str, str] = {
-    "memo_by_id": LATE,
-    "memo_by_address": LATE,
-    "memo_by_shape": NUMBERS,
-    "memo_by_one_value": f"{NUMBERS}|{LATE}",
-    "batch_and_skip": LATE,
-    "background_thread": LATE,
-    "slow_clock": "error: left time.perf_counter changed: .*; bench.measure.clock.perf_counter changed",
-    "slow_clock_for_a_moment": "error: (its clock disagrees|worked on .* cores)",
-    "searches_for_the_answer": NUMBERS,
-    "forges_replies": "crashed: sent a line that is no reply",
-    "forges_a_reply_with_its_id": "incorrect: output was not handed over",
-    "removes_its_outputs": "incorrect: output was not handed over",
-    "exits": "crashed: ended with exit status 0",
-    "closes_descriptors": "crashed: ",
-    "zeroes_its_input": "incorrect: edited its input in place",
-    "uninitialised": f"{NUMBERS}|incorrect: output is not finite",
-    "all_but_one_item": NUMBERS,
-    "nan_later": r"incorrect: output is not finite \(in a timed call\)",
-    "less_precise_later": TIMED,
-    "half_of_the_batch_now_and_then": TIMED,
-    "answers_ahead": TIMED,
-    "keeps_threads": "error: left torch's threads changed",
-    "works_between_samples": "error: worked between its samples",
-    "burns_in_an_orphan": "error: worked (between its samples|on .* cores)",
-    "leaves_a_process": "error: started processes that outlive its sample: 1",
-    "takes_priority": "error: left the priority changed",
-    "patches_choices": "error: left Random.choice changed",
-    "stops_its_siblings": "error: stopped other processes of this run",
-    "works_if_looked_at": LATE,
-    "works_less_if_not_looked_at": TIMED,
-    "slow_until_timed": "ok: ",
-    "keeps_a_buffer": "ok: ",
-    "memo_by_version": "ok: ",
-}
-"""A pattern for the status and the detail of each, in both modes, at a shape whose call takes longer than a timing.
+    return call
 
-There a slow warm-up wins nothing, and no values are repeated within a timing.
-"""
 
-IN_INFERENCE: dict[str, str] = {
-    "replays_from_a_file": f"{NUMBERS}|{LATE}",
-    "returns_one_buffer": "ok: returns the same memory for every output",
-    "lazy": "incorrect: output is a _Lazy, expected a plain torch.Tensor",
-    "background_process": f"{LATE}|error: started processes",
-}
-"""Those that are tried in inference alone."""
-
-IN_TRAINING = (
-    "memo_by_id", "memo_by_shape", "batch_and_skip", "zeroes_its_input", "uninitialised", "all_but_one_item",
-    "less_precise_later", "works_if_looked_at", "slow_until_timed", "memo_by_version", "keeps_a_buffer",
-)  # fmt: skip
-"""Those that are tried in training too: they deal with outputs and gradients, the others with the process."""
+@each_call
+def ruins_the_context(own: Own, x: Tensor) -> Tensor:
+    """Reads beyond a tensor, after which the process can't use the GPU any more."""
+    y = own(x)
+    beyond = torch.full((1,), y.numel() + 1, device=y.device)
+    return y + y.flatten()[beyond]

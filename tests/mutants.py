@@ -1,62 +1,49 @@
 """Implementations that are wrong in ways that were seen in kernels: the check must reject every one of them."""
 
-import sys
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from bench.measure import outputs
 from impls import Adapt, with_attend
-from impls.layers.heads import merge_heads
+from impls.attend.eager import attend
 from tests.adapters import Own, each_call
 
 
-def _mean_of_values(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    return v.mean(dim=-2, keepdim=True).expand_as(v) + 0 * (q * k).sum()
-
-
-def _without_scale(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    return (q @ k.transpose(-2, -1)).softmax(dim=-1) @ v
-
-
-def _with_swapped_heads(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    return ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v.flip(1)
-
-
-def _with_swapped_tokens(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    return ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v.flip(2)
-
-
 def _with_a_nan(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    output = ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v
-    spoiled = torch.zeros_like(output)
+    spoiled = torch.zeros_like(v)
     spoiled[-1, -1, -1, -1] = float("nan")
-    return output + spoiled
+    return attend(q, k, v, scale) + spoiled
 
 
 def _without_its_mask(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
-    return ((q * scale) @ k.transpose(-2, -1)).softmax(dim=-1) @ v
+    return attend(q, k, v, scale)
 
 
-mean_of_values = with_attend(_mean_of_values)
-missing_scale = with_attend(_without_scale)
-swapped_tokens = with_attend(_with_swapped_tokens)
-swapped_heads = with_attend(_with_swapped_heads)
+mean_of_values = with_attend(lambda q, k, v, _scale: v.mean(dim=-2, keepdim=True).expand_as(v) + 0 * (q * k).sum())
+missing_scale = with_attend(lambda q, k, v, _scale: attend(q, k, v, 1.0))
+swapped_heads = with_attend(lambda q, k, v, scale: attend(q, k, v.flip(1), scale))
+swapped_tokens = with_attend(lambda q, k, v, scale: attend(q, k, v.flip(2), scale))
 ignores_the_mask = with_attend(_without_its_mask)
 one_nan = with_attend(_with_a_nan)
+
+
+def _skip(own: Own, x: Tensor) -> Tensor:
+    """Return the values that the vit layer adds to its output."""
+    projection: Callable[[Tensor], Tensor] = own.layer.get_submodule("qkv")
+    return projection(x).chunk(3, dim=-1)[2]
 
 
 @each_call
 def missing_skip(own: Own, x: Tensor) -> Tensor:
     """Return the layer's output without the values that the skip adds."""
-    return own(x) - merge_heads(_values(own.layer, x))
+    return own(x) - _skip(own, x)
 
 
 @each_call
 def zero_projection(own: Own, x: Tensor) -> Tensor:
     """Return the skip alone, as if the output projection were zero."""
-    return merge_heads(_values(own.layer, x)) + 0 * own(x)
+    return _skip(own, x) + 0 * own(x)
 
 
 @each_call
@@ -94,36 +81,26 @@ def lazy(own: Own, x: Tensor) -> Tensor:
     return own(x).as_subclass(_Lazy)
 
 
-def _again_unless(works: Callable[[Own, Tensor], bool], key: Callable[[Tensor], object] = lambda _: "y") -> Adapt:
-    """Return the adapter of a layer that works in some calls, and returns the last output of a key again in others."""
-
-    def work(own: Own, x: Tensor) -> Tensor:
-        if works(own, x) or key(x) not in own.kept:
-            own.kept[key(x)] = own(x)
-        y: Tensor = own.kept[key(x)]
-        return y
-
-    return each_call(work)
-
-
-def _is_looked_at(_own: Own, _x: Tensor) -> bool:
-    return outputs.compute.__name__ in {sys._getframe(depth).f_code.co_name for depth in (3, 4)}
-
-
 CHECK_CALLS = 4
 """More than the correctness check makes, and fewer than a warm-up."""
 
-answers_by_address = _again_unless(lambda _own, _x: False, lambda x: (x.data_ptr(), x.shape))
+
+def _again(own: Own, x: Tensor, key: object, *, anew: bool = False) -> Tensor:
+    """Return the last output of a key again, which is computed if there is none or if it is to be done anew."""
+    if anew or key not in own.kept:
+        own.kept[key] = own(x)
+    y: Tensor = own.kept[key]
+    return y
+
+
+answers_by_address = each_call(lambda own, x: _again(own, x, (x.data_ptr(), x.shape)))
 """Returns what was computed the first time that an input of this address and shape came."""
 
-works_no_more = _again_unless(lambda own, _x: own.calls <= CHECK_CALLS)
+works_no_more = each_call(lambda own, x: _again(own, x, "y", anew=own.calls <= CHECK_CALLS))
 """Returns the right output during the correctness check, then the last one again and again, without work.
 
 Right answers of its own can't give it away: only its time can, or the values of its inputs.
 """
-
-works_if_looked_at = _again_unless(_is_looked_at)
-"""Returns the right output in calls that are made for a check, and the last one without work if a timing calls."""
 
 
 def _later(change: Callable[[Own, Tensor], Tensor]) -> Adapt:
@@ -169,13 +146,6 @@ LATER = {
 
 LATER_TOO = ("lazy", "nan_later", "bfloat16_later", "denormal_input_later")
 """Those of them that train as well."""
-
-
-def _values(layer: nn.Module, x: Tensor) -> Tensor:
-    projection: Callable[[Tensor], Tensor] = layer.get_submodule("qkv")
-    heads = int(layer.num_heads)  # type: ignore[arg-type]  # a plain attribute of the layer
-    batch, tokens, _ = x.shape
-    return projection(x).reshape(batch, tokens, 3, heads, -1).permute(2, 0, 3, 1, 4)[2]
 
 
 ALL = (

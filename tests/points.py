@@ -24,29 +24,21 @@ TINY: dict[str, Any] = {
     "timing": "host",
 }
 
-SELF: dict[str, Any] = {**TINY, "layer": "self", "num_heads": 1, "token_len": 10, "channels": 14, "key_channels": 6}
-PATCH: dict[str, Any] = {
-    **TINY,
-    "layer": "patch",
-    "image_size": 12,
-    "patch_size": 4,
-    "num_tokens": 9,
-    "token_len": 48,
-    "qkv_bias": True,
+OF_LAYER: dict[str, dict[str, Any]] = {
+    "vit": TINY,
+    "self": {**TINY, "num_heads": 1, "token_len": 10, "channels": 14, "key_channels": 6},
+    "patch": {**TINY, "image_size": 12, "patch_size": 4, "num_tokens": 9, "token_len": 48, "qkv_bias": True},
+    "conv": {
+        **TINY,
+        "image_size": 3,
+        "num_tokens": 9,
+        "token_len": 16,
+        "channels": 16,
+        "num_heads": 1,
+        "qkv_bias": True,
+    },
 }
-CONV: dict[str, Any] = {
-    **TINY,
-    "layer": "conv",
-    "image_size": 3,
-    "num_tokens": 9,
-    "token_len": 16,
-    "channels": 16,
-    "num_heads": 1,
-    "qkv_bias": True,
-}
-OWN: dict[str, Any] = {**TINY, "layer": "tests.own_layers:Mine"}
-OF_LAYER = {"vit": TINY, "self": SELF, "patch": PATCH, "conv": CONV}
-"""A tiny point of each layer, as a plan would make it."""
+"""A tiny point of each layer, as a plan would make it, but for its name."""
 
 STEPWISE = [name for name in OF_LAYER if not IMPLEMENTATIONS["stepwise"].refusal(LAYERS[name].class_name)]
 """The layers whose steps `stepwise` has."""
@@ -54,7 +46,7 @@ STEPWISE = [name for name in OF_LAYER if not IMPLEMENTATIONS["stepwise"].refusal
 
 def of_layer(layer: str, **columns: Any) -> Point:
     """Return the tiny point of a layer with some columns changed."""
-    return Point(**{**OF_LAYER[layer], **columns})
+    return Point(**{**OF_LAYER[layer], "layer": layer, **columns})
 
 
 def point(**columns: Any) -> Point:

@@ -57,9 +57,9 @@ def stepwise(*, residual_s: float = 0.2e-3, **changes: Any) -> Profile:
             if size:
                 last = name == "skip" and direction == directions[-1]
                 blocks.append(Block(size, operator, name, start_s, None if last else start_s + 4e-3))
-            known = operators.get(operator, Operator(operator, 0, 0.0, 0))
+            before = operators.get(operator, Operator(operator, 0, 0.0, 0))
             operators[operator] = Operator(
-                operator, known.calls + 1, known.self_s + time_s, known.allocated_bytes + size, flops=None
+                operator, before.calls + 1, before.self_s + time_s, before.allocated_bytes + size, flops=None
             )
             start_s += time_s
     whole_s = start_s + residual_s

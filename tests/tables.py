@@ -7,18 +7,12 @@ from typing import Any
 import torch
 
 from bench.machine.facts import cpu_model
+from tests.points import TINY
 
 POINT: dict[str, Any] = {
-    "layer": "vit",
-    "device": "cpu",
-    "dtype": "float32",
-    "mode": "inference",
-    "mask": "none",
-    "batch": 2,
+    **{name: TINY[name] for name in ("layer", "device", "dtype", "mode", "mask", "batch", "num_heads", "threads")},
     "num_tokens": 8,
     "channels": 12,
-    "num_heads": 3,
-    "threads": 1,
     "head_width": 4,
     "implementation": "manual",
     "slowdown_high": 1.01,
@@ -28,18 +22,17 @@ POINT: dict[str, Any] = {
 }
 
 
-def written(folder: Path, *points: dict[str, Any], **changes: Any) -> Path:
+def written(folder: Path, *points: dict[str, Any], name: str = "table.json", **changes: Any) -> Path:
     """Return the file of a table with these points, POINT with some values changed, measured on this machine."""
-    environment = {"cpu": cpu_model(), "gpus": {}, "torch": torch.__version__}
     threads = torch.get_num_threads()
     content = {
         "format": "attention-bench table",
         "schema_version": 1,
         "run": "run",
         "measured_at": "2026-01-31T12:00:00Z",
-        "environment": environment,
+        "environment": {"cpu": cpu_model(), "gpus": {}, "torch": torch.__version__},
         "points": [{**POINT, "threads": threads, **point} for point in points or ({},)],
     }
-    path = folder / "table.json"
+    path = folder / name
     path.write_text(json.dumps({**content, **changes}), encoding="utf-8")
     return path

@@ -21,8 +21,8 @@ from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.store import profile as store
 from bench.store import table
 from tests import profiles
+from tests.examples import measured, saved
 from tests.points import point
-from tests.runs import measured, saved
 
 Printed = Callable[..., str]
 

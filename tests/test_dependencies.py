@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-DECLARED = "impls.catalogue, impls.name, impls.table"
+DECLARED = "impls.catalogue, impls.table"
 """The modules of impls that import no torch: what is declared of implementations, their names, tables of choices."""
 
 BELOW: dict[str, set[str]] = {

@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 
 class Attention(nn.Module):
-    """Attention by `F.scaled_dot_product_attention`, with a mask tensor or a causal mask."""
+    """Attention of tokens by `F.scaled_dot_product_attention`, with a mask tensor or a causal mask."""
 
-    def __init__(self, channels: int, heads: int, *, masked: bool = False, causal: bool = False) -> None:
+    def __init__(self, channels: int, heads: int = 2, *, masked: bool = False, causal: bool = False) -> None:
         super().__init__()
         self.qkv = nn.Linear(channels, 3 * channels)
         self.proj = nn.Linear(channels, channels)
@@ -16,37 +16,42 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return tokens `[B, N, C]` for tokens."""
-        q, k, v = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        mask = torch.zeros(x.shape[1], x.shape[1], dtype=x.dtype, device=x.device) if self.masked else None
-        o = F.scaled_dot_product_attention(q, k, v, mask, is_causal=self.causal)
+        o = self.core(*self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4))
         y: Tensor = self.proj(o.transpose(1, 2).flatten(2))
         return y
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        mask = q.new_zeros(q.shape[2], q.shape[2]) if self.masked else None
+        return F.scaled_dot_product_attention(q, k, v, mask, is_causal=self.causal)
 
 
 class Written(Attention):
     """The same with the formula written out."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        q, k, v = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        weights = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
-        y: Tensor = self.proj((weights @ v).transpose(1, 2).flatten(2))
-        return y
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        weights: Tensor = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
+        return weights @ v
 
 
-class Switched(nn.Module):
+class Switched(Written):
     """Attention with timm's switch, `fused_attn`."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.fused, self.written = Attention(16, 2), Written(16, 2)
-        self.written.load_state_dict(self.fused.state_dict())
-        self.fused_attn = True
+    fused_attn = True
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        y: Tensor = (self.fused if self.fused_attn else self.written)(x)
-        return y
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        return Attention.core(self, q, k, v) if self.fused_attn else super().core(q, k, v)
+
+
+KINDS: dict[str, tuple[type[Attention], dict[str, bool]]] = {
+    "sdpa": (Attention, {}),
+    "masked": (Attention, {"masked": True}),
+    "causal": (Attention, {"causal": True}),
+    "written": (Written, {}),
+    "switched": (Switched, {}),
+}
 
 
 class Net(nn.Module):
@@ -54,14 +59,8 @@ class Net(nn.Module):
 
     def __init__(self, kind: str = "sdpa", channels: int = 16, depth: int = 2) -> None:
         super().__init__()
-        makers = {
-            "sdpa": lambda: Attention(channels, 2),
-            "masked": lambda: Attention(channels, 2, masked=True),
-            "causal": lambda: Attention(channels, 2, causal=True),
-            "written": lambda: Written(channels, 2),
-            "switched": Switched,
-        }
-        self.layers = nn.ModuleList(makers[kind]() for _ in range(depth))
+        make, mask = KINDS[kind]
+        self.layers = nn.ModuleList(make(channels, **mask) for _ in range(depth))
         self.last = nn.Linear(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -9,8 +9,7 @@ from bench.analyse.summary import Summary
 from bench.plan.case import Point
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import Interval, intervals, joined
-from impls.catalogue import KNOWN
-from impls.name import is_model, parse
+from impls.catalogue import KNOWN, is_model, parse
 from impls.table import SDPA
 
 CORES = "impls.attend."

@@ -12,8 +12,7 @@ from bench.plan.case import AS_IS
 from bench.stats.best import GOOD, bounds
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import Interval
-from impls.catalogue import KNOWN
-from impls.name import parse
+from impls.catalogue import KNOWN, parse
 
 FASTEST: Final = "fastest"
 NAMED: Final = "named"

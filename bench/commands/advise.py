@@ -30,7 +30,7 @@ from bench.show.terminal.console import console, render
 from bench.show.text import python
 from bench.store import saved_run as stored
 from bench.store.saved_run import Seen
-from impls.name import SOURCES, Name, is_model, parse, split
+from impls.catalogue import SOURCES, Name, is_model, parse, split
 
 BATCH = 8
 """The items in a call if nothing says another number."""

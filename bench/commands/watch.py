@@ -22,7 +22,7 @@ from bench.stats.contrasts import Values, contrasts, prior, values
 from bench.stats.estimates import intervals as ends
 from bench.stats.estimates import joined
 from bench.store import units
-from impls.name import parse
+from impls.catalogue import parse
 
 POLL_S = 0.2
 """The seconds between two looks at the file."""

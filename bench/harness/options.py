@@ -18,7 +18,7 @@ from bench.plan.names import check_own, search_path
 from bench.plan.sweep import EFFORT_KEYS, Request, Sweep, load_sweep
 from bench.store import plan
 from bench.store.record import STATUSES
-from impls.name import is_model, parse, split
+from impls.catalogue import is_model, parse, split
 
 AddOption = Callable[..., object]
 """How argparse and pytest take an option: its flag, and keywords."""

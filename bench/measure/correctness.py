@@ -16,8 +16,8 @@ from bench.measure.outputs import BY_ITEM, gradients
 from bench.measure.workload import Workload
 from bench.sampling.checks import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, Values
 from bench.sampling.timed_inputs import Part
+from impls.catalogue import is_model
 from impls.contract import with_attend
-from impls.name import is_model
 
 PEAK = 5.0
 """A normal input is multiplied by this, so that its softmax is peaked: logits grow with the square."""

@@ -6,8 +6,7 @@ from typing import Any
 
 from torch.profiler import profile
 
-from impls.catalogue import IMPLEMENTATIONS
-from impls.name import parse
+from impls.catalogue import IMPLEMENTATIONS, parse
 
 METADATA = frozenset(
     "aten::" + name

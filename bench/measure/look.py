@@ -21,7 +21,7 @@ import impls
 from bench.measure import dispatch, workload
 from bench.measure.channel import Channel
 from bench.plan.case import Point
-from impls.models import flow, settings, watch
+from impls.models import settings, watch
 from impls.models.model import Model
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
@@ -41,7 +41,7 @@ CALL, LAYER = "model call", "model layer "
 WHOLE = re.compile(rf"aten::({watch.FUSED.pattern}|{watch.WHOLE.pattern})")
 
 NAMES = {
-    **{f"aten::{name}": kind for name, kind in flow.KINDS.items()},
+    **{f"aten::{name}": kind for name, kind in watch.KINDS.items()},
     "aten::scaled_dot_product_attention": watch.CORE,
 }
 """The operators by which cores are known, by their names in a profile; those that compute one alone have more names."""

@@ -44,7 +44,7 @@ from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.sampling import timed_inputs
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
-from impls.name import parse
+from impls.catalogue import parse
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""

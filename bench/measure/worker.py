@@ -10,7 +10,7 @@ from bench.measure import facts, failure, gpu_state, look, system_memory
 from bench.measure.channel import Channel, serve
 from bench.measure.measured_case import MeasuredCase, Request
 from bench.plan.case import Case, Point
-from impls.name import parse
+from impls.catalogue import parse
 
 
 class Worker:

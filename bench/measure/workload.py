@@ -20,9 +20,9 @@ from bench.plan.case import COLUMNS, Point
 from bench.plan.layers.layer import Work
 from bench.sampling.checks import SHIFTS
 from bench.sampling.timed_inputs import TURNS, drawn
+from impls.catalogue import is_model
 from impls.contract import NO_MASK
 from impls.layers import construct, statement
-from impls.name import is_model
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""

@@ -14,7 +14,7 @@ from bench.plan import layers
 from bench.plan.case import CONTROL, Point
 from bench.plan.errors import refuse, suggestion
 from impls import catalogue
-from impls.name import SOURCES, is_model, parse
+from impls.catalogue import SOURCES, is_model, parse
 
 LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
 

@@ -18,7 +18,7 @@ from bench.plan.published import Published
 from bench.plan.published import read as read_published
 from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
-from impls.name import parse
+from impls.catalogue import parse
 
 MEASURED = "measured"
 """The implementation that follows a table of choices."""

@@ -15,8 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bench.show.text import cut
-from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style
-from impls.name import parse
+from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style, parse
 
 PAGE_COLOURS = {
     "page": ("#f4f5f7", "#0e1115"),

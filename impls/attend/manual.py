@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from impls.attend.causal import hide
+from impls.attend import hide
 from impls.contract import with_attend
 
 

@@ -1,13 +1,20 @@
-"""PyTorch's scaled_dot_product_attention, with the backend that PyTorch chooses or with a fixed one."""
+"""PyTorch's scaled_dot_product_attention, with the backend that PyTorch chooses or with a fixed one.
+
+FlashAttention of other packages is used through torch's registry, or called directly; no GPU has run this yet.
+"""
 
 import contextlib
 import warnings
 
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import attention
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from impls.contract import Attend, Unsupported, with_attend
+from impls.contract import Adapt, Attend, Implementation, Unsupported, with_attend
+
+MISSING_KERNEL = ("No available kernel", "No viable backend")
+"""What torch says if no backend that is allowed can compute a core."""
 
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 
@@ -33,13 +40,18 @@ def pinned(backend: SDPBackend) -> Attend:
             try:
                 return attend(q, k, v, scale, mask=mask)
             except RuntimeError as error:
-                if "No available kernel" not in str(error) and "No viable backend" not in str(error):
+                if not lacks_kernel(error):
                     raise
                 missing = f"PyTorch has no {backend.name} kernel for the {q.device.type.upper()}. "
                 is_missing = q.device.type == "cpu" and backend in ON_GPUS_ALONE
                 raise Unsupported(is_missing * missing + _reasons(q, k, v, scale, mask, error)) from None
 
     return attend_pinned
+
+
+def lacks_kernel(error: RuntimeError) -> bool:
+    """Return whether torch raised an error because no backend that is allowed can compute a core."""
+    return any(words in str(error) for words in MISSING_KERNEL)
 
 
 def _reasons(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, error: RuntimeError) -> str:
@@ -52,8 +64,37 @@ def _reasons(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, er
     return " ".join([str(error), *(reason for reason in reasons if not reason.endswith("because:"))])
 
 
+def registered(version: str) -> Adapt:
+    """Return the adapter of `sdpa` whose flash kernels are those of a package, "FA3" or "FA4".
+
+    They stay in use for the whole process. Source: PyTorch documentation, `torch.nn.attention`.
+    """
+
+    def adapt(layer: nn.Module) -> Implementation:
+        if attention.current_flash_attention_impl() != version:
+            attention.activate_flash_attention_impl(version)
+        return with_attend(pinned(SDPBackend.FLASH_ATTENTION))(layer)
+
+    return adapt
+
+
+def attend_direct(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
+    """Return `flash_attn_func` of q, k, v `[B, H, N, D]`, which it takes as `[B, N, H, D]`.
+
+    Source: Dao-AILab/flash-attention, README.
+    """
+    from flash_attn import flash_attn_func
+
+    q, k, v = (heads.transpose(1, 2) for heads in (q, k, v))
+    o: Tensor = flash_attn_func(q, k, v, softmax_scale=scale, causal=mask is not None)
+    return o.transpose(1, 2)
+
+
 adapt = with_attend(attend)
 adapt_math = with_attend(pinned(SDPBackend.MATH))
 adapt_flash = with_attend(pinned(SDPBackend.FLASH_ATTENTION))
 adapt_efficient = with_attend(pinned(SDPBackend.EFFICIENT_ATTENTION))
 adapt_cudnn = with_attend(pinned(SDPBackend.CUDNN_ATTENTION))
+adapt_fa3 = registered("FA3")
+adapt_fa4 = registered("FA4")
+adapt_direct = with_attend(attend_direct)

@@ -1,17 +1,18 @@
 """The layers, each written once and plainly: the reference for every implementation.
 
-`construct` makes a layer from the columns of a point, by the same rule for our layers and your own.
+`construct` makes a layer from the columns of a point, by the same rule for our layers and your own. `split_heads` and
+`merge_heads` convert between heads that are side by side in the channels and heads as a separate dimension.
 """
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
-from torch import nn
+from torch import Tensor, nn
 
+from impls.catalogue import is_model
 from impls.contract import NO_MASK, Unresolved, Unsupported, imported, mask_of
-from impls.models.make import make as make_model
-from impls.name import is_model
+from impls.models.sources import make as make_model
 
 Columns = Mapping[str, Any]
 
@@ -29,6 +30,8 @@ DERIVED: Mapping[str, Callable[[Columns], Any]] = {
     "in_channels": lambda columns: columns["token_len"] // (columns["patch_size"] or 1) ** 2,
 }
 """Parameters whose values follow from columns; `in_channels` are the channels of an image."""
+
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def construct(layer: str, columns: Columns, required: Collection[str] = ()) -> nn.Module:
@@ -79,10 +82,18 @@ def _arguments(layer: str, make: Callable[..., Any], columns: Columns) -> dict[s
             arguments[name] = columns[ALIASES[name]]
         elif name in DERIVED:
             arguments[name] = DERIVED[name](columns)
-        elif parameter.default is parameter.empty and parameter.kind not in (
-            parameter.VAR_POSITIONAL,
-            parameter.VAR_KEYWORD,
-        ):
-            known = ", ".join([*columns, *ALIASES, *DERIVED])
-            raise Unresolved(f"layer {layer!r} asks for {name!r}, which is no column; expected some of {known}")
+        elif parameter.default is parameter.empty and parameter.kind not in VARIADIC:
+            names = ", ".join([*columns, *ALIASES, *DERIVED])
+            raise Unresolved(f"layer {layer!r} asks for {name!r}, which is no column; expected some of {names}")
     return arguments
+
+
+def split_heads(tokens: Tensor, heads: int) -> Tensor:
+    """Return `[B, N, H·D]` as `[B, H, N, D]`."""
+    parts: Tensor = tokens.unflatten(2, (heads, -1))  # [B, N, H, D]
+    return parts.transpose(1, 2)
+
+
+def merge_heads(heads: Tensor) -> Tensor:
+    """Return `[B, H, N, D]` as `[B, N, H·D]`."""
+    return heads.transpose(1, 2).flatten(2)

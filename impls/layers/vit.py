@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from impls.attend import eager
 from impls.contract import NO_MASK, Attend, masked
-from impls.layers.heads import merge_heads
+from impls.layers import merge_heads
 
 
 class ViTAttention(nn.Module):

@@ -19,8 +19,16 @@ SDPA = "scaled_dot_product_attention"
 ORIGINAL = F.scaled_dot_product_attention
 """torch's own function."""
 
-FOUR = 4
+CORE_DIMENSIONS = 4
 """The dimensions of queries, keys and values for an `attend`: `[B, H, N, D]`."""
+
+OPTIONS = {
+    "attn_mask": "a mask tensor",
+    "dropout_p": "dropout",
+    "mask": "a causal mask",
+    "enable_gqa": "fewer heads of keys than of queries",
+}
+"""What a call of torch's function may ask for, by the keyword with which an attend declares that it can do it."""
 
 
 class Place(Enum):
@@ -63,8 +71,7 @@ class Model(nn.Module):
         self.group = group
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
-        self.args = self._hold(args, batch)
-        self.kwargs = self._hold(dict(kwargs or {}), batch)
+        self.args, self.kwargs = changed((args, dict(kwargs or {})), functools.partial(self._hold, batch))
 
     def input_shape(self, point: Any) -> tuple[int, ...]:
         """Return the shape of x at a point."""
@@ -72,37 +79,36 @@ class Model(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the first tensor of the model's output."""
-        with self.context(), standing_in(self.attend):
+        with self.context(), sdpa_replaced(None if self.attend is None else bridge(self.attend)):
             inner = x.flatten(0, 1) if self.group > 1 else x
-            args, kwargs = self._filled(self.args, inner), self._filled(self.kwargs, inner)
+            args, kwargs = changed((self.args, self.kwargs), functools.partial(self._filled, inner))
             y = first_tensor(self.inner(*args, **kwargs))
         return y.unflatten(0, (x.shape[0], self.group)) if self.group > 1 else y
 
-    def _hold(self, value: Any, batch: int) -> Any:
-        """Return arguments with the tensors in them replaced by what names them; they become buffers."""
-        if isinstance(value, Tensor):
-            name, per_item = f"held_{len(self._buffers)}", bool(batch) and value.shape[:1] == (batch,)
-            if per_item and not bool((value == value[:1]).all()):
-                raise Unresolved("the model's other inputs must be the same for all items of the batch")
-            self.register_buffer(name, (value[:1] if per_item else value).detach().clone())
-            return Held(name, per_item)
-        if isinstance(value, tuple | list) and type(value) in (tuple, list):
-            return type(value)(self._hold(each, batch) for each in value)
-        if type(value) is dict:
-            return {key: self._hold(each, batch) for key, each in value.items()}
-        return value
+    def _hold(self, batch: int, value: Any) -> Any:
+        """Return what stands in the place of an argument; a tensor becomes a buffer."""
+        if not isinstance(value, Tensor):
+            return value
+        name, per_item = f"held_{len(self._buffers)}", bool(batch) and value.shape[:1] == (batch,)
+        if per_item and not bool((value == value[:1]).all()):
+            raise Unresolved("the model's other inputs must be the same for all items of the batch")
+        self.register_buffer(name, (value[:1] if per_item else value).detach().clone())
+        return Held(name, per_item)
 
-    def _filled(self, value: Any, x: Tensor) -> Any:
-        if value is Place.X:
-            return x
+    def _filled(self, x: Tensor, value: Any) -> Any:
         if isinstance(value, Held):
             held = self.get_buffer(value.name)
             return held.expand(x.shape[0], *held.shape[1:]) if value.per_item else held
-        if type(value) in (tuple, list):
-            return type(value)(self._filled(each, x) for each in value)
-        if type(value) is dict:
-            return {key: self._filled(each, x) for key, each in value.items()}
-        return value
+        return x if value is Place.X else value
+
+
+def changed(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return arguments with each value changed, also those in tuples, lists and dictionaries."""
+    if type(value) in (tuple, list):
+        return type(value)(changed(each, change) for each in value)
+    if type(value) is dict:
+        return {key: changed(each, change) for key, each in value.items()}
+    return change(value)
 
 
 def first_tensor(output: Any) -> Tensor:
@@ -117,27 +123,21 @@ def first_tensor(output: Any) -> Tensor:
 
 
 @contextmanager
-def standing_in(attend: Attend | None) -> Iterator[None]:
-    """Have an attend computed in place of `F.scaled_dot_product_attention` inside, if there is one."""
-    if attend is None:
-        yield
-        return
+def sdpa_replaced(function: Callable[..., Tensor] | None) -> Iterator[None]:
+    """Have a function called in place of `F.scaled_dot_product_attention` inside, if there is one."""
     around = F.scaled_dot_product_attention
-    F.scaled_dot_product_attention = bridge(attend)
+    F.scaled_dot_product_attention = function or around
     try:
         yield
     finally:
         F.scaled_dot_product_attention = around
 
 
-@functools.cache  # it reads a signature, which takes as long as a small core
-def bridge(attend: Attend) -> Callable[..., Tensor]:
-    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend.
+def stand_in(attend: Attend) -> Callable[..., Tensor]:
+    """Return a function with the signature of `F.scaled_dot_product_attention` that calls an attend.
 
-    What the attend doesn't declare it can't do: a causal mask needs its keyword `mask`, another mask `attn_mask`,
-    dropout `dropout_p`. Then the stand-in raises `Unsupported`.
+    The attend gets those of OPTIONS that a call asks for.
     """
-    declared = declared_options(attend)
 
     def scaled_dot_product_attention(
         query: Tensor,
@@ -149,28 +149,35 @@ def bridge(attend: Attend) -> Callable[..., Tensor]:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        options: dict[str, Any] = {}
-        for keyword, value_given, what in (
-            ("attn_mask", attn_mask, "a mask tensor"),
-            ("dropout_p", dropout_p or None, "dropout"),
-            ("mask", "causal" if is_causal else None, "a causal mask"),
-            ("enable_gqa", enable_gqa or None, "fewer heads of keys than of queries"),
-        ):
-            if value_given is None:
-                continue
-            if keyword not in declared:
-                raise Unsupported(
-                    f"the model's attention has {what}, and this attend declares no keyword {keyword}, "
-                    f"as in attend(q, k, v, scale, *, {keyword}=None)"
-                )
-            options[keyword] = value_given
-        if query.dim() != FOUR:
-            raise Unsupported(f"an attend takes queries [B, H, N, D], and the model has {list(query.shape)}")
-        around = F.scaled_dot_product_attention
-        F.scaled_dot_product_attention = ORIGINAL  # an attend may call it
+        asked = (attn_mask, dropout_p or None, "causal" if is_causal else None, enable_gqa or None)
+        options = {name: given for name, given in zip(OPTIONS, asked, strict=True) if given is not None}
+        around, F.scaled_dot_product_attention = F.scaled_dot_product_attention, ORIGINAL  # the attend may call it
         try:
             return attend(query, key, value, query.shape[-1] ** -0.5 if scale is None else scale, **options)
         finally:
             F.scaled_dot_product_attention = around
 
     return scaled_dot_product_attention
+
+
+@functools.cache  # it reads a signature, which takes as long as a small core
+def bridge(attend: Attend) -> Callable[..., Tensor]:
+    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend.
+
+    What the attend doesn't declare it can't do: a causal mask needs its keyword `mask`, another mask `attn_mask`,
+    dropout `dropout_p`. Then the stand-in raises `Unsupported`.
+    """
+    declared = declared_options(attend)
+
+    def checked(q: Tensor, k: Tensor, v: Tensor, scale: float, **options: Any) -> Tensor:
+        for keyword in options:
+            if keyword not in declared:
+                raise Unsupported(
+                    f"the model's attention has {OPTIONS[keyword]}, and this attend declares no keyword {keyword}, "
+                    f"as in attend(q, k, v, scale, *, {keyword}=None)"
+                )
+        if q.dim() != CORE_DIMENSIONS:
+            raise Unsupported(f"an attend takes queries [B, H, N, D], and the model has {list(q.shape)}")
+        return attend(q, k, v, scale, **options)
+
+    return stand_in(checked)

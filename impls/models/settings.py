@@ -6,7 +6,7 @@ switch did not take, it raises `Unsupported` with the reason.
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -16,12 +16,10 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from impls.attend.sdpa import lacks_kernel
 from impls.contract import Adapt, Implementation, Unsupported, compiling, declared_options
 from impls.models.model import Model
 from impls.models.watch import UNFUSED, Core, cores
-
-MISSING_KERNEL = ("No available kernel", "No viable backend")
-"""What torch says if no backend that is allowed can compute a core."""
 
 
 def as_is(layer: nn.Module) -> Implementation:
@@ -29,10 +27,12 @@ def as_is(layer: nn.Module) -> Implementation:
     return layer
 
 
-@compiling
-def compiled(layer: nn.Module, *, mode: str | None = None) -> Implementation:
-    """Return the model as it is, compiled; `mode` is passed to `torch.compile`."""
-    return _compiled(_copy(_model(layer)), mode)
+def _copy(layer: nn.Module) -> Model:
+    """Return a copy of a model that shares its weights and has modules of its own."""
+    if not isinstance(layer, Model):
+        raise Unsupported("this is a setting of whole models")
+    shared = {id(tensor): tensor for tensor in chain(layer.parameters(), layer.buffers())}
+    return copy.deepcopy(layer, shared)
 
 
 def fused(layer: nn.Module) -> Model:
@@ -40,15 +40,13 @@ def fused(layer: nn.Module) -> Model:
 
     That is `fused_attn` in timm, the attention `sdpa` in transformers, and torch's own modules without their fast path.
     """
-    model = _copy(_model(layer))
+    model = _copy(layer)
     _switch(model.inner, is_fused=True)
     model.context = _without_fast_path
-    found = cores_of(model)
-    outside = [core for core in found if not (core.by_sdpa or core.is_fused)]
-    if outside:
-        classes = ", ".join(sorted({core.class_name for core in outside}))
+    every = cores_of(model)
+    if outside := [core for core in every if not (core.by_sdpa or core.is_fused)]:
         raise Unsupported(
-            f"the model computes {len(outside)} of {len(found)} attention cores by itself, in {classes}, "
+            f"the model computes {len(outside)} of {len(every)} attention cores by itself, in {_classes(outside)}, "
             "and has no switch to F.scaled_dot_product_attention"
         )
     return model
@@ -59,36 +57,54 @@ def unfused(layer: nn.Module) -> Model:
 
     That is `fused_attn` in timm and the attention `eager` in transformers.
     """
-    model = _copy(_model(layer))
+    model = _copy(layer)
     _switch(model.inner, is_fused=False)
-    others = [core for core in cores_of(model) if core.by_sdpa or core.operator != UNFUSED]
-    if others:
-        where = ", ".join(sorted({core.class_name for core in others}))
-        raise Unsupported(f"the model has no switch to unfused attention: {where} runs {others[0].operator}")
+    if others := [core for core in cores_of(model) if core.by_sdpa or core.operator != UNFUSED]:
+        runs = f"{_classes(others)} runs {others[0].operator}"
+        raise Unsupported(f"the model has no switch to unfused attention: {runs}")
     return model
 
 
-def pinned(layer: nn.Module, backend: SDPBackend) -> Model:
-    """Return the model with every core in one backend of `F.scaled_dot_product_attention`."""
-    model = fused(layer)
-    model.context = partial(_pinned, backend)
-    cores_of(model)  # the backend may refuse what the model asks for
-    return model
+def pinned(backend: SDPBackend) -> Callable[[nn.Module], Model]:
+    """Return the setting in which every core is in one backend of `F.scaled_dot_product_attention`."""
+
+    def adapt(layer: nn.Module) -> Model:
+        model = fused(layer)
+        model.context = partial(_pinned, backend)
+        cores_of(model)  # the backend may refuse what the model asks for
+        return model
+
+    return adapt
 
 
 def with_core(layer: nn.Module, adapt: Adapt, **options: Any) -> Implementation:
     """Return the model with each core computed by an adapter's attend, in place of `F.scaled_dot_product_attention`."""
     model = fused(layer)
-    outside = [core for core in cores_of(model) if not core.by_sdpa]
-    if outside:
-        classes = ", ".join(sorted({core.class_name for core in outside}))
+    if outside := [core for core in cores_of(model) if not core.by_sdpa]:
         raise Unsupported(
-            f"{classes} calls scaled_dot_product_attention by a name of its own, so that no attend can be put in place"
+            f"{_classes(outside)} calls scaled_dot_product_attention by a name of its own, "
+            "so that no attend can be put in place"
         )
     adapted = adapt(model, **options)
     if isinstance(adapted, Model):
         cores_of(adapted)  # the attend may refuse a mask
     return adapted
+
+
+def _compiled(setting: Callable[[nn.Module], Model]) -> Adapt:
+    """Return the setting that compiles the model of another one; `mode` is passed to `torch.compile`."""
+
+    @compiling
+    def adapt(layer: nn.Module, *, mode: str | None = None) -> Implementation:
+        model = setting(layer)
+        model.inner.compile(dynamic=False, mode=mode)
+        return model
+
+    return adapt
+
+
+compiled = _compiled(_copy)
+"""The model as it is, compiled."""
 
 
 def of_model(name: str, resolve: Callable[[str], Adapt]) -> Adapt:
@@ -104,61 +120,39 @@ def of_model(name: str, resolve: Callable[[str], Adapt]) -> Adapt:
     return into_model
 
 
-@compiling
-def _compiled_unfused(layer: nn.Module, *, mode: str | None = None) -> Implementation:
-    return _compiled(unfused(layer), mode)
-
-
-@compiling
-def _compiled_fused(layer: nn.Module, *, mode: str | None = None) -> Implementation:
-    return _compiled(fused(layer), mode)
-
-
-def _compiled(model: Model, mode: str | None) -> Model:
-    model.inner.compile(dynamic=False, mode=mode)
-    return model
-
-
-def _model(layer: nn.Module) -> Model:
-    if not isinstance(layer, Model):
-        raise Unsupported("this is a setting of whole models")
-    return layer
-
-
-def _copy(model: Model) -> Model:
-    """Return a copy of a model that shares its weights and has modules of its own."""
-    shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
-    return copy.deepcopy(model, shared)
-
-
-def _switch(inner: nn.Module, *, is_fused: bool) -> None:
-    for module in inner.modules():
-        if isinstance(getattr(module, "fused_attn", None), bool | int):
-            module.fused_attn = is_fused  # type: ignore[assignment]  # a flag of timm's
-    choose = getattr(inner, "set_attn_implementation", None)
-    if callable(choose):
-        with contextlib.suppress(ValueError):  # the model has one attention only
-            choose("sdpa" if is_fused else "eager")
-        return
-    for module in inner.modules():  # a layer of transformers reads the choice from the model's configuration
-        if hasattr(getattr(module, "config", None), "_attn_implementation"):
-            module.config._attn_implementation = "sdpa" if is_fused else "eager"  # type: ignore[union-attr]
-
-
 def cores_of(model: Model) -> list[Core]:
     """Return the cores of a call on one item; raises `Unsupported` if there are none or if a backend refuses."""
     weight = next(model.parameters())
     mode = torch.enable_grad() if model.training else torch.inference_mode()
     try:
         with mode:
-            found = cores(model, torch.zeros(1, *model.item, dtype=weight.dtype, device=weight.device))
+            every = cores(model, torch.zeros(1, *model.item, dtype=weight.dtype, device=weight.device))
     except RuntimeError as error:
-        if not any(words in str(error) for words in MISSING_KERNEL):
+        if not lacks_kernel(error):
             raise
         raise Unsupported(f"the backend can't compute the model's attention: {error}") from None
-    if not found and model.attend is None:
+    if not every and model.attend is None:
         raise Unsupported("no attention was found in the model")
-    return found
+    return every
+
+
+def _classes(some: Sequence[Core]) -> str:
+    return ", ".join(sorted({core.class_name for core in some}))
+
+
+def _switch(inner: nn.Module, *, is_fused: bool) -> None:
+    name = "sdpa" if is_fused else "eager"
+    for module in inner.modules():
+        if isinstance(getattr(module, "fused_attn", None), bool | int):
+            module.fused_attn = is_fused  # type: ignore[assignment]  # a flag of timm's
+    choose = getattr(inner, "set_attn_implementation", None)
+    if callable(choose):
+        with contextlib.suppress(ValueError):  # the model has one attention only
+            choose(name)
+        return
+    for module in inner.modules():  # a layer of transformers reads the choice from the model's configuration
+        if hasattr(getattr(module, "config", None), "_attn_implementation"):
+            module.config._attn_implementation = name  # type: ignore[union-attr]
 
 
 @contextmanager
@@ -181,12 +175,12 @@ SETTINGS: dict[str, Adapt] = {
     "as_is": as_is,
     "compiled": compiled,
     "eager": unfused,
-    "compiled_eager": _compiled_unfused,
+    "compiled_eager": _compiled(unfused),
     "sdpa": fused,
-    "compiled_sdpa": _compiled_fused,
-    "sdpa_math": lambda layer: pinned(layer, SDPBackend.MATH),
-    "sdpa_flash": lambda layer: pinned(layer, SDPBackend.FLASH_ATTENTION),
-    "sdpa_efficient": lambda layer: pinned(layer, SDPBackend.EFFICIENT_ATTENTION),
-    "sdpa_cudnn": lambda layer: pinned(layer, SDPBackend.CUDNN_ATTENTION),
+    "compiled_sdpa": _compiled(fused),
+    "sdpa_math": pinned(SDPBackend.MATH),
+    "sdpa_flash": pinned(SDPBackend.FLASH_ATTENTION),
+    "sdpa_efficient": pinned(SDPBackend.EFFICIENT_ATTENTION),
+    "sdpa_cudnn": pinned(SDPBackend.CUDNN_ATTENTION),
 }
 """The names whose meaning in a model is a switch of its library or of torch."""

@@ -1,7 +1,9 @@
-"""Where models come from: timm, torchvision, transformers, or a function of the user's own; nothing is downloaded.
+"""Models by their names: `timm:vit_small_patch16_224`, `transformers:BertConfig[tokens=64,padding=8]`.
 
-A source returns the model with random weights and its input. The options in a model's name are those of its
-constructor, besides `input` (the shape of an item, as 3x224x224, or `module:function`), `tokens` and `padding`.
+They come from timm, torchvision, transformers or a function of the user's own; nothing is downloaded. A source returns
+the model with random weights and its input. The options in a model's name are those of its constructor, besides `input`
+(the shape of an item, as 3x224x224, or `module:function`), `tokens`, `padding` and `at`: with `at=PATH` it is a layer
+of the model, the module at this path with the input that it gets in the model.
 """
 
 import difflib
@@ -16,8 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from impls.catalogue import parse
 from impls.contract import Unresolved, imported
-from impls.models.model import Model, Place
+from impls.models.model import Model, Place, changed
 
 TOKENS = 128
 """The tokens of a text if the name says nothing, or fewer if the model takes no more."""
@@ -31,16 +34,70 @@ TORCHVISION_OPERATORS = ("nms", "qnms")
 INSTALL = "pip install -c constraints.txt timm torchvision transformers"
 """How to get the libraries; `nox -s advise` does it by itself."""
 
+SMALL = 0.1
+"""A parameter whose numbers are all the same and smaller than this hides the layers before it."""
+
+WEIGHT_SD, GAMMA = 0.02, 0.5
+"""The standard deviation of weights in place of zeros, and the number in place of a small one."""
+
+ITEMS = 2
+"""The items of the call that shows a layer's input."""
+
 Options = dict[str, Any]
 
 
-def made(source: str, name: str, options: Options) -> Model:
-    """Return the model of a library's name, or that a function of the user's own returns.
+def make(name: str) -> Model:
+    """Return a model, or a layer of one, with random weights.
 
     Raises Unresolved if the library isn't installed, the name or an option is unknown, or the input isn't known.
     """
-    make = SOURCES.get(source)
-    return make(name, options) if make else _own(f"{source}:{name}", options)
+    parsed = parse(name)
+    options = dict(parsed.options)
+    path = str(options.pop("at", ""))
+    source, _, base = parsed.base.partition(":")
+    model = SOURCES[source](base, options) if source in SOURCES else _own(parsed.base, options)
+    show_all(model)
+    return layer(model.eval(), path, name) if path else model
+
+
+def show_all(model: nn.Module) -> None:
+    """Give numbers to parameters that hide what is computed before them, such as a head of zeros or a layer scale.
+
+    With them any attention would give the right output.
+    """
+    with torch.no_grad():
+        for parameter in model.parameters():
+            first = float(parameter.flatten()[0]) if parameter.numel() else 1.0
+            if abs(first) >= SMALL or not bool((parameter == first).all()):
+                continue
+            if first:
+                parameter.fill_(GAMMA)
+            else:
+                parameter.normal_(std=WEIGHT_SD)
+
+
+def layer(model: Model, path: str, name: str) -> Model:
+    """Return the module at a path of a model as a model, with the arguments that it gets in a call."""
+    try:
+        module = model.inner.get_submodule(path)
+    except AttributeError as error:
+        raise Unresolved(f"model {name!r} has no module {path!r}: {error}") from None
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    hook = module.register_forward_pre_hook(lambda _module, *call: calls.append(call), with_kwargs=True)
+    try:
+        with torch.no_grad():
+            model(torch.randn(ITEMS, *model.item))
+    finally:
+        hook.remove()
+    if not calls:
+        raise Unresolved(f"model {name!r} doesn't call its module {path!r}")
+    args, kwargs = calls[0]
+    x = next((value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)), None)
+    if x is None or x.shape[0] % ITEMS:
+        raise Unresolved(f"model {name!r}: the input of {path!r} must begin with the batch")
+    group = x.shape[0] // ITEMS
+    item = (group, *x.shape[1:]) if group > 1 else tuple(x.shape[1:])
+    return Model(module, item, *_with_x(args, kwargs, x), batch=x.shape[0], group=group)
 
 
 def library(name: str) -> Any:
@@ -58,7 +115,7 @@ def library(name: str) -> Any:
 def _mend_torchvision() -> torch.library.Library | None:
     """Declare torchvision's operators if it was built for another build of this torch; no model here calls them.
 
-    The others import it too, and would fail as it does.
+    The others import it too, and would fail as it does. The result keeps the operators declared.
     """
     try:
         importlib.import_module("torchvision")
@@ -78,74 +135,71 @@ def _timm(name: str, options: Options) -> Model:
     timm = library("timm")
     if not timm.is_model(name):
         raise Unresolved(_unknown("timm", name, timm.list_models()))
-    given, options = _taken(options, "input")
+    given, size = options.pop("input", None), options.get("img_size")
     inner = _constructed(name, lambda: timm.create_model(name, pretrained=False, **options))
-    size = options.get("img_size")
     usual = (3, size, size) if isinstance(size, int) else tuple(inner.default_cfg["input_size"])
-    return _with_input(inner, given.get("input"), usual)
+    return _with_input(inner, given, usual)
 
 
 def _torchvision(name: str, options: Options) -> Model:
     models = library("torchvision").models
     if name not in models.list_models():
         raise Unresolved(_unknown("torchvision", name, models.list_models()))
-    given, options = _taken(options, "input")
+    given = options.pop("input", None)
     inner = _constructed(name, lambda: models.get_model(name, weights=None, **options))
     side = getattr(inner, "image_size", IMAGE_SIDE)
-    return _with_input(inner, given.get("input"), (3, side, side))
+    return _with_input(inner, given, (3, side, side))
 
 
 def _transformers(name: str, options: Options) -> Model:
     transformers = library("transformers")
-    given, options = _taken(options, "input", "tokens", "padding")
-    if name.endswith(".json") or "/" in name:
-        config = _of_file(transformers, Path(name), options)
-    else:
-        kind = getattr(transformers, name, None)
-        if not (inspect.isclass(kind) and issubclass(kind, transformers.PretrainedConfig)):
-            known = [each for each in dir(transformers) if each.endswith("Config")]
-            raise Unresolved(_unknown("transformers", name, known) + ", or a config.json")
-        config = _constructed(name, lambda: kind(**options))
+    given, tokens, padding = (options.pop(key, None) for key in ("input", "tokens", "padding"))
+    config = _config(transformers, name, options)
     inner = _constructed(name, lambda: transformers.AutoModel.from_config(config))
     if inner.main_input_name == "pixel_values":
         side = getattr(config, "image_size", None) or IMAGE_SIDE
         height, width = side if isinstance(side, list | tuple) else (side, side)
         usual = (getattr(config, "num_channels", 3), height, width)
-        return _with_input(inner, given.get("input"), usual, keyword="pixel_values")
+        return _with_input(inner, given, usual, keyword="pixel_values")
     if inner.main_input_name != "input_ids" or "inputs_embeds" not in inspect.signature(inner.forward).parameters:
         raise Unresolved(f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts")
     most = getattr(config, "max_position_embeddings", None) or TOKENS
-    tokens, padding = int(given.get("tokens", min(TOKENS, most))), int(given.get("padding", 0))
+    tokens, padding = min(TOKENS, most) if tokens is None else int(tokens), int(padding or 0)
     if not 0 <= padding < tokens <= most:
         raise Unresolved(f"transformers:{name}: padding < tokens <= {most} must hold, got {padding} and {tokens}")
     kwargs: dict[str, Any] = {"inputs_embeds": Place.X}
     if config.is_encoder_decoder:
         kwargs["decoder_inputs_embeds"] = Place.X
     if padding:
-        shown = torch.ones(1, tokens, dtype=torch.long)
-        shown[:, tokens - padding :] = 0
-        kwargs["attention_mask"] = shown
+        kwargs["attention_mask"] = (torch.arange(tokens)[None] < tokens - padding).long()
     return Model(inner, (tokens, config.hidden_size), (), kwargs, batch=1)
 
 
-def _of_file(transformers: Any, path: Path, options: Options) -> Any:
-    path = path / "config.json" if path.is_dir() else path
+def _config(transformers: Any, name: str, options: Options) -> Any:
+    """Return the configuration of a class of transformers, or that in a file or a folder."""
+    if not (name.endswith(".json") or "/" in name):
+        kind = getattr(transformers, name, None)
+        if not (inspect.isclass(kind) and issubclass(kind, transformers.PretrainedConfig)):
+            names = [each for each in dir(transformers) if each.endswith("Config")]
+            raise Unresolved(_unknown("transformers", name, names) + ", or a config.json")
+        return _constructed(name, functools.partial(kind, **options))
+    path = Path(name, "config.json") if Path(name).is_dir() else Path(name)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise Unresolved(f"transformers:{path} can't be read as a config.json: {error}") from None
-    kind = values.pop("model_type", "")
-    return _constructed(str(path), lambda: transformers.AutoConfig.for_model(kind, **{**values, **options}))
+    named = values.pop("model_type", "")
+    return _constructed(str(path), lambda: transformers.AutoConfig.for_model(named, **{**values, **options}))
 
 
 def _own(name: str, options: Options) -> Model:
-    given, options = _taken(options, "input")
+    given = options.pop("input", None)
     inner = _constructed(name, lambda: imported(name, f"model {name!r}")(**options))
     if not isinstance(inner, nn.Module):
         raise Unresolved(f"model {name!r} must return a torch.nn.Module, got {type(inner).__name__}")
-    if "input" not in given:
+    if given is None:
         raise Unresolved(f"model {name!r}: its input isn't known; give --input, as 8x3x224x224 or mymodel:inputs")
-    return _with_input(inner, given["input"], ())
+    return _with_input(inner, given, ())
 
 
 def _with_input(inner: nn.Module, given: Any, usual: tuple[int, ...], keyword: str = "") -> Model:
@@ -158,26 +212,23 @@ def _with_input(inner: nn.Module, given: Any, usual: tuple[int, ...], keyword: s
 
 def _with_inputs(inner: nn.Module, inputs: Any) -> Model:
     """Return a model with the inputs that a user's function returned: a tensor, a tuple or a mapping of tensors."""
-    args = () if isinstance(inputs, Mapping) else inputs if isinstance(inputs, tuple) else (inputs,)
+    args = () if isinstance(inputs, Mapping) else tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
     kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
     x = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
     if x is None:
         raise Unresolved("inputs must hold a tensor of floating-point numbers, such as pixels or embeddings")
-    args = tuple(Place.X if value is x else value for value in args)
-    kwargs = {key: Place.X if value is x else value for key, value in kwargs.items()}
-    return Model(inner, tuple(x.shape[1:]), args, kwargs, batch=x.shape[0])
+    return Model(inner, tuple(x.shape[1:]), *_with_x(args, kwargs, x), batch=x.shape[0])
 
 
-def _taken(options: Options, *names: str) -> tuple[Options, Options]:
-    """Return those of the options that are ours, and the others."""
-    ours = {name: options[name] for name in names if name in options}
-    return ours, {name: value for name, value in options.items() if name not in ours}
+def _with_x(args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor) -> Any:
+    """Return arguments with x replaced by what marks its place."""
+    return changed((args, kwargs), lambda value: Place.X if value is x else value)
 
 
-def _constructed(name: str, make: Callable[[], Any]) -> Any:
+def _constructed(name: str, construct: Callable[[], Any]) -> Any:
     try:
-        return make()
+        return construct()
     except Unresolved:
         raise
     except Exception as error:
@@ -185,8 +236,8 @@ def _constructed(name: str, make: Callable[[], Any]) -> Any:
         raise Unresolved(f"model {name!r} can't be made: {reason}") from error
 
 
-def _unknown(library_name: str, name: str, known: Iterable[str]) -> str:
-    every = list(known)
+def _unknown(library_name: str, name: str, names: Iterable[str]) -> str:
+    every = list(names)
     near = difflib.get_close_matches(name, every, n=3)
     hint = f"; did you mean {', '.join(near)}?" if near else ""
     return f"{library_name} has no model {name!r}; expected one of its {len(every)} names{hint}"

@@ -1,23 +1,31 @@
 """The attention of a model, as it runs: its cores with their shapes, strides and masks, and their modules.
 
+A core is one operator, or a product of two activations whose result goes through a softmax to another product. Between
+them there may be masks, biases, dropout and layers over heads, as in talking heads: whatever leaves the number of
+scores as it is. `Flow` follows the tensors, so the names of modules play no part.
+
 A dispatch mode and hooks that hold for all modules leave the model's choice of kernels as it is. A function mode would
 not: under any of them `nn.MultiheadAttention` leaves its fast path.
 """
 
 import math
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from traceback import walk_stack
 from typing import Any
 from unittest.mock import patch
 
+import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from impls.models.flow import Flow, Scores, described
 from impls.models.model import SDPA, Model
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
@@ -30,6 +38,17 @@ UNFUSED = "unfused"
 
 CORE = "core"
 """The name, among operators, of one that computes a core alone."""
+
+PRODUCTS = ("bmm", "baddbmm", "mm", "addmm")
+SOFTMAXES = ("_softmax", "_safe_softmax", "_masked_softmax")
+KINDS = {**dict.fromkeys(PRODUCTS, "product"), **dict.fromkeys(SOFTMAXES, "softmax"), "convolution": "convolution"}
+"""The operators that show a core, by their kinds. Products have several names for the same: a linear layer of
+four dimensions is another one under a dispatch mode than without it."""
+
+MASKING = ("add", "add_", "masked_fill", "masked_fill_", "where")
+
+OWN = tuple(f"{Path(file).parent}{os.sep}" for file in (torch.__file__, __file__))
+"""The folders whose frames are no lines of a model's source."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +89,99 @@ class Core:
         return bool(WHOLE.search(self.operator))
 
 
+@dataclass
+class Scores:
+    """The result of a product on its way; `steps` are the numbers of the operators that have dealt with it."""
+
+    query: Tensor
+    key: Tensor
+    numel: int
+    steps: list[int]
+    lines: list[tuple[str, int]]
+    mask: str = ""
+    lead: tuple[int, ...] | None = None
+    """The shape of the scores but for queries and keys, once they have gone through a softmax."""
+    value: Tensor | None = None
+
+    def note(self, name: str, tensors: Sequence[Tensor], output: Any, step: int) -> None:
+        """Note an operator that works on the scores, among these tensors."""
+        if name in SOFTMAXES:
+            self.lead = tuple(output.shape[:-2])
+        if name in KINDS and output.numel() == self.numel:
+            self.steps.append(step)
+        if name in MASKING and self.lead is None and len(tensors) > 1:
+            self.mask = _described(min(tensors, key=Tensor.numel))
+
+
+class Flow:
+    """Follows the results of products through operators, which it gets one after the other.
+
+    `operators` are the kinds of those that show a core, in their order; a step of a core is a place among them.
+    """
+
+    def __init__(self) -> None:
+        self.operators: list[str] = []
+        self._activations: set[int] = set()
+        self._constant_steps: list[int] = []
+        self._scores: dict[int, Scores] = {}
+
+    def begin(self, values: Iterable[Any]) -> None:
+        """Note the input of the model: activations are what is computed from it, all else is constant."""
+        self._activations.update(map(_memory, _tensors(values)))
+
+    def whole(self, output: Any) -> list[int]:
+        """Note an operator that computes a core alone, and return its steps."""
+        self.inside(output)
+        self.operators.append(CORE)
+        return [len(self.operators) - 1]
+
+    def inside(self, output: Any) -> None:
+        """Note the output of an operator inside one that computes a core alone."""
+        for each in _tensors([output]):
+            self._scores.pop(_memory(each), None)
+            self._activations.add(_memory(each))
+
+    def next(self, name: str, args: Sequence[Any], kwargs: Any, output: Any) -> Scores | None:
+        """Note an operator; return the scores of the core that it ends, if it ends one."""
+        tensors = [*_tensors(args), *_tensors((kwargs or {}).values())]
+        inputs = {_memory(each) for each in tensors}
+        is_constant, step = not inputs & self._activations, len(self.operators)
+        if name in KINDS:
+            self.operators.append(KINDS[name])
+            self._constant_steps += [step] * is_constant
+        if name in PRODUCTS and all(_memory(each) in self._activations for each in tensors[-2:]):
+            return self._product(tensors, output, step)
+        nearby = [self._scores[place] for place in inputs & self._scores.keys()]
+        scores = max(nearby, key=lambda each: each.steps[0], default=None)
+        if scores is not None:
+            scores.note(name, tensors, output, step)
+        for each in _tensors([output]):
+            place = _memory(each)
+            (self._activations.discard if is_constant else self._activations.add)(place)
+            if place in inputs and place in self._scores:
+                continue  # a view, or a change in place
+            self._scores.pop(place, None)
+            if scores is not None and each.numel() == scores.numel:
+                self._scores[place] = scores
+        return None
+
+    def _product(self, tensors: Sequence[Tensor], output: Tensor, step: int) -> Scores | None:
+        left, right = tensors[-2:]
+        self.inside(output)
+        for weights, value in ((left, right), (right, left)):
+            scores = self._scores.get(_memory(weights))
+            if scores is not None and scores.lead is not None and weights.numel() == scores.numel:
+                self._scores = {place: each for place, each in self._scores.items() if each is not scores}
+                scores.value = value
+                biases = [each for each in self._constant_steps if scores.steps[0] < each < step]
+                scores.steps = sorted([*scores.steps, *biases, step])
+                scores.lines += _line()
+                return scores
+        mask = _described(tensors[0]) if len(tensors) > 2 else ""
+        self._scores[_memory(output)] = Scores(left, right.mT, output.numel(), [step], _line(), mask)
+        return None
+
+
 def cores(model: Model, x: Tensor) -> list[Core]:
     """Return the attention cores of one call on x, in the gradient mode that holds."""
     with watched(model) as watch:
@@ -96,18 +208,15 @@ class Watch(TorchDispatchMode):
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self.cores: list[Core] = []
+        self.steps: list[list[int]] = []
+        """For each core the places among `operators` of those that compute it."""
         self._paths = {id(module): path for path, module in inner.named_modules()}
         self._modules: list[tuple[nn.Module, tuple[int, ...]]] = []
         self._depth = 0
         self._operator = ""
         self._flow = Flow()
-        self.steps: list[list[int]] = []
-        """For each core the places among `operators` of those that compute it."""
-
-    @property
-    def operators(self) -> list[str]:
-        """The operators by which cores are known, in the order of their calls."""
-        return self._flow.operators
+        self.operators = self._flow.operators
+        """The operators that show cores, in the order of their calls."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -136,16 +245,15 @@ class Watch(TorchDispatchMode):
                 output = function(query, key, value, *args, **kwargs)
             finally:
                 self._depth -= 1
-            self.steps.append([self._flow.whole(CORE, output)])
-            names = ("attn_mask", "dropout_p", "is_causal")
-            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            options = {**dict(zip(("attn_mask", "dropout_p", "is_causal"), args, strict=False)), **kwargs}
             self._add(
+                self._flow.whole(output),
                 self._operator,
                 (query, key, value),
                 by_sdpa=True,
-                mask=described(given.get("attn_mask")),
-                causal=bool(given.get("is_causal", False)),
-                dropout=float(given.get("dropout_p", 0.0)),
+                mask=_described(options.get("attn_mask")),
+                causal=bool(options.get("is_causal", False)),
+                dropout=float(options.get("dropout_p", 0.0)),
             )
             return output
 
@@ -165,58 +273,70 @@ class Watch(TorchDispatchMode):
             self._operator = name if FUSED.search(name) else self._operator
             self._flow.inside(output)
         elif FUSED.search(name):
-            self.steps.append([self._flow.whole(CORE, output)])
-            self._add(name, tuple(args[:3]), causal=any(value is True for value in args[3:]))
+            self._add(self._flow.whole(output), name, args[:3], causal=any(value is True for value in args[3:]))
         elif WHOLE.search(name):
-            self.steps.append([self._flow.whole(CORE, output)])
-            self._add(name, (args[0],))
+            self._add(self._flow.whole(output), name, args[:1])
         elif scores := self._flow.next(name, args, kwargs, output):
-            self._finish(scores)
+            self._add_unfused(scores)
         return output
 
-    def _finish(self, scores: Scores) -> None:
+    def _add_unfused(self, scores: Scores) -> None:
         assert scores.value is not None
-        tensors = scores.query, scores.key, scores.value
-        lead = scores.lead or ()
-        count = math.prod(lead)
-        fits = all(tensor.numel() == count * tensor.shape[-2:].numel() for tensor in tensors)
-        shapes = tuple((*lead, *tensor.shape[-2:]) if fits else tuple(tensor.shape) for tensor in tensors)
+        tensors, lead = (scores.query, scores.key, scores.value), scores.lead or ()
+        fits = all(tensor.numel() == math.prod(lead) * tensor.shape[-2:].numel() for tensor in tensors)
         files, numbers = {file for file, _ in scores.lines}, [line for _, line in scores.lines]
-        lines = f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else ""
-        self.steps.append(scores.steps)
-        is_plain = [self.operators[step] for step in scores.steps] == ["product", "softmax", "product"] and fits
-        self._add(UNFUSED, tensors, mask=scores.mask, shapes=shapes, lines=lines, is_plain=is_plain)
+        self._add(
+            scores.steps,
+            UNFUSED,
+            tensors,
+            shapes=tuple((*lead, *tensor.shape[-2:]) if fits else tuple(tensor.shape) for tensor in tensors),
+            mask=scores.mask,
+            lines=f"{min(files)}:{min(numbers)}-{max(numbers)}" if len(files) == 1 else "",
+            is_plain=fits and [self.operators[step] for step in scores.steps] == ["product", "softmax", "product"],
+        )
 
-    def _add(
-        self,
-        operator: str,
-        tensors: Sequence[Tensor],
-        *,
-        by_sdpa: bool = False,
-        mask: str = "",
-        causal: bool = False,
-        dropout: float = 0.0,
-        shapes: tuple[tuple[int, ...], ...] = (),
-        lines: str = "",
-        is_plain: bool = False,
-    ) -> None:
+    def _add(self, steps: list[int], operator: str, tensors: Sequence[Tensor], **facts: Any) -> None:
+        """Add a core that these steps compute from queries, keys and values; `facts` are further fields of it."""
         around = [(module, shape) for module, shape in self._modules if id(module) in self._paths]
         with_weights = [each for each in around if next(each[0].parameters(), None) is not None]
         module, shape = (with_weights or around)[-1]
+        usual = {"by_sdpa": False, "shapes": tuple(tuple(tensor.shape) for tensor in tensors)}
+        self.steps.append(steps)
         self.cores.append(
             Core(
                 layer=self._paths[id(module)],
                 class_name=type(module).__name__,
                 layer_input=shape,
                 operator=operator,
-                by_sdpa=by_sdpa,
-                shapes=shapes or tuple(tuple(tensor.shape) for tensor in tensors),
                 strides=tuple(tuple(tensor.stride()) for tensor in tensors),
                 dtype=str(tensors[0].dtype).removeprefix("torch."),
-                mask=mask,
-                causal=causal,
-                dropout=dropout,
-                lines=lines,
-                is_plain=is_plain,
+                **{**usual, **facts},
             )
         )
+
+
+def _described(mask: Any) -> str:
+    """Return a mask in words: its dtype and shape; empty without one."""
+    return f"{str(mask.dtype).removeprefix('torch.')} {list(mask.shape)}" if isinstance(mask, Tensor) else ""
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
+
+
+def _memory(tensor: Tensor) -> int:
+    """Return what names a tensor's memory while it lives: views share it, and each new output takes it over."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _line() -> list[tuple[str, int]]:
+    """Return the line of the model's source that runs now, if one does."""
+    for frame, line in walk_stack(sys._getframe()):
+        file = frame.f_code.co_filename
+        if not file.startswith(OWN) and Path(file).is_file():
+            return [(file, line)]
+    return []

@@ -1,1 +1,68 @@
-"""Implementations that other runtimes compute; each imports its runtime when it is built."""
+"""Implementations that other runtimes compute; each imports its runtime when it is built.
+
+Here is the contract of all of them, `Runtime`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from impls.contract import Unsupported
+
+DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+"""torch's names of dtypes by the short names that runtimes use."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator that a runtime reports, and the dtype in which it computes: torch's name, empty if it is unknown."""
+
+    name: str
+    dtype: str = ""
+
+
+class Runtime(ABC):
+    """A layer that another runtime computes: built for the shape and dtype of its first input, for inference alone.
+
+    A subclass is an adapter: its class takes the layer. It defines `compile` and `run`, and `operators` if the runtime
+    can say which ones it runs.
+    `title` is the runtime's name in messages. `has_own_memory` is false if all memory comes from torch's allocator.
+    """
+
+    title = "this runtime"
+    has_own_memory = True
+
+    def __init__(self, layer: nn.Module) -> None:
+        self.layer = layer
+        self.was_cached = False
+        """Whether `compile` found the result of an earlier process."""
+        self._form: tuple[torch.Size, torch.dtype] | None = None
+
+    @abstractmethod
+    def compile(self, x: Tensor) -> None:
+        """Build the layer for inputs like x; gradients are off, and tensors made here are ordinary ones."""
+
+    @abstractmethod
+    def run(self, x: Tensor) -> Tensor:
+        """Return the output for x, which has the shape and dtype for which the layer was built."""
+
+    def operators(self) -> Sequence[Operator]:
+        """Return the operators of a call, in order; empty if the runtime does not say."""
+        return ()
+
+    def build(self, x: Tensor) -> None:
+        """Build the layer for inputs like x. Raises Unsupported if gradients are on, and the errors of the runtime."""
+        if torch.is_grad_enabled():
+            raise Unsupported(f"{self.title} is used for inference alone")
+        with torch.inference_mode(False), torch.no_grad():
+            self.compile(torch.zeros(x.shape, dtype=x.dtype, device=x.device))
+        self._form = x.shape, x.dtype
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the layer's output for x."""
+        if (x.shape, x.dtype) != self._form:
+            self.build(x)
+        return self.run(x)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.attend import eager, sdpa
-from impls.runtime import Operator, Runtime
+from impls.runtimes import Operator, Runtime
 
 CALLED = re.compile(r"aoti_torch_cpu_(\w+?)\(|(cpp_fused\w+)\(")
 """The operators of torch and the fused kernels that the code of a package calls."""

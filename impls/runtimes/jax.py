@@ -12,7 +12,7 @@ from impls.layers.conv import ConvSelfAttention
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
-from impls.runtime import DTYPES, Operator, Runtime
+from impls.runtimes import DTYPES, Operator, Runtime
 
 Weights = dict[str, Any]
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from impls.attend import eager
 from impls.contract import Unsupported, with_attend
-from impls.layers.heads import merge_heads
-from impls.runtime import Operator, Runtime
+from impls.layers import merge_heads
+from impls.runtimes import Operator, Runtime
 
 NO_WORK = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Constant", "Shape")
 """The operators that give a tensor another shape, or hold values."""
@@ -67,16 +67,13 @@ class ONNXRuntime(Runtime):
 
     def operators(self) -> Sequence[Operator]:
         """Return the operators of the optimised graph."""
-        import onnx
+        from onnx.helper import tensor_dtype_to_np_dtype
 
-        dtypes = {value.name: value.type.tensor_type.elem_type for value in self._graph.value_info}
-        dtypes |= {value.name: value.type.tensor_type.elem_type for value in self._graph.output}
-        names = {kind: onnx.TensorProto.DataType.Name(kind).lower() for kind in {*dtypes.values()}}
-        return [
-            Operator(node.op_type, _torch_name(names.get(dtypes.get(node.output[0], 0), "")))
-            for node in self._graph.node
-            if node.op_type not in NO_WORK
-        ]
+        values = [*self._graph.value_info, *self._graph.output]
+        kinds = {value.name: value.type.tensor_type.elem_type for value in values if value.type.tensor_type.elem_type}
+        dtypes = {name: str(tensor_dtype_to_np_dtype(kind)) for name, kind in kinds.items()}
+        work = [node for node in self._graph.node if node.op_type not in NO_WORK]
+        return [Operator(node.op_type, dtypes.get(node.output[0], "")) for node in work]
 
     def _bind(self, bind: Any, name: str, tensor: Tensor) -> None:
         index = tensor.device.index or 0
@@ -91,10 +88,6 @@ def _options(ort: Any, optimised: Path) -> Any:
     options.log_severity_level = 3  # it warns that the optimised graph fits to this CPU alone
     options.optimized_model_filepath = str(optimised)
     return options
-
-
-def _torch_name(name: str) -> str:
-    return {"float": "float32", "double": "float64"}.get(name, name)
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.contract import Unsupported
-from impls.runtime import DTYPES, Operator, Runtime
+from impls.runtimes import DTYPES, Operator, Runtime
 
 PRECISIONS = {getattr(torch, name): short for short, name in DTYPES.items()}
 
@@ -58,29 +58,27 @@ class OpenVINO(Runtime):
         ov = self._openvino
         if self._request is None:  # with the first call, because it takes the memory of the calls
             self._request = self._compiled.create_infer_request()
-        values = x.contiguous()
-        if x.dtype is torch.bfloat16:  # numpy has no such type
+        values, is_bfloat16 = x.contiguous(), x.dtype is torch.bfloat16
+        if is_bfloat16:  # numpy has no such type
             given = ov.Tensor(values.view(torch.int16).numpy(), list(x.shape), ov.Type.bf16)
         else:
             given = ov.Tensor(values.numpy(), shared_memory=True)
         self._request.set_input_tensor(given)
         self._request.infer()
         result = self._request.get_output_tensor().data
-        if x.dtype is torch.bfloat16:
-            return torch.from_numpy(result.view(np.int16)).view(torch.bfloat16)
-        return torch.from_numpy(result)
+        return torch.from_numpy(result.view(np.int16)).view(x.dtype) if is_bfloat16 else torch.from_numpy(result)
 
     def operators(self) -> Sequence[Operator]:
         """Return the operators of OpenVINO's runtime model; a Subgraph names the operations that it has fused."""
-        found = []
+        operators = []
         for node in self._compiled.get_runtime_model().get_ordered_ops():
             info = {key: value.astype(str) for key, value in node.get_rt_info().items() if hasattr(value, "astype")}
             kind = info.get("layerType", "")
             if kind and kind not in NO_WORK:
                 fused = f"({_operations(info.get('originalLayersNames', ''))})" if kind == "Subgraph" else ""
                 name = f"{kind}{fused} {info.get('primitiveType', '')}".strip()
-                found.append(Operator(name, DTYPES.get(info.get("runtimePrecision", ""), "")))
-        return found
+                operators.append(Operator(name, DTYPES.get(info.get("runtimePrecision", ""), "")))
+        return operators
 
 
 def _openvino() -> Any:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
-from impls.attend.causal import hidden
+from impls.attend import hidden
 from impls.contract import NO_MASK, Implementation, Unsupported, mask_of
 from impls.layers.patch import PatchAttention
 from impls.layers.vit import ViTAttention

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.profiler import record_function
 
-from impls.attend.causal import hide
+from impls.attend import hide
 from impls.contract import NO_MASK, Implementation, Unsupported
+from impls.layers import merge_heads, split_heads
 from impls.layers.conv import ConvSelfAttention, as_maps, as_tokens
-from impls.layers.heads import merge_heads, split_heads
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention

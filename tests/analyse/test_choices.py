@@ -11,7 +11,7 @@ from bench.plan.case import Case, Point
 from bench.stats.estimates import Interval
 from bench.store.record import Record
 from tests import examples
-from tests.runs import measured
+from tests.examples import measured
 
 
 def records(point: Point, seconds: Mapping[str, float], processes: int = 5) -> list[Record]:

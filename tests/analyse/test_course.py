@@ -10,7 +10,7 @@ from bench.analyse.course import Step, course
 from bench.analyse.summary import of_records
 from bench.plan.case import Point
 from bench.store.record import Record
-from tests import runs
+from tests import examples
 from tests.examples import ORIGIN, case
 
 BOUND = 0.02
@@ -21,7 +21,7 @@ def replicate(process: int, at_s: float, mha: float = 1.0, tokens: int = 5, scat
     """Return the records of a replicate that began so many seconds after the run; sdpa and eager take 1 ms and 2 ms."""
     origin = dataclasses.replace(ORIGIN, started_at=(BEGAN + timedelta(seconds=at_s)).isoformat())
     return [
-        runs.measured(case(name, num_tokens=tokens), process, value * 1e-3, origin=origin, scatter=scatter)
+        examples.measured(case(name, num_tokens=tokens), process, value * 1e-3, origin=origin, scatter=scatter)
         for name, value in (("eager", 2.0), ("sdpa", 1.0), ("mha", mha))
     ]
 

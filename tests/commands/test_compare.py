@@ -22,9 +22,8 @@ from bench.show.comparison.report import STAMP
 from bench.store import environment, journal, plan, table
 from bench.store.environment import Environment
 from tests.engine.interpreters import two
-from tests.examples import ORIGIN, record, timed
+from tests.examples import ORIGIN, measured, record, saved, timed
 from tests.points import OF_LAYER, of_layer, point
-from tests.runs import measured, saved
 
 ROOT = Path(__file__).parents[2]
 TIMES = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8, "online": 0.9}

@@ -11,7 +11,7 @@ import pytest
 from bench.plan.case import Case
 from impls.table import load, nearest
 from tests import examples
-from tests.runs import measured, saved
+from tests.examples import measured, saved
 
 Printed = Callable[..., str]
 

@@ -174,7 +174,7 @@ def faults(drill: Drill) -> str:
     """Let kernels run out of memory, ruin the CUDA context, hide work and crash: the others go on."""
     expected = {"tests.foreign:hungry": "oom", "tests.foreign:exits": "crashed", "tests.foreign:raises": "error"}
     if drill.is_gpu:
-        expected |= {"tests.gpu_hacks:ruins_the_context": "error crashed", "tests.gpu_hacks:side_stream": "incorrect"}
+        expected |= {"tests.hacks:ruins_the_context": "error crashed", "tests.hacks:side_stream": "incorrect"}
     at = drill.at(batch=8, num_tokens=512, channels=256, num_heads=4)
     table = drill.run("faults", ("eager", "sdpa", *expected), [at]).set_index("implementation")
     print(table[["status", "detail"]].to_string())

@@ -12,7 +12,7 @@ from bench.store import environment, journal, plan, saved_run, table
 from bench.store.environment import Environment
 from bench.store.record import Origin, Record
 from bench.store.saved_run import SavedRun
-from tests import examples, runs
+from tests import examples
 from tests.points import point
 from tests.refusals import refusal
 
@@ -33,7 +33,7 @@ def measured(sweep: Sweep, of: Environment, seed: str = "") -> list[list[Record]
             dataclasses.replace(record, replicate_size=2)
             for case in sweep.cases()
             if case.point == at
-            for record in [runs.measured(case, process, 1e-3, seed=seed, origin=origin(of))]
+            for record in [examples.measured(case, process, 1e-3, seed=seed, origin=origin(of))]
         ]
         for at in sweep.points
         for process in range(2)

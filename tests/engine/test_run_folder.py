@@ -22,8 +22,8 @@ from bench.store.record import encode_line
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS, STATE, load
 from tests import examples
+from tests.examples import measured
 from tests.points import point
-from tests.runs import measured
 from tests.store.disk import enlarge, full_after, small
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))

@@ -1,28 +1,41 @@
-"""The vit layer by its formulas, forwards and backwards, in float64 and without torch's help."""
+"""The layers by their formulas, forwards and backwards, in float64 and without torch's help; what the CPU can't run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from impls import IMPLEMENTATIONS, ViTAttention, versions
 
 Array = npt.NDArray[np.float64]
 Weights = Mapping[str, Array]
 """The layer's weights by their names in its state dict; `qkv.bias` may be missing."""
 
+ROUNDING = 1e-12
+"""What float64 arithmetic may differ by from itself in another order."""
 
-@dataclass(frozen=True)
-class Steps:
-    """What the formulas name, in their order."""
+LACKING = ("sdpa_efficient", "sdpa_cudnn")
+"""Backends of scaled_dot_product_attention that exist on GPUs alone."""
 
-    q: Array  # [B, H, N, D]
-    k: Array  # [B, H, N, D]
-    v: Array  # [B, H, N, D]
-    attention: Array  # [B, H, N, N]
-    o: Array  # [B, N, chan]
-    y: Array  # [B, N, chan]
+ON_GPU = tuple(name for name, entry in IMPLEMENTATIONS.items() if entry.on_gpu)
+"""What is refused without a GPU."""
+
+RUNTIMES = tuple(name for name, entry in IMPLEMENTATIONS.items() if entry.adapter.startswith("impls.runtimes."))
+"""What another runtime computes: it is built for each shape, in inference alone, and starts threads in its process."""
+
+INSTALLED = tuple(name for name in RUNTIMES if len(versions([name])) == len(IMPLEMENTATIONS[name].packages))
+"""The runtimes whose packages are here."""
+
+NOT_EAGER_ON_CPU = (*LACKING, *ON_GPU, *RUNTIMES, "flex", "measured")
+"""Left out where every implementation is called at many shapes; flex compiles, and has no backward here; measured needs
+a table."""
+
+UNCOMPILED = [name for name in IMPLEMENTATIONS if not name.startswith("compiled") and name not in NOT_EAGER_ON_CPU]
 
 
 def array(tensor: Tensor) -> Array:
@@ -42,37 +55,35 @@ def softmax(scores: Array) -> Array:
 
 
 def attend(q: Array, k: Array, v: Array, scale: float) -> Array:
-    """Return `softmax((q·scale) kᵀ) v`."""
-    return softmax(np.einsum("bhnd,bhmd->bhnm", q, k) * scale) @ v
+    """Return `softmax((q·scale) kᵀ) v`, whatever the leading dimensions."""
+    return softmax(np.einsum("...nd,...md->...nm", q, k) * scale) @ v
 
 
-def forward(x: Array, w: Weights, heads: int, scale: float | None = None) -> Steps:
-    """Return every step of the layer for tokens x `[B, N, dim]`."""
-    chan = len(w["proj.bias"])
-    scale = (chan / heads) ** -0.5 if scale is None else scale
-    q, k, v = (split(part, heads) for part in np.split(x @ w["qkv.weight"].T + w.get("qkv.bias", 0.0), 3, axis=-1))
-    attention = softmax(np.einsum("bhnd,bhmd->bhnm", q, k) * scale)
-    o = merge(attention @ v)
-    y = merge(v) + o @ w["proj.weight"].T + w["proj.bias"]
-    return Steps(q, k, v, attention, o, y)
+def _qkv(x: Array, w: Weights, heads: int) -> list[Array]:
+    return [split(part, heads) for part in np.split(x @ w["qkv.weight"].T + w.get("qkv.bias", 0.0), 3, axis=-1)]
+
+
+def forward(x: Array, w: Weights, heads: int, scale: float | None = None) -> Array:
+    """Return the output `[B, N, chan]` of the vit layer for tokens x `[B, N, dim]`."""
+    q, k, v = _qkv(x, w, heads)
+    o = merge(attend(q, k, v, q.shape[-1] ** -0.5 if scale is None else scale))
+    return np.asarray(merge(v) + o @ w["proj.weight"].T + w["proj.bias"])
 
 
 def gradients(x: Array, w: Weights, heads: int, dy: Array) -> dict[str, Array]:
-    """Return the gradients of `sum(y·dy)` with respect to x and every weight, derived by hand."""
-    steps = forward(x, w, heads)
-    scale = (len(w["proj.bias"]) / heads) ** -0.5
+    """Return the gradients of `sum(y·dy)` with respect to x and every weight of the vit layer, derived by hand."""
+    q, k, v = _qkv(x, w, heads)
+    scale = q.shape[-1] ** -0.5
+    attention = softmax(np.einsum("bhnd,bhmd->bhnm", q, k) * scale)
     do = split(dy @ w["proj.weight"], heads)
-    dv = split(dy, heads) + np.einsum("bhnm,bhnd->bhmd", steps.attention, do)
-    dattention = np.einsum("bhnd,bhmd->bhnm", do, steps.v)
-    inner = (dattention * steps.attention).sum(axis=-1, keepdims=True)
-    dscores = steps.attention * (dattention - inner) * scale
-    dq = dscores @ steps.k
-    dk = np.einsum("bhnm,bhnd->bhmd", dscores, steps.q)
-    dqkv = np.concatenate([merge(dq), merge(dk), merge(dv)], axis=-1)
+    dv = split(dy, heads) + np.einsum("bhnm,bhnd->bhmd", attention, do)
+    dattention = np.einsum("bhnd,bhmd->bhnm", do, v)
+    dscores = attention * (dattention - (dattention * attention).sum(axis=-1, keepdims=True)) * scale
+    dqkv = np.concatenate([merge(dscores @ k), merge(dscores.swapaxes(-2, -1) @ q), merge(dv)], axis=-1)
     result = {
         "x": dqkv @ w["qkv.weight"],
         "qkv.weight": np.einsum("bnc,bnd->cd", dqkv, x),
-        "proj.weight": np.einsum("bnc,bnd->cd", dy, steps.o),
+        "proj.weight": np.einsum("bnc,bnd->cd", dy, merge(attention @ v)),
         "proj.bias": dy.sum(axis=(0, 1)),
     }
     return result | ({"qkv.bias": dqkv.sum(axis=(0, 1))} if "qkv.bias" in w else {})
@@ -95,6 +106,30 @@ def distance(got: Tensor, expected: Array) -> float:
     return float(np.abs(array(got) - expected).max() / size)
 
 
+def error(y: Tensor, layer: ViTAttention, x: Tensor) -> float:
+    """Return how far an output for x is off the formulas with the layer's weights."""
+    return distance(y, forward(array(x), weights(layer), layer.num_heads))
+
+
 def normal(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Return normal numbers that a test can feed to a layer."""
     return torch.randn(shape, dtype=torch.float64).to(dtype)
+
+
+class Watch(TorchDispatchMode):
+    """Keeps the operators that run inside it, each with the shape of a tensor that it returned."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.ran: list[tuple[str, tuple[int, ...]]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator and note what it returned."""
+        result = func(*args, **(kwargs or {}))
+        tensors = [each for each in tree_leaves(result) if isinstance(each, Tensor)]
+        self.ran += [(func.overloadpacket.__name__, tuple(each.shape)) for each in tensors]
+        return result
+
+    def shapes(self, operator: str) -> list[tuple[int, ...]]:
+        """Return the shapes that an operator returned, in the order in which it ran."""
+        return [shape for name, shape in self.ran if name == operator]

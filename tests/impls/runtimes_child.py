@@ -45,7 +45,7 @@ def main(*cases: str) -> None:
                 cores = used_cores(implementation, work.x)
                 inputs = [work.x, work.input(7)]
                 outputs = [first, implementation(inputs[1].clone()).clone()]
-                found = {
+                report = {
                     "errors": [deviation(y, exact(x.double())) for y, x in zip(outputs, inputs, strict=True)],
                     "of_eager": max(deviation(work.layer(x), exact(x.double())) for x in inputs),
                     "dtype": str(first.dtype),
@@ -53,10 +53,10 @@ def main(*cases: str) -> None:
                     "operators": [f"{one.name} {one.dtype}" for one in getattr(implementation, "operators", list)()],
                     "was_cached": getattr(implementation, "was_cached", None),
                 }
-            found["changes"] = before.changes()
+            report["changes"] = before.changes()
         except impls.Unsupported as reason:
-            found = {"unsupported": str(reason)}
-        print(json.dumps(found), flush=True)
+            report = {"unsupported": str(reason)}
+        print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":

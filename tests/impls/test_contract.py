@@ -9,10 +9,9 @@ from torch import Tensor, nn
 from impls import IMPLEMENTATIONS, Unsupported, build, with_attend
 from impls.contract import declared_options, mask_of
 from impls.layers.vit import ViTAttention
-from tests.impls.hardware import INSTALLED, NOT_EAGER_ON_CPU, ON_GPU, RUNTIMES
-from tests.impls.reference import array, distance, forward, normal, weights
+from tests.impls.reference import INSTALLED, LACKING, UNCOMPILED, array, distance, error, normal, weights
 
-UNCOMPILED = [name for name in IMPLEMENTATIONS if not name.startswith("compiled") and name not in NOT_EAGER_ON_CPU]
+COMPILED = [name for name, entry in IMPLEMENTATIONS.items() if entry.compiles]
 
 
 class Kernel(nn.Module):
@@ -28,52 +27,38 @@ class Kernel(nn.Module):
 
 
 def zero(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Return a core's output that no attention has, so that it is told apart."""
+    """Return a core's output that no attention has."""
     return 0.0 * (q + k + v) * scale
 
 
 def facts(layer: nn.Module) -> dict[str, Any]:
-    """Return what an adapter could change about a layer without touching a weight."""
+    """Return all that an implementation could change about a layer."""
     return {
         "attributes": {name: value for name, value in vars(layer).items() if not isinstance(value, dict)},
         "modules": dict(layer.named_modules()),
-        "parameters": {name: id(parameter) for name, parameter in layer.named_parameters()},
-        "gradients": {name: parameter.requires_grad for name, parameter in layer.named_parameters()},
+        "parameters": {name: (id(one), one.requires_grad) for name, one in layer.named_parameters()},
+        "values": {name: value.tolist() for name, value in layer.state_dict().items()},
         "training": {name: module.training for name, module in layer.named_modules()},
     }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize(
-    "name", [name for name in IMPLEMENTATIONS if name not in (*ON_GPU, *RUNTIMES, "measured")] + [*INSTALLED]
-)
-def test_building_leaves_the_layer_as_it_was(name: str, training: bool) -> None:
-    """Building an implementation changes neither the layer's attributes, modules, flags, weights nor output."""
-    layer = ViTAttention(8, 8, 2, qkv_bias=True).train(training)
-    x = normal(2, 5, 8)
-    before, values, y = facts(layer), weights(layer), layer(x)
+@pytest.mark.parametrize("name", [*UNCOMPILED, *COMPILED, *LACKING, *INSTALLED])
+def test_layer_and_tokens_stay_as_they_were(name: str) -> None:
+    """Building an implementation changes neither the layer's attributes, modules, flags, weights nor output.
 
-    build(layer, name)
-
-    assert facts(layer) == before
-    assert all((array(value) == values[key]).all() for key, value in layer.state_dict().items())
-    assert torch.equal(layer(x), y)
-
-
-@pytest.mark.parametrize("name", UNCOMPILED)
-def test_calling_leaves_layer_and_tokens_as_they_were(name: str) -> None:
-    """Calling an implementation writes neither into the layer nor into the tokens."""
-    layer = ViTAttention(8, 8, 2, qkv_bias=True).eval()
-    x = normal(2, 5, 8)
-    before, values, tokens = facts(layer), weights(layer), x.clone()
-
-    with torch.inference_mode():
-        build(layer, name)(x)
-
-    assert facts(layer) == before
-    assert all((array(value) == values[key]).all() for key, value in layer.state_dict().items())
-    assert torch.equal(x, tokens)
+    Nor does calling it, which writes into no tokens either; only what needs no compiler is called here.
+    """
+    for training in (False, True):
+        layer, x = ViTAttention(8, 8, 2, qkv_bias=True).train(training), normal(2, 5, 8)
+        before, y, tokens = facts(layer), layer(x), x.clone()
+        implementation = build(layer, name)
+        assert facts(layer) == before
+        if name in UNCOMPILED:
+            with torch.inference_mode():
+                implementation(x)
+        assert facts(layer) == before
+        assert torch.equal(layer(x), y)
+        assert torch.equal(x, tokens)
 
 
 @pytest.mark.parametrize("name", UNCOMPILED)
@@ -83,32 +68,30 @@ def test_parameters_are_shared(name: str) -> None:
     implementation, x = build(layer, name), normal(2, 5, 8)
     before = implementation(x)
     others = [build(layer, other)(x) for other in UNCOMPILED]
-    assert max(distance(y, forward(array(x), weights(layer), 2).y) for y in (implementation(x), *others)) < 5e-5
+    assert max(error(y, layer, x) for y in (implementation(x), *others)) < 5e-5
 
     with torch.no_grad():
         layer.qkv.weight.mul_(2)
 
     assert distance(implementation(x), array(before)) > 1e-2
-    assert distance(implementation(x), forward(array(x), weights(layer), 2).y) < 5e-5
+    assert error(implementation(x), layer, x) < 5e-5
 
 
 def test_with_attend_replaces_the_core_alone() -> None:
     """An adapted layer computes its core with the given function and keeps projections and skip."""
     layer = ViTAttention(6, 8, 2).double()
-    x = normal(2, 5, 6, dtype=torch.float64)
-    w = weights(layer)
+    x, w = normal(2, 5, 6, dtype=torch.float64), weights(layer)
 
     without_core = array(x) @ w["qkv.weight"][16:].T + w["proj.bias"]
 
     assert distance(with_attend(zero)(layer)(x), without_core) < 1e-12
-    assert distance(layer(x), forward(array(x), w, 2).y) < 1e-12
+    assert error(layer(x), layer, x) < 1e-12
 
 
-def test_with_attend_keeps_adapted_layers_apart() -> None:
+def test_with_attend_keeps_adapted_layers_separate() -> None:
     """Cores that adapt one layer, functions or modules, stay with their own adapted layer and leave it alone."""
-    layer = ViTAttention(8, 8, 2)
-    names, x = set(layer.state_dict()), normal(2, 5, 8)
-    expected = layer(x)
+    layer, x = ViTAttention(8, 8, 2), normal(2, 5, 8)
+    names, expected = set(layer.state_dict()), layer(x)
 
     zeroed, same, scaled = (with_attend(core)(layer) for core in (zero, layer.attend, Kernel(1.0)))
     before = scaled(x)
@@ -133,30 +116,23 @@ def masked_zero(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str = "n
     return zero(q, k, v, scale) + (factor if mask == "causal" else 0.0)
 
 
-def test_an_attend_that_declares_the_mask_gets_it() -> None:
-    """The core of a causal layer is called with the mask, that of another layer without it."""
-    x = normal(2, 5, 8)
+def test_an_attend_gets_the_mask_and_the_options_that_it_declares() -> None:
+    """The core of a causal layer is called with the mask, that of another layer without it.
+
+    Its other keywords are the options of its adapter; the mask is none, because the layer has it.
+    """
+    x, adapt = normal(2, 5, 8), with_attend(masked_zero)
     plain, causal = ViTAttention(8, 8, 2), ViTAttention(8, 8, 2, mask="causal")
     causal.load_state_dict(plain.state_dict())
+    assert declared_options(adapt) == {"factor"}
+    for options, factor in (({}, 1.0), ({"factor": 3.0}, 3.0)):
+        difference = adapt(causal, **options)(x) - adapt(plain)(x)
+        torch.testing.assert_close(difference, factor * plain.proj.weight.sum(dim=1).expand_as(difference))
 
-    difference = with_attend(masked_zero)(causal)(x) - with_attend(masked_zero)(plain)(x)
 
-    torch.testing.assert_close(difference, plain.proj.weight.sum(dim=1).expand_as(difference))
-
-
-@pytest.mark.parametrize("mask", [None, torch.ones(2, 2)])
-def test_another_attribute_of_that_name_is_no_mask_of_ours(mask: torch.Tensor | None) -> None:
+def test_another_attribute_of_that_name_is_no_mask_of_ours() -> None:
     """A user's layer may keep a tensor, or nothing, under the name `mask`."""
     layer = ViTAttention(8, 8, 2)
-    vars(layer)["mask"] = mask
-
-    assert mask_of(layer) == "none"
-
-
-def test_the_keywords_of_an_attend_are_the_options_of_its_adapter() -> None:
-    """An option reaches the core; the mask is no option, because the layer has it."""
-    layer = ViTAttention(8, 8, 2, mask="causal")
-    adapt = with_attend(masked_zero)
-
-    assert declared_options(adapt) == {"factor"}
-    assert not torch.equal(adapt(layer, factor=3.0)(normal(1, 2, 8)), adapt(layer)(normal(1, 2, 8)))
+    for mask in (None, torch.ones(2, 2)):
+        vars(layer)["mask"] = mask
+        assert mask_of(layer) == "none"

@@ -1,13 +1,34 @@
-"""From the columns of a point to a layer."""
+"""The layers by their contracts and formulas, and how one is made from the columns of a point."""
 
 import operator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
 
 from impls.layers import construct
+from impls.layers.conv import ConvSelfAttention
+from impls.layers.patch import PatchAttention
+from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
+from tests.impls.reference import (
+    ROUNDING,
+    Array,
+    Watch,
+    array,
+    attend,
+    distance,
+    error,
+    forward,
+    merge,
+    normal,
+    split,
+    weights,
+)
 
 COLUMNS: dict[str, Any] = {
     "token_len": 48,
@@ -38,13 +59,6 @@ def no_module(dim):
 """
 
 
-@pytest.fixture
-def users_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a user's module on the path."""
-    (tmp_path / "users_layer.py").write_text(USERS_LAYER, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("layer", "facts"),
     [
@@ -68,26 +82,207 @@ def test_a_layer_takes_its_columns(layer: str, facts: dict[str, object]) -> None
     assert not isinstance(built, ViTAttention) or built.qkv.bias is not None
 
 
-@pytest.mark.usefixtures("users_layer")
-def test_a_users_layer_gets_what_its_signature_names() -> None:
-    """Names and their aliases are given in whatever order, and nothing else."""
+def test_a_users_layer_gets_what_its_signature_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and aliases are given in whatever order; a refusal is one line that names the layer and the reason."""
+    (tmp_path / "users_layer.py").write_text(USERS_LAYER, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
     assert construct("users_layer:Wide", COLUMNS).got == (4, 64, 48, "causal")
+    for layer, reason in {
+        "no_such_module:Layer": "no_such_module",
+        "users_layer:Nothing": "Nothing",
+        "users_layer:Curious": "asks for 'colour', which is no column",
+        "users_layer:no_module": "must make a torch.nn.Module, got int",
+    }.items():
+        with pytest.raises(LookupError, match=f"layer '{layer}'.*{reason}") as refusal:
+            construct(layer, COLUMNS)
+        assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.usefixtures("users_layer")
+def vit(layer: ViTAttention, x: Array) -> Array:
+    """Return the vit layer's output for tokens x `[B, N, dim]`."""
+    return forward(x, weights(layer), layer.num_heads)
+
+
+def self_attention(layer: SelfAttention, x: Array) -> Array:
+    """Return the unscaled layer's output for tokens x `[B, N, dim]`."""
+    q, k, v = (x @ weights(layer)[f"{name}.weight"].T for name in ("query", "key", "value"))
+    return attend(q, k, v, 1.0)
+
+
+def patch(layer: PatchAttention, x: Array) -> Array:
+    """Return the layer's output for images x `[B, C, height, width]`, patch by patch."""
+    w, side = weights(layer), layer.patch_size
+    places = [(i, j) for i in range(0, x.shape[2], side) for j in range(0, x.shape[3], side)]
+    patches = [x[:, :, i : i + side, j : j + side] for i, j in places]
+    tokens = np.stack([np.einsum("bcij,ecij->be", each, w["proj.weight"]) for each in patches], axis=1)
+    tokens = tokens + w["proj.bias"]
+    q, k, v = (split(tokens @ w[f"to_{n}.weight"].T + w[f"to_{n}.bias"], layer.heads) for n in "qkv")
+    return np.asarray(merge(attend(q, k, v, q.shape[-1] ** -0.5)) @ w["to_out.weight"].T + w["to_out.bias"])
+
+
+def conv(layer: ConvSelfAttention, x: Array) -> Array:
+    """Return the layer's output for maps x `[B, C, height, width]`."""
+    w, pixels = weights(layer), np.moveaxis(x.reshape(*x.shape[:2], -1), 1, 2)  # [B, N, C]
+    q, k, v = (pixels @ w[f"{name}.weight"][:, :, 0, 0].T + w[f"{name}.bias"] for name in "qkv")
+    o = attend(q, k, v, (x.shape[1] // 8) ** -0.5)
+    return np.asarray(w["gamma"] * np.moveaxis(o, 2, 1).reshape(x.shape) + x)
+
+
 @pytest.mark.parametrize(
-    ("layer", "reason"),
+    ("formula", "layer", "x"),
     [
-        ("no_such_module:Layer", "no_such_module"),
-        ("users_layer:Nothing", "Nothing"),
-        ("users_layer:Curious", "asks for 'colour', which is no column"),
-        ("users_layer:no_module", "must make a torch.nn.Module, got int"),
+        *(
+            (vit, ViTAttention(dim, chan, heads, qkv_bias), (batch, tokens, dim))
+            for batch, tokens, dim, chan, heads in (
+                (13, 100, 49, 64, 1),
+                (13, 100, 49, 64, 4),
+                (2, 10, 64, 48, 3),
+                (1, 1, 5, 6, 6),
+            )
+            for qkv_bias in (False, True)
+        ),
+        (self_attention, SelfAttention(4, 3, 3), (1, 3, 4)),
+        (self_attention, SelfAttention(10, 6, 14), (2, 11, 10)),
+        (self_attention, SelfAttention(5, 8, 2), (3, 1, 5)),
+        (patch, PatchAttention(), (1, 3, 32, 32)),
+        (patch, PatchAttention(3, 4, 24, 3), (2, 3, 12, 8)),
+        (patch, PatchAttention(1, 5, 6, 6), (3, 1, 5, 10)),
+        (conv, ConvSelfAttention(64), (2, 64, 8, 8)),
+        (conv, ConvSelfAttention(8), (1, 8, 3, 5)),
+        (conv, ConvSelfAttention(21), (3, 21, 4, 2)),
     ],
 )
-def test_what_makes_no_layer_is_refused(layer: str, reason: str) -> None:
-    """The refusal is one line that names the layer and the reason."""
-    with pytest.raises(LookupError) as refusal:
-        construct(layer, COLUMNS)
+def test_output_is_the_formula(formula: Callable[[Any, Array], Array], layer: nn.Module, x: tuple[int, ...]) -> None:
+    """In float64 the output equals the written formulas to rounding, on images that aren't square too."""
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.3)  # conv's weight of the residual is 0 at first
+    tokens = normal(*x, dtype=torch.float64)
+    assert distance(layer.double()(tokens), formula(layer, array(tokens))) < ROUNDING
 
-    assert reason in str(refusal.value)
-    assert "\n" not in str(refusal.value)
+
+@pytest.mark.parametrize(
+    ("layer", "shapes"),
+    [
+        (ViTAttention(49, 64, 4), {"qkv.weight": (192, 49), "proj.weight": (64, 64), "proj.bias": (64,)}),
+        (
+            ViTAttention(49, 64, 4, qkv_bias=True),
+            {"qkv.weight": (192, 49), "qkv.bias": (192,), "proj.weight": (64, 64), "proj.bias": (64,)},
+        ),
+        (SelfAttention(10, 6, 14), {"query.weight": (6, 10), "key.weight": (6, 10), "value.weight": (14, 10)}),
+        (
+            PatchAttention(3, 4, 64),
+            {
+                "proj.weight": (64, 3, 4, 4),
+                "proj.bias": (64,),
+                **{f"to_{name}.weight": (64, 64) for name in ("q", "k", "v", "out")},
+                **{f"to_{name}.bias": (64,) for name in ("q", "k", "v", "out")},
+            },
+        ),
+        (
+            ConvSelfAttention(64),  # keys are an eighth of the channels
+            {
+                "gamma": (1,),
+                **{f"{name}.weight": (width, 64, 1, 1) for name, width in {"q": 8, "k": 8, "v": 64}.items()},
+                **{f"{name}.bias": (width,) for name, width in {"q": 8, "k": 8, "v": 64}.items()},
+            },
+        ),
+    ],
+)
+def test_state_dict(layer: nn.Module, shapes: dict[str, tuple[int, ...]]) -> None:
+    """The parameters have the names and shapes of the contract, and there are no others."""
+    assert {name: tuple(value.shape) for name, value in layer.state_dict().items()} == shapes
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        *(
+            (lambda chan=chan, heads=heads: ViTAttention(49, chan, heads), rf"divisible.*chan={chan}.*={heads}\b")
+            for chan, heads in ((100, 3), (4, 8), (64, 0), (64, -1))
+        ),
+        *((lambda heads=heads: PatchAttention(heads=heads), f"embed_dim=64, heads={heads}") for heads in (5, 0, -1)),
+        (lambda: PatchAttention()(normal(1, 3, 30, 32)), "patch_size=4, got 30×32"),
+        (lambda: PatchAttention()(normal(1, 3, 32, 30)), "patch_size=4, got 32×30"),
+        *((lambda channels=channels: ConvSelfAttention(channels), f"least 8.*got {channels}") for channels in (1, 7)),
+    ],
+)
+def test_what_a_layer_cannot_be_is_refused(make: Callable[[], object], words: str) -> None:
+    """Channels that heads can't share, sides that patches don't cover, no key channel: a ValueError has the numbers."""
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_the_notebooks_shapes() -> None:
+    """An image of 32×32 in patches of 4×4 gives 64 tokens; a map passes unchanged, because gamma begins at 0."""
+    assert PatchAttention()(normal(1, 3, 32, 32)).shape == (1, 64, 64)
+    x = normal(1, 64, 8, 8)
+    assert torch.equal(ConvSelfAttention(64)(x), x)
+
+
+def test_more_heads_are_another_function_of_a_patch_layer() -> None:
+    """The number of heads changes the output, where the source never used it."""
+    one, two, x = PatchAttention(heads=1), PatchAttention(heads=2), normal(1, 3, 32, 32)
+    two.load_state_dict(one.state_dict())
+
+    assert distance(two(x), array(one(x))) > 1e-3
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_the_articles_shapes(heads: int) -> None:
+    """The article's 13 images of 100 tokens of 49 pixels give q, k, v, A and y of its shapes."""
+    layer = ViTAttention(49, 64, heads)
+    core, shapes = layer.attend, list[tuple[int, ...]]()
+
+    def spy(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        shapes.extend(tuple(tensor.shape) for tensor in (q, k, v))
+        return core(q, k, v, scale)
+
+    layer.attend = spy
+    with torch.no_grad(), Watch() as watch:
+        y = layer(normal(13, 100, 49))
+
+    assert shapes == [(13, heads, 100, 64 // heads)] * 3
+    assert watch.shapes("_softmax") == [(13, heads, 100, 100)]
+    assert y.shape == (13, 100, 64)
+
+
+@pytest.mark.parametrize("qk_scale", [0.0, 1.0, -0.5, 3.0])
+def test_a_given_scale_is_the_scale(qk_scale: float) -> None:
+    """A scale that is given multiplies the scores as it is; with 0.0 every token attends to all tokens alike.
+
+    There the origin falls back to its default.
+    """
+    layer = ViTAttention(6, 8, 2, qk_scale=qk_scale).double()
+    x, w = normal(2, 5, 6, dtype=torch.float64), weights(layer)
+
+    assert distance(layer(x), forward(array(x), w, 2, scale=qk_scale)) < ROUNDING
+    v = array(x) @ w["qkv.weight"][16:].T
+    uniform = v + v.mean(axis=1, keepdims=True) @ w["proj.weight"].T + w["proj.bias"]
+    assert (distance(layer(x), uniform) < ROUNDING) is (qk_scale == 0.0)
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_the_skip_adds_the_values(heads: int) -> None:
+    """With the output projection silenced the vit layer returns v, its heads merged, and not x."""
+    layer = ViTAttention(12, 8, heads).double()
+    nn.init.zeros_(layer.proj.weight)
+    nn.init.zeros_(layer.proj.bias)
+    x = normal(2, 5, 12, dtype=torch.float64)
+
+    assert distance(layer(x), array(x) @ weights(layer)["qkv.weight"][16:].T) < ROUNDING
+
+
+def test_heads_look_at_their_own_channels() -> None:
+    """Each head attends by its own queries and keys: silencing one head's keys leaves the others' output alone."""
+    layer = ViTAttention(6, 8, 2).double()
+    nn.init.eye_(layer.proj.weight)
+    x = normal(1, 7, 6, dtype=torch.float64)
+    before = array(layer(x))
+
+    with torch.no_grad():
+        layer.qkv.weight[8 : 8 + 4] = 0.0  # the keys of head 0
+    change = np.abs(array(layer(x)) - before)
+
+    assert change[..., :4].max() > 1e-3
+    assert change[..., 4:].max() < ROUNDING
+    assert error(layer(x), layer, x) < ROUNDING

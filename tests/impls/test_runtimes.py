@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -13,44 +12,21 @@ import torch
 import impls
 from impls.layers.vit import ViTAttention
 from impls.runtimes.onnxruntime import FusedONNXRuntime
-from tests.impls.hardware import INSTALLED
-from tests.impls.reference import array, distance, forward, normal, weights
+from tests.impls.reference import INSTALLED, error, normal
 from tests.own_runtime import NumPy
 
 CASES = {
-    "openvino": (
-        "openvino/float32/vit/none",
-        "openvino/float32/self/causal",
-        "openvino/float32/conv/none",
-        "openvino/bfloat16/vit/none",
-    ),
-    "onnxruntime": (
-        "onnxruntime_mha/float32/vit/causal",
-        "onnxruntime/float32/vit/causal",
-        "onnxruntime_mha/float32/conv/none",
-        "onnxruntime/bfloat16/vit/none",
-    ),
-    "jax": (
-        "jax/float32/vit/none",
-        "jax/float32/self/causal",
-        "jax/float32/conv/causal",
-        "jax/bfloat16/vit/none",
-    ),
+    "openvino": ("openvino/float32/vit/none", "openvino/float32/self/causal", "openvino/float32/conv/none",
+                 "openvino/bfloat16/vit/none"),
+    "onnxruntime": ("onnxruntime_mha/float32/vit/causal", "onnxruntime/float32/vit/causal",
+                    "onnxruntime_mha/float32/conv/none", "onnxruntime/bfloat16/vit/none"),
+    "jax": ("jax/float32/vit/none", "jax/float32/self/causal", "jax/float32/conv/causal", "jax/bfloat16/vit/none"),
     "aot_sdpa": ("aot_sdpa/float32/vit/none", "aot_sdpa/float32/vit/none"),
-}
-"""What each runtime computes here; the second package of AOTInductor is found in the cache."""
+}  # fmt: skip
+"""What each runtime computes here; the second package of AOTInductor is in the cache."""
 
 FUSED = {"openvino": "Softmax+MatMul", "onnxruntime": "MultiHeadAttention", "aot_sdpa": "flash_attention", "jax": "dot"}
 """Part of what each reports first."""
-
-
-def computed(folder: Path, name: str) -> list[dict[str, Any]]:
-    """Return what a runtime computes; it has a process of its own, because it starts threads there."""
-    command = [sys.executable, "-m", "tests.impls.runtimes_child", *CASES[name]]
-    variables = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder), "NPROC": "1"}
-    ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=300)
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
 
 
 @pytest.mark.slow
@@ -59,22 +35,26 @@ def test_a_runtime_computes_what_the_layer_does(name: str, tmp_path: Path) -> No
     """Outputs are as near to float64 as torch's own, for two inputs, and in the precision of the point.
 
     The runtime says what it runs, and leaves the process as it was. Without kernels for bfloat16 it refuses it.
+    It has a process of its own, because it starts threads there.
     """
-    found = computed(tmp_path, name)
-    assert len(found) == len(CASES[name])
-    for case, each in zip(CASES[name], found, strict=True):
+    command = [sys.executable, "-m", "tests.impls.runtimes_child", *CASES[name]]
+    variables = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "NPROC": "1"}
+    ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    reports = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    for case, report in zip(CASES[name], reports, strict=True):
         dtype = case.split("/")[1]
-        if dtype == "bfloat16" and "unsupported" in each:
-            assert "bfloat16" in each["unsupported"] or "Could not find an implementation" in each["unsupported"]
+        if dtype == "bfloat16" and "unsupported" in report:
+            assert "bfloat16" in report["unsupported"] or "Could not find an implementation" in report["unsupported"]
             continue
-        assert max(each["errors"]) < max(8 * each["of_eager"], 4 * torch.finfo(getattr(torch, dtype)).eps)
-        assert each["dtype"] == f"torch.{dtype}"
-        assert each["operators"]
-        assert each["cores"] < 1.05  # one thread was asked for
-        assert dtype != "float32" or not any("bf" in operator for operator in each["operators"])
-        assert each["changes"] == ""
-    assert any(FUSED[name] in operator for operator in found[0]["operators"])
-    assert (found[0]["was_cached"], found[1]["was_cached"]) == (False, name == "aot_sdpa")
+        assert max(report["errors"]) < max(8 * report["of_eager"], 4 * torch.finfo(getattr(torch, dtype)).eps)
+        assert report["dtype"] == f"torch.{dtype}"
+        assert report["operators"]
+        assert report["cores"] < 1.05  # one thread was asked for
+        assert dtype != "float32" or not any("bf" in operator for operator in report["operators"])
+        assert report["changes"] == ""
+    assert any(FUSED[name] in operator for operator in reports[0]["operators"])
+    assert (reports[0]["was_cached"], reports[1]["was_cached"]) == (False, name == "aot_sdpa")
 
 
 def test_a_runtime_is_built_once_for_each_form() -> None:
@@ -90,7 +70,7 @@ def test_a_runtime_is_built_once_for_each_form() -> None:
     with torch.inference_mode():
         for tokens in (5, 5, 7):
             x = normal(2, tokens, 8)
-            assert distance(runtime(x), forward(array(x), weights(layer), 2).y) < 5e-5
+            assert error(runtime(x), layer, x) < 5e-5
     assert forms == [(2, 5, 8), (2, 7, 8)]
     with pytest.raises(impls.Unsupported, match="NumPy is used for inference alone"):
         runtime(normal(2, 9, 8))

@@ -40,16 +40,15 @@ def test_a_shape_gets_the_core_of_the_nearest_point(kind: Kind, sizes: Sizes, co
 
 
 def test_a_table_has_its_points(tmp_path: Path) -> None:
-    """A GPU's number and points that keep a graph without a backward pass are of no use to a call."""
+    """A GPU's number and points that keep a graph without a backward pass are of no use to a call.
+
+    Points of other threads count if there are no others.
+    """
     points: tuple[dict[str, Any], ...] = ({}, {"device": "cuda:1", "mode": "train"}, {"mode": "forward"})
     assert load(written(tmp_path, *points)).choices == (
         (PLAIN, (8, 4, 6), "manual"),
         (("cuda", "float32", True, "none"), (8, 4, 6), "manual"),
     )
-
-
-def test_points_of_other_threads_count_if_there_are_no_others(tmp_path: Path) -> None:
-    """The number of threads of a call is compared with that of the points."""
     path = written(tmp_path, {"threads": 3}, {"threads": 5, "implementation": "online"})
     assert [name for *_, name in load(path, 5).choices] == ["online"]
     assert load(path, 7).threads == {3, 5}
@@ -70,18 +69,21 @@ def test_points_of_other_threads_count_if_there_are_no_others(tmp_path: Path) ->
 )
 def test_what_is_no_table_is_refused_in_one_line(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
     """The line names the file, and what must be there or is missing."""
-    path = written(tmp_path, **changes)
-    with pytest.raises(WrongTable) as refused:
-        load(path)
-    assert str(path) in str(refused.value)
-    assert reason in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert_refused(written(tmp_path, **changes), reason)
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     """It isn't there, or it is not JSON."""
-    with pytest.raises(WrongTable, match="can't be read: No such file"):
-        load(tmp_path / "missing.json")
+    assert_refused(tmp_path / "missing.json", "can't be read: No such file")
     (tmp_path / "text").write_text("{")
-    with pytest.raises(WrongTable, match="is not JSON; `python -m bench export RUN` writes one"):
-        load(tmp_path / "text")
+    assert_refused(tmp_path / "text", "is not JSON; `python -m bench export RUN` writes one")
+
+
+def assert_refused(path: Path, reason: str) -> None:
+    """See that a file is refused in one line with its name and the reason."""
+    with pytest.raises(WrongTable) as refused:
+        load(path)
+    message = str(refused.value)
+    assert str(path) in message
+    assert reason in message
+    assert "\n" not in message

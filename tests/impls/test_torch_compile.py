@@ -1,13 +1,12 @@
 """What compiled does around torch.compile; a backend of our own stands in for Inductor and its seconds."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from impls import Adapt, Implementation, Unsupported, compiled, with_attend
+from impls import Adapt, Unsupported, compiled, compiles, with_attend
 from impls.attend import eager
 from impls.layers.vit import ViTAttention
 from impls.whole import mha, stepwise
@@ -15,17 +14,18 @@ from tests.impls.reference import normal
 
 pytestmark = pytest.mark.slow
 
-ADAPTERS = [
-    pytest.param(with_attend(eager.attend), id="a module"),
-    pytest.param(stepwise.adapt, id="a function"),
-]
+ADAPTERS = {
+    "a module": with_attend(eager.attend),
+    "a function": stepwise.adapt,
+    "the layer itself": lambda layer: layer,
+}
 
 
-@dataclass
 class Backend:
     """A backend that runs the graph as it is and keeps the shapes that it was compiled for."""
 
-    graphs: list[list[tuple[object, ...]]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.graphs: list[list[tuple[object, ...]]] = []
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[object]) -> Callable[..., object]:
         """Return the graph itself."""
@@ -41,67 +41,37 @@ def _fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
 
 
-def same(layer: nn.Module) -> Implementation:
-    """Return the layer itself: the plainest adapter that a user can write."""
-    return layer
+@pytest.mark.parametrize("adapt", ADAPTERS.values(), ids=ADAPTERS)
+def test_each_shape_is_compiled_in_its_first_call(adapt: Adapt) -> None:
+    """Building compiles nothing, the first call one graph, the second nothing, and the output stays what it was.
 
-
-@pytest.mark.parametrize("adapt", ADAPTERS)
-def test_compilation_happens_in_the_first_call(adapt: Adapt) -> None:
-    """Building compiles nothing, the first call one graph, the second nothing, and the output stays what it was."""
-    backend, layer, x = Backend(), ViTAttention(6, 8, 2), normal(2, 5, 6)
-    counts = []
-
+    Shapes are static: another number of tokens is compiled anew, for its own numbers.
+    Calling the layer itself compiles nothing. A compiled module's parameters are the layer's own, by their names.
+    """
+    backend, layer = Backend(), ViTAttention(6, 8, 2, qkv_bias=True)
     implementation = compiled(adapt, backend=backend)(layer)
-    for _ in range(3):
-        counts.append(len(backend.graphs))
+    counts = [len(backend.graphs)]
+    for tokens in (5, 5, 6):
+        x = normal(2, tokens, 6)
         torch.testing.assert_close(implementation(x), layer(x))
-
-    assert counts == [0, 1, 1]
-
-
-@pytest.mark.parametrize("adapt", ADAPTERS)
-def test_shapes_are_static(adapt: Adapt) -> None:
-    """Another number of tokens is compiled anew, for its own numbers."""
-    backend = Backend()
-    implementation = compiled(adapt, backend=backend)(ViTAttention(6, 8, 2))
-
-    for tokens in (5, 6, 7):
-        implementation(normal(2, tokens, 6))
-
-    assert len(backend.graphs) == 3
-    assert [(2, tokens, 6) in shapes for tokens, shapes in zip((5, 6, 7), backend.graphs, strict=True)] == [True] * 3
+        counts.append(len(backend.graphs))
+    assert counts == [0, 1, 1, 2]
+    assert [(2, tokens, 6) in shapes for tokens, shapes in zip((5, 6), backend.graphs, strict=True)] == [True] * 2
+    if isinstance(implementation, nn.Module):
+        assert list(implementation.named_parameters()) == list(layer.named_parameters())
 
 
-def test_parameters_keep_their_names() -> None:
-    """A compiled module's parameters have the layer's names and are the layer's own."""
-    layer = ViTAttention(6, 8, 2, qkv_bias=True)
-
-    implementation = compiled(with_attend(eager.attend), backend=Backend())(layer)
-
-    assert isinstance(implementation, nn.Module)
-    assert list(implementation.named_parameters()) == list(layer.named_parameters())
+def test_what_is_marked_as_compiling() -> None:
+    """A run of these without a graph would be a fallback."""
+    assert [name for name in ("flex", "compiled_sdpa", "sdpa") if compiles(name)] == ["flex", "compiled_sdpa"]
 
 
-@pytest.mark.parametrize("adapt", [*ADAPTERS, pytest.param(same, id="the layer itself")])
-def test_the_layer_stays_uncompiled(adapt: Adapt) -> None:
-    """Calling the layer that an implementation was compiled from compiles nothing."""
-    backend = Backend()
-    layer = ViTAttention(6, 8, 2)
+def test_unsupported_and_options_go_through() -> None:
+    """What the adapter can't express the compiled adapter can't express either.
 
-    compiled(adapt, backend=backend)(layer)
-    layer(normal(2, 5, 6))
-
-    assert backend.graphs == []
-
-
-def test_unsupported_goes_through() -> None:
-    """What the adapter can't express the compiled adapter can't express either."""
+    An option that torch.compile doesn't know is refused by torch.compile, so none gets lost on the way.
+    """
     with pytest.raises(Unsupported, match="token_len"):
         compiled(mha.adapt)(ViTAttention(49, 64))
-
-
-def test_options_reach_torch_compile() -> None:
-    """An option that torch.compile doesn't know is refused by torch.compile, so none gets lost on the way."""
     with pytest.raises(RuntimeError, match="nonsense"):
         compiled(with_attend(eager.attend), backend="nonsense")(ViTAttention(6, 8, 2))(normal(2, 5, 6))

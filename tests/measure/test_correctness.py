@@ -12,7 +12,7 @@ from bench.plan.layers import LAYERS
 from bench.sampling.checks import AFTERWARDS, NORMAL, ROWS, TIMED
 from tests import mutants
 from tests.checked import SHAPES, checked, compared, expected
-from tests.impls.hardware import NOT_EAGER_ON_CPU
+from tests.impls.reference import NOT_EAGER_ON_CPU
 from tests.points import OF_LAYER, of_layer, point
 
 pytestmark = pytest.mark.slow

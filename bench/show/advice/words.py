@@ -10,8 +10,7 @@ from bench.show.text import shared
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
-from impls.catalogue import KNOWN
-from impls.name import parse
+from impls.catalogue import KNOWN, parse
 
 COMPILED = "compiled"
 """The beginning of the names of compiled settings, which have no prediction."""

@@ -18,15 +18,14 @@ class Masked(nn.Module):
 
 
 def test_other_tensors_follow_the_batch() -> None:
-    """One that has a row for each item is expanded to the items that come."""
+    """One that has a row for each item is expanded to the items that come; its rows must not differ.
+
+    Outputs are compared for some items alone.
+    """
     model = Model(Masked(), (3,), (Place.X,), {"mask": torch.ones(2, 3)}, batch=2)
     assert isinstance(model.kwargs["mask"], Held)
     assert model(torch.zeros(5, 3)).tolist() == [[1.0] * 3] * 5
     assert model.to(torch.float64)(torch.zeros(1, 3, dtype=torch.float64)).dtype == torch.float64
-
-
-def test_items_must_not_differ_in_other_tensors() -> None:
-    """Outputs are compared for some items alone."""
     with pytest.raises(Unresolved, match="the same for all items"):
         Model(Masked(), (3,), (Place.X,), {"mask": torch.arange(6.0).view(2, 3)}, batch=2)
 
@@ -47,23 +46,23 @@ def test_the_first_tensor_is_the_output() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "what"),
+    ("shape", "options", "words"),
     [
-        ({"attn_mask": torch.zeros(5, 5)}, "a mask tensor"),
-        ({"is_causal": True}, "a causal mask"),
-        ({"dropout_p": 0.1}, "dropout"),
-        ({"enable_gqa": True}, "fewer heads"),
+        (
+            (1, 2, 5, 4),
+            {"attn_mask": torch.zeros(5, 5)},
+            "a mask tensor, and this attend declares no keyword attn_mask",
+        ),
+        ((1, 2, 5, 4), {"is_causal": True}, "a causal mask, and this attend declares no keyword mask"),
+        ((1, 2, 5, 4), {"dropout_p": 0.1}, "dropout, and this attend declares no keyword dropout_p"),
+        ((1, 2, 5, 4), {"enable_gqa": True}, "fewer heads of keys than of queries"),
+        ((2, 5, 4), {}, r"an attend takes queries \[B, H, N, D\], and the model has \[2, 5, 4\]"),
     ],
 )
-def test_what_an_attend_does_not_declare_is_refused(options: dict[str, object], what: str) -> None:
-    """Never dropped in silence."""
-    q = torch.randn(1, 2, 5, 4)
-    with pytest.raises(Unsupported, match=what):
+def test_what_an_attend_does_not_declare_is_refused(
+    shape: tuple[int, ...], options: dict[str, object], words: str
+) -> None:
+    """Never dropped in silence; queries of three dimensions have no heads."""
+    q = torch.randn(shape)
+    with pytest.raises(Unsupported, match=words):
         bridge(tiny_models.right)(q, q, q, **options)
-
-
-def test_an_attend_gets_heads() -> None:
-    """Queries of three dimensions have none."""
-    q = torch.randn(2, 5, 4)
-    with pytest.raises(Unsupported, match=r"\[2, 5, 4\]"):
-        bridge(tiny_models.right)(q, q, q)

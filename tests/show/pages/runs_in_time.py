@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.plan.case import Case
-from tests import examples, runs
+from tests import examples
 from tests.examples import point
 
 
@@ -18,10 +18,10 @@ def weekly(folder: Path, sdpa_s: Sequence[float], processes: int = 6) -> list[Pa
             examples.ORIGIN, started_at=f"2026-01-{1 + 7 * number:02d}T12:00:00Z", torch_version=f"2.{10 + number}.0"
         )
         records = [
-            runs.measured(Case(point(num_tokens=tokens), name), process, value, origin=origin, seed=str(number))
+            examples.measured(Case(point(num_tokens=tokens), name), process, value, origin=origin, seed=str(number))
             for tokens in (50, 197)
             for name, value in (("eager", 1.0), ("sdpa", latency_s))
             for process in range(processes)
         ]
-        found.append(runs.saved(folder / f"week-{number + 1}", records, examples.environment()))
+        found.append(examples.saved(folder / f"week-{number + 1}", records, examples.environment()))
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
 from bench.store.record import Record
-from tests import runs
+from tests import examples
 from tests.examples import environment
 from tests.show import example_results
 
@@ -31,12 +31,12 @@ def _compiled(record: Record) -> Record:
 
 def quick(folder: Path) -> Path:
     """Write a run of `quick`, and return its new folder."""
-    return runs.saved(folder, records(), environment())
+    return examples.saved(folder, records(), environment())
 
 
 def of(folder: Path, cases: Sequence[Case], processes: int = 3) -> Path:
     """Write a run of some cases, and return its new folder."""
-    return runs.saved(folder, [example_results.record(case, n) for case in cases for n in range(processes)])
+    return examples.saved(folder, [example_results.record(case, n) for case in cases for n in range(processes)])
 
 
 def _fate(case: Case) -> tuple[str, str] | None:

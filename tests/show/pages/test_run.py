@@ -24,7 +24,7 @@ from bench.show.pages.run import page, write
 from bench.store import environment, journal, plan, saved_run, units
 from bench.store.saved_run import SavedRun
 from bench.store.table import RESULTS
-from tests import examples, runs
+from tests import examples
 from tests.analyse.test_precision import measured
 from tests.examples import case, record
 from tests.refusals import refusal
@@ -88,7 +88,7 @@ def test_the_answer_comes_first(text: str) -> None:
 def test_a_change_of_precision_is_told(tmp_path: Path) -> None:
     """It stands with the answer; a run in one dtype has no such line."""
     both = [measured("eager", dtype, process) for dtype in ("float32", "bfloat16") for process in range(3)]
-    text = page(SavedRun(runs.saved(tmp_path / "both", both)))
+    text = page(SavedRun(examples.saved(tmp_path / "both", both)))
     assert text.index("bfloat16 instead of float32: eager is 2.00x") < text.index("Point by point")
     assert "instead of float32" not in text
 
@@ -129,7 +129,7 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, tmp_path: Path) -> 
         assert each["lines"][0] == each["names"].split(",")[0]
     cases = [case(name, num_tokens=n, num_heads=h) for n in (50, 197) for h in (3, 6) for name in ("eager", "sdpa")]
     lost = [example_results.record(each, 0, ("oom", "") if each.point == cases[0].point else None) for each in cases]
-    (found,) = data_of(page(SavedRun(runs.saved(tmp_path / "lost", lost))))["maps"]
+    (found,) = data_of(page(SavedRun(examples.saved(tmp_path / "lost", lost))))["maps"]
     fills = {each["lines"][0]: each["fill"] for each in found["cells"]}
     assert fills.pop("nothing was measured") == "var(--open)"
     assert all("color-mix" in fill for fill in fills.values())

@@ -1,0 +1,149 @@
+"""What replaces the whole layer: torch.nn.MultiheadAttention, and the steps as a profile shows them."""
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd.profiler_util import FunctionEvent
+
+from impls import Unsupported, build
+from impls.layers.conv import ConvSelfAttention
+from impls.layers.patch import PatchAttention
+from impls.layers.self_attention import SelfAttention
+from impls.layers.vit import ViTAttention
+from tests.impls.reference import array, distance, error, normal
+
+NAMES = ["mha", "mha_weights"]
+
+TOLERANCE = 5e-5
+"""In units of the output's root mean square, for float32."""
+
+CORE = ["split heads", "scale", "scores", "softmax", "weighted values", "merge heads"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "reason"),
+    [
+        (ViTAttention(49, 64), "token_len.*49.*64"),
+        (ViTAttention(64, 32, 4), "token_len.*64.*32"),
+        (ViTAttention(8, 8, 2, qk_scale=1.0), r"scale.*1\.0"),
+        (ViTAttention(8, 8, 2, qk_scale=0.0), r"scale.*0\.0"),
+        (SelfAttention(8, 8, 8), "neither"),
+        (ConvSelfAttention(8), "narrower"),
+        (nn.Linear(8, 8), "Linear"),
+    ],
+    ids=["narrower tokens", "wider tokens", "custom scale", "zero scale", "unscaled", "narrow keys", "another layer"],
+)
+def test_what_a_module_cannot_express_is_unsupported(layer: nn.Module, reason: str) -> None:
+    """The reason names the layer, or has the numbers; stepwise refuses layers whose steps are not spelled out."""
+    for name in [*NAMES, "stepwise"] if isinstance(layer, nn.Linear) else NAMES:
+        with pytest.raises(Unsupported, match=reason):
+            build(layer, name)
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_patch_layer_is_computed_with_its_own_weights(name: str, training: bool, heads: int) -> None:
+    """The notebook's layer in the module's words gives the layer's output, in training and out of it.
+
+    The gradients of a training step are those of the layer's own parameters.
+    """
+    layer, x = PatchAttention(heads=heads).train(training), normal(2, 3, 32, 32)
+    y, expected = build(layer, name)(x), layer(x)
+    assert distance(y, array(expected)) < TOLERANCE
+    if training:
+        of_layer = torch.autograd.grad(expected.square().sum(), [*layer.parameters()])
+        for own, its in zip(torch.autograd.grad(y.square().sum(), [*layer.parameters()]), of_layer, strict=True):
+            torch.testing.assert_close(own, its, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("layer", "x"),
+    [
+        (ViTAttention(8, 8, 2), (2, 5, 8)),
+        (ViTAttention(8, 8, 2, qkv_bias=True), (2, 5, 8)),
+        (PatchAttention(3, 4, 8, 2), (2, 3, 8, 8)),
+    ],
+    ids=["vit", "vit with bias", "patch"],
+)
+def test_both_take_the_fast_path_of_inference(layer: nn.Module, x: tuple[int, ...], name: str) -> None:
+    """Out of training PyTorch runs one operator for the module, asked for weights or not, with QKV bias or without."""
+    assert "aten::_native_multi_head_attention" in {event.name for event in events_of(layer.eval(), name, *x)}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_modules_parameters_are_the_layers_own(dtype: torch.dtype) -> None:
+    """A change in place of any of the layer's parameters shows in the output, which has the layer's dtype.
+
+    A scale that equals D**-0.5 is the one built in.
+    """
+    layer = ViTAttention(8, 8, 2, qkv_bias=True, qk_scale=0.5).to(dtype)
+    implementation, x = build(layer, "mha"), normal(2, 5, 8, dtype=dtype)
+    before = implementation(x)
+    assert before.dtype == dtype
+    for parameter in layer.parameters():
+        with torch.no_grad():
+            parameter.add_(normal(*parameter.shape))
+        assert distance(implementation(x), array(before)) > 1e-2
+        assert error(implementation(x), layer, x) < TOLERANCE
+        before = implementation(x)
+
+
+def test_the_added_bias_stays_zero() -> None:
+    """The zero bias that a layer without one is lent has its dtype and no gradient, so that training can't move it."""
+    layer = ViTAttention(8, 8, 2, qkv_bias=False).to(torch.bfloat16)
+    y = build(layer, "mha")(normal(2, 5, 8, dtype=torch.bfloat16))
+    assert y.dtype == torch.bfloat16
+    leaves, nodes = set(), [y.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is not None:
+            leaves |= {id(node.variable)} if hasattr(node, "variable") else set()
+            nodes += [parent for parent, _ in node.next_functions]
+    assert leaves == {id(parameter) for parameter in layer.parameters()}
+
+
+def events_of(layer: nn.Module, name: str, *shape: int) -> list[FunctionEvent]:
+    """Return what a profile of one call of an implementation shows."""
+    implementation, x = build(layer, name), normal(*shape)
+    with (
+        torch.inference_mode(not layer.training),
+        torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile,
+    ):
+        implementation(x)
+    return list(profile.events() or [])
+
+
+@pytest.mark.parametrize(
+    ("layer", "x", "stages"),
+    [
+        (ViTAttention(6, 8, 2), (2, 5, 6), ["qkv projection", *CORE, "output projection", "skip"]),
+        (SelfAttention(6, 4, 8), (2, 5, 6), ["qkv projection", *CORE]),
+        (PatchAttention(3, 4, 8, 2), (2, 3, 8, 8), ["patch embedding", "qkv projection", *CORE, "output projection"]),
+        (SelfAttention(6, 4, 8, mask="causal"), (2, 5, 6), ["qkv projection", *CORE[:3], "mask", *CORE[3:]]),
+        (ConvSelfAttention(8), (2, 8, 3, 3), ["qkv projection", *CORE, "skip"]),
+    ],
+    ids=["vit", "self", "patch", "causal", "conv"],
+)
+def test_every_layer_has_its_stages(layer: nn.Module, x: tuple[int, ...], stages: list[str]) -> None:
+    """Each layer's steps are named alike, once a call in the order of the formulas, and all of its work is in one."""
+    outermost = [event for event in events_of(layer, "stepwise", *x) if event.cpu_parent is None]
+
+    assert [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)] == stages
+
+
+def test_work_stands_in_its_stage() -> None:
+    """Each operator of the layer runs inside the stage that is named after it."""
+    stages = {
+        "aten::linear": ["qkv projection", "output projection"],
+        "aten::permute": ["split heads"],
+        "aten::mul": ["scale"],
+        "aten::matmul": ["scores", "weighted values"],
+        "aten::softmax": ["softmax"],
+        "aten::add": ["skip"],
+    }
+    events = events_of(ViTAttention(6, 8, 2, qkv_bias=True), "stepwise", 2, 5, 6)
+
+    parents = {name: [each.cpu_parent for each in events if each.name == name] for name in stages}
+    assert {name: [parent.name for parent in each if parent] for name, each in parents.items()} == stages
