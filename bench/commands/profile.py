@@ -5,7 +5,7 @@ import argparse
 from bench.commands import BAD, FINE, profile_diff, say
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.profiling import select, traces
+from bench.profiling import traces
 from bench.show.charts import catalogue
 from bench.show.control_text import warning
 from bench.show.terminal import profile as show
@@ -57,7 +57,7 @@ def _profile(arguments: argparse.Namespace) -> int:
     table, baseline = saved.table, saved.baseline or ""
     if not saved.is_folder:
         raise WrongRequest(f"{saved} is a file; profile needs the run folder, to write traces/ into it")
-    cases = select.with_stages(select.chosen(table, arguments.case, baseline), table)
+    cases = traces.with_stages(traces.chosen(table, arguments.case, baseline), table)
     failures = _print_each(cases, saved, arguments.top)
     files = catalogue.draw(saved.plots, profiles=saved.profiles)
     if arguments.report and saved.profiles:

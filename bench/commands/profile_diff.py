@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from bench.commands import FINE
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.profiling import select
+from bench.profiling import traces
 from bench.show.terminal.console import console
 from bench.show.terminal.profile_difference import render
 from bench.store.profile import Profile
@@ -60,7 +60,7 @@ def _profiles(run: SavedRun, selectors: Sequence[str]) -> Profiles:
     profiles = {profile.case: profile for profile in run.profiles}
     if not selectors:
         return profiles
-    cases = select.chosen(table, selectors, "")
+    cases = traces.chosen(table, selectors, "")
     chosen = {case: profiles[case] for case in cases if case in profiles}
     if not chosen:
         raise WrongRequest(

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.measure.long_reference import at_random_rows, in_blocks
 from bench.measure.outputs import BY_ITEM, gradients
+from bench.measure.reference import at_random_rows, in_blocks
 from bench.measure.workload import Workload
 from bench.sampling.checks import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, Values
 from bench.sampling.timed_inputs import Part

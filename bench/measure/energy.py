@@ -16,7 +16,7 @@ from time import perf_counter
 import torch
 
 from bench.machine import facts
-from bench.measure import gpu_state
+from bench.measure import devices
 from bench.measure.clock import Call
 
 SPAN_S = 0.2
@@ -128,7 +128,7 @@ def _of_gpu(device: str) -> Counter | None:
             raise UnreadableError from error
 
     try:
-        handle = gpu_state.handle(device)
+        handle = devices.handle(device)
         read()
     except (pynvml.NVMLError, UnreadableError):
         return None

@@ -17,10 +17,10 @@ from torch import Tensor
 
 import impls
 from bench.machine import facts
-from bench.measure import correctness, failure, outputs, process_state, system_memory, workload
-from bench.measure.channel import Channel, serve
-from bench.measure.device_rates import DeviceRates, SpeedProbe
+from bench.measure import correctness, failure, memory, outputs, process_state, workload
+from bench.measure.devices import DeviceRates, SpeedProbe
 from bench.measure.failure import Outcome
+from bench.measure.forking import Channel, serve
 from bench.measure.outputs import BY_ITEM
 from bench.plan.case import Point
 from bench.plan.roofline import Roof
@@ -56,7 +56,7 @@ class Judge:
                 channel.announce("reference")
                 with _all_cores(point):
                     self._checks[name, values] = correctness.expect(work, name, values)
-            system_memory.give_back()  # the reference's memory is needed by the implementations
+            memory.give_back()  # the reference's memory is needed by the implementations
             if changes := self._state.changes(free=process_state.ANY):
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
             return {**dataclasses.asdict(outcome), "work": dataclasses.asdict(work.least_work)}

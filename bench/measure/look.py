@@ -18,8 +18,8 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.profiler import ProfilerActivity, profile, record_function
 
 import impls
-from bench.measure import dispatch, workload
-from bench.measure.channel import Channel
+from bench.measure import inspection, workload
+from bench.measure.forking import Channel
 from bench.plan.case import Point
 from impls.models import flow, settings, watch
 from impls.models.model import Model
@@ -119,7 +119,7 @@ def _check_repeats(work: workload.Workload, model: nn.Module) -> None:
 def _kernels(call: Callable[[], object], device: str) -> list[str]:
     with profile(activities=_activities(device)) as profiler:
         call()
-    return sorted({ALIASES.get(name, name) for name in dispatch.kernels(profiler, device)} - NO_WORK)
+    return sorted({ALIASES.get(name, name) for name in inspection.kernels(profiler, device)} - NO_WORK)
 
 
 def _activities(device: str) -> list[ProfilerActivity]:

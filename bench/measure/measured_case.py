@@ -27,19 +27,16 @@ from bench.measure import (
     clock,
     compilation,
     correctness,
-    dispatch,
+    devices,
     energy,
-    gpu_state,
     inspection,
     memory,
     outputs,
     process_state,
-    system_memory,
     workload,
 )
-from bench.measure.channel import Channel
 from bench.measure.failure import Outcome
-from bench.measure.forking import descendants
+from bench.measure.forking import Channel, descendants
 from bench.measure.outputs import Incorrect, Output
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.sampling import timed_inputs
@@ -133,13 +130,13 @@ class MeasuredCase:
             self._subject = workload.subject(work, name)
             self._build()
         held_bytes = psutil.Process().memory_info().rss
-        held_huge_bytes = system_memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
+        held_huge_bytes = memory.huge_bytes() if point.device == "cpu" and point.allocator == HUGE else None
         calls_s = self._first_calls()
         if point.device == "cpu" and point.allocator in TOUCHED:
             touch(TOUCHED[point.allocator] * (psutil.Process().memory_info().rss - held_bytes))
         if held_huge_bytes is not None:
             # a huge page that is shared with the server since the fork becomes small ones when it is written
-            self.outcome.metrics["huge_bytes"] = max(0, (system_memory.huge_bytes() or 0) - held_huge_bytes)
+            self.outcome.metrics["huge_bytes"] = max(0, (memory.huge_bytes() or 0) - held_huge_bytes)
         if self.outcome.metrics.get("graphs") == 0:
             self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
             return
@@ -230,7 +227,7 @@ class MeasuredCase:
         if device != "cpu":
             for _ in range(math.ceil(WORKED_S / call_s)):
                 self._call()  # the GPU still works on these calls, or has just ended them, when its state is read
-            self.outcome.metrics |= dataclasses.asdict(gpu_state.read(device))
+            self.outcome.metrics |= dataclasses.asdict(devices.read(device))
             self._check_late_work(call_s)
         self._state.check()
         self._check_repetition()
@@ -306,7 +303,7 @@ class MeasuredCase:
                 held = iter([x, *subject.layer.parameters()])
                 metrics["saved_bytes"] = memory.saved_bytes(lambda: subject.function(x), held)
         metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
-        fallback = dispatch.fallback(self.request.implementation, metrics["kernels"])
+        fallback = inspection.fallback(self.request.implementation, metrics["kernels"])
         if fallback:
             self.outcome.end("fallback", fallback)
         return not fallback

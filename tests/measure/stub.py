@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from bench.measure.channel import Channel
+from bench.measure.forking import Channel
 from bench.measure.judge import Judge
-from bench.measure.worker import Worker
+from bench.measure.server import Worker
 from bench.plan.case import Point
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.timed_inputs import JudgedCalls

@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from bench.measure import forking
-from bench.measure.channel import Channel
-from bench.measure.forking import Server
+from bench.measure.forking import Channel, Server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux alone")
 

@@ -19,8 +19,8 @@ from torch.nn.attention import SDPBackend
 
 import impls
 from bench.engine.worker import ALLOCATOR_VARIABLES
-from bench.measure import clock, energy, gpu_state, measured_case
-from bench.measure.gpu_state import GpuState
+from bench.measure import clock, devices, energy, measured_case
+from bench.measure.devices import GpuState
 from bench.measure.measured_case import LATE_S, load
 from bench.plan.case import HUGE
 from bench.sampling.checks import AFTERWARDS, NORMAL, PEAKED, TIMED
@@ -156,7 +156,7 @@ def test_a_gpus_state_is_read_right_after_calls(monkeypatch: pytest.MonkeyPatch,
         monkeypatch.setattr(measured, "request", on_gpu)
         monkeypatch.setattr(measured, "_call", recorded)
         monkeypatch.setattr(energy, "counter", lambda _device: None)
-        monkeypatch.setattr(gpu_state, "read", read)
+        monkeypatch.setattr(devices, "read", read)
         monkeypatch.setattr(clock, "late_s", lambda _call: 5e-6)
         metrics = made.finish()["metrics"]
     assert events[: events.index("read")][-1:] == ["call"]
@@ -173,7 +173,7 @@ def test_work_on_another_stream_is_incorrect(monkeypatch: pytest.MonkeyPatch, tm
         on_gpu = dataclasses.replace(measured.request, point=point(device="cuda", dtype="float16"))
         monkeypatch.setattr(measured, "request", on_gpu)
         monkeypatch.setattr(energy, "counter", lambda _device: None)
-        monkeypatch.setattr(gpu_state, "read", lambda _device: GpuState())
+        monkeypatch.setattr(devices, "read", lambda _device: GpuState())
         monkeypatch.setattr(clock, "late_s", lambda _call: LATE_S + call_s)
         reply = made.finish()
     assert reply["status"] == "incorrect"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from torch.autograd.profiler_util import FunctionEvent
 
-from bench.profiling.pairs import Pair
+from bench.profiling.capture import Pair
 from bench.profiling.recorded import Call
 
 EMPTY = Call(FunctionEvent(1, "call", 1, 0, 1), (), (), {})

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from bench.measure import workload
 from bench.plan.case import Point
 from bench.profiling import capture
-from bench.profiling.pairs import Capture
+from bench.profiling.capture import Capture
 
 PAIRS = 5
 """The pairs of calls of a case: fewer than users get, because no test asserts a time."""

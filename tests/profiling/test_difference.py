@@ -2,8 +2,8 @@
 
 from bench.analyse.profile_difference import GREW, UNCHANGED, difference
 from bench.plan.case import Case, Point
-from bench.profiling.operators import operators
-from bench.profiling.spans import spans
+from bench.profiling.capture import operators
+from bench.profiling.recorded import spans
 from bench.show.terminal.profile_difference import words
 from bench.store.profile import Profile
 from tests.examples import ORIGIN

@@ -1,5 +1,6 @@
-"""What belongs to which stage."""
+"""One call as it was recorded: its stages, its spans, its blocks."""
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -7,12 +8,18 @@ import torch
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile, record_function
 
-from bench.profiling.recorded import Call, is_label, name, recorded
-from bench.store.profile import BACKWARD, FORWARD
+from bench.analyse.profile import live_bytes
+from bench.measure import compilation, inspection, workload
+from bench.plan.case import Point
+from bench.profiling.recorded import INDUCTOR_KERNEL, Call, allocated, duration_s, is_label, name, recorded, spans
+from bench.store.profile import BACKWARD, FORWARD, KERNEL, OPERATOR, STAGE, Span
 from tests.points import STEPWISE, of_layer, point
 from tests.profiling.taken import captured
 
 pytestmark = pytest.mark.slow
+
+
+AT = {"batch": 2, "num_tokens": 64, "channels": 32, "num_heads": 4}
 
 
 def of(call: Call, operator: str, direction: str) -> list[str]:
@@ -82,3 +89,107 @@ def test_the_call_holds_what_ran_inside_its_label_alone() -> None:
     names = {event.name for event in recorded(profiler, "call").host}
     assert "aten::sin" in names
     assert not {"aten::exp", "aten::cos", "call"} & names
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa", "online"])
+@pytest.mark.parametrize("at", [point(**AT), point(**AT, mode="train"), of_layer("conv")], ids=lambda at: at.name)
+def test_the_blocks_have_the_peak_that_the_row_has(at: Point, implementation: str) -> None:
+    """Replayed, they reach the peak that measuring memory finds on the same call, to the byte."""
+    work = workload.make(at)
+    call = workload.step(workload.subject(work, implementation), work)
+    with work.gradient_mode():
+        call()
+        expected = inspection.inspect(call, "cpu").memory.peak_bytes
+    blocks = [each.block for each in captured(at, implementation).median.blocks]
+    assert max(size for _, size in live_bytes(blocks)) == expected
+
+
+def test_a_block_is_the_innermost_operators_that_works() -> None:
+    """A product's result is the product's, a copy's is clone's and not that of what made room; each has its stage."""
+    found = captured(point(**AT), "stepwise").median.blocks
+    owners = [(each.block.stage, each.block.operator) for each in found if each.block.bytes > 1000]
+    assert ("scores", "aten::bmm") in owners
+    assert ("merge heads", "aten::clone") in owners
+    assert {operator for _, operator in owners} == {
+        "aten::mm", "aten::mul", "aten::clone", "aten::bmm", "aten::_softmax", "aten::addmm", "aten::add",
+    }  # fmt: skip
+    assert all(each.place == (each.block.stage, "forward") for each in found)
+
+
+def test_a_block_that_outlives_the_call_has_no_end_and_one_from_before_is_none() -> None:
+    """The result of 4000 bytes stays; 8000 bytes are gone within; what was freed of before leaves no trace."""
+    before = [torch.zeros(500)]
+    with profile(profile_memory=True) as profiler:
+        with record_function("call"):
+            before.clear()
+            result = torch.zeros(2000).narrow(0, 0, 1000) + 1
+    found = [each.block for each in allocated(profiler, recorded(profiler, "call"), "cpu") if each.block.bytes >= 1000]
+    assert [(each.bytes, each.operator, each.end_s is None) for each in found] == [
+        (8000, "aten::zeros", False), (4000, "aten::add", True),
+    ]  # fmt: skip
+    assert len(result) == 1000
+
+
+def test_what_no_operator_allocated_has_no_name() -> None:
+    """Memory that is asked for in a label, but in no operator, is its stage's alone."""
+    with profile(profile_memory=True) as profiler, record_function("call"):
+        with record_function("stage"):
+            storage = torch.UntypedStorage(4096)
+    (found,) = (each.block for each in allocated(profiler, recorded(profiler, "call"), "cpu"))
+    assert (found.bytes, found.operator, found.stage) == (4096, "", "stage")
+    assert storage.nbytes() == 4096
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[Span, ...]:
+    """Return the spans of a training step of stepwise."""
+    return spans(captured(point(mode="train"), "stepwise").median.call)
+
+
+def test_spans_of_a_depth_follow_each_other_inside_the_call(found: tuple[Span, ...]) -> None:
+    """None begins before the call or the end of its neighbour, and none outlasts the call."""
+    whole_s = duration_s(captured(point(mode="train"), "stepwise").median.call.whole)
+    assert all(span.start_s >= 0 and span.start_s + span.duration_s <= whole_s + 1e-9 for span in found)
+    for depth in {span.depth for span in found}:
+        level = sorted((span for span in found if span.depth == depth), key=lambda span: span.start_s)
+        for before, after in itertools.pairwise(level):
+            assert before.start_s + before.duration_s <= after.start_s + 1e-9
+
+
+def test_every_span_lies_in_one_of_the_depth_above(found: tuple[Span, ...]) -> None:
+    """Leaving out what isn't worth showing leaves no gap in the depths."""
+    for span in found:
+        around = [
+            other for other in found
+            if other.depth == span.depth - 1
+            and other.start_s <= span.start_s + 1e-9
+            and span.start_s + span.duration_s <= other.start_s + other.duration_s + 1e-9
+        ]  # fmt: skip
+        assert span.depth == 0 or around
+
+
+def test_stages_lie_outermost_and_what_works_is_there(found: tuple[Span, ...]) -> None:
+    """The labels of stepwise are stages, products and softmax operators inside; all on the thread of the call."""
+    assert {span.depth for span in found if span.kind == STAGE} == {0}
+    assert [span.name for span in found if span.kind == STAGE][:2] == ["qkv projection", "split heads"]
+    operators = {span.name for span in found if span.kind == OPERATOR}
+    assert {"aten::bmm", "aten::_softmax", "aten::_softmax_backward_data", "aten::mm"} <= operators
+    assert {span.lane for span in found} == {"host"}
+
+
+def test_the_kernels_of_a_compiled_function_are_spans_by_name() -> None:
+    """Inductor announces them once it is asked to; one fused kernel does the work of three operators."""
+    from torch._inductor import config  # its import takes seconds
+
+    with config.patch({}):
+        compilation.name_kernels()
+        compiled = torch.compile(lambda x: (x + 1).exp().sin(), dynamic=False)
+        x = torch.ones(64)
+        compiled(x)
+        with profile() as profiler, record_function("call"):
+            compiled(x)
+    (kernel,) = [span.name for span in spans(recorded(profiler, "call")) if span.kind == KERNEL]
+    assert "fused_add_exp_sin" in kernel
+    for kernel in ("graph_0_cpp_fused_add_0", "cpp_fused_clone_1", "triton_poi_fused_add_0"):
+        assert INDUCTOR_KERNEL.match(kernel)
+    assert not INDUCTOR_KERNEL.match("aten::add")

@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from bench.measure import dispatch, inspection, workload
+from bench.measure import inspection, workload
 from bench.plan.case import Point
 from tests.points import of_layer, point
 
@@ -122,9 +122,9 @@ def test_a_compiled_layer_names_its_graph_beside_the_products_that_it_calls() ->
 
 def test_what_was_asked_for_and_did_not_run_is_a_fallback() -> None:
     """The detail names both; an implementation that names no kernel can't fall back."""
-    assert dispatch.fallback("sdpa_flash", (MATH, "bmm")) == (
+    assert inspection.fallback("sdpa_flash", (MATH, "bmm")) == (
         f"sdpa_flash must run scaled_dot_product_flash_attention; {MATH} ran"
     )
-    assert dispatch.fallback("sdpa_flash", ("mm", FLASH)) == ""
-    assert dispatch.fallback("sdpa", (MATH,)) == ""
-    assert dispatch.fallback("sdpa_math", (FLASH,)) != ""
+    assert inspection.fallback("sdpa_flash", ("mm", FLASH)) == ""
+    assert inspection.fallback("sdpa", (MATH,)) == ""
+    assert inspection.fallback("sdpa_math", (FLASH,)) != ""

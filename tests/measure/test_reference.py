@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from bench.measure import long_reference
-from bench.measure.long_reference import at_random_rows, in_blocks
+from bench.measure import reference
+from bench.measure.reference import at_random_rows, in_blocks
 from impls.attend import eager
 
 MASKS = (None, "causal")
@@ -36,7 +36,7 @@ def test_blocks_have_the_output_and_the_gradients_of_eager(
     mask: str | None, scores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether a block is one query, ten with a shorter last block, or all of them."""
-    monkeypatch.setattr(long_reference, "LONG_SCORES", scores)
+    monkeypatch.setattr(reference, "LONG_SCORES", scores)
     results = []
     for attend in (eager.attend, in_blocks):
         q, k, v = tensors(grad=True)

@@ -1,14 +1,18 @@
-"""Traces in TensorBoard's plugin: its own loader reads them, and each of its routes has something to show."""
+"""Traces that viewers can read, for Perfetto and for TensorBoard's plugin, whose own loader reads them."""
 
 import gzip
 import json
 import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tensorboard.backend.application import TensorBoardWSGI
 from tensorboard.plugins.base_plugin import TBContext
+from torch.profiler import ProfilerActivity, profile
 from torch_tb_profiler.plugin import TorchProfilerPlugin
 from torch_tb_profiler.profiler.data import RunProfileData
 from torch_tb_profiler.profiler.run_generator import RunGenerator
@@ -16,28 +20,151 @@ from werkzeug.test import Client
 
 from bench.measure import workload
 from bench.plan.case import Case
-from bench.profiling import perfetto, tensorboard
+from bench.plan.layers import steps
+from bench.profiling import trace_files
+from bench.profiling.trace_files import repaired
 from bench.store.profile import file_name
-from tests.points import point
+from tests.points import OF_LAYER, STEPWISE, of_layer, point
 from tests.profiling import gpu_trace
+from tests.profiling.taken import captured
 
 pytestmark = pytest.mark.slow
+
+Event = dict[str, Any]
+
 
 POINT = point(batch=1, num_tokens=577, channels=192, num_heads=3, mode="train")
 STAGES = {
     "qkv projection", "split heads", "scale", "scores", "softmax",
     "weighted values", "merge heads", "output projection", "skip",
 }  # fmt: skip
-CALLS = tensorboard.CALLS
+CALLS = trace_files.CALLS
 GPU = "on-a-gpu-mine"
 LOADING_S = 120.0
+
+
+Labelled = Callable[[Case], AbstractContextManager[None]]
+
+
+@pytest.fixture(scope="module", params=["stepwise", "sdpa"])
+def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the trace of a training step, as it lies on disk; NaN and the like would be refused."""
+    path = tmp_path_factory.mktemp("trace") / "trace.json.gz"
+    raw = captured(point(mode="train"), request.param).median.trace
+    trace_files.write(trace_files.repaired(trace_files.read(raw)), path)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    read: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()), parse_constant=refuse)
+    return read
+
+
+def slices(trace: dict[str, Any]) -> dict[tuple[Any, Any], list[tuple[float, float]]]:
+    """Return beginning and end of the complete events of each lane, in nanoseconds, outermost first."""
+    lanes: dict[tuple[Any, Any], list[tuple[float, float]]] = defaultdict(list)
+    for event in trace["traceEvents"]:
+        if event["ph"] == "X":
+            start, end = round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)
+            lanes[event["pid"], event["tid"]].append((start, end))
+    return {lane: sorted(found, key=lambda each: (each[0], -each[1])) for lane, found in lanes.items()}
+
+
+def test_events_come_last(tmp_path: Path) -> None:
+    """A plugin of TensorBoard's cuts a trace at its last bracket."""
+    path = tmp_path / "trace.json.gz"
+    trace_files.write({"traceEvents": [], "traceName": "another [1].json"}, path)
+    assert gzip.decompress(path.read_bytes()).endswith(b'"traceName": "trace.json.gz", "traceEvents": []}')
+
+
+def test_no_event_of_a_real_trace_is_negative(trace: dict[str, Any]) -> None:
+    """Every event has a phase, every slice a time and a duration of at least 0."""
+    events = trace["traceEvents"]
+    assert len([event for event in events if event["ph"] == "X"]) > 50
+    assert all(event["ts"] >= 0 for event in events if "ts" in event)
+    assert all(event["dur"] >= 0 for event in events if event["ph"] == "X")
+
+
+def test_slices_of_a_real_trace_nest(trace: dict[str, Any]) -> None:
+    """On one lane two slices lie inside each other or apart, and every beginning has its end."""
+    for found in slices(trace).values():
+        open_ends: list[float] = []
+        for start, end in found:
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            assert not open_ends or end <= open_ends[-1]
+            open_ends.append(end)
+    depth: dict[tuple[Any, Any], int] = defaultdict(int)
+    for event in sorted((e for e in trace["traceEvents"] if e["ph"] in "BE"), key=lambda event: event["ts"]):
+        depth[event["pid"], event["tid"]] += 1 if event["ph"] == "B" else -1
+        assert depth[event["pid"], event["tid"]] >= 0
+    assert not any(depth.values())
+
+
+def test_arrows_of_a_real_trace_are_whole(trace: dict[str, Any]) -> None:
+    """Each has one start and one end, not before it, and both lie in slices of their lane."""
+    arrows: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
+    for event in trace["traceEvents"]:
+        if event["ph"] in ("s", "t", "f"):
+            arrows[event["cat"], event["id"]].append(event)
+    assert arrows
+    lanes = slices(trace)
+    for ends in arrows.values():
+        start, end = sorted(ends, key=lambda event: event["ts"])
+        assert (start["ph"], end["ph"]) == ("s", "f")
+        for event in ends:
+            at = round(event["ts"] * 1000)
+            assert any(first <= at <= last for first, last in lanes[event["pid"], event["tid"]])
+
+
+def test_call_stacks_of_a_real_trace_are_whole(trace: dict[str, Any]) -> None:
+    """Every frame that is named, by an event or as another's parent, is there."""
+    frames = trace.get("stackFrames", {})
+    named = [event[key] for event in trace["traceEvents"] for key in ("sf", "esf") if key in event]
+    named += [frame["parent"] for frame in frames.values() if "parent" in frame]
+    assert {str(name) for name in named} <= {str(name) for name in frames}
+    python = {event["args"]["Python id"] for event in trace["traceEvents"] if "Python id" in event.get("args", {})}
+    parents = [event["args"].get("Python parent id") for event in trace["traceEvents"] if "args" in event]
+    assert {parent for parent in parents if parent is not None} <= python
+
+
+def event(ph: str, ts: float, **more: Any) -> Event:
+    """Return an event of the one lane of a planted trace."""
+    return {"ph": ph, "ts": ts, "pid": 1, "tid": 1, "name": "x", **more}
+
+
+def test_a_slice_that_never_ended_lasts_to_the_end() -> None:
+    """A negative duration is how torch writes it; nothing else is changed but the origin of time."""
+    before = [event("X", 100, dur=50), event("X", 110, dur=-109), event("i", 120, s="t")]
+    after = repaired({"traceEvents": before, "baseTimeNanoseconds": 7})
+    assert [(each["ts"], each.get("dur")) for each in after["traceEvents"]] == [(0, 50), (10, 40), (20, None)]
+    assert after["baseTimeNanoseconds"] == 7 + 100_000
+
+
+def test_loose_arrows_are_left_out() -> None:
+    """One without an end, and one that ends where no slice is, go; a whole one stays, whatever its category."""
+    before = [
+        event("X", 0, dur=10),
+        *(event(ph, 5, id=1, cat="ac2g") for ph in "sf"),
+        *(event("s", 5, id=number, cat="fwdbwd") for number in (1, 2)),
+        event("f", 11, id=2, cat="fwdbwd"),
+    ]
+    after = repaired({"traceEvents": before})["traceEvents"]
+    assert [(each["ph"], each.get("cat")) for each in after] == [("X", None), ("s", "ac2g"), ("f", "ac2g")]
+
+
+def test_a_trace_with_the_name_of_a_freed_function_can_be_read(tmp_path: Path) -> None:
+    """Stacks may hold bytes that are neither UTF-8 nor allowed in JSON; they cost one name, not the trace."""
+    path = tmp_path / "broken.json.gz"
+    path.write_bytes(gzip.compress(b'{"traceEvents": [{"name": "a.py(0): \xf1\x03led"}]}'))
+    assert trace_files.read(path)["traceEvents"][0]["name"].startswith("a.py(0)")
 
 
 def recorded(implementation: str, run: Path) -> Path:
     """Write the trace of some calls of a case, and return its file."""
     work = workload.make(POINT)
     call = workload.step(workload.subject(work, implementation), work)
-    return tensorboard.record(call, run, Case(POINT, implementation))
+    return trace_files.record(call, run, Case(POINT, implementation))
 
 
 def name_of(implementation: str) -> str:
@@ -53,7 +180,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         recorded(implementation, run)
     folder = run / "traces" / "tensorboard" / GPU
     folder.mkdir()
-    perfetto.write(tensorboard.for_plugin(gpu_trace.TRACE, "mine call"), folder / "mine.1.pt.trace.json.gz")
+    trace_files.write(trace_files.for_plugin(gpu_trace.TRACE, "mine call"), folder / "mine.1.pt.trace.json.gz")
     return run
 
 
@@ -83,7 +210,7 @@ def asked(plugin: TorchProfilerPlugin, route: str, run: str, **query: str) -> An
 
 def shown(trace: dict[str, Any]) -> Any:
     """Return what the plugin makes of a trace that is rewritten for it."""
-    data = RunProfileData.from_json("mine", "1", tensorboard.for_plugin(trace, "mine call"))
+    data = RunProfileData.from_json("mine", "1", trace_files.for_plugin(trace, "mine call"))
     return RunGenerator("mine", "1", data).generate_run_profile()
 
 
@@ -183,7 +310,7 @@ def test_stages_of_a_gpu_have_the_time_of_their_kernels() -> None:
 
 def test_calls_are_numbered_in_order_of_time() -> None:
     """Whatever their order in the file; the label of a call on the GPU is none."""
-    events = tensorboard.for_plugin(gpu_trace.TRACE, "mine call")["traceEvents"]
+    events = trace_files.for_plugin(gpu_trace.TRACE, "mine call")["traceEvents"]
     steps = {event["name"]: event["ts"] for event in events if event["name"].startswith("ProfilerStep#")}
     assert steps == {"ProfilerStep#0": 100.0, "ProfilerStep#1": 200.0}
 
@@ -191,7 +318,7 @@ def test_calls_are_numbered_in_order_of_time() -> None:
 def test_a_trace_is_not_changed_by_being_rewritten() -> None:
     """The function returns another trace, of as many events, with all else that stood beside them."""
     before = json.dumps(gpu_trace.TRACE)
-    rewritten = tensorboard.for_plugin(gpu_trace.TRACE, "mine call")
+    rewritten = trace_files.for_plugin(gpu_trace.TRACE, "mine call")
     assert json.dumps(gpu_trace.TRACE) == before
     assert set(rewritten) == set(gpu_trace.TRACE)
     assert len(rewritten["traceEvents"]) == len(gpu_trace.TRACE["traceEvents"])
@@ -213,7 +340,7 @@ def test_a_trace_is_not_changed_by_being_rewritten() -> None:
 def test_categories(category: str, understood: str) -> None:
     """Only the names change that the plugin doesn't know."""
     trace = {"traceEvents": [gpu_trace.label("softmax", 0.0, 1.0, category), {"ph": "M", "name": "process_name"}]}
-    first, second = tensorboard.for_plugin(trace, "mine call")["traceEvents"]
+    first, second = trace_files.for_plugin(trace, "mine call")["traceEvents"]
     assert (first["cat"], "cat" in second) == (understood, False)
 
 
@@ -221,3 +348,66 @@ def test_a_kernel_of_ones_own_is_a_file_that_every_system_can_hold(tmp_path: Pat
     """A colon in an implementation's name is none in its file's or its folder's."""
     path = recorded("impls.whole.stepwise:adapt", tmp_path)
     assert ":" not in str(path.relative_to(tmp_path))
+
+
+def names(
+    layer: str,
+    implementation: str,
+    labelled: Labelled = trace_files.labelled,
+    mode: str = "inference",
+    mask: str = "none",
+) -> list[str]:
+    """Return the names of what a profiler saw of a call, in order of time."""
+    point = of_layer(layer, mode=mode, mask=mask)
+    work = workload.make(point)
+    call = workload.step(workload.subject(work, implementation), work)
+    with (
+        work.gradient_mode(),
+        profile(activities=[ProfilerActivity.CPU]) as profiler,
+        labelled(Case(point, implementation)),
+    ):
+        call()
+    events = sorted(profiler.events(), key=lambda event: event.time_range.start)
+    return [event.name for event in events]
+
+
+def operators_of_labels(seen: list[str]) -> list[str]:
+    """Return what torch did, without labels."""
+    return [name for name in seen if "::" in name or name.endswith("Backward0")]
+
+
+def stages(seen: list[str]) -> set[str]:
+    """Return the labels of stages."""
+    return {name for name in seen if not operators_of_labels([name]) and not name.endswith(" call")}
+
+
+@pytest.mark.parametrize("layer", STEPWISE)
+def test_eager_is_labelled_with_the_stages_that_stepwise_spells_out(layer: str) -> None:
+    """What eager's functions are taken for is what stepwise says that the steps are."""
+    assert stages(names(layer, "eager")) == stages(names(layer, "stepwise")) >= {"qkv projection", "scores", "softmax"}
+
+
+@pytest.mark.parametrize("layer", STEPWISE)
+def test_a_masked_layer_has_one_stage_more(layer: str) -> None:
+    """The mask is a stage between scores and softmax, in eager and in stepwise; the formulas know it."""
+    masked = stages(names(layer, "eager", mask="causal"))
+    assert masked == stages(names(layer, "stepwise", mask="causal")) == stages(names(layer, "eager")) | {"mask"}
+    assert masked == set(steps(of_layer(layer, mask="causal")))
+
+
+@pytest.mark.parametrize("layer", OF_LAYER)
+@pytest.mark.parametrize("mode", ["inference", "train"])
+def test_labels_change_nothing_that_runs(layer: str, mode: str) -> None:
+    """Labelled or not, eager runs the same operators in the same order, forwards and backwards."""
+    plain = operators_of_labels(names(layer, "eager", lambda _: nullcontext(), mode))
+    assert operators_of_labels(names(layer, "eager", mode=mode)) == plain
+    assert "aten::_softmax" in plain
+
+
+def test_a_call_is_labelled_by_its_implementation_and_holds_its_stages() -> None:
+    """The label of the call comes first, a second call begins anew; a fused kernel has nothing in it to label."""
+    seen = names("vit", "eager")
+    assert seen[0] == trace_files.label(Case(of_layer("vit"), "eager")) == "eager call"
+    assert names("vit", "eager") == seen
+    fused = names("vit", "sdpa")
+    assert (fused[0], stages(fused)) == ("sdpa call", set())
