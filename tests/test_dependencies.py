@@ -25,7 +25,7 @@ BELOW: dict[str, set[str]] = {
     "bench.sampling": {"bench.store"},
     "bench.analyse": {"bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show": {"bench.analyse", "bench.machine", "bench.stats", "bench.store", "bench.plan", DECLARED},
-    "bench.measure": {"bench.sampling", "bench.machine", "bench.store", "bench.plan", "impls", DECLARED},
+    "bench.measure": {"bench.sampling", "bench.machine", "bench.plan", "impls", DECLARED},
     "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan"},
     "bench.profiling": {
         "bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.machine", "bench.store", "bench.plan",
@@ -179,7 +179,7 @@ RIGHT = [
     ("bench.plan.sweep", "from bench.plan.case import Case\nfrom . import grid\nfrom .grid import expand\n"),
     ("bench.store.table", "from bench.plan.errors import WrongRequest\nimport pandas as pd\n"),
     ("bench.show.intervals", "from bench.analyse import summary\nfrom ..store import table\n"),
-    ("bench.measure.server", "import torch\nimport impls\nfrom bench.store.record import Record\n"),
+    ("bench.measure.server", "import torch\nimport impls\nfrom bench.sampling.samples import Sample\n"),
     ("bench.profiling.traces", "import torch\nfrom bench.measure import workload\nfrom bench.engine import pool\n"),
     ("bench.cli", "from bench.profiling import traces\nfrom bench.engine.run import run\nfrom bench import load\n"),
     ("impls.whole.mha", "import torch\nfrom impls.contract import Unsupported\n"),

@@ -5,6 +5,7 @@
 
 import contextlib
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -95,65 +96,61 @@ class Worker:
         """Reply with the peak memory of one call of a case, as the operating system sees it."""
         channel.announce("memory")
         case = Case(Point(**request["point"]), request["implementation"])
-        return {"peak_bytes": memory.of_case(case)}
+        return {"peak_bytes": memory.system_peak_bytes(case)}
 
     def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Prepare a case; reply with its outcome so far."""
-        values = {
-            **request["case"],
-            "point": Point(**request["case"]["point"]),
-            "folder": Path(request["case"]["folder"]),
-        }
-        self._case = case = MeasuredCase(Request(**values), channel)
-        with failure.caught(case.outcome, case.request.point.device):
+        values = request["case"]
+        values = {**values, "point": Point(**values["point"]), "folder": Path(values["folder"])}
+        self._case = MeasuredCase(Request(**values), channel)
+        with self._step() as case:
             case.prepare()
         is_on_gpu = case.request.point.device != "cpu" and torch.cuda.is_initialized()
-        free_bytes = torch.cuda.mem_get_info()[0] if is_on_gpu else None
-        call_s = case.call_s if case.outcome.status == "ok" else None
-        facts = {"free_bytes": free_bytes, "call_s": call_s, "remark": case.remark, "reuses": case.reuses}
-        facts["import_s"] = case.import_s
-        return {**case.reply(), **facts}
+        return {
+            **case.reply(),
+            "free_bytes": torch.cuda.mem_get_info()[0] if is_on_gpu else None,
+            "call_s": case.call_s if case.outcome.status == "ok" else None,
+            "remark": case.remark,
+            "reuses": case.reuses,
+            "import_s": case.import_s,
+        }
 
     def begin(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Begin the rounds; reply with the outcome."""
-        case = self._prepared
-        with failure.caught(case.outcome, case.request.point.device):
+        with self._step() as case:
             case.begin(request["numbers"], request["timings"], request["parts"])
         return case.reply()
 
     def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Take one sample; reply with it, or with the outcome if the case has ended."""
-        case = self._prepared
-        with failure.caught(case.outcome, case.request.point.device):
+        with self._step() as case:
             return {**case.sample(request["keys"], request["core"]), "status": "ok"}
         return case.reply()
 
     def keep(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Keep parts of the last sample's outputs; reply with the outcome."""
-        case = self._prepared
-        with failure.caught(case.outcome, case.request.point.device):
+        with self._step() as case:
             case.keep(request["parts"], request.get("whole"))
         return case.reply()
 
     def finish(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """End the rounds; reply with the outcome."""
-        case = self._prepared
-        with failure.caught(case.outcome, case.request.point.device):
+        with self._step() as case:
             case.finish(request["call_s"], request["core"])
         return case.reply()
 
-    @property
-    def _prepared(self) -> MeasuredCase:
+    @contextlib.contextmanager
+    def _step(self) -> Iterator[MeasuredCase]:
+        """Do a step of the prepared case, which an exception ends."""
         assert self._case is not None, "the case was not prepared"
-        return self._case
+        with failure.caught(self._case.outcome, self._case.request.point.device):
+            yield self._case
 
 
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = Worker()
-    of_case = (worker.prepare, worker.begin, worker.sample, worker.keep, worker.finish)
-    requests = (worker.check, worker.look, worker.memory, *of_case)
-    serve({request.__name__: request for request in requests}, channel)
+    serve({name: getattr(worker, name) for name in vars(Worker) if not name.startswith("_")}, channel)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import resource
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,10 @@ from typing import TypeVar
 
 import psutil
 from torch.autograd.profiler_util import FunctionEvent
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import profile, record_function
 
 from bench.measure import clock, memory
+from bench.measure.inspection import activities
 from bench.plan.case import Point
 from bench.plan.layers import BACKWARD_PRODUCTS, ITEM_BYTES, steps
 from bench.profiling.recorded import (
@@ -48,7 +49,6 @@ SETTLING_CALLS = 4
 
 GROWTH_BYTES = 2**30
 """Free memory is returned to the system after the process has grown by this much, because reallocation leaves gaps."""
-
 
 FEW_FAULTS = 50
 """The noise of page faults: any call may have this many."""
@@ -170,11 +170,6 @@ def _with_faults(action: Callable[[], Value]) -> tuple[Value, int]:
     return value, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
-def activities(device: str) -> list[ProfilerActivity]:
-    """Return the activities that a profiler must record for a case on this device."""
-    return [ProfilerActivity.CPU] if device == "cpu" else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-
-
 def _middle_half(ordered: Sequence[Value]) -> Sequence[Value]:
     """Return a sequence without its first and last quarter; of three values only the second."""
     quarter = (len(ordered) + 1) // 4
@@ -187,10 +182,9 @@ def operators(pairs: Sequence[Pair], device: str) -> tuple[Operator, ...]:
     for event in (each for pair in pairs for each in pair.call.host if not is_label(each)):
         events[name(event)].append(event)
     self_times = {key: sum(each.self_cpu_time_total for each in group) for key, group in events.items()}
-    flops: dict[str, int] = defaultdict(int)
+    flops, sizes = Counter[str](), Counter[str]()
     for event in (each for group in events.values() for each in group if each.flops):
         flops[max(_names(event), key=lambda key: self_times.get(key, 0))] += event.flops or 0
-    sizes: dict[str, int] = defaultdict(int)
     for block in (each.block for pair in pairs for each in pair.blocks):
         sizes[block.operator] += block.bytes
     means = [_operator(key, group, sizes[key], flops[key], len(pairs), device) for key, group in events.items()]
@@ -243,12 +237,11 @@ def moved_bytes(point: Point, stage: str, direction: str) -> int | None:
 def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
     """Return the stages of the profiled calls in the order in which they begin, forward and backward."""
     times: dict[Place, float] = defaultdict(float)
-    sizes: dict[Place, int] = defaultdict(int)
+    sizes = Counter[Place | None]()
     for pair in pairs:
         for place, time_s in _times(pair.call, point.device):
             times[place] += time_s
-    for each in (each for pair in pairs for each in pair.blocks):
-        if each.place:
+        for each in pair.blocks:
             sizes[each.place] += each.block.bytes
     return tuple(
         Stage(

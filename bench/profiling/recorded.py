@@ -1,8 +1,9 @@
 """One call as the profiler recorded it: its events on the host and on a GPU with their stages, spans and blocks."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from torch._C._autograd import DeviceType
@@ -111,9 +112,15 @@ def _places(host: Sequence[FunctionEvent], whole: FunctionEvent) -> Mapping[Func
 
 
 def _outermost(event: FunctionEvent, whole: FunctionEvent) -> FunctionEvent:
-    while event.cpu_parent is not None and event.cpu_parent is not whole:
+    *_, outermost = takewhile(lambda each: each is not whole, _around(event))
+    return outermost
+
+
+def _around(event: FunctionEvent | None) -> Iterator[FunctionEvent]:
+    """Yield an event and those around it, from the inside."""
+    while event is not None:
+        yield event
         event = event.cpu_parent
-    return event
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,7 @@ class Allocated:
 def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ...]:
     """Return the blocks of a device's memory that a call allocated, in their order."""
     trace_start_ns = profiler.profiler.kineto_results.trace_start_ns()  # type: ignore[union-attr]
-    known = {event.id: event for event in call.host}
+    by_id = {event.id: event for event in call.host}
     blocks: list[Allocated] = []
     live: dict[int, int] = {}
     for node in allocations(profiler):
@@ -136,7 +143,7 @@ def allocated(profiler: profile, call: Call, device: str) -> tuple[Allocated, ..
         if fields.device.type != device.partition(":")[0]:
             continue
         if fields.alloc_size > 0:
-            caller = _caller(node, known)
+            caller = _caller(node, by_id)
             place = None if caller is None else call.places.get(caller)
             block = Block(fields.alloc_size, _operator(caller), place[0] if place else "", at_s, None)
             live[fields.ptr] = len(blocks)
@@ -152,22 +159,17 @@ def _operator(caller: FunctionEvent | None) -> str:
 
     Empty if no operator called the allocator.
     """
-    outermost = ""
-    while caller is not None:
-        if not is_label(caller):
-            outermost = name(caller)
-            if caller.name not in METADATA:
-                return outermost
-        caller = caller.cpu_parent
-    return outermost
+    around = [event for event in _around(caller) if not is_label(event)]
+    working = (event for event in around if event.name not in METADATA)
+    return name(next(working, around[-1])) if around else ""
 
 
-def _caller(node: Any, known: Mapping[int, FunctionEvent]) -> FunctionEvent | None:
+def _caller(node: Any, by_id: Mapping[int, FunctionEvent]) -> FunctionEvent | None:
     """Return the innermost event of the call that was running at an allocation, None outside all events."""
     while node.parent is not None:
         node = node.parent
-        if node.correlation_id in known:
-            return known[node.correlation_id]
+        if node.correlation_id in by_id:
+            return by_id[node.correlation_id]
     return None
 
 
@@ -176,7 +178,10 @@ def spans(call: Call) -> tuple[Span, ...]:
     shortest_s = WORTH_SHOWING * duration_s(call.whole)
     events = [event for event in call.host if event.name not in METADATA or duration_s(event) >= shortest_s]
     lanes, shown = _lanes(call), set(events)
-    on_host = [_span(event, call, _kind(event), lanes[event.thread], _depth(event, shown)) for event in events]
+    on_host = [
+        _span(event, call, _kind(event), lanes[event.thread], sum(each in shown for each in _around(event.cpu_parent)))
+        for event in events
+    ]
     on_device = sorted(call.device, key=lambda event: event.time_range.start)
     return (*on_host, *(_span(event, call, KERNEL, f"stream {event.device_resource_id}", 0) for event in on_device))
 
@@ -189,14 +194,6 @@ def _kind(event: FunctionEvent) -> str:
     if is_label(event):
         return STAGE
     return KERNEL if INDUCTOR_KERNEL.match(event.name) else OPERATOR
-
-
-def _depth(event: FunctionEvent, shown: Set[FunctionEvent]) -> int:
-    depth = 0
-    while event.cpu_parent is not None:
-        event = event.cpu_parent
-        depth += event in shown
-    return depth
 
 
 def _lanes(call: Call) -> Mapping[int, str]:

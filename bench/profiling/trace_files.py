@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from decimal import Decimal
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from torch._C._profiler import _ExperimentalConfig
 from torch.overrides import TorchFunctionMode
 from torch.profiler import profile, record_function, tensorboard_trace_handler
 
+from bench.measure.inspection import activities
 from bench.plan.case import Case
 from bench.plan.layers import LAYERS
-from bench.profiling.capture import activities
 from bench.store.profile import TRACES, file_name
 
 TraceEvent = dict[str, Any]
@@ -151,12 +152,13 @@ def _covering(events: Sequence[TraceEvent]) -> Callable[[TraceEvent], bool]:
     for event in events:
         if event["ph"] == SLICE:
             lanes[_lane(event)].append((event["ts"], event["ts"] + event["dur"]))
-    starts = {lane: sorted(start for start, _ in slices) for lane, slices in lanes.items()}
-    ends = {lane: list(accumulate((end for _, end in sorted(slices)), max)) for lane, slices in lanes.items()}
+    for slices in lanes.values():
+        slices.sort()
+    ends = {lane: list(accumulate((end for _, end in slices), max)) for lane, slices in lanes.items()}
 
     def covers(event: TraceEvent) -> bool:
         lane = _lane(event)
-        earlier = bisect_right(starts.get(lane, []), event["ts"])
+        earlier = bisect_right(lanes.get(lane, ()), event["ts"], key=itemgetter(0))
         return earlier > 0 and bool(ends[lane][earlier - 1] >= event["ts"])
 
     return covers
@@ -179,12 +181,8 @@ def record(call: Callable[[], object], run: Path, case: Case) -> Path:
                 call()
         if case.point.device != "cpu":
             torch.cuda.synchronize(case.point.device)
-    return _write(profiler, run / TRACES / FOLDER / file_name(case), case)
-
-
-def _write(profiler: profile, folder: Path, case: Case) -> Path:
-    if folder.exists():
-        shutil.rmtree(folder)
+    folder = run / TRACES / FOLDER / file_name(case)
+    shutil.rmtree(folder, ignore_errors=True)
     worker = case.implementation.replace(":", ".")  # the plugin cuts the run's long name, but shows this one whole
     tensorboard_trace_handler(str(folder), worker, use_gzip=True)(profiler)
     (path,) = folder.iterdir()

@@ -10,59 +10,53 @@ import pytest
 import torch
 
 from bench.measure import devices
-from bench.measure.devices import COPY_BYTES, PROBE_SIDES, DeviceRates, GpuState, SpeedProbe, torch_facts
+from bench.measure.devices import PROBE_BYTES, PROBE_SIDES, DeviceRates, SpeedProbe
 from bench.measure.server import Worker
 from bench.plan.roofline import COPIED_BYTES
-from tests.measure.stub import Announcements
+from tests.measure.stub import Announcements, put_nvml
 from tests.points import point
 
-
-class NvmlError(Exception):
-    """What NVML raises."""
+NOTHING = {"clock_hz": None, "throttle": ()}
 
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     """Return a stand-in for NVML with one GPU at 1.98 GHz that nothing holds down."""
-    found = types.SimpleNamespace(
-        NVMLError=NvmlError,
+    return put_nvml(
+        monkeypatch,
         NVML_CLOCK_SM=1,
-        nvmlInit=lambda: None,
-        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
         nvmlDeviceGetClockInfo=lambda handle, kind: {("GPU-1234", 1): 1980}[handle, kind],
         nvmlDeviceGetCurrentClocksThrottleReasons=lambda _handle: 0x01,
+        nvmlSystemGetDriverVersion=lambda: "570.1",
     )
-    monkeypatch.setitem(sys.modules, "pynvml", found)
-    properties = types.SimpleNamespace(uuid="1234")
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: properties)
-    return found
 
 
-def test_a_clock_is_in_hertz_and_an_idle_bit_is_no_throttle(nvml: types.SimpleNamespace) -> None:
-    """1980 MHz are 1.98e9 Hz; that the GPU idled a moment ago slows nothing down."""
-    assert devices.read("cuda") == GpuState(clock_hz=1.98e9)
+def test_a_worker_says_its_own_python_and_torch_and_the_driver(nvml: types.SimpleNamespace) -> None:
+    """A worker of another interpreter than its parent's says so itself."""
+    facts = devices.torch_facts()
+    expected = (platform.python_version(), torch.__version__, "570.1")
+    assert (facts["python"], facts["torch"], facts["driver"]) == expected
 
 
-def test_each_reason_is_named(nvml: types.SimpleNamespace) -> None:
-    """Bits of a power cap and of heat are two names."""
+def test_a_clock_is_in_hertz_and_each_reason_is_named(nvml: types.SimpleNamespace) -> None:
+    """That the GPU idled a moment ago slows nothing down; bits of a power cap and of heat are two names."""
+    assert devices.gpu_state("cuda") == {"clock_hz": 1.98e9, "throttle": ()}
     nvml.nvmlDeviceGetCurrentClocksThrottleReasons = lambda _handle: 0x04 | 0x40
-    assert devices.read("cuda").throttle == ("software power cap", "hardware thermal slowdown")
+    assert devices.gpu_state("cuda")["throttle"] == ("software power cap", "hardware thermal slowdown")
 
 
-def test_a_driver_that_does_not_answer_leaves_nothing_known(nvml: types.SimpleNamespace) -> None:
-    """An error of NVML is no error of the measurement."""
+def test_without_an_answer_nothing_is_claimed(nvml: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither an error of the driver nor a missing package is an error of the measurement."""
 
     def fails() -> None:
-        raise NvmlError
+        raise nvml.NVMLError
 
     nvml.nvmlInit = fails
-    assert devices.read("cuda") == GpuState()
-
-
-def test_the_driver_is_named(nvml: types.SimpleNamespace) -> None:
-    """The driver's version is part of a machine's identity."""
-    nvml.nvmlSystemGetDriverVersion = lambda: "570.1"
-    assert devices.driver() == "570.1"
+    assert devices.gpu_state("cuda") == NOTHING
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert devices.gpu_state("cuda") == NOTHING
+    assert devices.driver() is None
+    assert not devices.is_exclusive("cuda")
 
 
 def test_a_gpu_that_one_process_holds_alone_is_a_mistake(
@@ -98,26 +92,12 @@ def test_a_gpu_that_is_not_there_is_not_exclusive(nvml: types.SimpleNamespace, m
     assert not devices.is_exclusive("cuda:7")
 
 
-def test_without_the_package_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NVML's package is wanted, not needed."""
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert devices.read("cuda") == GpuState()
-    assert devices.driver() is None
-    assert not devices.is_exclusive("cuda")
-
-
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_real_gpu_has_a_clock() -> None:
     """Between 100 MHz and 5 GHz."""
     pytest.importorskip("pynvml")
-    assert 1e8 < (devices.read("cuda").clock_hz or 0) < 5e9
-
-
-def test_the_environment_is_named_by_its_own_python_and_torch() -> None:
-    """A worker of another interpreter than its parent's says so itself."""
-    facts = torch_facts()
-    assert (facts["python"], facts["torch"]) == (platform.python_version(), torch.__version__)
+    assert 1e8 < (devices.gpu_state("cuda")["clock_hz"] or 0) < 5e9
 
 
 def timed_by(monkeypatch: pytest.MonkeyPatch, seconds: Callable[[], float]) -> None:
@@ -157,18 +137,21 @@ def test_no_larger_product_follows_a_slow_one(monkeypatch: pytest.MonkeyPatch) -
 def test_turns_go_on_for_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the turns that are asked for, more are made until the time is over."""
     now = iter([0.0, *(0.1 * n for n in range(100))])
-    made: list[int] = []
+    copies: list[int] = []
     timed_by(monkeypatch, lambda: 1e-3)
     monkeypatch.setattr(devices, "perf_counter", lambda: next(now))
     rates = DeviceRates(point())
-    monkeypatch.setattr(rates, "_copy", lambda: made.append(1))
+    monkeypatch.setattr(rates, "_copy", lambda: copies.append(1))
     rates.best(2, 0.55)
-    assert len(made) == 2 + 6
+    assert len(copies) == 2 + 6
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_a_probe_multiplies_in_the_points_dtype_and_copies(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both are timed after a call each, so that data are in the caches."""
+def test_a_probe_multiplies_in_the_points_dtype_and_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are timed after a call each, so that data are in the caches.
+
+    The caches of a core have 48 KiB and 2 MiB on the machine of the published runs, and 1 MiB on common older ones: the
+    product fits into the second one, and the copy doesn't fit into the first.
+    """
     products: list[tuple[torch.dtype, torch.Size]] = []
     real = torch.mm
 
@@ -177,14 +160,10 @@ def test_a_probe_multiplies_in_the_points_dtype_and_copies(dtype: str, monkeypat
         return real(factor, other, out=out)
 
     monkeypatch.setattr(torch, "mm", mm)
-    probe = SpeedProbe(point(dtype=dtype))
+    probe = SpeedProbe(point(dtype="bfloat16"))
     products.clear()
     times_s = probe.times_s()
-    assert products == [(getattr(torch, dtype), (PROBE_SIDES["cpu"], PROBE_SIDES["cpu"]))] * 2
+    assert products == [(torch.bfloat16, (PROBE_SIDES["cpu"], PROBE_SIDES["cpu"]))] * 2
     assert all(time_s > 0 for time_s in times_s)
-
-
-def test_the_product_fits_into_the_second_cache_and_the_copy_does_not_fit_into_the_first() -> None:
-    """Caches of a core: 48 KiB and 2 MiB on the machine of the published runs, 1 MiB on common older ones."""
     assert 2 * 4 * PROBE_SIDES["cpu"] ** 2 < 1 << 20
-    assert 2 * COPY_BYTES["cpu"] > 1 << 21
+    assert 2 * PROBE_BYTES["cpu"] > 1 << 21

@@ -9,29 +9,36 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.autograd.profiler_util import FunctionEvent
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from bench.analyse.profile_difference import GREW, UNCHANGED, difference
 from bench.measure import workload
-from bench.plan.case import Point
+from bench.plan.case import Case, Point
 from bench.plan.layers import flops, steps
 from bench.profiling import capture
-from bench.profiling import capture as module
-from bench.profiling.capture import Capture, operators, stages
-from bench.store.profile import BACKWARD, FORWARD, Operator, Stage
+from bench.profiling.capture import Capture, Pair, operators, stages
+from bench.profiling.recorded import Call, spans
+from bench.show.terminal.profile_difference import words
+from bench.store.profile import BACKWARD, FORWARD, Operator, Profile, Stage
 from impls.whole import stepwise
+from tests.examples import ORIGIN
 from tests.points import STEPWISE, of_layer, point
-from tests.profiling.planted import pair
-from tests.profiling.taken import captured
+from tests.profiling.taken import AT, TRAIN, captured
 
-AT = point(batch=2, num_tokens=64, channels=32, num_heads=4)
-
-
-AT_of_stages = {"batch": 2, "num_tokens": 64, "channels": 32, "num_heads": 4}
 SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)
 """Bytes of the scores, and of the values of all heads."""
+
+EMPTY = Call(FunctionEvent(1, "call", 1, 0, 1), (), (), {})
+"""A call in which nothing happened."""
+
+
+def pair(profiled_s: float, faults: tuple[int, int] = (0, 0)) -> Pair:
+    """Return a pair of calls that nobody made, which took so long and faulted in so many pages."""
+    return Pair(profiled_s / 2, profiled_s, faults, EMPTY, (), Path("trace"))
 
 
 @pytest.mark.parametrize(
@@ -54,35 +61,33 @@ def test_however_long_a_call_takes_there_are_three_pairs(monkeypatch: pytest.Mon
     """Each has a trace of its own, which holds one call under its label."""
     monkeypatch.setattr(capture, "BUDGET_S", 0.0)
     taken = capture.capture(lambda: None, "the call", "cpu", "host", tmp_path)
-    assert len({made.trace for made in taken.pairs}) == len(taken.pairs) == capture.LEAST_PAIRS
-    for made in taken.pairs:
-        names = [event.get("name") for event in json.loads(made.trace.read_text())["traceEvents"]]
+    assert len({each.trace for each in taken.pairs}) == len(taken.pairs) == capture.LEAST_PAIRS
+    for each in taken.pairs:
+        names = [event.get("name") for event in json.loads(each.trace.read_text())["traceEvents"]]
         assert names.count("the call") == 1
-
-
-def made(*profiled_s: float) -> Capture:
-    """Return a capture whose calls took so long under the profiler, and half of it without."""
-    return Capture(tuple(pair(each) for each in profiled_s))
-
-
-def test_a_delayed_call_is_passed_over() -> None:
-    """One in five changes neither latency, and what remains is the mean of the middle."""
-    taken = made(1, 2, 3, 4.5, 90)
-    assert taken.profiled_s == pytest.approx(9.5 / 3)
-    assert taken.timed_s == pytest.approx(9.5 / 6)
 
 
 @pytest.mark.parametrize(
     ("profiled_s", "middle"),
-    [((3, 1, 2), [2]), ((5, 4, 3, 2, 1), [2, 3, 4]), ((90, 2, 1, 3), [2, 3]), ((8, 7, 6, 5, 4, 3, 2, 1), [3, 4, 5, 6])],
+    [
+        ((3, 1, 2), [2]),
+        ((5, 4, 3, 2, 1), [2, 3, 4]),
+        ((90, 2, 1, 3), [2, 3]),
+        ((8, 7, 6, 5, 4, 3, 2, 1), [3, 4, 5, 6]),
+        ((1, 2, 3, 4.5, 90), [2, 3, 4.5]),
+    ],
 )
 def test_the_middle_half_leaves_out_the_fastest_and_the_slowest(
     profiled_s: tuple[float, ...], middle: list[float]
 ) -> None:
-    """As many are left out above as below, and the call that is kept is one of the middle."""
-    taken = made(*profiled_s)
-    assert [pair.profiled_s for pair in taken.middle_half] == middle
+    """As many are left out above as below, and the call that is kept is one of the middle.
+
+    The means are those of the middle; without the profiler each call took half as long.
+    """
+    taken = Capture(tuple(pair(each) for each in profiled_s))
+    assert [each.profiled_s for each in taken.middle_half] == middle
     assert taken.median in taken.middle_half
+    assert taken.profiled_s == 2 * taken.timed_s == pytest.approx(sum(middle) / len(middle))
 
 
 @pytest.mark.parametrize(
@@ -94,80 +99,69 @@ def test_a_pair_is_comparable_if_both_calls_fault_alike(faults: tuple[int, int],
     assert pair(1.0, faults).is_comparable is comparable
 
 
-@pytest.fixture(scope="module")
-def found() -> dict[str, Operator]:
+def operators_of(at: Point) -> dict[str, Operator]:
     """Return the operators of eager by their names."""
-    return {each.name: each for each in operators(captured(AT, "eager").middle_half, "cpu")}
+    return {each.name: each for each in operators(captured(at, "eager").middle_half, "cpu")}
 
 
-def test_calls_bytes_and_flops_are_those_of_one_call(found: dict[str, Operator]) -> None:
-    """By hand: two products of all heads, the first with N² results and the second with as many as queries."""
-    scores, values = 2 * 4 * 64 * 64, 2 * 64 * 32
-    product = found["aten::bmm"]
+def test_operators_are_those_of_one_call() -> None:
+    """By hand: two products of all heads, the first with N² results and the second with as many as queries.
+
+    No moment is counted twice, what took longest comes first, and a CPU has neither device time nor kernels.
+    """
+    by_name = operators_of(AT)
+    product = by_name["aten::bmm"]
     assert product.calls == 2
-    assert product.flops == 2 * 2 * (values * 64)
-    assert product.allocated_bytes == 4 * (scores + values)
-    assert found["aten::clone"].allocated_bytes == 4 * 4 * values  # q, k, v and the merged heads
-    assert found["aten::_softmax"].flops is None
+    assert product.flops == 2 * 2 * (2 * 64 * 32 * 64)
+    assert product.allocated_bytes == SCORES + VALUES
+    assert by_name["aten::clone"].allocated_bytes == 4 * VALUES  # q, k, v and the merged heads
+    assert by_name["aten::_softmax"].flops is None
+    times = [each.self_s for each in by_name.values()]
+    assert 0 < sum(times) <= captured(AT, "eager").profiled_s
+    assert times == sorted(times, reverse=True)
+    assert all(each.device_s is None and each.kernels == () for each in by_name.values())
 
 
 def test_the_operations_of_a_convolution_stand_where_its_time_is() -> None:
     """PyTorch counts them at the outermost event, which only hands the work on."""
-    at = point(layer="conv", batch=2, num_tokens=64, channels=32, image_size=8, token_len=32)
-    found = {each.name: each for each in operators(captured(at, "eager").middle_half, "cpu")}
-    (counted,) = [each for each in found.values() if each.flops and "conv" in each.name]
+    by_name = operators_of(point(layer="conv", batch=2, num_tokens=64, channels=32, image_size=8, token_len=32))
+    (counted,) = [each for each in by_name.values() if each.flops and "conv" in each.name]
     assert counted.flops == 2 * 2 * 64 * 32 * (4 + 4 + 32)
-    assert counted.self_s == max(each.self_s for each in found.values() if "conv" in each.name)
+    assert counted.self_s == max(each.self_s for each in by_name.values() if "conv" in each.name)
 
 
-def test_the_self_times_add_up_to_no_more_than_the_call(found: dict[str, Operator]) -> None:
-    """No moment is counted twice, what took longest comes first, and a CPU has neither device time nor kernels."""
-    times = [each.self_s for each in found.values()]
-    assert 0 < sum(times) <= captured(AT, "eager").profiled_s
-    assert times == sorted(times, reverse=True)
-    assert all(each.device_s is None and each.kernels == () for each in found.values())
-
-
-def found_of_stages(mode: str, implementation: str = "stepwise") -> dict[tuple[str, str], Stage]:
+def stages_of(at: Point, implementation: str = "stepwise") -> dict[tuple[str, str], Stage]:
     """Return the stages of a case by name and direction."""
-    at = point(**AT_of_stages, mode=mode)
     return {(each.name, each.direction): each for each in stages(captured(at, implementation).middle_half, at)}
 
 
-@pytest.mark.parametrize("mode", ["inference", "train"])
-def test_the_stages_add_up_to_no_more_than_the_call(mode: str) -> None:
-    """A stage takes time, and no moment belongs to two of them."""
-    times = [stage.time_s for stage in found_of_stages(mode).values()]
+@pytest.mark.parametrize("at", [AT, TRAIN], ids=["inference", "train"])
+def test_stages_come_in_order_and_add_up_to_no_more_than_the_call(at: Point) -> None:
+    """A stage takes time, and no moment belongs to two of them; the backward pass goes through them in reverse."""
+    of_call = stages_of(at)
+    times = [stage.time_s for stage in of_call.values()]
     assert min(times) > 0
-    assert sum(times) <= captured(point(**AT_of_stages, mode=mode), "stepwise").profiled_s
+    assert sum(times) <= captured(at, "stepwise").profiled_s
+    names = [name for name, direction in of_call if direction == FORWARD]
+    assert (names[0], names[-1]) == ("qkv projection", "skip")
+    assert [name for name, direction in of_call if direction == BACKWARD] == (names[::-1] if at is TRAIN else [])
 
 
-def test_forward_stages_come_in_order_and_backward_in_reverse() -> None:
-    """The softmax is computed after the scores, its gradient before theirs."""
-    order = list(found_of_stages("train"))
-    names = [name for name, direction in order if direction == FORWARD]
-    assert names[0] == "qkv projection"
-    assert names[-1] == "skip"
-    assert [name for name, direction in order if direction == BACKWARD] == names[::-1]
+def test_each_stage_has_its_bytes_and_its_work() -> None:
+    """By hand: scores and softmax allocate the scores, the first beside copies of queries and keys.
 
-
-def test_allocated_bytes_are_those_of_each_step() -> None:
-    """By hand: scores and softmax allocate the scores, the first beside copies of queries and keys."""
-    stages = found_of_stages("inference")
-    assert stages["softmax", FORWARD].allocated_bytes == SCORES
-    assert stages["scores", FORWARD].allocated_bytes == SCORES + 2 * VALUES
-    assert stages["qkv projection", FORWARD].allocated_bytes == 3 * VALUES
-    assert stages["split heads", FORWARD].allocated_bytes == 0
-    assert found_of_stages("train")["softmax", BACKWARD].allocated_bytes == SCORES
-
-
-def test_work_comes_from_the_formulas_of_the_layer() -> None:
-    """Each stage knows what it must move and compute, so that rates are known; only who names its steps has any."""
-    stages = found_of_stages("train")
-    assert stages["softmax", FORWARD].moved_bytes == 2 * SCORES
-    assert stages["scores", BACKWARD].flops == 2 * stages["scores", FORWARD].flops  # type: ignore[operator]
-    assert stages["softmax", FORWARD].flops is None
-    assert found_of_stages("inference", "eager") == {}
+    What a stage must move and compute comes from the layer's formulas; only who names its steps has any.
+    """
+    of_call, train = stages_of(AT), stages_of(TRAIN)
+    assert of_call["softmax", FORWARD].allocated_bytes == SCORES
+    assert of_call["scores", FORWARD].allocated_bytes == SCORES + 2 * VALUES
+    assert of_call["qkv projection", FORWARD].allocated_bytes == 3 * VALUES
+    assert of_call["split heads", FORWARD].allocated_bytes == 0
+    assert train["softmax", BACKWARD].allocated_bytes == SCORES
+    assert train["softmax", FORWARD].moved_bytes == 2 * SCORES
+    assert train["scores", BACKWARD].flops == 2 * (train["scores", FORWARD].flops or 0) > 0
+    assert train["softmax", FORWARD].flops is None
+    assert stages_of(AT, "eager") == {}
 
 
 POINTS = [
@@ -176,7 +170,6 @@ POINTS = [
     *map(of_layer, STEPWISE),
     of_layer("vit", dtype="bfloat16"),
 ]
-of_points = pytest.mark.parametrize("at", POINTS, ids=lambda at: at.name)
 
 
 class Watch(TorchDispatchMode):
@@ -228,14 +221,17 @@ class Watch(TorchDispatchMode):
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     """Return a watch that stepwise's labels report to."""
-    found_of_stages = Watch()
-    monkeypatch.setattr(stepwise, "record_function", found_of_stages.label)
-    return found_of_stages
+    watch = Watch()
+    monkeypatch.setattr(stepwise, "record_function", watch.label)
+    return watch
 
 
-@of_points
+@pytest.mark.parametrize("at", POINTS, ids=lambda at: at.name)
 def test_forward_bytes_and_flops_are_those_of_the_tensors_that_pass(at: Point, watch: Watch) -> None:
-    """Stage by stage: what it reads of others, and what it makes for others, each tensor once; products by torch."""
+    """Stage by stage: what it reads of others, and what it makes for others, each tensor once; products by torch.
+
+    Forward and backward together the FLOPs are what the whole layer needs in training. A label of one's own has none.
+    """
     work = workload.make(at)
     function = workload.subject(work, "stepwise").function
     with torch.no_grad(), watch:  # inference mode would show whole operators, not the copies in them
@@ -243,25 +239,20 @@ def test_forward_bytes_and_flops_are_those_of_the_tensors_that_pass(at: Point, w
     watch.see_read(y)
     assert watch.flops.keys() == steps(at).keys()
     for stage in steps(at):
-        assert module.moved_bytes(at, stage, FORWARD) == watch.moved_bytes(stage), stage
-        assert module.flops(at, stage, FORWARD) == (watch.flops[stage] or None), stage
-
-
-@of_points
-def test_the_flops_of_all_stages_are_those_of_the_layer(at: Point) -> None:
-    """Forward and backward together they are what the whole layer needs in training."""
-    directions = (FORWARD, BACKWARD)
-    found_of_stages = [module.flops(at, stage, direction) for stage in steps(at) for direction in directions]
-    assert sum(each or 0 for each in found_of_stages) == (flops(at) or 0) * 3
-
-
-Steps = dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]]
-"""Each step as a function of its inputs."""
+        assert capture.moved_bytes(at, stage, FORWARD) == watch.moved_bytes(stage), stage
+        assert capture.flops(at, stage, FORWARD) == (watch.flops[stage] or None), stage
+    of_training = [capture.flops(at, stage, direction) for stage in steps(at) for direction in (FORWARD, BACKWARD)]
+    assert sum(each or 0 for each in of_training) == (flops(at) or 0) * 3
+    assert (capture.moved_bytes(at, "my stage", FORWARD), capture.flops(at, "my stage", FORWARD)) == (None, None)
 
 
 def random(*shape: int) -> Tensor:
     """Return an input that wants a gradient."""
     return torch.randn(shape, requires_grad=True)
+
+
+Steps = dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]]
+"""Each step as a function of its inputs."""
 
 
 def core(batch: int, heads: int, tokens: int, keys: int, values: int) -> Steps:
@@ -276,51 +267,39 @@ def core(batch: int, heads: int, tokens: int, keys: int, values: int) -> Steps:
     }
 
 
-def vit() -> tuple[Point, Steps]:
-    """Return a layer with several heads, with its steps."""
-    at = point(batch=2, num_tokens=16, token_len=64, channels=48, num_heads=4)
-    return at, {
-        "qkv projection": (F.linear, (random(2, 16, 64), random(144, 64))),
-        "split heads": (
-            lambda qkv: qkv.reshape(2, 16, 3, 4, 12).permute(2, 0, 3, 1, 4).unbind(0),
-            (random(2, 16, 144),),
-        ),
-        **core(2, 4, 16, 12, 12),
-        "merge heads": (lambda o: o.transpose(1, 2).flatten(2), (random(2, 4, 16, 12),)),
-        "output projection": (F.linear, (random(2, 16, 48), random(48, 48), random(48))),
-        "skip": (torch.add, (random(2, 16, 48), random(2, 16, 48))),
-    }
+VIT: Steps = {
+    "qkv projection": (F.linear, (random(2, 16, 64), random(144, 64))),
+    "split heads": (
+        lambda qkv: qkv.reshape(2, 16, 3, 4, 12).permute(2, 0, 3, 1, 4).unbind(0),
+        (random(2, 16, 144),),
+    ),
+    **core(2, 4, 16, 12, 12),
+    "merge heads": (lambda o: o.transpose(1, 2).flatten(2), (random(2, 4, 16, 12),)),
+    "output projection": (F.linear, (random(2, 16, 48), random(48, 48), random(48))),
+    "skip": (torch.add, (random(2, 16, 48), random(2, 16, 48))),
+}
+CONV: Steps = {
+    "qkv projection": (F.linear, (random(2, 9, 16), random(20, 16), random(20))),
+    **core(2, 1, 9, 2, 16),
+    "skip": (lambda gamma, maps, x: gamma * maps + x, (random(1), random(2, 16, 3, 3), random(2, 16, 3, 3))),
+}
+PATCH: Steps = {
+    "patch embedding": (
+        lambda x, weight, bias: F.conv2d(x, weight, bias, stride=4),
+        (random(2, 3, 12, 12), random(12, 3, 4, 4), random(12)),
+    ),
+}
 
 
-def conv() -> tuple[Point, Steps]:
-    """Return the layer whose residual is learned, with the steps that are its own."""
-    at = of_layer("conv")
-    maps = random(2, 16, 3, 3)
-    return at, {
-        "qkv projection": (F.linear, (random(2, 9, 16), random(20, 16), random(20))),
-        **core(2, 1, 9, 2, 16),
-        "skip": (lambda gamma, maps, x: gamma * maps + x, (random(1), maps, random(2, 16, 3, 3))),
-    }
-
-
-def patch() -> tuple[Point, Steps]:
-    """Return the layer that embeds patches of an image, with that step."""
-    at = of_layer("patch")
-    convolution = nn.functional.conv2d
-    return at, {
-        "patch embedding": (
-            lambda x, weight, bias: convolution(x, weight, bias, stride=4),
-            (random(2, 3, 12, 12), random(12, 3, 4, 4), random(12)),
-        ),
-    }
-
-
-@pytest.mark.parametrize("layer", [vit, conv, patch])
-def test_backward_bytes_are_those_of_gradients_and_of_what_was_kept(layer: Callable[[], tuple[Point, Steps]]) -> None:
+@pytest.mark.parametrize(
+    ("at", "own"),
+    [(POINTS[0], VIT), (of_layer("conv"), CONV), (of_layer("patch"), PATCH)],
+    ids=["vit", "conv", "patch"],
+)
+def test_backward_bytes_are_those_of_gradients_and_of_what_was_kept(at: Point, own: Steps) -> None:
     """Step by step: the gradient of the output and what autograd kept are read, the gradients of inputs written."""
-    at, steps = layer()
-    for stage, (step, inputs) in steps.items():
-        assert module.moved_bytes(at, stage, BACKWARD) == backward_bytes(step, inputs), stage
+    for stage, (step, inputs) in own.items():
+        assert capture.moved_bytes(at, stage, BACKWARD) == backward_bytes(step, inputs), stage
 
 
 def backward_bytes(step: Callable[..., Any], inputs: tuple[Tensor, ...]) -> int:
@@ -332,8 +311,8 @@ def backward_bytes(step: Callable[..., Any], inputs: tuple[Tensor, ...]) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        made = step(*inputs)
-        outputs = made if isinstance(made, tuple) else (made,)
+        result = step(*inputs)
+        outputs = result if isinstance(result, tuple) else (result,)
     directions = [torch.randn(output.shape) for output in outputs]
     gradients = torch.autograd.grad(outputs, inputs, directions)
     given = {direction.untyped_storage().data_ptr() for direction in directions}
@@ -341,7 +320,35 @@ def backward_bytes(step: Callable[..., Any], inputs: tuple[Tensor, ...]) -> int:
     return sum(written) + sum(direction.nbytes for direction in directions) + sum(kept.values()) if written else 0
 
 
-def test_a_stage_that_no_formula_knows_has_neither() -> None:
-    """A label of one's own is no step of the layer."""
-    assert module.moved_bytes(POINTS[0], "my stage", FORWARD) is None
-    assert module.flops(POINTS[0], "my stage", FORWARD) is None
+def profile(implementation: str) -> Profile:
+    """Return the profile of a case."""
+    taken = captured(AT, implementation)
+    return Profile(
+        case=Case(AT, implementation),
+        origin=ORIGIN,
+        calls=len(taken.middle_half),
+        timed_s=taken.timed_s,
+        profiled_s=taken.profiled_s,
+        operators=operators(taken.middle_half, AT.device),
+        spans=spans(taken.median.call),
+    )
+
+
+def test_an_extra_copy_is_named() -> None:
+    """Of two implementations that differ in one clone, the copy is named with its caller and its bytes."""
+    changes = difference(profile("tests.foreign:twin"), profile("tests.foreign:copying"))
+    certain = {change.name: change for change in changes if change.is_certain}
+    copy, clone = certain["aten::copy_"], certain["aten::clone"]
+    assert copy.after.calls - copy.before.calls == 1
+    assert (copy.became, copy.callers) == (GREW, (("aten::clone",),))
+    assert clone.allocated_bytes == VALUES
+    assert {"aten::mm", "aten::bmm", "aten::_softmax"} & set(certain) == set()
+    assert words(copy, changes).endswith("in aten::clone with +16.0 KiB")
+
+
+def test_a_case_against_itself_changed_in_nothing_but_time() -> None:
+    """Calls and bytes are exact, and callers are named only where they changed."""
+    one = profile("tests.foreign:twin")
+    assert all(change.became == UNCHANGED for change in difference(one, one))
+    again = difference(one, profile("eager"))
+    assert not [change.name for change in again if change.is_certain]

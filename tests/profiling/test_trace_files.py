@@ -4,8 +4,7 @@ import gzip
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,18 @@ from torch_tb_profiler.profiler.run_generator import RunGenerator
 from werkzeug.test import Client
 
 from bench.measure import workload
-from bench.plan.case import Case
+from bench.plan.case import Case, Point
 from bench.plan.layers import steps
 from bench.profiling import trace_files
 from bench.profiling.trace_files import repaired
 from bench.store.profile import file_name
 from tests.points import OF_LAYER, STEPWISE, of_layer, point
 from tests.profiling import gpu_trace
-from tests.profiling.taken import captured
+from tests.profiling.taken import TRAIN, captured
 
 pytestmark = pytest.mark.slow
 
 Event = dict[str, Any]
-
 
 POINT = point(batch=1, num_tokens=577, channels=192, num_heads=3, mode="train")
 STAGES = {
@@ -43,15 +41,11 @@ GPU = "on-a-gpu-mine"
 LOADING_S = 120.0
 
 
-Labelled = Callable[[Case], AbstractContextManager[None]]
-
-
 @pytest.fixture(scope="module", params=["stepwise", "sdpa"])
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the trace of a training step, as it lies on disk; NaN and the like would be refused."""
     path = tmp_path_factory.mktemp("trace") / "trace.json.gz"
-    raw = captured(point(mode="train"), request.param).median.trace
-    trace_files.write(trace_files.repaired(trace_files.read(raw)), path)
+    trace_files.write(repaired(trace_files.read(captured(TRAIN, request.param).median.trace)), path)
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
@@ -67,38 +61,21 @@ def slices(trace: dict[str, Any]) -> dict[tuple[Any, Any], list[tuple[float, flo
         if event["ph"] == "X":
             start, end = round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)
             lanes[event["pid"], event["tid"]].append((start, end))
-    return {lane: sorted(found, key=lambda each: (each[0], -each[1])) for lane, found in lanes.items()}
-
-
-def test_events_come_last(tmp_path: Path) -> None:
-    """A plugin of TensorBoard's cuts a trace at its last bracket."""
-    path = tmp_path / "trace.json.gz"
-    trace_files.write({"traceEvents": [], "traceName": "another [1].json"}, path)
-    assert gzip.decompress(path.read_bytes()).endswith(b'"traceName": "trace.json.gz", "traceEvents": []}')
-
-
-def test_no_event_of_a_real_trace_is_negative(trace: dict[str, Any]) -> None:
-    """Every event has a phase, every slice a time and a duration of at least 0."""
-    events = trace["traceEvents"]
-    assert len([event for event in events if event["ph"] == "X"]) > 50
-    assert all(event["ts"] >= 0 for event in events if "ts" in event)
-    assert all(event["dur"] >= 0 for event in events if event["ph"] == "X")
+    return {lane: sorted(each, key=lambda span: (span[0], -span[1])) for lane, each in lanes.items()}
 
 
 def test_slices_of_a_real_trace_nest(trace: dict[str, Any]) -> None:
-    """On one lane two slices lie inside each other or apart, and every beginning has its end."""
-    for found in slices(trace).values():
+    """On one lane a slice lies inside another one or beside it, and none has a negative duration."""
+    events = trace["traceEvents"]
+    assert len([event for event in events if event["ph"] == "X"]) > 50
+    assert all(min(event["ts"], event.get("dur", 0)) >= 0 for event in events if "ts" in event)
+    for spans in slices(trace).values():
         open_ends: list[float] = []
-        for start, end in found:
+        for start, end in spans:
             while open_ends and open_ends[-1] <= start:
                 open_ends.pop()
             assert not open_ends or end <= open_ends[-1]
             open_ends.append(end)
-    depth: dict[tuple[Any, Any], int] = defaultdict(int)
-    for event in sorted((e for e in trace["traceEvents"] if e["ph"] in "BE"), key=lambda event: event["ts"]):
-        depth[event["pid"], event["tid"]] += 1 if event["ph"] == "B" else -1
-        assert depth[event["pid"], event["tid"]] >= 0
-    assert not any(depth.values())
 
 
 def test_arrows_of_a_real_trace_are_whole(trace: dict[str, Any]) -> None:
@@ -115,17 +92,6 @@ def test_arrows_of_a_real_trace_are_whole(trace: dict[str, Any]) -> None:
         for event in ends:
             at = round(event["ts"] * 1000)
             assert any(first <= at <= last for first, last in lanes[event["pid"], event["tid"]])
-
-
-def test_call_stacks_of_a_real_trace_are_whole(trace: dict[str, Any]) -> None:
-    """Every frame that is named, by an event or as another's parent, is there."""
-    frames = trace.get("stackFrames", {})
-    named = [event[key] for event in trace["traceEvents"] for key in ("sf", "esf") if key in event]
-    named += [frame["parent"] for frame in frames.values() if "parent" in frame]
-    assert {str(name) for name in named} <= {str(name) for name in frames}
-    python = {event["args"]["Python id"] for event in trace["traceEvents"] if "Python id" in event.get("args", {})}
-    parents = [event["args"].get("Python parent id") for event in trace["traceEvents"] if "args" in event]
-    assert {parent for parent in parents if parent is not None} <= python
 
 
 def event(ph: str, ts: float, **more: Any) -> Event:
@@ -153,11 +119,16 @@ def test_loose_arrows_are_left_out() -> None:
     assert [(each["ph"], each.get("cat")) for each in after] == [("X", None), ("s", "ac2g"), ("f", "ac2g")]
 
 
-def test_a_trace_with_the_name_of_a_freed_function_can_be_read(tmp_path: Path) -> None:
-    """Stacks may hold bytes that are neither UTF-8 nor allowed in JSON; they cost one name, not the trace."""
-    path = tmp_path / "broken.json.gz"
+def test_what_torch_writes_can_be_read_and_what_is_written_has_its_events_last(tmp_path: Path) -> None:
+    """Stacks may hold bytes that are neither UTF-8 nor allowed in JSON; they cost one name, not the trace.
+
+    A plugin of TensorBoard's cuts a trace at its last bracket.
+    """
+    path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(b'{"traceEvents": [{"name": "a.py(0): \xf1\x03led"}]}'))
     assert trace_files.read(path)["traceEvents"][0]["name"].startswith("a.py(0)")
+    trace_files.write({"traceEvents": [], "traceName": "another [1].json"}, path)
+    assert gzip.decompress(path.read_bytes()).endswith(b'"traceName": "trace.json.gz", "traceEvents": []}')
 
 
 def recorded(implementation: str, run: Path) -> Path:
@@ -208,23 +179,13 @@ def asked(plugin: TorchProfilerPlugin, route: str, run: str, **query: str) -> An
     return json.loads(get(plugin, route, run=run, worker=run.rpartition("-")[2], span="1", **query))
 
 
-def shown(trace: dict[str, Any]) -> Any:
-    """Return what the plugin makes of a trace that is rewritten for it."""
-    data = RunProfileData.from_json("mine", "1", trace_files.for_plugin(trace, "mine call"))
-    return RunGenerator("mine", "1", data).generate_run_profile()
-
-
-def operators(table: dict[str, Any]) -> dict[str, int]:
-    """Return the calls of each operator in the plugin's table."""
-    return {row["name"]: row["calls"] for row in table["data"]}
-
-
 @pytest.mark.parametrize("implementation", ["eager", "stepwise"])
 def test_the_plugins_loader_finds_our_stages_as_operators(plugin: TorchProfilerPlugin, implementation: str) -> None:
     """Its loader reads the trace of N = 577, and each stage ran as often as the layer, or several times a call."""
-    found = operators(asked(plugin, "/operation/table", name_of(implementation)))
-    assert found.keys() >= STAGES | {"aten::bmm", "aten::_softmax"}
-    assert found["softmax"] == found["scores"] == found["weighted values"] == CALLS
+    rows = asked(plugin, "/operation/table", name_of(implementation))["data"]
+    calls = {row["name"]: row["calls"] for row in rows}
+    assert calls.keys() >= STAGES | {"aten::bmm", "aten::_softmax"}
+    assert calls["softmax"] == calls["scores"] == calls["weighted values"] == CALLS
 
 
 def test_views_say_which_process_and_profile_they_show(plugin: TorchProfilerPlugin) -> None:
@@ -303,45 +264,38 @@ def test_every_other_route_needs_several_processes(plugin: TorchProfilerPlugin) 
 
 def test_stages_of_a_gpu_have_the_time_of_their_kernels() -> None:
     """A stage is an operator on the host; its second appearance on the GPU is no operator of its own."""
-    rows = {row["name"]: row for row in shown(gpu_trace.TRACE).operation_table_by_name["data"]}
+    data = RunProfileData.from_json("mine", "1", trace_files.for_plugin(gpu_trace.TRACE, "mine call"))
+    table = RunGenerator("mine", "1", data).generate_run_profile().operation_table_by_name
+    rows = {row["name"]: row for row in table["data"]}
     assert (rows["softmax"]["calls"], rows["softmax"]["device_total_duration"]) == (1, 30)
     assert rows["softmax"]["host_total_duration"] == 30
 
 
-def test_calls_are_numbered_in_order_of_time() -> None:
-    """Whatever their order in the file; the label of a call on the GPU is none."""
-    events = trace_files.for_plugin(gpu_trace.TRACE, "mine call")["traceEvents"]
-    steps = {event["name"]: event["ts"] for event in events if event["name"].startswith("ProfilerStep#")}
-    assert steps == {"ProfilerStep#0": 100.0, "ProfilerStep#1": 200.0}
+def test_the_plugins_trace_is_another_one_with_numbered_calls() -> None:
+    """Numbers follow time, whatever the order in the file; the label of a call on the GPU has none.
 
-
-def test_a_trace_is_not_changed_by_being_rewritten() -> None:
-    """The function returns another trace, of as many events, with all else that stood beside them."""
+    Nothing else is changed but the categories that the plugin doesn't know, and the trace that is given not at all.
+    """
     before = json.dumps(gpu_trace.TRACE)
     rewritten = trace_files.for_plugin(gpu_trace.TRACE, "mine call")
     assert json.dumps(gpu_trace.TRACE) == before
     assert set(rewritten) == set(gpu_trace.TRACE)
-    assert len(rewritten["traceEvents"]) == len(gpu_trace.TRACE["traceEvents"])
-
-
-@pytest.mark.parametrize(
-    ("category", "understood"),
-    [
-        ("user_annotation", "cpu_op"),
-        ("cuda_runtime", "runtime"),
-        ("cuda_driver", "runtime"),
-        ("cpu_op", "cpu_op"),
-        ("kernel", "kernel"),
-        ("gpu_memcpy", "gpu_memcpy"),
-        ("gpu_user_annotation", "gpu_user_annotation"),
-        ("python_function", "python_function"),
-    ],
-)
-def test_categories(category: str, understood: str) -> None:
-    """Only the names change that the plugin doesn't know."""
-    trace = {"traceEvents": [gpu_trace.label("softmax", 0.0, 1.0, category), {"ph": "M", "name": "process_name"}]}
-    first, second = trace_files.for_plugin(trace, "mine call")["traceEvents"]
-    assert (first["cat"], "cat" in second) == (understood, False)
+    events = rewritten["traceEvents"]
+    assert len(events) == len(gpu_trace.TRACE["traceEvents"])
+    steps = {event["name"]: event["ts"] for event in events if event["name"].startswith("ProfilerStep#")}
+    assert steps == {"ProfilerStep#0": 100.0, "ProfilerStep#1": 200.0}
+    same = ("cpu_op", "kernel", "gpu_memcpy", "gpu_user_annotation", "python_function")
+    expected = {
+        "user_annotation": "cpu_op",
+        "cuda_runtime": "runtime",
+        "cuda_driver": "runtime",
+        **dict(zip(same, same, strict=True)),
+    }
+    others = [gpu_trace.label("softmax", 0.0, 1.0, category) for category in expected]
+    unnamed = {"ph": "M", "name": "process_name"}
+    *named, last = trace_files.for_plugin({"traceEvents": [*others, unnamed]}, "mine call")["traceEvents"]
+    assert [event["cat"] for event in named] == [*expected.values()]
+    assert last == unnamed
 
 
 def test_a_kernel_of_ones_own_is_a_file_that_every_system_can_hold(tmp_path: Path) -> None:
@@ -350,64 +304,52 @@ def test_a_kernel_of_ones_own_is_a_file_that_every_system_can_hold(tmp_path: Pat
     assert ":" not in str(path.relative_to(tmp_path))
 
 
-def names(
-    layer: str,
-    implementation: str,
-    labelled: Labelled = trace_files.labelled,
-    mode: str = "inference",
-    mask: str = "none",
-) -> list[str]:
+def names(case: Case, *, is_labelled: bool = True) -> list[str]:
     """Return the names of what a profiler saw of a call, in order of time."""
-    point = of_layer(layer, mode=mode, mask=mask)
-    work = workload.make(point)
-    call = workload.step(workload.subject(work, implementation), work)
-    with (
-        work.gradient_mode(),
-        profile(activities=[ProfilerActivity.CPU]) as profiler,
-        labelled(Case(point, implementation)),
-    ):
-        call()
-    events = sorted(profiler.events(), key=lambda event: event.time_range.start)
-    return [event.name for event in events]
+    work = workload.make(case.point)
+    call = workload.step(workload.subject(work, case.implementation), work)
+    with work.gradient_mode(), profile(activities=[ProfilerActivity.CPU]) as profiler:
+        with trace_files.labelled(case) if is_labelled else nullcontext():
+            call()
+    return [event.name for event in sorted(profiler.events(), key=lambda event: event.time_range.start)]
 
 
-def operators_of_labels(seen: list[str]) -> list[str]:
+def operators(names: list[str]) -> list[str]:
     """Return what torch did, without labels."""
-    return [name for name in seen if "::" in name or name.endswith("Backward0")]
+    return [name for name in names if "::" in name or name.endswith("Backward0")]
 
 
-def stages(seen: list[str]) -> set[str]:
-    """Return the labels of stages."""
-    return {name for name in seen if not operators_of_labels([name]) and not name.endswith(" call")}
+def stages(at: Point, implementation: str) -> set[str]:
+    """Return the labels of the stages of a call."""
+    seen = names(Case(at, implementation))
+    return {name for name in seen if not operators([name]) and not name.endswith(" call")}
 
 
 @pytest.mark.parametrize("layer", STEPWISE)
 def test_eager_is_labelled_with_the_stages_that_stepwise_spells_out(layer: str) -> None:
-    """What eager's functions are taken for is what stepwise says that the steps are."""
-    assert stages(names(layer, "eager")) == stages(names(layer, "stepwise")) >= {"qkv projection", "scores", "softmax"}
+    """What eager's functions are taken for is what stepwise says that the steps are; the formulas know them.
 
-
-@pytest.mark.parametrize("layer", STEPWISE)
-def test_a_masked_layer_has_one_stage_more(layer: str) -> None:
-    """The mask is a stage between scores and softmax, in eager and in stepwise; the formulas know it."""
-    masked = stages(names(layer, "eager", mask="causal"))
-    assert masked == stages(names(layer, "stepwise", mask="causal")) == stages(names(layer, "eager")) | {"mask"}
-    assert masked == set(steps(of_layer(layer, mask="causal")))
+    The mask of a masked layer is one stage more.
+    """
+    plain, masked = of_layer(layer), of_layer(layer, mask="causal")
+    assert stages(plain, "eager") == stages(plain, "stepwise") == set(steps(plain))
+    assert stages(masked, "eager") == stages(masked, "stepwise") == set(steps(masked)) == {*steps(plain), "mask"}
 
 
 @pytest.mark.parametrize("layer", OF_LAYER)
-@pytest.mark.parametrize("mode", ["inference", "train"])
-def test_labels_change_nothing_that_runs(layer: str, mode: str) -> None:
+def test_labels_change_nothing_that_runs(layer: str) -> None:
     """Labelled or not, eager runs the same operators in the same order, forwards and backwards."""
-    plain = operators_of_labels(names(layer, "eager", lambda _: nullcontext(), mode))
-    assert operators_of_labels(names(layer, "eager", mode=mode)) == plain
-    assert "aten::_softmax" in plain
+    case = Case(of_layer(layer, mode="train"), "eager")
+    plain = operators(names(case, is_labelled=False))
+    assert operators(names(case)) == plain
+    assert {"aten::_softmax", "aten::_softmax_backward_data"} <= {*plain}
 
 
 def test_a_call_is_labelled_by_its_implementation_and_holds_its_stages() -> None:
     """The label of the call comes first, a second call begins anew; a fused kernel has nothing in it to label."""
-    seen = names("vit", "eager")
-    assert seen[0] == trace_files.label(Case(of_layer("vit"), "eager")) == "eager call"
-    assert names("vit", "eager") == seen
-    fused = names("vit", "sdpa")
-    assert (fused[0], stages(fused)) == ("sdpa call", set())
+    at = of_layer("vit")
+    seen = names(Case(at, "eager"))
+    assert seen[0] == trace_files.label(Case(at, "eager")) == "eager call"
+    assert names(Case(at, "eager")) == seen
+    assert names(Case(at, "sdpa"))[0] == "sdpa call"
+    assert stages(at, "sdpa") == set()

@@ -23,12 +23,12 @@ pytestmark = pytest.mark.slow
 def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path) -> None:
     """The files of stepwise are named after it and hold its stages; an unsupported case says why it has none."""
     cases = [Case(point(), "stepwise"), Case(point(token_len=5), "mha")]
-    made, refused = traces.write(cases, tmp_path)
-    assert made.reason == ""
-    assert made.trace.parent == tmp_path / "traces"
-    names = {event.get("name") for event in json.loads(gzip.decompress(made.trace.read_bytes()))["traceEvents"]}
+    traced, refused = traces.write(cases, tmp_path)
+    assert traced.reason == ""
+    assert traced.trace.parent == tmp_path / "traces"
+    names = {event.get("name") for event in json.loads(gzip.decompress(traced.trace.read_bytes()))["traceEvents"]}
     assert {"stepwise call", "softmax", "qkv projection", "aten::bmm"} <= names
-    assert profile.load(tmp_path) == [made.profile]
+    assert profile.load(tmp_path) == [traced.profile]
     assert refused.profile is None
     assert "needs token_len = channels" in refused.reason
     assert {path.name.removeprefix(cases[0].name) for path in (tmp_path / "traces").iterdir()} == {
